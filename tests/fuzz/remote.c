@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What two ringruns say to each other. */
-#include "frames.h"
 #include "fuzz.h"
+#include "launch_frames.h"
 
 #include <stdlib.h>
 #include <string.h>

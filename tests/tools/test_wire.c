@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What travels between two ringruns: whole, or refused. */
-#include "frames.h"
+#include "launch_frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

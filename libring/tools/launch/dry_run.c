@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The commands that would be started, for a shell. */
 #include "binding.h"
-#include "remote.h"
+#include "remote_ranks.h"
 #include "setup.h"
 #include "spawn.h"
 #include "topo.h"

@@ -6,7 +6,7 @@
 #define LAUNCH_JOB_HOSTS_H
 
 #include "local_ranks.h"
-#include "remote.h"
+#include "remote_ranks.h"
 #include "setup.h"
 
 typedef struct job_hosts {

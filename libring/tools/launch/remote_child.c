@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The far side of a connection: local_ranks whose events are frames. Standard input brings the
  * job and the secret; its end is the order to end. */
-#include "remote.h"
+#include "remote_ranks.h"
 
-#include "frames.h"
+#include "launch_frames.h"
 #include "local_ranks.h"
 #include "outlet.h"
 #include "spawn.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Frames as bytes, and back. */
-#include "frames.h"
+#include "launch_frames.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The near side of a connection to another host. */
-#include "remote.h"
+#include "remote_ranks.h"
 
-#include "frames.h"
+#include "launch_frames.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -45,6 +45,32 @@ static bool readable(int fd)
 }
 
 /* ---- ssh ------------------------------------------------------------------ */
+
+char *remote_quoted(const char *word)
+{
+    bytes out = {0};
+    bytes_add(&out, "'", 1);
+    for (; *word != '\0'; word++)
+        bytes_add(&out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    bytes_add(&out, "'", 2);
+    return out.data;
+}
+
+/* Only the path of ringrun meets the shell there. */
+void remote_command(const char *host, int ssh_port, const char *path, texts *out)
+{
+    char *there = remote_quoted(path);
+    texts_add(out, "ssh");
+    texts_add(out, "-oBatchMode=yes");
+    texts_add(out, "-oConnectTimeout=10");
+    texts_add(out, "-oServerAliveInterval=5");
+    texts_add(out, "-oServerAliveCountMax=3");
+    if (ssh_port > 0)
+        texts_add(out, "-oPort=%d", ssh_port);
+    texts_add(out, "%s", host);
+    texts_add(out, "%s --remote-child", there);
+    free(there);
+}
 
 static ring_status start_ssh(remote *r, const texts *command)
 {

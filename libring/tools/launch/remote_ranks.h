@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote: the ranks of another host, through one ssh. The ringrun there does what local_ranks does
- * here; when the connection ends, it ends its ranks.
+ * remote_ranks: the ranks of another host, through one ssh. The ringrun there does what local_ranks
+ * does here; when the connection ends, it ends its ranks.
  */
-#ifndef LAUNCH_REMOTE_H
-#define LAUNCH_REMOTE_H
+#ifndef LAUNCH_REMOTE_RANKS_H
+#define LAUNCH_REMOTE_RANKS_H
 
 #include "console.h"
 #include "events.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * frames: messages between two ringruns over ssh's standard input and output. A frame is a type, a
- * stream, a rank, a length (12 bytes, least first) and that many bytes. The far side begins with a
- * mark, because a shell may print a greeting before it.
+ * launch_frames: messages between two ringruns over ssh's standard input and output. A frame is a
+ * type, a stream, a rank, a length (12 bytes, least first) and that many bytes. The far side begins
+ * with a mark, because a shell may print a greeting before it.
  */
 #ifndef LAUNCH_FRAMES_H
 #define LAUNCH_FRAMES_H
