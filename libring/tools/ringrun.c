@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringrun: starts the ranks of a job. The far side of an ssh connection is the same
  * program, called by the near side only. */
-#include "remote_ranks.h"
+#include "remote_child.h"
 #include "run_job.h"
 #include "run_options.h"
 

@@ -54,24 +54,14 @@ void job_hosts_silent_hosts(const job_hosts *t, const setup *plan, char *out, si
     }
 }
 
-static const share *local_share(const setup *plan)
-{
-    for (size_t i = plan->first; i < plan->end; i++) {
-        if (plan->places.shares[i].local)
-            return &plan->places.shares[i];
-    }
-    return NULL;
-}
-
 ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
                             const launch_events *events)
 {
-    const share *here = local_share(plan);
     for (size_t i = 0; i < t->others; i++)
         remote_start(t->hosts[i], &plan->j);
-    if (here == NULL)
+    if (plan->here == NULL)
         return RING_OK;
-    RING_TRY(local_ranks_start(&plan->j, here, stdio, events, &t->hosts[t->count]));
+    RING_TRY(local_ranks_start(&plan->j, plan->here, stdio, events, &t->hosts[t->count]));
     t->count++;
     return RING_OK;
 }

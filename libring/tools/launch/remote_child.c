@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The far side of a connection: local_ranks whose events are frames. Standard input brings the
  * job and the secret; its end is the order to end. */
-#include "remote_ranks.h"
+#include "remote_child.h"
 
 #include "launch_frames.h"
 #include "local_ranks.h"

@@ -28,7 +28,4 @@ bool remote_ready(const host_ranks *h);
 const char *remote_address(const host_ranks *h);
 void remote_start(host_ranks *h, const job *j);
 
-/** `ringrun --remote-child`: the far side. @return the exit code. */
-int remote_child(void);
-
 #endif

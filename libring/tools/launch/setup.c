@@ -36,16 +36,15 @@ static ring_status place_ranks(const options *o, setup *out)
 /* This host runs ranks without ssh. Two names for it would be two hosts to the ranks. */
 static ring_status mark_local(const options *o, setup *out)
 {
-    const share *known = NULL;
     out->end = out->places.count;
     for (size_t i = 0; i < out->places.count; i++) {
         share *s = &out->places.shares[i];
         s->local = o->node_rank >= 0 ? (int)i == o->node_rank : host_address_is_here(s->host);
-        if (s->local && known != NULL)
+        if (s->local && out->here != NULL)
             return fail(RING_ERR_CONFIG,
                         "hosts '%s' and '%s' are both this host; name it once, with all its slots",
-                        known->host, s->host);
-        known = s->local ? s : known;
+                        out->here->host, s->host);
+        out->here = s->local ? s : out->here;
     }
     if (o->node_rank >= 0) {
         out->first = (size_t)o->node_rank;

@@ -12,6 +12,7 @@ typedef struct setup {
     layout places;
     job j;
     size_t first, end;  /* places.shares[first … end) are started by this ringrun */
+    const share *here;  /* the ranks of this host, NULL: none */
     bool ask_address;   /* rank 0's host must report its address */
     double patience;    /* seconds that other hosts have to answer                */
     char ringrun[4096]; /* path of ringrun on other hosts                        */
