@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What two ringruns say to each other. */
 #include "fuzz.h"
+#include "job.h"
 #include "launch_frames.h"
 
 #include <stdlib.h>
@@ -65,28 +66,31 @@ const fuzz_target fuzz_job = {.name = "job",
 static void seed_launch_frames(fuzz_seeds *to)
 {
     bytes out = {0}, packed = packed_job();
-    frames_put(&out, FRAME_HELLO, 0, RING_VERSION_CODE, "10.0.0.1", 8);
-    frames_put(&out, FRAME_OUTPUT, 1, 3, "hello\n", 6);
-    frames_put_end(&out, &(rank_end){.rank = 3, .code = 7, .pid = 99, .why = "was killed"});
+    const rank_end end = {.rank = 3, .code = 7, .pid = 99, .why = "was killed"};
+    const frame ended = frames_of_end(FRAME_ENDED, &end);
+    frames_put(&out, &(frame){FRAME_HELLO, 0, RING_VERSION_CODE, "10.0.0.1", 8});
+    frames_put(&out, &(frame){FRAME_OUTPUT, 1, 3, "hello\n", 6});
+    frames_put(&out, &ended);
     fuzz_add(to, bytes_head(&out), bytes_count(&out));
     bytes_free(&out);
-    frames_put(&out, FRAME_JOB, 0, 0, bytes_head(&packed), bytes_count(&packed));
-    frames_put(&out, FRAME_INPUT, 0, 0, NULL, 0);
-    frames_put(&out, FRAME_SIGNAL, 0, 15, NULL, 0);
-    frames_put(&out, FRAME_MUTE, 2, 1, NULL, 0);
+    frames_put(&out, &(frame){FRAME_JOB, 0, 0, bytes_head(&packed), bytes_count(&packed)});
+    frames_put(&out, &(frame){.type = FRAME_INPUT});
+    frames_put(&out, &(frame){.type = FRAME_SIGNAL, .rank = 15});
+    frames_put(&out, &(frame){.type = FRAME_MUTE, .stream = 2, .rank = 1});
     fuzz_add(to, bytes_head(&out), bytes_count(&out));
     bytes_free(&out);
     bytes_free(&packed);
 }
 
 /* All but the two bytes of a head that nobody reads. */
-static void check_frame(const frame *f, const char *head)
+static void check_frame(const frame *f)
 {
+    const char *head = f->data - 12;
     bytes again = {0};
     must(f->type >= FRAME_HELLO && f->type < FRAME_TYPES && f->rank >= 0);
-    must(f->bytes <= (f->type == FRAME_JOB ? JOB_WIRE_MAX : FRAME_DATA_MAX));
-    frames_put(&again, f->type, f->stream, f->rank, f->data, f->bytes);
-    must(memcmp(bytes_head(&again), head, 2) == 0);
+    must(f->bytes <= (f->type == FRAME_JOB ? FRAME_JOB_MAX : FRAME_DATA_MAX));
+    frames_put(&again, f);
+    must(bytes_count(&again) == 12 + f->bytes && memcmp(bytes_head(&again), head, 2) == 0);
     must(memcmp(bytes_head(&again) + 4, head + 4, bytes_count(&again) - 4) == 0);
     bytes_free(&again);
 }
@@ -110,21 +114,23 @@ static void check_job(const frame *f)
     job_free(&j);
 }
 
+static void check_all(void *context, const frame *f)
+{
+    int *count = context;
+    check_frame(f);
+    check_end(f);
+    check_job(f);
+    ++*count;
+}
+
 static ring_status parse_launch_frames(const unsigned char *data, size_t size)
 {
     bytes in = {0};
-    frame f;
-    int there, count = 0;
+    int count = 0;
     bytes_add(&in, data, size);
-    while ((there = frames_peek(&in, &f)) > 0) {
-        check_frame(&f, bytes_head(&in));
-        check_end(&f);
-        check_job(&f);
-        frames_done(&in, &f);
-        count++;
-    }
+    const bool whole = frames_each(&in, check_all, &count);
     bytes_free(&in);
-    return there < 0 || count == 0 ? RING_ERR_PEER : RING_OK;
+    return whole && count > 0 ? RING_OK : RING_ERR_PEER;
 }
 
 const fuzz_target fuzz_launch_frames = {.name = "launch_frames",

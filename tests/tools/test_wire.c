@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What travels between two ringruns: whole, or refused. */
+#include "job.h"
 #include "launch_frames.h"
 
 #include <setjmp.h>
@@ -115,28 +116,43 @@ static void a_job_with_a_changed_byte_is_whole_or_refused(void **state)
     bytes_free(&whole);
 }
 
+/* The frames that were taken, and the bytes of each. */
+typedef struct taken {
+    frame frames[4];
+    char data[4][400];
+    size_t count;
+} taken;
+
+static void take(void *context, const frame *f)
+{
+    taken *t = context;
+    assert_true(t->count < 4 && f->bytes <= sizeof t->data[0]);
+    if (f->bytes > 0)
+        memcpy(t->data[t->count], f->data, f->bytes);
+    t->frames[t->count++] = *f;
+}
+
 static void frames_come_back_in_order(void **state)
 {
     (void)state;
     bytes out = {0}, in = {0};
-    frame f;
-    frames_put(&out, FRAME_OUTPUT, 2, 70000, "abc", 3);
-    frames_put(&out, FRAME_STOP, 0, 0, NULL, 0);
+    taken t = {0};
+    frames_put(&out, &(frame){FRAME_OUTPUT, 2, 70000, "abc", 3});
+    frames_put(&out, &(frame){.type = FRAME_STOP});
     for (size_t i = 0; i + 1 < 12 + 3; i++) { /* byte by byte */
         bytes_add(&in, out.data + i, 1);
-        assert_int_equal(frames_peek(&in, &f), 0);
+        assert_true(frames_each(&in, take, &t));
+        assert_int_equal(t.count, 0);
     }
     bytes_add(&in, out.data + 14, out.end - 14);
-    assert_int_equal(frames_peek(&in, &f), 1);
-    assert_int_equal(f.type, FRAME_OUTPUT);
-    assert_int_equal(f.stream, 2);
-    assert_int_equal(f.rank, 70000);
-    assert_int_equal(f.bytes, 3);
-    assert_memory_equal(f.data, "abc", 3);
-    frames_done(&in, &f);
-    assert_int_equal(frames_peek(&in, &f), 1);
-    assert_int_equal(f.type, FRAME_STOP);
-    frames_done(&in, &f);
+    assert_true(frames_each(&in, take, &t));
+    assert_int_equal(t.count, 2);
+    assert_int_equal(t.frames[0].type, FRAME_OUTPUT);
+    assert_int_equal(t.frames[0].stream, 2);
+    assert_int_equal(t.frames[0].rank, 70000);
+    assert_int_equal(t.frames[0].bytes, 3);
+    assert_memory_equal(t.data[0], "abc", 3);
+    assert_int_equal(t.frames[1].type, FRAME_STOP);
     assert_int_equal(bytes_count(&in), 0);
     bytes_free(&in);
     bytes_free(&out);
@@ -154,9 +170,10 @@ static void damaged_frames_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         bytes in = {0};
-        frame f;
+        taken t = {0};
         bytes_add(&in, heads[i], sizeof heads[i]);
-        assert_int_equal(frames_peek(&in, &f), -1);
+        assert_false(frames_each(&in, take, &t));
+        assert_int_equal(t.count, 0);
         bytes_free(&in);
     }
 }
@@ -167,19 +184,27 @@ static void ends_come_back_as_they_were(void **state)
     const rank_end end = {.rank = 5, .pid = 123456, .code = 255, .signal = 9, .why = "was lost"};
     rank_end got;
     bytes out = {0};
-    frame f;
-    frames_put_end(&out, &end);
-    assert_int_equal(frames_peek(&out, &f), 1);
+    taken t = {0};
+    frame f = frames_of_end(FRAME_ENDED, &end);
+    frames_put(&out, &f);
+    assert_true(frames_each(&out, take, &t));
+    assert_int_equal(t.count, 1);
+    f = t.frames[0];
+    f.data = t.data[0];
     assert_true(frames_get_end(&f, &got));
     assert_int_equal(got.rank, 5);
     assert_int_equal(got.pid, 123456);
     assert_int_equal(got.code, 255);
     assert_int_equal(got.signal, 9);
     assert_string_equal(got.why, "was lost");
-    f.bytes = 11;
+    f.bytes = sizeof end - 1;
     assert_false(frames_get_end(&f, &got));
-    f.bytes = 12 + sizeof got.why;
+    f.bytes = sizeof end + 1;
     assert_false(frames_get_end(&f, &got));
+    memset(t.data[0], 'x', sizeof end); /* a text without an end */
+    f.bytes = sizeof end;
+    assert_true(frames_get_end(&f, &got));
+    assert_int_equal(strlen(got.why), sizeof got.why - 1);
     bytes_free(&out);
 }
 

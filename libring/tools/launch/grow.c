@@ -2,6 +2,7 @@
  * Growable texts and buffers. */
 #include "grow.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,13 @@ void *memory_grow(void *old, size_t count, size_t size)
         return grown;
     fprintf(stderr, "ringrun: out of memory (%zu times %zu bytes)\n", count, size);
     exit(3);
+}
+
+void *memory_zeroed(size_t count, size_t size)
+{
+    void *made = memory_grow(NULL, count, size);
+    memset(made, 0, count * size);
+    return made;
 }
 
 /* The room is the next power of two, so it is full when the count is one. */
@@ -140,10 +148,18 @@ void bytes_drop(bytes *b, size_t count)
         b->start = b->end = 0;
 }
 
+ssize_t read_ready(int fd, void *data, size_t most)
+{
+    const ssize_t got = read(fd, data, most);
+    if (got >= 0)
+        return got;
+    return errno == EAGAIN || errno == EINTR ? -1 : 0;
+}
+
 ssize_t bytes_read(bytes *b, int fd, size_t most)
 {
     bytes_reserve(b, most);
-    const ssize_t got = read(fd, b->data + b->end, most);
+    const ssize_t got = read_ready(fd, b->data + b->end, most);
     if (got > 0)
         b->end += (size_t)got;
     return got;

@@ -12,6 +12,8 @@
 
 /** realloc() of count * size bytes that ends the program when there is no memory. */
 void *memory_grow(void *old, size_t count, size_t size);
+/** The same for new memory, all zero. */
+void *memory_zeroed(size_t count, size_t size);
 /** Makes room for one item after @p count; cheap when called for one item after another. */
 void *memory_more(void *old, size_t count, size_t size);
 /** A copy of @p length bytes of a text, ended. */
@@ -50,7 +52,10 @@ static inline const char *bytes_head(const bytes *b)
 void bytes_add(bytes *b, const void *data, size_t count);
 /** Drops @p count bytes from the head. */
 void bytes_drop(bytes *b, size_t count);
-/** Reads available bytes of a descriptor, at most @p most. @return as read(). */
+/** Reads bytes that are there, at most @p most. @return their number; 0: the end, or an error; -1:
+ *  none are there now. */
+ssize_t read_ready(int fd, void *data, size_t most);
+/** The same, to the end of @p b. */
 ssize_t bytes_read(bytes *b, int fd, size_t most);
 void bytes_free(bytes *b);
 

@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * host_ranks: the ranks of one host behind one set of operations, whether they run here
- * (local_ranks) or elsewhere (remote).
+ * (local_ranks) or elsewhere (remote_ranks). Orders go down to them and events come up, as frames.
  */
 #ifndef LAUNCH_HOST_RANKS_H
 #define LAUNCH_HOST_RANKS_H
 
-#include "poll_set.h"
+#include "launch_frames.h"
+#include "layout.h"
 
-/** The common head of local_ranks and remote. */
+/** Where events go. */
+typedef struct rank_events {
+    void *context;
+    /** @return false while @p stream (1, 2) should not be read. */
+    bool (*ready)(void *context, int stream);
+    /** @return false: no more output of this stream is wanted. */
+    bool (*take)(void *context, const frame *event);
+} rank_events;
+
+/** The common head of local_ranks and remote_ranks. The second half is right after tick(). */
 typedef struct host_ranks {
     const struct host_ranks_ops *ops;
+    const share *s;
+    rank_events events;
+    bool ready;       /* the host has answered                              */
+    char address[64]; /* its own one, of another host that has answered      */
+
+    double due;  /* when tick() is due next                                  */
+    int alive;   /* ranks that still run                                     */
+    bool hungry; /* rank 0 is there, and its standard input can take more    */
+    bool done;   /* all ranks are gone, with all processes that they started */
 } host_ranks;
 
 typedef struct host_ranks_ops {
@@ -20,23 +39,7 @@ typedef struct host_ranks_ops {
     void (*collect)(host_ranks *h);
     /** Does due work. */
     void (*tick)(host_ranks *h);
-    /** When tick() is due next. */
-    double (*due)(const host_ranks *h);
-
-    void (*signal)(host_ranks *h, int signal_number);
-    /** Begins to end the ranks: time to report, SIGTERM, SIGKILL. */
-    void (*stop)(host_ranks *h);
-    void (*kill)(host_ranks *h);
-
-    /** @return true if rank 0 is there and its standard input can take more. */
-    bool (*hungry)(const host_ranks *h);
-    /** Input for rank 0; count 0: its end. */
-    void (*feed)(host_ranks *h, const char *data, size_t count);
-
-    /** @return ranks that still run. */
-    int (*alive)(const host_ranks *h);
-    /** All ranks are gone, with all processes that they started. */
-    bool (*done)(const host_ranks *h);
+    void (*order)(host_ranks *h, const frame *f);
 } host_ranks_ops;
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "layout.h"
 
-enum { JOB_SECRET_BYTES = 32, JOB_WIRE_MAX = 16 << 20 };
+enum { JOB_SECRET_BYTES = 32 };
 
 /** Are ranks tied to cores? Auto: each rank of a host to its share of the cores, if that is at
  *  least one and at least its threads. Two ranks that yield to each other on one core do not

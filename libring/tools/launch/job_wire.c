@@ -63,7 +63,7 @@ static int get_number(reader *r, long low, long high)
 
 static char *get_text(reader *r)
 {
-    const int length = get_number(r, 0, JOB_WIRE_MAX);
+    const int length = get_number(r, 0, INT32_MAX);
     r->bad = r->bad || length > r->end - r->at ||
              (length > 0 && memchr(r->at, '\0', (size_t)length) != NULL);
     if (r->bad)
@@ -74,7 +74,7 @@ static char *get_text(reader *r)
 
 static void get_texts(reader *r, texts *out)
 {
-    const int count = get_number(r, 0, JOB_WIRE_MAX / 4);
+    const int count = get_number(r, 0, INT32_MAX);
     for (int i = 0; i < count && !r->bad; i++) {
         char *text = get_text(r);
         texts_add(out, "%s", text);

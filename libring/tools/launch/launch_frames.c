@@ -4,71 +4,66 @@
 
 #include <string.h>
 
-enum { HEAD_BYTES = 12, END_BYTES = 12 };
+typedef struct frame_head {
+    uint8_t type, stream, unused[2];
+    uint32_t rank, bytes;
+} frame_head;
 
-static void store32(unsigned char *out, uint32_t number)
+void frames_put(bytes *out, const frame *f)
 {
-    for (int i = 0; i < 4; i++)
-        out[i] = (unsigned char)(number >> (8 * i));
+    const frame_head head = {.type = (uint8_t)f->type,
+                             .stream = (uint8_t)f->stream,
+                             .rank = (uint32_t)f->rank,
+                             .bytes = (uint32_t)f->bytes};
+    bytes_add(out, &head, sizeof head);
+    bytes_add(out, f->data, f->bytes);
 }
 
-static uint32_t load32(const char *in)
+void frames_send(outlet *out, const frame *f)
 {
-    uint32_t number = 0;
-    for (int i = 0; i < 4; i++)
-        number |= (uint32_t)(unsigned char)in[i] << (8 * i);
-    return number;
+    if (out->error == 0)
+        frames_put(&out->waiting, f);
 }
 
-void frames_put(bytes *out, enum frame_type type, int stream, int rank, const char *data,
-                size_t count)
+/* @return 1: *f is the oldest frame of `in`; 0: it is incomplete; -1: it is no frame. */
+static int peek(const bytes *in, frame *f)
 {
-    unsigned char head[HEAD_BYTES] = {(unsigned char)type, (unsigned char)stream};
-    store32(head + 4, (uint32_t)rank);
-    store32(head + 8, (uint32_t)count);
-    bytes_add(out, head, sizeof head);
-    bytes_add(out, data, count);
-}
-
-int frames_peek(const bytes *in, frame *f)
-{
-    const char *head = bytes_head(in);
-    if (bytes_count(in) < HEAD_BYTES)
+    frame_head head;
+    if (bytes_count(in) < sizeof head)
         return 0;
-    const uint32_t type = (unsigned char)head[0], rank = load32(head + 4), size = load32(head + 8);
-    if (type < FRAME_HELLO || type >= FRAME_TYPES || rank > INT32_MAX ||
-        size > (type == FRAME_JOB ? JOB_WIRE_MAX : FRAME_DATA_MAX))
+    memcpy(&head, bytes_head(in), sizeof head);
+    if (head.type < FRAME_HELLO || head.type >= FRAME_TYPES || head.rank > INT32_MAX ||
+        head.bytes > (head.type == FRAME_JOB ? FRAME_JOB_MAX : FRAME_DATA_MAX))
         return -1;
-    if (bytes_count(in) - HEAD_BYTES < size)
-        return 0;
-    *f = (frame){(enum frame_type)type, (unsigned char)head[1], (int)rank, head + HEAD_BYTES, size};
-    return 1;
+    *f = (frame){(enum frame_type)head.type, head.stream, (int)head.rank,
+                 bytes_head(in) + sizeof head, head.bytes};
+    return bytes_count(in) - sizeof head >= head.bytes;
 }
 
-void frames_done(bytes *in, const frame *f)
+bool frames_each(bytes *in, void (*take)(void *context, const frame *f), void *context)
 {
-    bytes_drop(in, HEAD_BYTES + f->bytes);
+    frame f;
+    int there;
+    while ((there = peek(in, &f)) > 0) {
+        take(context, &f);
+        bytes_drop(in, sizeof(frame_head) + f.bytes);
+    }
+    return there == 0;
 }
 
-void frames_put_end(bytes *out, const rank_end *end)
+frame frames_of_end(enum frame_type type, const rank_end *end)
 {
-    unsigned char data[END_BYTES + sizeof end->why];
-    const size_t length = strlen(end->why);
-    store32(data, (uint32_t)end->code);
-    store32(data + 4, (uint32_t)end->signal);
-    store32(data + 8, (uint32_t)end->pid);
-    memcpy(data + END_BYTES, end->why, length);
-    frames_put(out, FRAME_ENDED, 0, end->rank, (const char *)data, END_BYTES + length);
+    return (frame){type, 0, end->rank, (const char *)end, sizeof *end};
 }
 
 bool frames_get_end(const frame *f, rank_end *end)
 {
-    *end = (rank_end){.rank = f->rank};
-    if (f->bytes < END_BYTES || f->bytes - END_BYTES >= sizeof end->why)
+    if (f->bytes != sizeof *end)
         return false;
-    end->code = (int)(load32(f->data) & 255);
-    end->signal = (int)(load32(f->data + 4) & 127);
-    end->pid = (int)load32(f->data + 8);
-    memcpy(end->why, f->data + END_BYTES, f->bytes - END_BYTES);
+    memcpy(end, f->data, sizeof *end);
+    end->rank = f->rank;
+    end->code &= 255;
+    end->signal &= 127;
+    end->why[sizeof end->why - 1] = '\0';
     return true;
 }

@@ -3,26 +3,26 @@
  * read and its process group is empty, so that its group's number cannot mean another process. */
 #include "local_ranks.h"
 
-#include "binding.h"
+#include "rank_start.h"
 #include "reaper.h"
 #include "spawn.h"
-#include "topo.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+    STREAMS = 2,
+    READ_BYTES = 65536,
+    PIPE_READS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than all of a busy writer's */
+};
+
 /* Processes of an ended rank, e.g. the "tee" of a shell, may finish for this long. */
 #define LINGER_SECONDS 1.0
-
-enum { STREAMS = 2 };
 
 enum rank_state { RANK_NOT_STARTED, RANK_RUNS, RANK_LINGERS, RANK_GONE };
 
@@ -31,7 +31,7 @@ typedef struct local_ranks local_ranks;
 typedef struct stream {
     local_ranks *owner;
     int index, number; /* rank on this host; 1 or 2 */
-    int fd;            /* -1: closed                   */
+    int fd;            /* -1: closed                */
 } stream;
 
 typedef struct rank_slot {
@@ -45,58 +45,51 @@ enum stop_phase { STOP_NONE, STOP_REPORT, STOP_TERM, STOP_KILL };
 
 struct local_ranks {
     host_ranks head;
-    int first_rank, count;
     rank_slot *ranks;
-    launch_events events;
     reaper guard;
-    bytes input; /* for rank 0 */
-    int input_fd;
-    bool patient; /* processes of ended ranks may go on until kill() */
+    outlet input; /* of rank 0, fd -1: none */
+    bool patient; /* processes of ended ranks may go on until FRAME_KILL */
     enum stop_phase phase;
     double phase_ends;
 };
 
+static bool tell(const local_ranks *c, const frame *event)
+{
+    return c->head.events.take(c->head.events.context, event);
+}
+
+static void tell_end(const local_ranks *c, enum frame_type type, const rank_end *end)
+{
+    const frame f = frames_of_end(type, end);
+    tell(c, &f);
+}
+
 /* ---- Output and input -------------------------------------------------------------------- */
 
-enum {
-    READ_BYTES = 65536,
-    PIPE_READS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than all of a busy writer's */
-};
+static bool tell_output(const stream *s, const char *data, size_t count)
+{
+    const int rank = s->owner->head.s->first_rank + s->index;
+    return tell(s->owner, &(frame){FRAME_OUTPUT, s->number, rank, data, count});
+}
 
-static void close_stream(stream *s, bool tell)
+static void end_stream(stream *s)
 {
     if (s->fd < 0)
         return;
     fd_close(&s->fd);
-    if (tell)
-        s->owner->events.output(s->owner->events.context, s->owner->first_rank + s->index,
-                                s->number, NULL, 0);
-}
-
-static void close_rank(rank_slot *rank)
-{
-    for (int i = 0; i < STREAMS; i++)
-        fd_close(&rank->streams[i].fd);
+    tell_output(s, NULL, 0);
 }
 
 /* @return true if there may be more to read now. */
 static bool read_some(stream *s)
 {
     static char buffer[READ_BYTES];
-    if (s->fd < 0)
-        return false;
-    const ssize_t got = read(s->fd, buffer, sizeof buffer);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (got <= 0) {
-        close_stream(s, true);
-        return false;
-    }
-    const launch_events *events = &s->owner->events;
-    if (!events->output(events->context, s->owner->first_rank + s->index, s->number, buffer,
-                        (size_t)got))
-        close_stream(s, false);
-    return true;
+    const ssize_t got = s->fd >= 0 ? read_ready(s->fd, buffer, sizeof buffer) : -1;
+    if (got == 0)
+        end_stream(s);
+    if (got > 0 && !tell_output(s, buffer, (size_t)got))
+        fd_close(&s->fd);
+    return got > 0;
 }
 
 static void read_stream(void *context)
@@ -113,38 +106,10 @@ static void read_rest(rank_slot *rank)
     }
 }
 
-static void feed_rank(void *context)
+static void close_streams(rank_slot *rank)
 {
-    local_ranks *c = context;
-    if (c->input_fd < 0)
-        return;
-    const ssize_t put = write(c->input_fd, bytes_head(&c->input), bytes_count(&c->input));
-    if (put >= 0)
-        bytes_drop(&c->input, (size_t)put);
-    else if (errno != EAGAIN && errno != EINTR)
-        fd_close(&c->input_fd);
-}
-
-static bool is_hungry(const host_ranks *h)
-{
-    const local_ranks *c = (const local_ranks *)h;
-    return c->input_fd >= 0 && bytes_count(&c->input) == 0;
-}
-
-static void feed(host_ranks *h, const char *data, size_t count)
-{
-    local_ranks *c = (local_ranks *)h;
-    if (count == 0)
-        fd_close(&c->input_fd);
-    if (c->input_fd >= 0)
-        bytes_add(&c->input, data, count);
-}
-
-void local_ranks_mute(host_ranks *h, int rank, int number)
-{
-    local_ranks *c = (local_ranks *)h;
-    if (rank >= c->first_rank && rank < c->first_rank + c->count)
-        close_stream(&c->ranks[rank - c->first_rank].streams[number == 1 ? 0 : 1], false);
+    for (int i = 0; i < STREAMS; i++)
+        fd_close(&rank->streams[i].fd);
 }
 
 static void watch(host_ranks *h, poll_set *set)
@@ -152,33 +117,33 @@ static void watch(host_ranks *h, poll_set *set)
     local_ranks *c = (local_ranks *)h;
     bool ready[STREAMS];
     for (int i = 0; i < STREAMS; i++)
-        ready[i] = c->events.ready(c->events.context, i + 1);
-    for (int i = 0; i < c->count; i++) {
+        ready[i] = h->events.ready(h->events.context, i + 1);
+    for (int i = 0; i < h->s->ranks; i++) {
         for (int k = 0; k < STREAMS; k++) {
             stream *s = &c->ranks[i].streams[k];
             if (s->fd >= 0 && ready[k])
                 poll_set_add(set, s->fd, POLLIN, read_stream, s);
         }
     }
-    if (c->input_fd >= 0 && bytes_count(&c->input) > 0)
-        poll_set_add(set, c->input_fd, POLLOUT, feed_rank, c);
+    outlet_watch(&c->input, set);
 }
 
-/* ---- Life --------------------------------------------------------------------------------- */
-
-static void free_ranks(host_ranks *h)
+static void feed(local_ranks *c, const frame *f)
 {
-    local_ranks *c = (local_ranks *)h;
-    reaper_stop(&c->guard);
-    for (int i = 0; i < c->count; i++)
-        close_rank(&c->ranks[i]);
-    fd_close(&c->input_fd);
-    bytes_free(&c->input);
-    free(c->ranks);
-    free(c);
+    if (f->bytes == 0)
+        fd_close(&c->input.fd);
+    if (c->input.fd >= 0 && c->input.error == 0)
+        bytes_add(&c->input.waiting, f->data, f->bytes);
 }
 
-/* ---- End ------------------------------------------------------------------------------ */
+static void mute(local_ranks *c, const frame *f)
+{
+    const int index = f->rank - c->head.s->first_rank;
+    if (index >= 0 && index < c->head.s->ranks)
+        fd_close(&c->ranks[index].streams[f->stream == 1 ? 0 : 1].fd);
+}
+
+/* ---- Ends --------------------------------------------------------------------------------- */
 
 /* Has the group members beside its zombie leader? Orphans are our children, so waiting for stopped
  * ones shows it; the zombie itself cannot be stopped any more. */
@@ -194,7 +159,7 @@ static void finish_rank(local_ranks *c, int index)
     kill(-rank->pid, SIGKILL);
     read_rest(rank);
     for (int i = 0; i < STREAMS; i++)
-        close_stream(&rank->streams[i], true);
+        end_stream(&rank->streams[i]);
     spawn_reap(rank->pid);
     c->guard.groups[index] = 0;
     rank->state = RANK_GONE;
@@ -215,7 +180,7 @@ static bool may_linger(const local_ranks *c, const rank_slot *rank)
 static void note_end(local_ranks *c, int index, const siginfo_t *info)
 {
     rank_slot *rank = &c->ranks[index];
-    rank_end end = {.rank = c->first_rank + index, .pid = rank->pid};
+    rank_end end = {.rank = c->head.s->first_rank + index, .pid = rank->pid};
     if (info->si_code == CLD_EXITED)
         end.code = info->si_status;
     else
@@ -223,18 +188,25 @@ static void note_end(local_ranks *c, int index, const siginfo_t *info)
     rank->state = RANK_LINGERS;
     rank->ended = clock_now();
     read_rest(rank);
-    c->events.ended(c->events.context, &end);
+    tell_end(c, FRAME_ENDED, &end);
+}
+
+/* @return true if a running rank has an event of the kind `what` (waitid). */
+static bool has_event(const rank_slot *rank, int what, siginfo_t *info)
+{
+    *info = (siginfo_t){.si_pid = 0};
+    return rank->state == RANK_RUNS && waitid(P_PID, (id_t)rank->pid, info, what | WNOHANG) == 0 &&
+           info->si_pid != 0;
 }
 
 /* A rank killed by a signal is reported first: others fail because of it, and the order of two
  * deaths seen at once is not known. */
 static void collect_ranks(local_ranks *c, bool signals)
 {
-    for (int i = 0; i < c->count; i++) {
-        siginfo_t info = {.si_pid = 0};
-        if (c->ranks[i].state == RANK_RUNS &&
-            waitid(P_PID, (id_t)c->ranks[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            info.si_pid != 0 && (!signals || info.si_code != CLD_EXITED))
+    siginfo_t info;
+    for (int i = 0; i < c->head.s->ranks; i++) {
+        if (has_event(&c->ranks[i], WEXITED | WNOWAIT, &info) &&
+            (!signals || info.si_code != CLD_EXITED))
             note_end(c, i, &info);
     }
 }
@@ -242,13 +214,15 @@ static void collect_ranks(local_ranks *c, bool signals)
 /* A program may undo spawn_start()'s protection of the terminal: shells with job control do. */
 static void notice_stops(const local_ranks *c)
 {
-    for (int i = 0; i < c->count && c->events.stopped != NULL; i++) {
-        const rank_slot *rank = &c->ranks[i];
-        siginfo_t info = {.si_pid = 0};
-        if (rank->state == RANK_RUNS &&
-            waitid(P_PID, (id_t)rank->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0 &&
-            (info.si_status == SIGTTIN || info.si_status == SIGTTOU))
-            c->events.stopped(c->events.context, c->first_rank + i, rank->pid, info.si_status);
+    siginfo_t info;
+    for (int i = 0; i < c->head.s->ranks; i++) {
+        if (!has_event(&c->ranks[i], WSTOPPED, &info) ||
+            (info.si_status != SIGTTIN && info.si_status != SIGTTOU))
+            continue;
+        tell_end(c, FRAME_STOPPED,
+                 &(rank_end){.rank = c->head.s->first_rank + i,
+                             .pid = info.si_pid,
+                             .signal = info.si_status});
     }
 }
 
@@ -260,16 +234,19 @@ static void collect(host_ranks *h)
     notice_stops(c);
 }
 
+static bool is_there(const rank_slot *rank)
+{
+    return rank->state == RANK_RUNS || rank->state == RANK_LINGERS;
+}
+
 /* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of SIGINT
  * it dies after its program, and its background processes ignore that. */
-static void send_signal(host_ranks *h, int signal_number)
+static void send_signal(local_ranks *c, int number)
 {
-    local_ranks *c = (local_ranks *)h;
-    c->patient = c->patient || signal_number == SIGTERM || signal_number == SIGHUP;
-    for (int i = 0; i < c->count; i++) {
-        const rank_slot *rank = &c->ranks[i];
-        if (rank->state == RANK_RUNS || rank->state == RANK_LINGERS)
-            kill(-rank->pid, signal_number);
+    c->patient = c->patient || number == SIGTERM || number == SIGHUP;
+    for (int i = 0; i < c->head.s->ranks; i++) {
+        if (is_there(&c->ranks[i]))
+            kill(-c->ranks[i].pid, number);
     }
 }
 
@@ -280,19 +257,24 @@ static void enter_phase(local_ranks *c, enum stop_phase phase, double seconds)
     c->phase = phase;
     c->phase_ends = clock_now() + seconds;
     if (phase == STOP_TERM)
-        send_signal(&c->head, SIGTERM);
+        send_signal(c, SIGTERM);
     if (phase == STOP_KILL)
-        send_signal(&c->head, SIGKILL);
+        send_signal(c, SIGKILL);
 }
 
-static void stop(host_ranks *h)
+static void order(host_ranks *h, const frame *f)
 {
-    enter_phase((local_ranks *)h, STOP_REPORT, RANKS_REPORT_SECONDS);
-}
-
-static void kill_ranks(host_ranks *h)
-{
-    enter_phase((local_ranks *)h, STOP_KILL, HUGE_VAL);
+    local_ranks *c = (local_ranks *)h;
+    if (f->type == FRAME_INPUT)
+        feed(c, f);
+    else if (f->type == FRAME_MUTE)
+        mute(c, f);
+    else if (f->type == FRAME_SIGNAL && f->rank > 0 && f->rank < NSIG)
+        send_signal(c, f->rank);
+    else if (f->type == FRAME_STOP)
+        enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
+    else if (f->type == FRAME_KILL)
+        enter_phase(c, STOP_KILL, HUGE_VAL);
 }
 
 static void tick(host_ranks *h)
@@ -300,139 +282,74 @@ static void tick(host_ranks *h)
     local_ranks *c = (local_ranks *)h;
     if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
         enter_phase(c, c->phase + 1, RANKS_TERM_SECONDS);
-    for (int i = 0; i < c->count; i++) {
-        if (c->ranks[i].state == RANK_LINGERS && !may_linger(c, &c->ranks[i]))
+    h->due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
+    h->alive = 0;
+    h->done = true;
+    for (int i = 0; i < h->s->ranks; i++) {
+        rank_slot *rank = &c->ranks[i];
+        if (rank->state == RANK_LINGERS && !may_linger(c, rank))
             finish_rank(c, i);
+        if (rank->state == RANK_LINGERS)
+            h->due = fmin(h->due, linger_end(c, rank));
+        h->alive += rank->state == RANK_RUNS;
+        h->done = h->done && !is_there(rank);
     }
+    h->hungry = c->input.fd >= 0 && c->input.error == 0 && bytes_count(&c->input.waiting) == 0;
     spawn_reap_orphans();
 }
 
-static double due_next(const host_ranks *h)
+static void free_ranks(host_ranks *h)
 {
-    const local_ranks *c = (const local_ranks *)h;
-    double due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
-    for (int i = 0; i < c->count; i++) {
-        if (c->ranks[i].state == RANK_LINGERS)
-            due = fmin(due, linger_end(c, &c->ranks[i]));
-    }
-    return due;
-}
-
-static int count_alive(const host_ranks *h)
-{
-    const local_ranks *c = (const local_ranks *)h;
-    int alive = 0;
-    for (int i = 0; i < c->count; i++)
-        alive += c->ranks[i].state == RANK_RUNS;
-    return alive;
-}
-
-static bool are_done(const host_ranks *h)
-{
-    const local_ranks *c = (const local_ranks *)h;
-    for (int i = 0; i < c->count; i++) {
-        if (c->ranks[i].state == RANK_RUNS || c->ranks[i].state == RANK_LINGERS)
-            return false;
-    }
-    return true;
+    local_ranks *c = (local_ranks *)h;
+    reaper_stop(&c->guard);
+    for (int i = 0; i < h->s->ranks; i++)
+        close_streams(&c->ranks[i]);
+    fd_close(&c->input.fd);
+    bytes_free(&c->input.waiting);
+    free(c->ranks);
+    free(c);
 }
 
 static const host_ranks_ops operations = {
-    .free = free_ranks,
-    .watch = watch,
-    .collect = collect,
-    .tick = tick,
-    .due = due_next,
-    .signal = send_signal,
-    .stop = stop,
-    .kill = kill_ranks,
-    .hungry = is_hungry,
-    .feed = feed,
-    .alive = count_alive,
-    .done = are_done,
-};
+    .free = free_ranks, .watch = watch, .collect = collect, .tick = tick, .order = order};
 
 /* ---- Start -------------------------------------------------------------------------------- */
-
-typedef struct starter {
-    const job *j;
-    const share *s;
-    const int *stdio;
-    char path[4096];
-    int secret_fd;
-    topo_cpu cpu;
-} starter;
 
 static void tell_not_started(local_ranks *c, int index, const char *program)
 {
     const int error = errno;
-    rank_end end = {.rank = c->first_rank + index, .code = spawn_error_code(error)};
+    rank_end end = {.rank = c->head.s->first_rank + index, .code = spawn_error_code(error)};
     spawn_describe_error(program, error, end.why, sizeof end.why);
-    c->events.ended(c->events.context, &end);
-    c->head.ops->stop(&c->head);
+    tell_end(c, FRAME_ENDED, &end);
+    enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
 }
 
 /* Rank 0 may get a descriptor of ours; the other ranks have no input and pipes for output.
  * close_after[] are those that only the child needs. */
-static ring_status make_stdio(local_ranks *c, const starter *st, int index, int fds[3],
+static ring_status make_stdio(local_ranks *c, int index, const int stdio[3], int fds[3],
                               int close_after[3])
 {
-    const bool is_zero = c->first_rank + index == 0;
-    rank_slot *rank = &c->ranks[index];
+    const bool is_zero = c->head.s->first_rank + index == 0;
     for (int i = 0; i < 3; i++) {
+        const int ours = i == STDIN_FILENO ? 1 : 0;
         int ends[2];
-        close_after[i] = -1;
-        fds[i] = is_zero ? st->stdio[i] : -1;
+        fds[i] = is_zero ? stdio[i] : -1;
         if (fds[i] >= 0 || (i == STDIN_FILENO && !is_zero))
             continue;
-        RING_TRY(spawn_pipe(ends, i == STDIN_FILENO ? 1 : 0));
-        fds[i] = close_after[i] = ends[i == STDIN_FILENO ? 0 : 1];
-        if (i == STDIN_FILENO)
-            c->input_fd = ends[1];
-        else
-            rank->streams[i - 1].fd = ends[0];
+        RING_TRY(spawn_pipe(ends, ours));
+        fds[i] = close_after[i] = ends[1 - ours];
+        *(i == STDIN_FILENO ? &c->input.fd : &c->ranks[index].streams[i - 1].fd) = ends[ours];
     }
     return RING_OK;
 }
 
-/* @return false if it may run on any. */
-static bool choose_cpus(const starter *st, int local, cpu_set_t *out)
-{
-    const core_range range = binding_of(st->j, st->s, local, st->cpu.core_count);
-    CPU_ZERO(out);
-    for (size_t i = 0; i < range.count; i++)
-        CPU_OR(out, out, &st->cpu.cores[range.first + i].cpus);
-    return range.count > 0;
-}
-
-static pid_t start_rank(const starter *st, int local, const int fds[3])
-{
-    texts environment = {0};
-    job_environment(st->j, st->s, local, st->secret_fd, environ, &environment);
-    cpu_set_t cpus;
-    const bool bound = choose_cpus(st, local, &cpus);
-    const spawn_plan plan = {
-        .path = st->path,
-        .argv = st->j->argv.items,
-        .env = environment.items,
-        .fds = {fds[0], fds[1], fds[2]},
-        .keep_fd = st->secret_fd,
-        .cpus = bound ? &cpus : NULL,
-    };
-    const pid_t pid = spawn_start(&plan);
-    const int error = errno;
-    texts_free(&environment);
-    errno = error;
-    return pid;
-}
-
-static ring_status start_one(local_ranks *c, const starter *st, int index, int null_fd)
+static ring_status start_one(local_ranks *c, const rank_start *st, int index, const int stdio[3])
 {
     rank_slot *rank = &c->ranks[index];
     int fds[3], close_after[3] = {-1, -1, -1};
-    const ring_status status = make_stdio(c, st, index, fds, close_after);
+    const ring_status status = make_stdio(c, index, stdio, fds, close_after);
     if (status == RING_OK) {
-        rank->pid = start_rank(st, index, (int[]){fds[0] < 0 ? null_fd : fds[0], fds[1], fds[2]});
+        rank->pid = rank_start_process(st, index, fds);
         rank->state = rank->pid > 0 ? RANK_RUNS : RANK_NOT_STARTED;
     }
     if (status == RING_OK && rank->pid < 0)
@@ -442,50 +359,27 @@ static ring_status start_one(local_ranks *c, const starter *st, int index, int n
     if (rank->state == RANK_RUNS)
         c->guard.groups[index] = rank->pid;
     else
-        close_rank(rank);
+        close_streams(rank);
     return status;
 }
 
-static ring_status start_all(local_ranks *c, const starter *st)
+static ring_status start_all(local_ranks *c, const rank_start *st, const int stdio[3])
 {
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    ring_status status = null_fd >= 0 ? RING_OK : fail(RING_ERR_SYSTEM, "/dev/null: %m");
-    for (int i = 0; i < c->count && status == RING_OK && c->phase == STOP_NONE; i++)
-        status = start_one(c, st, i, null_fd);
-    fd_close(&null_fd);
-    return status;
-}
-
-/* The descriptors that the ranks share; then the ranks. */
-static ring_status prepare_and_start(local_ranks *c, starter *st)
-{
-    if (!spawn_find(st->j->argv.items[0], st->path, sizeof st->path)) {
-        tell_not_started(c, 0, st->j->argv.items[0]);
-        return RING_OK;
-    }
-    if (st->j->has_secret) {
-        st->secret_fd = job_secret_file(st->j);
-        if (st->secret_fd < 0)
-            return RING_ERR_SYSTEM;
-    }
-    if (st->j->binding != BIND_NONE)
-        RING_TRY(topo_cpu_read(&st->cpu));
+    const int count = c->head.s->ranks;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    RING_TRY(reaper_start(&c->guard, (size_t)c->count));
-    return start_all(c, st);
+    RING_TRY(reaper_start(&c->guard, (size_t)count));
+    for (int i = 0; i < count && c->phase == STOP_NONE; i++)
+        RING_TRY(start_one(c, st, i, stdio));
+    return RING_OK;
 }
 
-static local_ranks *local_ranks_new(const share *s, const launch_events *events)
+static local_ranks *local_ranks_new(const share *s, const rank_events *events)
 {
-    local_ranks *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (local_ranks){.head.ops = &operations,
-                       .first_rank = s->first_rank,
-                       .count = s->ranks,
-                       .events = *events,
-                       .input_fd = -1};
-    c->ranks = memory_grow(NULL, (size_t)c->count, sizeof *c->ranks);
-    for (int i = 0; i < c->count; i++) {
-        c->ranks[i] = (rank_slot){.state = RANK_NOT_STARTED};
+    local_ranks *c = memory_zeroed(1, sizeof *c);
+    c->head = (host_ranks){.ops = &operations, .s = s, .events = *events, .ready = true};
+    c->input.fd = -1;
+    c->ranks = memory_zeroed((size_t)s->ranks, sizeof *c->ranks);
+    for (int i = 0; i < s->ranks; i++) {
         for (int k = 0; k < STREAMS; k++)
             c->ranks[i].streams[k] = (stream){c, i, k + 1, -1};
     }
@@ -493,17 +387,18 @@ static local_ranks *local_ranks_new(const share *s, const launch_events *events)
 }
 
 ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
-                              const launch_events *events, host_ranks **out)
+                              const rank_events *events, host_ranks **out)
 {
-    starter st = {.j = j, .s = s, .stdio = stdio, .secret_fd = -1};
+    rank_start st;
     local_ranks *c = local_ranks_new(s, events);
     *out = &c->head;
-    const ring_status status = prepare_and_start(c, &st);
-    fd_close(&st.secret_fd);
-    topo_cpu_free(&st.cpu);
+    ring_status status = rank_start_prepare(j, s, &st);
+    if (status == RING_OK)
+        status = start_all(c, &st, stdio);
+    rank_start_free(&st);
     if (status != RING_OK) {
-        c->head.ops->kill(&c->head);
-        c->head.ops->free(&c->head);
+        enter_phase(c, STOP_KILL, HUGE_VAL);
+        free_ranks(&c->head);
         *out = NULL;
     }
     return status;

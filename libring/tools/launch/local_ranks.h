@@ -8,7 +8,6 @@
 #ifndef LAUNCH_LOCAL_RANKS_H
 #define LAUNCH_LOCAL_RANKS_H
 
-#include "events.h"
 #include "host_ranks.h"
 #include "job.h"
 
@@ -18,10 +17,8 @@
 
 /** @param stdio  descriptors 0, 1, 2 of rank 0 if it is here: one of ours, or -1 for a pipe that is
  *  fed (0) or read (1, 2) here. Borrowed.
- *  A rank that cannot be started is an ended() event; then no further one is started. */
+ *  A rank that cannot be started is an event, FRAME_ENDED; then no further one is started. */
 ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
-                              const launch_events *events, host_ranks **out);
-/** Closes this stream of a rank, whose reader has left: the rank gets SIGPIPE or EPIPE. */
-void local_ranks_mute(host_ranks *h, int rank, int number);
+                              const rank_events *events, host_ranks **out);
 
 #endif

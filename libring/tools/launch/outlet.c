@@ -30,7 +30,7 @@ bool outlet_full(const outlet *o)
 
 void outlet_watch(outlet *o, poll_set *set)
 {
-    if (bytes_count(&o->waiting) > 0)
+    if (o->fd >= 0 && bytes_count(&o->waiting) > 0)
         poll_set_add(set, o->fd, POLLOUT, outlet_write, o);
 }
 

@@ -3,13 +3,10 @@
  * job and the secret; its end is the order to end. */
 #include "remote_child.h"
 
-#include "launch_frames.h"
 #include "local_ranks.h"
-#include "outlet.h"
 #include "spawn.h"
 #include "topo.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,13 +29,6 @@ typedef struct child {
     bool asked;  /* the near side was asked for rank 0's input */
 } child;
 
-static void send_frame(child *c, enum frame_type type, int stream, int rank, const char *data,
-                       size_t count)
-{
-    if (c->out.error == 0)
-        frames_put(&c->out.waiting, type, stream, rank, data, count);
-}
-
 /* ---- Events of its ranks ------------------------------------------------------- */
 
 static bool on_ready(void *context, int stream)
@@ -48,17 +38,11 @@ static bool on_ready(void *context, int stream)
     return !outlet_full(&c->out);
 }
 
-static bool on_output(void *context, int rank, int stream, const char *data, size_t count)
-{
-    send_frame(context, FRAME_OUTPUT, stream, rank, data, count);
-    return true;
-}
-
-static void on_ended(void *context, const rank_end *end)
+static bool on_event(void *context, const frame *f)
 {
     child *c = context;
-    if (c->out.error == 0)
-        frames_put_end(&c->out.waiting, end);
+    frames_send(&c->out, f);
+    return true;
 }
 
 /* ---- Orders of the near side -------------------------------------------------------------- */
@@ -68,13 +52,14 @@ static void report_failure(child *c, const char *why)
 {
     rank_end end = {.rank = c->s.first_rank, .code = CODE_ERROR};
     snprintf(end.why, sizeof end.why, "was not started: %.250s", why);
-    on_ended(c, &end);
+    const frame f = frames_of_end(FRAME_ENDED, &end);
+    on_event(c, &f);
     c->failed = true;
 }
 
 static void take_job(child *c, const frame *f)
 {
-    const launch_events events = {c, on_ready, on_output, on_ended, NULL};
+    const rank_events events = {c, on_ready, on_event};
     if (c->ranks != NULL || c->failed)
         return;
     if (job_unpack(f->data, f->bytes, &c->j, &c->s) != RING_OK) {
@@ -91,48 +76,22 @@ static void take_job(child *c, const frame *f)
     }
 }
 
-static void take_order(child *c, const frame *f)
+static void take_order(void *context, const frame *f)
 {
+    child *c = context;
     if (f->type == FRAME_JOB)
         take_job(c, f);
-    if (c->ranks == NULL)
-        return;
-    switch (f->type) {
-    case FRAME_INPUT:
-        c->ranks->ops->feed(c->ranks, f->data, f->bytes);
+    else if (c->ranks != NULL)
+        c->ranks->ops->order(c->ranks, f);
+    if (f->type == FRAME_INPUT)
         c->asked = false;
-        break;
-    case FRAME_SIGNAL:
-        if (f->rank > 0 && f->rank < NSIG)
-            c->ranks->ops->signal(c->ranks, f->rank);
-        break;
-    case FRAME_STOP:
-        c->ranks->ops->stop(c->ranks);
-        break;
-    case FRAME_KILL:
-        c->ranks->ops->kill(c->ranks);
-        break;
-    case FRAME_MUTE:
-        local_ranks_mute(c->ranks, f->rank, f->stream);
-        break;
-    default:
-        break;
-    }
 }
 
 static void read_orders(void *context)
 {
     child *c = context;
-    frame f;
-    int there = 0;
     const ssize_t got = bytes_read(&c->in, STDIN_FILENO, READ_BYTES);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    while (got > 0 && (there = frames_peek(&c->in, &f)) > 0) {
-        take_order(c, &f);
-        frames_done(&c->in, &f);
-    }
-    if (got <= 0 || there < 0)
+    if (got == 0 || (got > 0 && !frames_each(&c->in, take_order, c)))
         c->over = true;
 }
 
@@ -161,7 +120,10 @@ static void say_hello(child *c)
         topo_net_free(&net);
     }
     bytes_add(&c->out.waiting, FRAMES_MARK, strlen(FRAMES_MARK));
-    send_frame(c, FRAME_HELLO, 0, RING_VERSION_CODE, address, strlen(address));
+    frames_send(&c->out, &(frame){.type = FRAME_HELLO,
+                                  .rank = RING_VERSION_CODE,
+                                  .data = address,
+                                  .bytes = strlen(address)});
 }
 
 static void wait_once(child *c, poll_set *set)
@@ -173,14 +135,14 @@ static void wait_once(child *c, poll_set *set)
     if (c->ranks != NULL)
         c->ranks->ops->watch(c->ranks, set);
     outlet_watch(&c->out, set);
-    poll_set_run(set, c->ranks != NULL ? c->ranks->ops->due(c->ranks) : HUGE_VAL);
+    poll_set_run(set, c->ranks != NULL ? c->ranks->due : HUGE_VAL);
     if (c->ranks == NULL)
         return;
     if (c->over || c->out.error != 0)
-        c->ranks->ops->kill(c->ranks);
+        c->ranks->ops->order(c->ranks, &(frame){.type = FRAME_KILL});
     c->ranks->ops->tick(c->ranks);
-    if (!c->asked && c->ranks->ops->hungry(c->ranks)) {
-        send_frame(c, FRAME_HUNGRY, 0, 0, NULL, 0);
+    if (!c->asked && c->ranks->hungry) {
+        frames_send(&c->out, &(frame){.type = FRAME_HUNGRY});
         c->asked = true;
     }
 }
@@ -189,7 +151,7 @@ static void wait_once(child *c, poll_set *set)
 static bool child_done(const child *c)
 {
     const bool over = c->over || c->out.error != 0;
-    const bool gone = c->ranks != NULL ? c->ranks->ops->done(c->ranks) : c->failed || over;
+    const bool gone = c->ranks != NULL ? c->ranks->done : c->failed || over;
     return gone && (bytes_count(&c->out.waiting) == 0 || over);
 }
 

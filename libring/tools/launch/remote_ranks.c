@@ -2,7 +2,6 @@
  * The near side of a connection to another host. */
 #include "remote_ranks.h"
 
-#include "launch_frames.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -22,21 +21,17 @@ enum {
     CODE_NOT_FOUND = 127
 };
 
-typedef struct remote {
+typedef struct remote_ranks {
     host_ranks head;
-    const share *s;
-    launch_events events;
     console *console;
-    pid_t pid; /* of ssh, 0 once it was reaped                    */
-    int to, from, error;
-    bytes out, in, error_line;
-    bool greeted; /* the mark has come: frames from here on          */
-    bool ready, hungry, started;
-    bool *ended; /* [s->ranks] ends reported by the far side */
-    int alive;   /* ranks not ended                                 */
-    char address[64];
-    char last_error[256]; /* ssh's or the far shell's last line          */
-} remote;
+    pid_t pid; /* of ssh, 0 once it was reaped */
+    outlet to;
+    int from, error;
+    bytes in, error_line;
+    bool greeted;         /* the mark has come: frames from here on   */
+    bool *ended;          /* [ranks] ends reported by the far side    */
+    char last_error[256]; /* ssh's or the far shell's last line       */
+} remote_ranks;
 
 static bool readable(int fd)
 {
@@ -72,7 +67,7 @@ void remote_command(const char *host, int ssh_port, const char *path, texts *out
     free(there);
 }
 
-static ring_status start_ssh(remote *r, const texts *command)
+static ring_status start_ssh(remote_ranks *r, const texts *command)
 {
     char path[4096];
     int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
@@ -82,7 +77,7 @@ static ring_status start_ssh(remote *r, const texts *command)
     RING_TRY(spawn_pipe(in, 1));
     RING_TRY(spawn_pipe(out, 0));
     RING_TRY(spawn_pipe(error, 0));
-    r->to = in[1];
+    r->to.fd = in[1];
     r->from = out[0];
     r->error = error[0];
     r->pid = spawn_start(&(spawn_plan){.path = path,
@@ -98,35 +93,18 @@ static ring_status start_ssh(remote *r, const texts *command)
     return r->pid > 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting ssh: %m");
 }
 
-/* ---- Frames to the far side ------------------------------------------------------------- */
-
-static void write_frames(void *context)
+static void send_now(remote_ranks *r, const frame *f)
 {
-    remote *r = context;
-    if (r->to < 0)
-        return;
-    const ssize_t put = write(r->to, bytes_head(&r->out), bytes_count(&r->out));
-    if (put > 0)
-        bytes_drop(&r->out, (size_t)put);
-    else if (put < 0 && errno != EAGAIN && errno != EINTR)
-        fd_close(&r->to); /* the other direction gives the reason */
-}
-
-static void put(remote *r, enum frame_type type, int stream, int rank, const char *data,
-                size_t count)
-{
-    if (r->to < 0)
-        return;
-    frames_put(&r->out, type, stream, rank, data, count);
-    write_frames(r);
+    frames_send(&r->to, f);
+    outlet_write(&r->to);
 }
 
 /* ---- What comes ----------------------------------------------------------------------- */
 
 /* ssh ended, and with it all ranks there that had not. One of them is reported for all. */
-static void report_lost(remote *r, int wait_status)
+static void report_lost(remote_ranks *r, int wait_status)
 {
-    rank_end end = {.rank = r->s->first_rank, .code = CODE_LOST};
+    rank_end end = {.rank = r->head.s->first_rank, .code = CODE_LOST};
     const bool not_found = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CODE_NOT_FOUND;
     const char *said = r->last_error[0] != '\0' ? r->last_error : "no word from it";
     if (!r->greeted && not_found) {
@@ -139,16 +117,17 @@ static void report_lost(remote *r, int wait_status)
         snprintf(end.why, sizeof end.why,
                  "was not started: ssh to the host failed (%.150s); 'ssh %.60s true' must work "
                  "without a question",
-                 said, r->s->host);
+                 said, r->head.s->host);
     } else {
         snprintf(end.why, sizeof end.why, "was lost: the connection to the host ended (%.150s)",
                  said);
     }
-    r->events.ended(r->events.context, &end);
+    const frame f = frames_of_end(FRAME_ENDED, &end);
+    r->head.events.take(r->head.events.context, &f);
 }
 
 /* Each line once, named by the host. */
-static void take_error_lines(remote *r, bool rest)
+static void take_error_lines(remote_ranks *r, bool rest)
 {
     while (bytes_count(&r->error_line) > 0) {
         const char *head = bytes_head(&r->error_line);
@@ -160,24 +139,24 @@ static void take_error_lines(remote *r, bool rest)
         const size_t shown = length > 0 && head[length - 1] == '\r' ? length - 1 : length;
         snprintf(r->last_error, sizeof r->last_error, "%.*s", (int)min_size(shown, 255), head);
         if (r->greeted)
-            console_host(r->console, r->s->host, head, shown);
+            console_host(r->console, r->head.s->host, head, shown);
         bytes_drop(&r->error_line, length + (end != NULL));
     }
 }
 
 static void read_errors(void *context)
 {
-    remote *r = context;
+    remote_ranks *r = context;
     const ssize_t got = bytes_read(&r->error_line, r->error, 1024);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    if (got < 0)
         return;
-    take_error_lines(r, got <= 0);
-    if (got <= 0)
+    take_error_lines(r, got == 0);
+    if (got == 0)
         fd_close(&r->error);
 }
 
 /* @return its wait status; ssh ends by itself once the connection has, or is made to. */
-static int reap_ssh(remote *r)
+static int reap_ssh(remote_ranks *r)
 {
     int status = -1;
     for (int look = 0; r->pid > 0; look++) {
@@ -192,57 +171,74 @@ static int reap_ssh(remote *r)
     return status;
 }
 
-static void close_connection(remote *r)
+static void close_connection(remote_ranks *r)
 {
-    fd_close(&r->to);
+    const bool lost = r->head.alive > 0;
+    fd_close(&r->to.fd);
     fd_close(&r->from);
+    r->head.done = true;
+    r->head.alive = 0;
+    r->head.hungry = false;
     const int status = reap_ssh(r);
     while (r->error >= 0 && readable(r->error))
         read_errors(r); /* its last line gives the reason */
-    if (r->alive > 0) {
-        r->alive = 0;
+    if (lost)
         report_lost(r, status);
-    }
 }
 
-static void take_hello(remote *r, const frame *f)
+static void break_off(remote_ranks *r, const char *why)
+{
+    snprintf(r->last_error, sizeof r->last_error, "%s", why);
+    close_connection(r);
+}
+
+static void take_hello(remote_ranks *r, const frame *f)
 {
     if (f->rank != RING_VERSION_CODE) {
-        snprintf(r->last_error, sizeof r->last_error, "its ringrun is of another version");
-        close_connection(r);
+        break_off(r, "its ringrun is of another version");
         return;
     }
-    snprintf(r->address, sizeof r->address, "%.*s", (int)min_size(f->bytes, 63), f->data);
-    r->ready = true;
+    snprintf(r->head.address, sizeof r->head.address, "%.*s", (int)min_size(f->bytes, 63), f->data);
+    r->head.ready = true;
 }
 
-static void take_end(remote *r, const frame *f)
+/* @return true if it is the rank's first, and in order. */
+static bool note_end(remote_ranks *r, const frame *f)
 {
     rank_end end;
-    const int index = f->rank - r->s->first_rank;
-    if (!frames_get_end(f, &end) || r->ended[index])
-        return;
-    r->ended[index] = true;
-    r->alive--;
-    r->events.ended(r->events.context, &end);
+    bool *ended = &r->ended[f->rank - r->head.s->first_rank];
+    if (!frames_get_end(f, &end) || *ended)
+        return false;
+    *ended = true;
+    r->head.alive--;
+    return true;
 }
 
-static void take_frame(remote *r, const frame *f)
+static void take_event(remote_ranks *r, const frame *f)
 {
-    const bool mine = f->rank >= r->s->first_rank && f->rank < r->s->first_rank + r->s->ranks;
-    if (f->type == FRAME_HELLO && !r->ready)
+    if (f->rank < r->head.s->first_rank || f->rank >= r->head.s->first_rank + r->head.s->ranks ||
+        (f->type == FRAME_OUTPUT && f->stream != 1 && f->stream != 2) ||
+        (f->type == FRAME_ENDED && !note_end(r, f)))
+        return;
+    if (!r->head.events.take(r->head.events.context, f))
+        send_now(r, &(frame){.type = FRAME_MUTE, .stream = f->stream, .rank = f->rank});
+}
+
+static void take_frame(void *context, const frame *f)
+{
+    remote_ranks *r = context;
+    if (r->from < 0)
+        return; /* a frame before has closed the connection */
+    if (f->type == FRAME_HELLO && !r->head.ready)
         take_hello(r, f);
     else if (f->type == FRAME_HUNGRY)
-        r->hungry = true;
-    else if (f->type == FRAME_ENDED && mine)
-        take_end(r, f);
-    else if (f->type == FRAME_OUTPUT && mine && (f->stream == 1 || f->stream == 2) &&
-             !r->events.output(r->events.context, f->rank, f->stream, f->data, f->bytes))
-        put(r, FRAME_MUTE, f->stream, f->rank, NULL, 0);
+        r->head.hungry = true;
+    else if (f->type >= FRAME_OUTPUT && f->type <= FRAME_STOPPED)
+        take_event(r, f);
 }
 
 /* Skips output of the shell before ringrun's mark. */
-static void skip_greeting(remote *r)
+static void skip_greeting(remote_ranks *r)
 {
     const size_t mark = strlen(FRAMES_MARK);
     const char *at = bytes_count(&r->in) > 0
@@ -256,38 +252,23 @@ static void skip_greeting(remote *r)
     }
 }
 
-static void take_frames(remote *r)
-{
-    frame f;
-    int there;
-    while (r->from >= 0 && (there = frames_peek(&r->in, &f)) != 0) {
-        if (there < 0) {
-            snprintf(r->last_error, sizeof r->last_error, "it sent damaged data");
-            close_connection(r);
-            return;
-        }
-        take_frame(r, &f);
-        frames_done(&r->in, &f);
-    }
-}
-
 static void read_frames(void *context)
 {
-    remote *r = context;
+    remote_ranks *r = context;
     const ssize_t got = r->from >= 0 ? bytes_read(&r->in, r->from, READ_BYTES) : -1;
-    if (r->from < 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+    if (got < 0)
         return;
     if (!r->greeted)
         skip_greeting(r);
-    if (r->greeted)
-        take_frames(r);
-    if (got <= 0)
+    if (r->greeted && !frames_each(&r->in, take_frame, r) && r->from >= 0)
+        break_off(r, "it sent damaged data");
+    if (got == 0 && r->from >= 0)
         close_connection(r);
 }
 
 static void collect(host_ranks *h)
 {
-    remote *r = (remote *)h;
+    remote_ranks *r = (remote_ranks *)h;
     siginfo_t info = {.si_pid = 0};
     if (r->pid <= 0 || waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0)
@@ -302,80 +283,42 @@ static void collect(host_ranks *h)
 
 static void watch(host_ranks *h, poll_set *set)
 {
-    remote *r = (remote *)h;
+    remote_ranks *r = (remote_ranks *)h;
     if (r->error >= 0)
         poll_set_add(set, r->error, POLLIN, read_errors, r);
-    if (r->from >= 0 && r->events.ready(r->events.context, 1) &&
-        r->events.ready(r->events.context, 2))
+    if (r->from >= 0 && h->events.ready(h->events.context, 1) &&
+        h->events.ready(h->events.context, 2))
         poll_set_add(set, r->from, POLLIN, read_frames, r);
-    if (r->to >= 0 && bytes_count(&r->out) > 0)
-        poll_set_add(set, r->to, POLLOUT, write_frames, r);
+    outlet_watch(&r->to, set);
 }
 
 void remote_start(host_ranks *h, const job *j)
 {
-    remote *r = (remote *)h;
     bytes packed = {0};
-    job_pack(j, r->s, &packed);
-    put(r, FRAME_JOB, 0, 0, packed.data, bytes_count(&packed));
+    job_pack(j, h->s, &packed);
+    send_now((remote_ranks *)h,
+             &(frame){.type = FRAME_JOB, .data = packed.data, .bytes = bytes_count(&packed)});
     explicit_bzero(packed.data, packed.end);
     bytes_free(&packed);
 }
 
-static void send_signal(host_ranks *h, int signal_number)
+static void cut_off(remote_ranks *r)
 {
-    put((remote *)h, FRAME_SIGNAL, 0, signal_number, NULL, 0);
-}
-
-static void stop(host_ranks *h)
-{
-    put((remote *)h, FRAME_STOP, 0, 0, NULL, 0);
-}
-
-static void cut_off(host_ranks *h)
-{
-    remote *r = (remote *)h;
-    put(r, FRAME_KILL, 0, 0, NULL, 0);
-    r->alive = 0;
+    r->head.alive = 0;
     if (r->pid > 0)
         kill(r->pid, SIGTERM);
     close_connection(r);
     fd_close(&r->error);
 }
 
-static bool is_hungry(const host_ranks *h)
+static void order(host_ranks *h, const frame *f)
 {
-    const remote *r = (const remote *)h;
-    return r->hungry && r->to >= 0;
-}
-
-static void feed(host_ranks *h, const char *data, size_t count)
-{
-    remote *r = (remote *)h;
-    r->hungry = false;
-    put(r, FRAME_INPUT, 0, 0, data, count);
-}
-
-/* ---- What is known ---------------------------------------------------------------------- */
-
-bool remote_ready(const host_ranks *h)
-{
-    return ((const remote *)h)->ready;
-}
-
-const char *remote_address(const host_ranks *h)
-{
-    return ((const remote *)h)->address;
-}
-
-static int count_alive(const host_ranks *h)
-{
-    return ((const remote *)h)->alive;
-}
-
-static bool is_done(const host_ranks *h)
-{
-    return ((const remote *)h)->from < 0;
+    remote_ranks *r = (remote_ranks *)h;
+    send_now(r, f);
+    if (f->type == FRAME_INPUT)
+        h->hungry = false;
+    if (f->type == FRAME_KILL)
+        cut_off(r);
 }
 
 /* Deadlines are the far side's. */
@@ -384,19 +327,11 @@ static void no_tick(host_ranks *h)
     (void)h;
 }
 
-static double never(const host_ranks *h)
-{
-    (void)h;
-    return HUGE_VAL;
-}
-
-/* ---- Life -------------------------------------------------------------------------------- */
-
 static void free_remote(host_ranks *h)
 {
-    remote *r = (remote *)h;
-    cut_off(h);
-    bytes_free(&r->out);
+    remote_ranks *r = (remote_ranks *)h;
+    order(h, &(frame){.type = FRAME_KILL});
+    bytes_free(&r->to.waiting);
     bytes_free(&r->in);
     bytes_free(&r->error_line);
     free(r->ended);
@@ -404,34 +339,19 @@ static void free_remote(host_ranks *h)
 }
 
 static const host_ranks_ops operations = {
-    .free = free_remote,
-    .watch = watch,
-    .collect = collect,
-    .tick = no_tick,
-    .due = never,
-    .signal = send_signal,
-    .stop = stop,
-    .kill = cut_off,
-    .hungry = is_hungry,
-    .feed = feed,
-    .alive = count_alive,
-    .done = is_done,
-};
+    .free = free_remote, .watch = watch, .collect = collect, .tick = no_tick, .order = order};
 
-ring_status remote_open(const share *s, const texts *command, const launch_events *events,
-                        console *c, host_ranks **out)
+ring_status remote_open(const share *s, const texts *command, const rank_events *events, console *c,
+                        host_ranks **out)
 {
-    remote *r = memory_grow(NULL, 1, sizeof *r);
-    *r = (remote){.head.ops = &operations,
-                  .s = s,
-                  .events = *events,
-                  .console = c,
-                  .to = -1,
-                  .from = -1,
-                  .error = -1,
-                  .alive = s->ranks};
-    r->ended = memory_grow(NULL, (size_t)s->ranks, sizeof *r->ended);
-    memset(r->ended, 0, (size_t)s->ranks * sizeof *r->ended);
+    remote_ranks *r = memory_zeroed(1, sizeof *r);
+    *r = (remote_ranks){
+        .head = {.ops = &operations, .s = s, .events = *events, .due = HUGE_VAL, .alive = s->ranks},
+        .console = c,
+        .to.fd = -1,
+        .from = -1,
+        .error = -1,
+        .ended = memory_zeroed((size_t)s->ranks, sizeof *r->ended)};
     *out = &r->head;
     return start_ssh(r, command);
 }

@@ -7,7 +7,6 @@
 #define LAUNCH_REMOTE_RANKS_H
 
 #include "console.h"
-#include "events.h"
 #include "host_ranks.h"
 #include "job.h"
 
@@ -18,14 +17,11 @@ void remote_command(const char *host, int ssh_port, const char *path, texts *out
 /** A word as a shell reads it unchanged. free() it. */
 char *remote_quoted(const char *word);
 
-/** Starts ssh; the answer comes later. Borrows its arguments. @param[out] out  kill() ends the
+/** Starts ssh; the answer comes later. Borrows its arguments. @param[out] out  FRAME_KILL ends the
  *  connection, and with it the ranks there. */
-ring_status remote_open(const share *s, const texts *command, const launch_events *events,
-                        console *c, host_ranks **out);
-/** The far side has answered and waits for the job. */
-bool remote_ready(const host_ranks *h);
-/** The far side's own address; "" before remote_ready(). */
-const char *remote_address(const host_ranks *h);
+ring_status remote_open(const share *s, const texts *command, const rank_events *events, console *c,
+                        host_ranks **out);
+/** Gives the far side, which has answered, the job. */
 void remote_start(host_ranks *h, const job *j);
 
 #endif

@@ -8,7 +8,6 @@
 #include "spawn.h"
 #include "topo.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +36,7 @@ typedef struct run {
     const options *o;
     setup plan;
     console *console;
-    launch_events events;
+    rank_events events;
     job_hosts job_hosts;
     poll_set set;
     int signals;
@@ -59,15 +58,8 @@ static bool on_ready(void *context, int stream)
     return console_ready(r->console, stream);
 }
 
-static bool on_output(void *context, int rank, int stream, const char *data, size_t count)
+static void note_end(run *r, const rank_end *end)
 {
-    run *r = context;
-    return console_output(r->console, rank, stream, data, count);
-}
-
-static void on_ended(void *context, const rank_end *end)
-{
-    run *r = context;
     const bool clean = end->code == 0 && end->signal == 0 && end->why[0] == '\0';
     if (clean || r->interrupted != 0)
         return; /* after an interrupt all ranks are to end, by kill_at */
@@ -76,7 +68,7 @@ static void on_ended(void *context, const rank_end *end)
         r->cause = *end;
         r->report_at = clock_now() + SETTLE_SECONDS;
         r->cut_at = clock_now() + STOP_SECONDS;
-        job_hosts_stop(&r->job_hosts);
+        job_hosts_order(&r->job_hosts, FRAME_STOP, 0);
     } else if (!r->reported && r->cause.signal == 0 && r->cause.why[0] == '\0' &&
                end->signal != 0) {
         r->cause = *end;
@@ -90,15 +82,30 @@ static const char *host_of(const run *r, int rank, char *here, size_t size)
     return of->local ? here : of->host;
 }
 
-static void on_stopped(void *context, int rank, int pid, int signal_number)
+static void report_stop(run *r, const rank_end *stop)
 {
-    run *r = context;
     char here[256];
     console_say(
         r->console,
         "rank %d on host %s (pid %d) was stopped by SIG%s: it wants the terminal itself, which "
         "ranks cannot have; rank 0 gets the keyboard as standard input. Ctrl-C ends the job",
-        rank, host_of(r, rank, here, sizeof here), pid, sigabbrev_np(signal_number));
+        stop->rank, host_of(r, stop->rank, here, sizeof here), stop->pid,
+        sigabbrev_np(stop->signal));
+}
+
+static bool on_event(void *context, const frame *f)
+{
+    run *r = context;
+    rank_end end;
+    if (f->type == FRAME_OUTPUT)
+        return console_output(r->console, f->rank, f->stream, f->data, f->bytes);
+    if (!frames_get_end(f, &end))
+        return true;
+    if (f->type == FRAME_ENDED)
+        note_end(r, &end);
+    else
+        report_stop(r, &end);
+    return true;
 }
 
 static void describe_end(const rank_end *end, char *out, size_t size)
@@ -118,15 +125,14 @@ static void report_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
     const char *last = console_last_line(r->console, r->cause.rank);
-    const int alive = job_hosts_alive(&r->job_hosts);
     r->reported = true;
     if (r->interrupted != 0)
         return;
     describe_end(&r->cause, how, sizeof how);
     if (r->cause.pid > 0)
         snprintf(pid, sizeof pid, " (pid %d)", r->cause.pid);
-    if (alive > 0)
-        snprintf(others, sizeof others, "; stopping the other %d", alive);
+    if (r->job_hosts.alive > 0)
+        snprintf(others, sizeof others, "; stopping the other %d", r->job_hosts.alive);
     console_say(r->console, "rank %d on host %s%s %s%s%s%s", r->cause.rank,
                 host_of(r, r->cause.rank, here, sizeof here), pid, how, others,
                 last[0] != '\0' ? "; its last line: " : "", last);
@@ -138,8 +144,8 @@ static void report_cause(run *r)
 static void pass_on(run *r, int signal_number)
 {
     r->kill_at = clock_now() + r->o->kill_wait;
-    job_hosts_signal(&r->job_hosts, signal_number);
-    job_hosts_signal(&r->job_hosts, SIGCONT);
+    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, signal_number);
+    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGCONT);
     console_say(r->console,
                 "SIG%s passed on to the ranks, which have %d s to end; once more kills them",
                 sigabbrev_np(signal_number), r->o->kill_wait);
@@ -155,7 +161,7 @@ static void interrupt(run *r, int signal_number)
     else if (r->phase == PHASE_RANKS && r->interrupted == 0 && !r->failed)
         pass_on(r, signal_number);
     else
-        job_hosts_kill(&r->job_hosts);
+        job_hosts_order(&r->job_hosts, FRAME_KILL, 0);
     if (r->interrupted == 0) {
         r->interrupted = signal_number;
         r->interrupted_at = clock_now();
@@ -166,11 +172,12 @@ static void interrupt(run *r, int signal_number)
 static void kill_late(run *r)
 {
     r->kill_at = HUGE_VAL;
-    if (!job_hosts_done(&r->job_hosts))
+    if (!r->job_hosts.done)
         console_say(r->console,
                     "what still ran %d s after SIG%s was killed; --kill-wait gives more time",
                     r->o->kill_wait, sigabbrev_np(r->interrupted));
-    job_hosts_kill(&r->job_hosts);
+    job_hosts_order(&r->job_hosts, FRAME_KILL, 0);
+    job_hosts_tick(&r->job_hosts);
 }
 
 static void take_signal(run *r, int signal_number)
@@ -180,13 +187,13 @@ static void take_signal(run *r, int signal_number)
         job_hosts_collect(&r->job_hosts);
         break;
     case SIGTSTP: /* ranks are not in the terminal's group: stop and continue with us */
-        job_hosts_signal(&r->job_hosts, SIGSTOP);
+        job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGSTOP);
         raise(SIGSTOP);
         break;
     case SIGCONT:
     case SIGUSR1:
     case SIGUSR2:
-        job_hosts_signal(&r->job_hosts, signal_number);
+        job_hosts_order(&r->job_hosts, FRAME_SIGNAL, signal_number);
         break;
     default:
         interrupt(r, signal_number);
@@ -206,18 +213,18 @@ static void read_input(void *context)
 {
     run *r = context;
     char buffer[INPUT_BYTES];
-    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    host_ranks *zero = r->job_hosts.hungry;
+    const ssize_t got = read_ready(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0)
         return;
-    const size_t count = got > 0 ? (size_t)got : 0;
-    r->input_open = count > 0;
-    job_hosts_feed(&r->job_hosts, buffer, count);
+    r->input_open = got > 0;
+    zero->ops->order(zero, &(frame){FRAME_INPUT, .data = buffer, .bytes = (size_t)got});
 }
 
 /* Only when rank 0 can take it, and a terminal's only in the foreground. */
 static bool wants_input(const run *r)
 {
-    if (r->phase != PHASE_RANKS || !r->input_open || !job_hosts_hungry(&r->job_hosts))
+    if (r->phase != PHASE_RANKS || !r->input_open || r->job_hosts.hungry == NULL)
         return false;
     return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
@@ -226,7 +233,7 @@ static bool wants_input(const run *r)
 
 static double next_due(const run *r)
 {
-    const double due = fmin(fmin(job_hosts_due(&r->job_hosts), console_due(r->console)),
+    const double due = fmin(fmin(r->job_hosts.due, console_due(r->console)),
                             fmin(r->cut_at, r->kill_at));
     return r->failed && !r->reported ? fmin(due, r->report_at) : due;
 }
@@ -240,6 +247,7 @@ static void do_what_is_due(run *r)
     if (clock_now() >= r->cut_at) {
         r->cut_at = HUGE_VAL;
         job_hosts_cut(&r->job_hosts);
+        job_hosts_tick(&r->job_hosts);
     }
     if (clock_now() >= r->kill_at)
         kill_late(r);
@@ -274,7 +282,7 @@ static ring_status connect_hosts(run *r)
         wait_once(r, until);
     if (!goes_on(r) || job_hosts_ready(&r->job_hosts))
         return RING_OK;
-    job_hosts_silent_hosts(&r->job_hosts, &r->plan, silent, sizeof silent);
+    job_hosts_silent_hosts(&r->job_hosts, silent, sizeof silent);
     return fail(RING_ERR_TIMEOUT,
                 "no answer within %g s from %s: 'ssh HOST true' must work there without a "
                 "question; RING_INIT_TIMEOUT gives more time",
@@ -289,7 +297,7 @@ static ring_status start_ranks(run *r)
                           console_passes(r->console, STDERR_FILENO) ? STDERR_FILENO : -1};
     r->phase = PHASE_RANKS;
     if (r->plan.ask_address) {
-        const char *address = job_hosts_address(&r->job_hosts);
+        const char *address = r->job_hosts.hosts[0]->address;
         free(r->plan.j.address);
         r->plan.j.address = memory_text(address, strlen(address));
     }
@@ -303,7 +311,8 @@ static ring_status run_ranks(run *r)
         RING_TRY(start_ranks(r));
     else
         job_hosts_cut(&r->job_hosts);
-    while (!job_hosts_done(&r->job_hosts))
+    job_hosts_tick(&r->job_hosts);
+    while (!r->job_hosts.done)
         wait_once(r, HUGE_VAL);
     if (r->failed && !r->reported)
         report_cause(r);
@@ -359,7 +368,7 @@ int run_job(const options *o)
     run r = {.o = o, .input_open = true, .cut_at = HUGE_VAL, .kill_at = HUGE_VAL};
     int code = 0;
     spawn_prepare();
-    r.events = (launch_events){&r, on_ready, on_output, on_ended, on_stopped};
+    r.events = (rank_events){&r, on_ready, on_event};
     ring_status status = setup_make(o, &r.plan);
     if (status == RING_OK && o->dry_run)
         setup_print(&r.plan, o);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starting a rank. */
+#include "rank_start.h"
+
+#include "binding.h"
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+ring_status rank_start_prepare(const job *j, const share *s, rank_start *out)
+{
+    *out = (rank_start){.j = j, .s = s, .secret_fd = -1};
+    out->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (out->null_fd < 0)
+        return fail(RING_ERR_SYSTEM, "/dev/null: %m");
+    if (!spawn_find(j->argv.items[0], out->path, sizeof out->path) &&
+        strchr(j->argv.items[0], '/') == NULL)
+        out->path[0] = '\0'; /* exec fails with the same error */
+    if (j->has_secret) {
+        out->secret_fd = job_secret_file(j);
+        if (out->secret_fd < 0)
+            return RING_ERR_SYSTEM;
+    }
+    return j->binding != BIND_NONE ? topo_cpu_read(&out->cpu) : RING_OK;
+}
+
+void rank_start_free(rank_start *st)
+{
+    fd_close(&st->secret_fd);
+    fd_close(&st->null_fd);
+    topo_cpu_free(&st->cpu);
+}
+
+/* @return false if it may run on any. */
+static bool choose_cpus(const rank_start *st, int local, cpu_set_t *out)
+{
+    const core_range range = binding_of(st->j, st->s, local, st->cpu.core_count);
+    CPU_ZERO(out);
+    for (size_t i = 0; i < range.count; i++)
+        CPU_OR(out, out, &st->cpu.cores[range.first + i].cpus);
+    return range.count > 0;
+}
+
+pid_t rank_start_process(const rank_start *st, int local, const int fds[3])
+{
+    texts environment = {0};
+    cpu_set_t cpus;
+    const bool bound = choose_cpus(st, local, &cpus);
+    job_environment(st->j, st->s, local, st->secret_fd, environ, &environment);
+    const pid_t pid = spawn_start(&(spawn_plan){
+        .path = st->path,
+        .argv = st->j->argv.items,
+        .env = environment.items,
+        .fds = {fds[0] < 0 ? st->null_fd : fds[0], fds[1], fds[2]},
+        .keep_fd = st->secret_fd,
+        .cpus = bound ? &cpus : NULL,
+    });
+    const int error = errno;
+    texts_free(&environment);
+    errno = error;
+    return pid;
+}
