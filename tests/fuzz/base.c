@@ -3,7 +3,7 @@
 #include "give.h"
 
 #include "cgroup.h"
-#include "hosts.h"
+#include "host_list.h"
 #include "numbers.h"
 #include "sysfs.h"
 

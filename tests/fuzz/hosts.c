@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringrun's lists of hosts: of files, options and batch systems. */
-#include "hosts.h"
 #include "give.h"
+#include "host_list.h"
 #include "layout.h"
 
 #include <ctype.h>

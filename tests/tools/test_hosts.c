@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Host lists from outside: what they mean, and what is refused. */
-#include "hosts.h"
+#include "host_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line at a time. */
+ * .deepspeed_env, line by line. */
 #include "env_file.h"
 
 #include "job.h"
+#include "text_lines.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,16 +13,11 @@
 
 static const char usual_name[] = ".deepspeed_env";
 
-/* Cuts spaces and the line end. */
-static char *trim(char *line)
-{
-    size_t length = strlen(line);
-    while (length > 0 && isspace((unsigned char)line[length - 1]))
-        line[--length] = '\0';
-    while (isspace((unsigned char)*line))
-        line++;
-    return line;
-}
+/* Variables of one file. */
+typedef struct taken {
+    texts *exports;
+    int count;
+} taken;
 
 /* @return the reason why @p line is not a variable for ranks; NULL: it is one. */
 static const char *wrong_with(char *line)
@@ -36,40 +32,31 @@ static const char *wrong_with(char *line)
     return decided;
 }
 
-static ring_status take_lines(FILE *file, const char *path, texts *exports)
+static ring_status take_line(void *context, char *line)
 {
-    char *line = NULL;
-    size_t size = 0;
-    ring_status status = RING_OK;
-    int taken = 0;
-    for (int number = 1; status == RING_OK && getline(&line, &size, file) >= 0; number++) {
-        char *entry = trim(line);
-        if (*entry == '\0' || *entry == '#')
-            continue;
-        const char *wrong = wrong_with(entry);
-        if (wrong != NULL)
-            status = fail(RING_ERR_CONFIG, "%s:%d: %s", path, number, wrong);
-        else
-            texts_put(exports, entry);
-        taken++;
-    }
-    free(line);
-    if (status == RING_OK)
-        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", taken,
-                taken == 1 ? "" : "s", path);
-    return status;
+    taken *t = context;
+    const char *wrong = wrong_with(line);
+    if (wrong != NULL)
+        return fail(RING_ERR_CONFIG, "%s", wrong);
+    texts_put(t->exports, line);
+    t->count++;
+    return RING_OK;
 }
 
 /* @param needed  a missing file is an error. */
 static ring_status take_file(const char *path, bool needed, texts *exports)
 {
+    taken t = {.exports = exports};
     FILE *file = fopen(path, "re");
     if (file == NULL && errno == ENOENT && !needed)
         return RING_OK;
     if (file == NULL)
         return fail(RING_ERR_CONFIG, "%s: %m", path);
-    const ring_status status = take_lines(file, path, exports);
+    const ring_status status = lines_each(file, path, take_line, &t);
     fclose(file);
+    if (status == RING_OK)
+        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", t.count,
+                t.count == 1 ? "" : "s", path);
     return status;
 }
 

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * DeepSpeed's --include and --exclude: "NODE[:slot,slot…]@NODE…". */
-#include "hosts.h"
+#include "host_list.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct choice {
-    size_t host; /* index in the list */
-    int *ids;    /* NULL: all slots   */
-    int count;
-} choice;
 
 static ring_status bad_filter(const char *text)
 {
@@ -18,9 +12,18 @@ static ring_status bad_filter(const char *text)
                 text);
 }
 
-/* The slots between colon and `end`. */
+static bool has_id(const host_entry *h, int id)
+{
+    for (int i = 0; i < h->slots; i++) {
+        if (h->ids[i] == id)
+            return true;
+    }
+    return false;
+}
+
+/* The slots between colon and `end`, of the host `of`. */
 static ring_status parse_slots(const char *text, const char *at, const char *end,
-                               const host_entry *of, bool any_slot, choice *out)
+                               const host_entry *of, bool any_slot, host_entry *out)
 {
     for (;; at++) {
         int id;
@@ -29,12 +32,10 @@ static ring_status parse_slots(const char *text, const char *at, const char *end
         if (!any_slot && id >= of->slots)
             return fail(RING_ERR_CONFIG, "host '%s' has no slot %d: its slots are 0 to %d",
                         of->name, id, of->slots - 1);
-        out->ids = memory_more(out->ids, (size_t)out->count, sizeof *out->ids);
-        for (int i = 0; i < out->count; i++) {
-            if (out->ids[i] == id)
-                return fail(RING_ERR_CONFIG, "slot %d of host '%s' is named twice", id, of->name);
-        }
-        out->ids[out->count++] = id;
+        if (has_id(out, id))
+            return fail(RING_ERR_CONFIG, "slot %d of host '%s' is named twice", id, of->name);
+        out->ids = memory_more(out->ids, (size_t)out->slots, sizeof *out->ids);
+        out->ids[out->slots++] = id;
         if (at == end)
             return RING_OK;
         if (*at != ',')
@@ -42,8 +43,8 @@ static ring_status parse_slots(const char *text, const char *at, const char *end
     }
 }
 
-static ring_status parse_choice(const host_list *list, const char *word, size_t length,
-                                bool any_slot, choice *out)
+static ring_status parse_node(const host_list *list, const char *word, size_t length, bool any_slot,
+                              host_list *out)
 {
     const char *colon = memchr(word, ':', length);
     const size_t name_length = colon != NULL ? (size_t)(colon - word) : length;
@@ -51,69 +52,39 @@ static ring_status parse_choice(const host_list *list, const char *word, size_t 
     if (of == NULL)
         return fail(RING_ERR_CONFIG, "host '%.*s' is not in the list of hosts",
                     (int)min_size(name_length, 80), word);
-    *out = (choice){.host = (size_t)(of - list->items)};
-    if (colon == NULL)
-        return RING_OK;
-    return parse_slots(word, colon + 1, word + length, of, any_slot, out);
+    if (hosts_find(out, word, name_length) != NULL)
+        return fail(RING_ERR_CONFIG, "host '%s' is named twice in '%.200s'", of->name, word);
+    host_entry *named = hosts_add(out, word, name_length, 0);
+    return colon == NULL ? RING_OK
+                         : parse_slots(word, colon + 1, word + length, of, any_slot, named);
 }
 
-static void free_choices(choice *choices, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(choices[i].ids);
-    free(choices);
-}
-
-static ring_status parse_choices(const host_list *list, const char *text, bool any_slot,
-                                 choice **out, size_t *count)
+/* The hosts that are named, with the slots that are named in `ids`; NULL: all. */
+static ring_status parse_nodes(const host_list *list, const char *text, bool any_slot,
+                               host_list *out)
 {
     for (const char *word = text;; word++) {
         const size_t length = strcspn(word, "@");
         if (length == 0)
             return bad_filter(text);
-        *out = memory_more(*out, *count, sizeof **out);
-        (*out)[*count] = (choice){0};
-        choice *made = &(*out)[(*count)++];
-        RING_TRY(parse_choice(list, word, length, any_slot, made));
-        for (size_t i = 0; i + 1 < *count; i++) {
-            if ((*out)[i].host == made->host)
-                return fail(RING_ERR_CONFIG, "host '%s' is named twice in '%.200s'",
-                            list->items[made->host].name, text);
-        }
+        RING_TRY(parse_node(list, word, length, any_slot, out));
         word += length;
         if (*word == '\0')
             return RING_OK;
     }
 }
 
-static const choice *choice_of(const choice *choices, size_t count, size_t index)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (choices[i].host == index)
-            return &choices[i];
-    }
-    return NULL;
-}
-
-static bool has_id(const choice *c, int id)
-{
-    for (int i = 0; i < c->count; i++) {
-        if (c->ids[i] == id)
-            return true;
-    }
-    return false;
-}
-
-static void keep_named(host_entry *h, const choice *named)
+static void keep_named(host_entry *h, host_entry *named)
 {
     if (named->ids == NULL)
         return;
-    h->ids = memory_grow(h->ids, (size_t)named->count, sizeof *h->ids);
-    memcpy(h->ids, named->ids, (size_t)named->count * sizeof *h->ids);
-    h->slots = named->count;
+    free(h->ids);
+    h->ids = named->ids;
+    h->slots = named->slots;
+    named->ids = NULL;
 }
 
-static void drop_named(host_entry *h, const choice *named)
+static void drop_named(host_entry *h, const host_entry *named)
 {
     int *left = memory_grow(NULL, (size_t)h->slots, sizeof *left);
     int count = 0;
@@ -126,13 +97,13 @@ static void drop_named(host_entry *h, const choice *named)
     h->slots = count;
 }
 
-/* Applies the choices to all hosts and drops those without slots. */
-static ring_status apply(host_list *list, const choice *choices, size_t count, bool include)
+/* Keeps or drops what is named of all hosts, and drops those without slots. */
+static ring_status apply(host_list *list, const host_list *all_named, bool include)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
         host_entry *h = &list->items[i];
-        const choice *named = choice_of(choices, count, i);
+        host_entry *named = hosts_find(all_named, h->name, strlen(h->name));
         if (named != NULL && include)
             keep_named(h, named);
         else if (named != NULL)
@@ -155,12 +126,11 @@ static ring_status apply(host_list *list, const choice *choices, size_t count, b
 
 static ring_status filter(host_list *list, const char *text, bool any_slot, bool include)
 {
-    choice *choices = NULL;
-    size_t count = 0;
-    ring_status status = parse_choices(list, text, any_slot, &choices, &count);
+    host_list named = {0};
+    ring_status status = parse_nodes(list, text, any_slot, &named);
     if (status == RING_OK)
-        status = apply(list, choices, count, include);
-    free_choices(choices, count);
+        status = apply(list, &named, include);
+    hosts_free(&named);
     return status;
 }
 

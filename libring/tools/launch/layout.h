@@ -6,7 +6,7 @@
 #ifndef LAUNCH_LAYOUT_H
 #define LAUNCH_LAYOUT_H
 
-#include "hosts.h"
+#include "host_list.h"
 
 enum { RANKS_MAX = 65536 };
 

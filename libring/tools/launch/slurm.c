@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Slurm's compressed lists: "n[01-04,7],x3" for nodes, "2(x3),1" for tasks a node. A few bytes may
  * expand to very many, so the result is bounded before it is expanded. */
-#include "hosts.h"
+#include "host_list.h"
 
 #include <stdio.h>
 #include <string.h>

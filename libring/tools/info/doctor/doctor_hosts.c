@@ -4,7 +4,7 @@
 #include "doctor_hosts.h"
 
 #include "doctor_json.h"
-#include "hosts.h"
+#include "host_list.h"
 #include "pair_test.h"
 #include "runs.h"
 #include "show.h"

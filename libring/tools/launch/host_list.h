@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hosts: the machines of a job, and their slots (ranks that each can take), from a hostfile, a
+ * host_list: the machines of a job, and their slots (ranks that each can take), from a hostfile, a
  * list, or a batch system's variables. Names come from outside: they hold only letters, digits and
  * "._-@%", or are IPv6 addresses, and never begin like an option of ssh.
  */
-#ifndef LAUNCH_HOSTS_H
-#define LAUNCH_HOSTS_H
+#ifndef LAUNCH_HOST_LIST_H
+#define LAUNCH_HOST_LIST_H
 
 #include "grow.h"
 
@@ -20,7 +20,7 @@ typedef struct host_entry {
 typedef struct host_list {
     host_entry *items;
     size_t count;
-    uint32_t *places; /* by name: the item's number from 1; NULL: the list is short */
+    uint32_t *places; /* by name: the item's number from 1 */
 } host_list;
 
 void hosts_free(host_list *list);

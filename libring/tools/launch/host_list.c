@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The list of hosts, and the two kinds of list a user writes: a file and a word. */
-#include "hosts.h"
+#include "host_list.h"
+
+#include "text_lines.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -11,8 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024, SHORT_LIST = 64 };
-enum { PLACES = 2 * HOSTS_MAX }; /* never more than half full: a search ends soon */
+enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024 };
 
 /* ---- Names to places --------------------------------------------------------------- */
 
@@ -21,41 +22,37 @@ static bool is_called(const host_entry *h, const char *name, size_t length)
     return strlen(h->name) == length && strncmp(h->name, name, length) == 0;
 }
 
-/* FNV-1a: every letter counts. hsearch() sees eight, and nodes of one cluster begin alike. */
-static uint32_t hash_of(const char *name, size_t length)
+/* A power of two, and so many that they are never more than half full: a search ends soon. */
+static size_t places_for(size_t count)
 {
+    return (size_t)4 << (63 - __builtin_clzl(count));
+}
+
+/* @return the place of the name's number, or a free one for it. The hash is FNV-1a: every letter
+ * counts. hsearch() sees eight, and nodes of one cluster begin alike. */
+static uint32_t *place_of(const host_list *list, const char *name, size_t length)
+{
+    const size_t most = places_for(list->count) - 1;
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < length; i++)
         hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    return hash;
-}
-
-/* @return the place of the name's number, or a free one for it. */
-static uint32_t *place_of(const host_list *list, const char *name, size_t length)
-{
-    uint32_t at = hash_of(name, length) % PLACES;
+    size_t at = hash & most;
     while (list->places[at] != 0 && !is_called(&list->items[list->places[at] - 1], name, length))
-        at = (at + 1) % PLACES;
+        at = (at + 1) & most;
     return &list->places[at];
 }
 
-/* Of two items with one name the first is found. */
 static void note_place(host_list *list, size_t item)
 {
     const char *name = list->items[item].name;
-    uint32_t *place = place_of(list, name, strlen(name));
-    if (*place == 0)
-        *place = (uint32_t)item + 1;
+    *place_of(list, name, strlen(name)) = (uint32_t)item + 1;
 }
 
 void hosts_reindex(host_list *list)
 {
     free(list->places);
-    list->places = NULL;
-    if (list->count < SHORT_LIST)
-        return;
-    list->places = memory_grow(NULL, PLACES, sizeof *list->places);
-    memset(list->places, 0, PLACES * sizeof *list->places);
+    list->places = list->count > 0 ? memory_zeroed(places_for(list->count), sizeof *list->places)
+                                   : NULL;
     for (size_t i = 0; i < list->count; i++)
         note_place(list, i);
 }
@@ -102,15 +99,8 @@ static bool is_name(const char *name, size_t length)
 
 host_entry *hosts_find(const host_list *list, const char *name, size_t length)
 {
-    if (list->places != NULL) {
-        const uint32_t item = *place_of(list, name, length);
-        return item != 0 ? &list->items[item - 1] : NULL;
-    }
-    for (size_t i = 0; i < list->count; i++) {
-        if (is_called(&list->items[i], name, length))
-            return &list->items[i];
-    }
-    return NULL;
+    const uint32_t item = list->count > 0 ? *place_of(list, name, length) : 0;
+    return item != 0 ? &list->items[item - 1] : NULL;
 }
 
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots)
@@ -126,10 +116,10 @@ host_entry *hosts_add(host_list *list, const char *name, size_t length, int slot
     list->items = memory_more(list->items, list->count, sizeof *list->items);
     host_entry *added = &list->items[list->count++];
     *added = (host_entry){.name = memory_text(name, length), .slots = slots};
-    if (list->places != NULL)
+    if ((list->count & (list->count - 1)) == 0)
+        hosts_reindex(list); /* more places */
+    else
         note_place(list, list->count - 1);
-    else if (list->count == SHORT_LIST)
-        hosts_reindex(list);
     return added;
 }
 
@@ -219,55 +209,6 @@ ring_status hosts_parse_words(const char *text, host_list *list)
 
 /* ---- Files ------------------------------------------------------------------------ */
 
-typedef struct file_line {
-    const char *path;
-    int number;
-    char *word, *rest; /* first word, and what follows it without blanks around */
-} file_line;
-
-static void cut_comment(char *text)
-{
-    text[strcspn(text, "#\r\n")] = '\0';
-    size_t length = strlen(text);
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        text[--length] = '\0';
-}
-
-/* @return RING_OK also for a line without a word. */
-static ring_status take_line(char *text, const char *path, int number, host_list *list,
-                             ring_status (*take)(const file_line *line, host_list *list))
-{
-    cut_comment(text);
-    char *word = text + strspn(text, " \t");
-    if (*word == '\0')
-        return RING_OK;
-    char *rest = word + strcspn(word, " \t");
-    if (*rest != '\0')
-        *rest++ = '\0';
-    const file_line line = {path, number, word, rest + strspn(rest, " \t")};
-    return take(&line, list);
-}
-
-static ring_status each_line(FILE *file, const char *path, host_list *list,
-                             ring_status (*take)(const file_line *line, host_list *list))
-{
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t length;
-    ring_status status = RING_OK;
-    for (int number = 1; status == RING_OK && (length = getline(&text, &room, file)) >= 0;
-         number++) {
-        if (length > LINE_MOST)
-            status = fail(RING_ERR_CONFIG, "%s:%d: too long for a host list", path, number);
-        else if (memchr(text, '\0', (size_t)length) != NULL)
-            status = fail(RING_ERR_CONFIG, "%s:%d: a zero byte, so this is no text", path, number);
-        else
-            status = take_line(text, path, number, list, take);
-    }
-    free(text);
-    return status;
-}
-
 /* A device may never end, and a FIFO never begin. */
 static ring_status open_list(const char *path, FILE **out)
 {
@@ -289,15 +230,12 @@ static ring_status open_list(const char *path, FILE **out)
     return RING_ERR_CONFIG;
 }
 
-/* Calls take() for each line with a word. */
 static ring_status read_lines(const char *path, host_list *list,
-                              ring_status (*take)(const file_line *line, host_list *list))
+                              ring_status (*take)(void *list, char *line))
 {
     FILE *file;
     RING_TRY(open_list(path, &file));
-    ring_status status = each_line(file, path, list, take);
-    if (status == RING_OK && ferror(file))
-        status = fail(RING_ERR_CONFIG, "host list %s: %m", path);
+    ring_status status = lines_each(file, path, take, list);
     if (status == RING_OK && list->count == 0)
         status = fail(RING_ERR_CONFIG,
                       "host list %s names no host; expected lines like 'node1 slots=4'", path);
@@ -305,10 +243,19 @@ static ring_status read_lines(const char *path, host_list *list,
     return status;
 }
 
-/* The rest after the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
-static ring_status take_slots(const file_line *line, const host_word *w, int *slots)
+/* Ends the first word of a line. @return what follows it, without a comment. */
+static char *cut_word(char *line)
 {
-    const char *rest = line->rest;
+    line[strcspn(line, "#")] = '\0';
+    char *rest = line + strcspn(line, " \t");
+    if (*rest != '\0')
+        *rest++ = '\0';
+    return lines_trim(rest);
+}
+
+/* The rest after the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
+static ring_status take_slots(const char *word, const char *rest, const host_word *w, int *slots)
+{
     *slots = w->slots > 0 ? w->slots : 1;
     if (*rest == '\0')
         return RING_OK;
@@ -317,16 +264,20 @@ static ring_status take_slots(const file_line *line, const host_word *w, int *sl
     if (!said || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
         return fail(RING_ERR_CONFIG,
                     "'%.80s' after '%.80s'; expected slots=N with N at most %d, or NAME:N alone",
-                    rest, line->word, SLOTS_MAX);
+                    rest, word, SLOTS_MAX);
     return RING_OK;
 }
 
-static ring_status add_line(const file_line *line, host_list *list)
+static ring_status take_hostfile_line(void *context, char *line)
 {
+    host_list *list = context;
     host_word w;
     int slots;
-    RING_TRY(split_word(line->word, strlen(line->word), &w));
-    RING_TRY(take_slots(line, &w, &slots));
+    if (strlen(line) > LINE_MOST)
+        return fail(RING_ERR_CONFIG, "too long for a host list");
+    const char *rest = cut_word(line);
+    RING_TRY(split_word(line, strlen(line), &w));
+    RING_TRY(take_slots(line, rest, &w, &slots));
     if (hosts_find(list, w.name, w.length) != NULL)
         return fail(RING_ERR_CONFIG,
                     "hostfile contains multiple entries for %.*s; give each host one line with all "
@@ -335,19 +286,11 @@ static ring_status add_line(const file_line *line, host_list *list)
     return hosts_add(list, w.name, w.length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
-static ring_status take_hostfile_line(const file_line *line, host_list *list)
+static ring_status take_pbs_line(void *list, char *line)
 {
-    if (add_line(line, list) == RING_OK)
-        return RING_OK;
-    return fail(RING_ERR_CONFIG, "%s:%d: %s", line->path, line->number, fail_text());
-}
-
-static ring_status take_pbs_line(const file_line *line, host_list *list)
-{
-    if (*line->rest != '\0')
-        return fail(RING_ERR_CONFIG, "%s:%d: more than one word in a PBS node file", line->path,
-                    line->number);
-    return add_or_sum(list, line->word, strlen(line->word), 1);
+    if (*cut_word(line) != '\0')
+        return fail(RING_ERR_CONFIG, "more than one word in a PBS node file");
+    return add_or_sum(list, line, strlen(line), 1);
 }
 
 ring_status hosts_read_file(const char *path, host_list *list)
