@@ -7,12 +7,11 @@
 /* The largest thread count of the variables; 1 if none is set, as ranks then get 1. */
 static size_t threads_wanted(const job *j)
 {
-    size_t count, most = 1;
-    const char *const *names = job_thread_variables(&count);
-    for (size_t i = 0; i < count; i++) {
-        const char *value = texts_get(&j->exports, names[i]);
+    size_t most = 1;
+    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++) {
+        const char *value = texts_get(&j->exports, job_thread_variables[i]);
         if (value == NULL)
-            value = getenv(names[i]);
+            value = getenv(job_thread_variables[i]);
         if (value != NULL)
             most = max_size(most, strtoul(value, NULL, 10));
     }

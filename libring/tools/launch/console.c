@@ -23,17 +23,21 @@ enum {
 /* Many programs write a line in parts (python -u: its end apart), which arrive sooner. */
 #define UNFINISHED_SECONDS 0.1
 
+typedef struct rank_output {
+    bytes partial[STREAMS]; /* unfinished line            */
+    int log;                /* -1: none                   */
+    char last[LAST_MAX];    /* its latest line            */
+} rank_output;
+
 struct console {
-    int ranks;
-    bool tag_all;
+    int count;
+    rank_output *ranks; /* [count] */
+    bool tag_all, has_logs;
     outlet outlets[STREAMS];
-    bool merged;            /* both are one file: the first serves both, to keep lines whole */
-    bool failed[STREAMS];   /* "cannot be written" was printed */
-    double due[STREAMS];    /* when rank 0's unfinished line is shown                        */
-    bytes *partial;         /* [ranks][STREAMS] unfinished line */
-    int *logs;              /* [ranks], NULL: none                                                */
-    char (*last)[LAST_MAX]; /* [ranks] its latest line                                         */
-    int latest;             /* rank of the latest line */
+    bool merged;          /* both are one file: the first serves both, to keep lines whole */
+    bool failed[STREAMS]; /* "cannot be written" was printed                               */
+    double due[STREAMS];  /* when rank 0's unfinished line is shown                        */
+    int latest;           /* rank of the latest line                                       */
 };
 
 static outlet *outlet_of(console *c, int stream)
@@ -47,11 +51,6 @@ static bool lost(const outlet *o)
     return o->error != 0 && o->error != EPIPE;
 }
 
-static bytes *partial_of(console *c, int rank, int stream)
-{
-    return &c->partial[rank * STREAMS + stream - 1];
-}
-
 static bool same_file(int a, int b)
 {
     struct stat x, y;
@@ -61,17 +60,15 @@ static bool same_file(int a, int b)
 
 static ring_status open_logs(console *c, const char *folder)
 {
+    c->has_logs = true;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return fail(RING_ERR_CONFIG, "making the log folder %s: %m", folder);
-    c->logs = memory_grow(NULL, (size_t)c->ranks, sizeof *c->logs);
-    for (int rank = 0; rank < c->ranks; rank++)
-        c->logs[rank] = -1;
-    for (int rank = 0; rank < c->ranks; rank++) {
+    for (int rank = 0; rank < c->count; rank++) {
         char path[4096];
         if (!text_format(path, sizeof path, "%s/rank_%d.log", folder, rank))
             return fail(RING_ERR_CONFIG, "the path of the log folder is too long");
-        c->logs[rank] = output_create(path);
-        if (c->logs[rank] < 0)
+        c->ranks[rank].log = output_create(path);
+        if (c->ranks[rank].log < 0)
             return fail(RING_ERR_CONFIG, "log file %s: %m", path);
     }
     return RING_OK;
@@ -79,31 +76,28 @@ static ring_status open_logs(console *c, const char *folder)
 
 void console_close(console *c)
 {
-    for (int i = 0; i < c->ranks * STREAMS; i++)
-        bytes_free(&c->partial[i]);
-    for (int rank = 0; c->logs != NULL && rank < c->ranks; rank++)
-        fd_close(&c->logs[rank]);
+    for (int rank = 0; rank < c->count; rank++) {
+        for (int i = 0; i < STREAMS; i++)
+            bytes_free(&c->ranks[rank].partial[i]);
+        fd_close(&c->ranks[rank].log);
+    }
     for (int i = 0; i < STREAMS; i++)
         bytes_free(&c->outlets[i].waiting);
-    free(c->logs);
-    free(c->last);
-    free(c->partial);
+    free(c->ranks);
     free(c);
 }
 
 ring_status console_open(int ranks, bool tag_all, const char *logs, console **out)
 {
-    console *c = memory_grow(NULL, 1, sizeof *c);
-    *c = (console){.ranks = ranks,
+    console *c = memory_zeroed(1, sizeof *c);
+    *c = (console){.count = ranks,
+                   .ranks = memory_zeroed((size_t)ranks, sizeof *c->ranks),
                    .tag_all = tag_all,
+                   .outlets = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}},
                    .merged = same_file(STDOUT_FILENO, STDERR_FILENO),
                    .due = {HUGE_VAL, HUGE_VAL}};
-    c->outlets[0].fd = STDOUT_FILENO;
-    c->outlets[1].fd = STDERR_FILENO;
-    c->partial = memory_grow(NULL, (size_t)ranks * STREAMS, sizeof *c->partial);
-    memset(c->partial, 0, (size_t)ranks * STREAMS * sizeof *c->partial);
-    c->last = memory_grow(NULL, (size_t)ranks, sizeof *c->last);
-    memset(c->last, 0, (size_t)ranks * sizeof *c->last);
+    for (int rank = 0; rank < ranks; rank++)
+        c->ranks[rank].log = -1;
     const ring_status status = logs != NULL ? open_logs(c, logs) : RING_OK;
     if (status == RING_OK)
         *out = c;
@@ -114,7 +108,7 @@ ring_status console_open(int ranks, bool tag_all, const char *logs, console **ou
 
 bool console_passes(const console *c, int stream)
 {
-    return !c->tag_all && c->logs == NULL && isatty(stream);
+    return !c->tag_all && !c->has_logs && isatty(stream);
 }
 
 bool console_ready(const console *c, int stream)
@@ -125,11 +119,12 @@ bool console_ready(const console *c, int stream)
 /* A full disk must not end the training: the log is closed. */
 static void write_log(console *c, int rank, const char *data, size_t count)
 {
-    while (c->logs != NULL && c->logs[rank] >= 0 && count > 0) {
-        const ssize_t put = write(c->logs[rank], data, count);
+    int *log = &c->ranks[rank].log;
+    while (*log >= 0 && count > 0) {
+        const ssize_t put = write(*log, data, count);
         if (put <= 0) {
             console_say(c, "the log file of rank %d ends here: %m", rank);
-            fd_close(&c->logs[rank]);
+            fd_close(log);
             return;
         }
         data += put;
@@ -169,7 +164,8 @@ static void note_last(console *c, int rank, const char *data, size_t count)
     const size_t start = before != NULL ? (size_t)(before + 1 - data) : 0;
     if (count == start)
         return;
-    snprintf(c->last[rank], LAST_MAX, "%.*s", (int)min_size(count - start, LAST_MAX), data + start);
+    snprintf(c->ranks[rank].last, LAST_MAX, "%.*s", (int)min_size(count - start, LAST_MAX),
+             data + start);
     c->latest = rank;
 }
 
@@ -179,8 +175,8 @@ static void note_last(console *c, int rank, const char *data, size_t count)
 static void put_plain(console *c, int stream, bytes *line, size_t count)
 {
     outlet *o = outlet_of(c, stream);
-    const size_t ready = complete_bytes(line, count == 0 || o->open == c->partial);
-    outlet_put(o, c->partial, "", bytes_head(line), ready);
+    const size_t ready = complete_bytes(line, count == 0 || o->open == c->ranks);
+    outlet_put(o, c->ranks, "", bytes_head(line), ready);
     note_last(c, 0, bytes_head(line), ready);
     bytes_drop(line, ready);
     c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
@@ -203,34 +199,34 @@ static void put_prefixed(console *c, int rank, int stream, bytes *line, size_t c
 
 bool console_output(console *c, int rank, int stream, const char *data, size_t count)
 {
-    bytes *line = partial_of(c, rank, stream);
+    bytes *line = &c->ranks[rank].partial[stream - 1];
     write_log(c, rank, data, count);
     bytes_add(line, data, count);
     if (rank == 0 && !c->tag_all)
         put_plain(c, stream, line, count);
     else
         put_prefixed(c, rank, stream, line, count);
-    return outlet_of(c, stream)->error != EPIPE || c->logs != NULL;
+    return outlet_of(c, stream)->error != EPIPE || c->has_logs;
 }
 
 const char *console_last_line(const console *c, int rank)
 {
-    const char *last = c->last[rank];
-    return strcmp(last, c->last[c->latest]) != 0 ? last : "";
+    const char *last = c->ranks[rank].last;
+    return strcmp(last, c->ranks[c->latest].last) != 0 ? last : "";
 }
 
 /* A prompt, or a progress line. It waits while another rank's long line is unfinished. */
 static void show_unfinished(console *c, int stream)
 {
     outlet *o = outlet_of(c, stream);
-    bytes *line = partial_of(c, 0, stream);
+    bytes *line = &c->ranks[0].partial[stream - 1];
     if (clock_now() < c->due[stream - 1])
         return;
-    if (o->open != NULL && o->open != c->partial) {
+    if (o->open != NULL && o->open != c->ranks) {
         c->due[stream - 1] = clock_now() + UNFINISHED_SECONDS;
         return;
     }
-    outlet_put(o, c->partial, "", bytes_head(line), bytes_count(line));
+    outlet_put(o, c->ranks, "", bytes_head(line), bytes_count(line));
     bytes_drop(line, bytes_count(line));
     c->due[stream - 1] = HUGE_VAL;
 }

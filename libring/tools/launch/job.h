@@ -46,7 +46,8 @@ void job_environment(const job *j, const share *s, int local, int secret_fd, cha
 /** @return the reason why exporting @p name would have no effect on the ranks; NULL: it would. */
 const char *job_decides(const char *name);
 /** The variables that set the number of a rank's threads. */
-const char *const *job_thread_variables(size_t *count);
+enum { JOB_THREAD_VARIABLES = 3 };
+extern const char *const job_thread_variables[JOB_THREAD_VARIABLES];
 
 /** Job and share as one message, and back. Unpacking checks all it reads. */
 void job_pack(const job *j, const share *s, bytes *out);

@@ -3,7 +3,7 @@
 #include "run_options.h"
 
 #include "args.h"
-#include "job.h"
+#include "option_sources.h"
 #include "spawn.h"
 
 #include <ctype.h>

@@ -35,15 +35,4 @@ void options_free(options *o);
  *  @param[out] from  the list's origin, for messages; NULL: neither named any. */
 ring_status options_hosts(const options *o, host_list *out, const char **from);
 
-/** Takes from accelerate's file the options that the command line lacks. Ends the program if the
- *  file is wrong. */
-void options_take_accelerate(options *o);
-
-/** The same from DC_DL_CONFIG, by which a platform gives its workers the number of GPUs of each. */
-void options_take_platform(options *o);
-
-/** Platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, count nodes:
- *  takes them as such. @return true if it did. */
-bool options_take_node_variables(options *o);
-
 #endif

@@ -3,6 +3,7 @@
 #include "setup.h"
 
 #include "env_file.h"
+#include "numbers.h"
 #include "spawn.h"
 
 #include <stdio.h>
@@ -114,10 +115,9 @@ static bool begins_with(const char *text, const char *beginning)
 
 static bool goes_along(const char *entry)
 {
-    size_t count;
-    const char *const *threads = job_thread_variables(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (begins_with(entry, threads[i]) && entry[strlen(threads[i])] == '=')
+    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++) {
+        const char *name = job_thread_variables[i];
+        if (begins_with(entry, name) && entry[strlen(name)] == '=')
             return true;
     }
     return begins_with(entry, "NCCL_") ||
@@ -137,12 +137,9 @@ static void forward_variables(setup *s)
 static ring_status choose_patience(setup *s)
 {
     const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");
-    char *end;
     s->patience = PATIENCE_DEFAULT;
-    if (text == NULL || *text == '\0')
-        return RING_OK;
-    s->patience = strtod(text, &end);
-    if (end != text && *end == '\0' && s->patience >= 0.01 && s->patience <= 1e9)
+    if (text == NULL || *text == '\0' ||
+        (number_real(text, &s->patience) && s->patience >= 0.01 && s->patience <= 1e9))
         return RING_OK;
     return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want seconds, 0.01 or more", text);
 }

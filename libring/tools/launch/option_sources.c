@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys of "accelerate config"'s YAML file about the start of processes. */
-#include "run_options.h"
+ * Options that are not on the command line. */
+#include "option_sources.h"
 
 #include "args.h"
 #include "numbers.h"
@@ -13,6 +13,14 @@
 #include <unistd.h>
 
 enum { PORT_MAX = 65535 };
+
+const char *options_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* ---- Keys of "accelerate config"'s YAML file about the start of processes ------------------ */
 
 static void read_file(const char *path, yaml_subset *yaml)
 {
@@ -88,4 +96,71 @@ void options_take_accelerate(options *o)
                     processes, machines * cores);
     }
     free(yaml);
+}
+
+/* ---- A platform's {"framework": "pytorch", "worker": {"count": 2, "gpus": 8}} --------------- */
+
+/* Only this number counts, so the text is not parsed further. @return -1: there is none. */
+static int number_of(const char *text, const char *name)
+{
+    int value = -1, skip = 0;
+    const char *at = strstr(text, name);
+    if (at == NULL || sscanf(at += strlen(name), " : %n", &skip) < 0 || skip == 0)
+        return -1;
+    at += skip;
+    return hosts_number(&at, 0, RANKS_MAX, &value) ? value : -1;
+}
+
+static void compare_workers(int count)
+{
+    const char *nodes = getenv("WORLD_SIZE");
+    if (count > 1 && nodes == NULL)
+        fprintf(stderr,
+                "ringrun: DC_DL_CONFIG wants %d workers, but RANK and WORLD_SIZE do not say which "
+                "this is: ranks are started here alone\n",
+                count);
+    else if (count > 0 && nodes != NULL && atoi(nodes) != count)
+        fprintf(stderr, "ringrun: DC_DL_CONFIG wants %d workers, WORLD_SIZE is %.20s\n", count,
+                nodes);
+}
+
+void options_take_platform(options *o)
+{
+    const char *text = getenv("DC_DL_CONFIG");
+    if (text == NULL || o->ranks > 0 || o->per_node > 0 || o->include != NULL || o->exclude != NULL)
+        return;
+    const int gpus = number_of(text, "\"gpus\"");
+    if (gpus < 0)
+        return;
+    o->per_node = gpus > 0 ? gpus : 1;
+    fprintf(stderr, "ringrun: DC_DL_CONFIG has \"gpus\": %d: %d rank%s on each node\n", gpus,
+            o->per_node, o->per_node == 1 ? "" : "s");
+    compare_workers(number_of(text, "\"count\""));
+}
+
+/* ---- RANK and WORLD_SIZE of nodes ----------------------------------------------------------- */
+
+static bool small_number(const char *name, int low, int *out)
+{
+    const char *text = options_variable(name);
+    return text != NULL && hosts_number(&text, low, HOSTS_MAX, out) && *text == '\0';
+}
+
+void options_take_node_variables(options *o)
+{
+    int nodes, node;
+    if (o->per_node == 0 || o->nodes > 0 || o->node_rank >= 0 || o->hosts != NULL ||
+        o->hostfile != NULL || options_variable("LOCAL_RANK") != NULL ||
+        !small_number("WORLD_SIZE", 2, &nodes) || !small_number("RANK", 0, &node) || node >= nodes)
+        return;
+    o->nodes = nodes;
+    o->node_rank = node;
+    if (o->master_addr == NULL)
+        o->master_addr = options_variable("MASTER_ADDR");
+    if (o->master_port == 0)
+        small_number("MASTER_PORT", 1, &o->master_port);
+    fprintf(stderr,
+            "ringrun: RANK=%d and WORLD_SIZE=%d without LOCAL_RANK are taken as this node's number "
+            "and the number of nodes\n",
+            node, nodes);
 }
