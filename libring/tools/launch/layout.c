@@ -45,51 +45,41 @@ static void add_share(layout *out, const host_entry *h, long ranks)
     out->ranks += (int)ranks;
 }
 
-static long sum_slots(const host_list *hosts, size_t nodes)
+/* The ranks that a host takes at once. */
+static long slots_of(const host_entry *h, const layout_wish *wish)
 {
-    long slots = 0;
-    for (size_t i = 0; i < nodes; i++)
-        slots += hosts->items[i].slots;
-    return slots;
+    return wish->per_node > 0 ? wish->per_node : h->slots;
 }
 
-static ring_status too_many(long ranks)
+/* With a number of ranks on each host and one in all, as many hosts as those need. */
+static ring_status count_nodes(const layout_wish *wish, size_t *nodes)
 {
-    return fail(RING_ERR_CONFIG, "%ld ranks; at most %d", ranks, RANKS_MAX);
-}
-
-/* With -n too, as many nodes as -n ranks need. */
-static ring_status per_node(const host_list *hosts, const layout_wish *wish, size_t nodes,
-                            layout *out)
-{
-    if (wish->ranks > 0) {
-        const size_t needed = (size_t)(wish->ranks / wish->per_node);
-        if (wish->ranks % wish->per_node != 0 || needed > nodes ||
-            (wish->nodes > 0 && needed != nodes))
-            return fail(RING_ERR_CONFIG, "%d ranks with %d on each host do not fit %zu host(s)",
-                        wish->ranks, wish->per_node, nodes);
-        nodes = needed;
-    }
-    if ((long)nodes * wish->per_node > RANKS_MAX)
-        return too_many((long)nodes * wish->per_node);
-    for (size_t i = 0; i < nodes; i++)
-        add_share(out, &hosts->items[i], wish->per_node);
+    if (wish->per_node == 0 || wish->ranks == 0)
+        return RING_OK;
+    const size_t needed = (size_t)(wish->ranks / wish->per_node);
+    if (wish->ranks % wish->per_node != 0 || needed > *nodes ||
+        (wish->nodes > 0 && needed != *nodes))
+        return fail(RING_ERR_CONFIG, "%d ranks with %d on each host do not fit %zu host(s)",
+                    wish->ranks, wish->per_node, *nodes);
+    *nodes = needed;
     return RING_OK;
 }
 
-static ring_status by_slots(const host_list *hosts, const layout_wish *wish, size_t nodes,
-                            layout *out)
+static ring_status fill_slots(const host_list *hosts, const layout_wish *wish, size_t nodes,
+                              layout *out)
 {
-    const long slots = sum_slots(hosts, nodes);
+    long slots = 0;
+    for (size_t i = 0; i < nodes; i++)
+        slots += slots_of(&hosts->items[i], wish);
     const long ranks = wish->ranks > 0 ? wish->ranks : slots;
     if (slots == 0)
         return fail(RING_ERR_CONFIG, "the hosts have no slots");
     if (ranks > RANKS_MAX)
-        return too_many(ranks);
+        return fail(RING_ERR_CONFIG, "%ld ranks; at most %d", ranks, RANKS_MAX);
     long rest = ranks % slots;
     for (size_t i = 0; i < nodes; i++) {
-        const long of_rest = rest < hosts->items[i].slots ? rest : hosts->items[i].slots;
-        add_share(out, &hosts->items[i], ranks / slots * hosts->items[i].slots + of_rest);
+        const long own = slots_of(&hosts->items[i], wish), of_rest = rest < own ? rest : own;
+        add_share(out, &hosts->items[i], ranks / slots * own + of_rest);
         rest -= of_rest;
     }
     return RING_OK;
@@ -97,14 +87,13 @@ static ring_status by_slots(const host_list *hosts, const layout_wish *wish, siz
 
 ring_status layout_make(const host_list *hosts, const layout_wish *wish, layout *out)
 {
-    const size_t nodes = wish->nodes > 0 ? (size_t)wish->nodes : hosts->count;
+    size_t nodes = wish->nodes > 0 ? (size_t)wish->nodes : hosts->count;
     *out = (layout){0};
     if (nodes > hosts->count)
         return fail(RING_ERR_CONFIG,
                     "%zu nodes are asked for, %zu are known; name them with --hostfile or -H, or "
                     "start each with --node-rank",
                     nodes, hosts->count);
-    if (wish->per_node > 0)
-        return per_node(hosts, wish, nodes, out);
-    return by_slots(hosts, wish, nodes, out);
+    RING_TRY(count_nodes(wish, &nodes));
+    return fill_slots(hosts, wish, nodes, out);
 }

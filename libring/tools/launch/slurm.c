@@ -3,7 +3,7 @@
  * expand to very many, so the result is bounded before it is expanded. */
 #include "host_list.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 255 };
@@ -12,10 +12,6 @@ static ring_status bad_list(const char *text)
 {
     return fail(RING_ERR_CONFIG, "'%.200s' is not a Slurm node list like n[01-04,7],x3", text);
 }
-
-/* Expands the first bracket of prefix+rest; names without one are added. */
-static ring_status expand(host_list *list, const char *prefix, const char *rest, size_t length,
-                          const char *whole);
 
 /* Two entries for one node would be two hosts to the ranks. */
 static ring_status add_once(host_list *list, const char *name, const char *whole)
@@ -26,63 +22,62 @@ static ring_status add_once(host_list *list, const char *name, const char *whole
     return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
-/* One "01-04" or "7" of a bracket: prefix, number with the width it was written in, tail. */
-static ring_status expand_range(host_list *list, const char *prefix, const char **at,
-                                const char *tail, size_t tail_length, const char *whole)
+/* One "01-04" or "7" of a bracket: @p width is that in which the first was written. */
+static ring_status parse_range(const char **at, int *first, int *last, int *width,
+                               const char *whole)
 {
     const char *begin = *at;
-    int first, last;
-    if (!hosts_number(at, 0, INT32_MAX - 1, &first))
+    if (!hosts_number(at, 0, INT32_MAX - 1, first))
         return bad_list(whole);
-    const int width = (int)(*at - begin);
-    last = first;
+    *width = (int)(*at - begin);
+    *last = *first;
     if (**at == '-') {
         (*at)++;
-        if (!hosts_number(at, first, INT32_MAX - 1, &last))
+        if (!hosts_number(at, *first, INT32_MAX - 1, last))
             return bad_list(whole);
     }
-    if (last - first >= HOSTS_MAX || width > WORD_MAX)
+    if (*last - *first >= HOSTS_MAX || *width > WORD_MAX)
         return fail(RING_ERR_CONFIG, "the Slurm node list names more than %d hosts", HOSTS_MAX);
-    for (int number = first; number <= last; number++) {
-        char name[WORD_MAX + 1];
-        if (!text_format(name, sizeof name, "%s%0*d", prefix, width, number))
-            return bad_list(whole);
-        RING_TRY(expand(list, name, tail, tail_length, whole));
-    }
     return RING_OK;
 }
 
-static ring_status expand(host_list *list, const char *prefix, const char *rest, size_t length,
-                          const char *whole)
+/* Expands the first bracket of prefix + rest; a name without one is added. */
+static ring_status expand(host_list *list, const char *prefix, const char *rest, const char *whole)
 {
     char name[WORD_MAX + 1];
-    const char *open = memchr(rest, '[', length);
-    const size_t plain = open != NULL ? (size_t)(open - rest) : length;
-    if (plain > WORD_MAX || !text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
+    const size_t plain = strcspn(rest, "[");
+    const char *close = strchr(rest + plain, ']');
+    int first, last, width;
+    if (!text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
         return bad_list(whole);
-    if (open == NULL)
+    if (rest[plain] == '\0')
         return add_once(list, name, whole);
-    const char *close = memchr(open, ']', length - plain);
-    if (close == NULL)
-        return bad_list(whole);
-    const size_t tail_length = length - (size_t)(close + 1 - rest);
-    for (const char *at = open + 1;; at++) {
-        RING_TRY(expand_range(list, name, &at, close + 1, tail_length, whole));
+    const size_t length = strlen(name);
+    for (const char *at = rest + plain + 1; close != NULL; at++) {
+        RING_TRY(parse_range(&at, &first, &last, &width, whole));
+        for (int number = first; number <= last; number++) {
+            if (!text_format(name + length, sizeof name - length, "%0*d", width, number))
+                return bad_list(whole);
+            RING_TRY(expand(list, name, close + 1, whole));
+        }
         if (at == close)
             return RING_OK;
         if (*at != ',')
-            return bad_list(whole);
+            break;
     }
+    return bad_list(whole);
 }
 
-/* Up to the next comma outside brackets. */
-static size_t word_length(const char *text)
+/* Ends the word at the next comma outside brackets. @return what follows it; NULL: nothing. */
+static char *cut_word(char *text)
 {
     bool inside = false;
-    size_t i = 0;
-    for (; text[i] != '\0' && (inside || text[i] != ','); i++)
-        inside = text[i] == '[' || (inside && text[i] != ']');
-    return i;
+    for (; *text != '\0' && (inside || *text != ','); text++)
+        inside = *text == '[' || (inside && *text != ']');
+    if (*text == '\0')
+        return NULL;
+    *text = '\0';
+    return text + 1;
 }
 
 /* "2(x3),1": the next value and how often it holds. */
@@ -125,14 +120,13 @@ static ring_status assign_tasks(host_list *list, const char *text)
 
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list)
 {
-    for (const char *word = nodes;; word++) {
-        const size_t length = word_length(word);
-        if (length == 0)
-            return bad_list(nodes);
-        RING_TRY(expand(list, "", word, length, nodes));
-        word += length;
-        if (*word == '\0')
-            break;
+    ring_status status = RING_OK;
+    char *words = memory_text(nodes, strlen(nodes)), *next;
+    for (char *word = words; word != NULL && status == RING_OK; word = next) {
+        next = cut_word(word);
+        status = *word != '\0' ? expand(list, "", word, nodes) : bad_list(nodes);
     }
+    free(words);
+    RING_TRY(status);
     return tasks != NULL && *tasks != '\0' ? assign_tasks(list, tasks) : RING_OK;
 }
