@@ -45,7 +45,7 @@ static void check_list(const host_list *list)
 {
     must(list->count >= 1 && list->count <= HOSTS_MAX);
     for (size_t i = 0; i < list->count; i++) {
-        const host_entry *h = &list->items[i];
+        const host_entry *h = list->items[i];
         check_name(h->name);
         check_slots(h);
         must(hosts_find(list, h->name, strlen(h->name)) == h);

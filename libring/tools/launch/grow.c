@@ -8,14 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
+void memory_failed(void)
+{
+    fprintf(stderr, "ringrun: out of memory\n");
+    exit(3);
+}
+
 void *memory_grow(void *old, size_t count, size_t size)
 {
     size_t total;
     void *grown = mul_size(count, size, &total) ? realloc(old, total > 0 ? total : 1) : NULL;
-    if (grown != NULL)
-        return grown;
-    fprintf(stderr, "ringrun: out of memory (%zu times %zu bytes)\n", count, size);
-    exit(3);
+    if (grown == NULL)
+        memory_failed();
+    return grown;
 }
 
 void *memory_zeroed(size_t count, size_t size)
@@ -42,10 +47,9 @@ char *memory_text(const char *text, size_t length)
 RING_PRINTF(1, 0) static char *format_text(const char *format, va_list args)
 {
     char *text;
-    if (vasprintf(&text, format, args) >= 0)
-        return text;
-    fprintf(stderr, "ringrun: out of memory\n");
-    exit(3);
+    if (vasprintf(&text, format, args) < 0)
+        memory_failed();
+    return text;
 }
 
 static void add_owned(texts *list, char *text)

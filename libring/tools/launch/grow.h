@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+/** Ends the program: there is no memory. */
+_Noreturn void memory_failed(void);
 /** realloc() of count * size bytes that ends the program when there is no memory. */
 void *memory_grow(void *old, size_t count, size_t size);
 /** The same for new memory, all zero. */

@@ -102,7 +102,7 @@ static ring_status apply(host_list *list, const host_list *all_named, bool inclu
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
-        host_entry *h = &list->items[i];
+        host_entry *h = list->items[i];
         host_entry *named = hosts_find(all_named, h->name, strlen(h->name));
         if (named != NULL && include)
             keep_named(h, named);
@@ -110,15 +110,12 @@ static ring_status apply(host_list *list, const host_list *all_named, bool inclu
             drop_named(h, named);
         else if (include)
             h->slots = 0;
-        if (h->slots > 0) {
-            list->items[kept++] = *h;
-            continue;
-        }
-        free(h->name);
-        free(h->ids);
+        if (h->slots > 0)
+            list->items[kept++] = h;
+        else
+            hosts_drop(list, h);
     }
     list->count = kept;
-    hosts_reindex(list);
     return kept > 0 ? RING_OK
                     : fail(RING_ERR_CONFIG, "no host is left after --%s",
                            include ? "include" : "exclude");

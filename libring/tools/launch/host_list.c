@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <fcntl.h>
-#include <stdint.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,57 +15,25 @@
 
 enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024 };
 
-/* ---- Names to places --------------------------------------------------------------- */
-
-static bool is_called(const host_entry *h, const char *name, size_t length)
-{
-    return strlen(h->name) == length && strncmp(h->name, name, length) == 0;
-}
-
-/* A power of two, and so many that they are never more than half full: a search ends soon. */
-static size_t places_for(size_t count)
-{
-    return (size_t)4 << (63 - __builtin_clzl(count));
-}
-
-/* @return the place of the name's number, or a free one for it. The hash is FNV-1a: every letter
- * counts. hsearch() sees eight, and nodes of one cluster begin alike. */
-static uint32_t *place_of(const host_list *list, const char *name, size_t length)
-{
-    const size_t most = places_for(list->count) - 1;
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    size_t at = hash & most;
-    while (list->places[at] != 0 && !is_called(&list->items[list->places[at] - 1], name, length))
-        at = (at + 1) & most;
-    return &list->places[at];
-}
-
-static void note_place(host_list *list, size_t item)
-{
-    const char *name = list->items[item].name;
-    *place_of(list, name, strlen(name)) = (uint32_t)item + 1;
-}
-
-void hosts_reindex(host_list *list)
-{
-    free(list->places);
-    list->places = list->count > 0 ? memory_zeroed(places_for(list->count), sizeof *list->places)
-                                   : NULL;
-    for (size_t i = 0; i < list->count; i++)
-        note_place(list, i);
-}
-
 /* ---- The list ---------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const host_entry *)a)->name, ((const host_entry *)b)->name);
+}
+
+void hosts_drop(host_list *list, host_entry *h)
+{
+    tdelete(h, &list->names, compare_names);
+    free(h->name);
+    free(h->ids);
+    free(h);
+}
 
 void hosts_free(host_list *list)
 {
-    free(list->places);
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].name);
-        free(list->items[i].ids);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        hosts_drop(list, list->items[i]);
     free(list->items);
     *list = (host_list){0};
 }
@@ -99,8 +67,12 @@ static bool is_name(const char *name, size_t length)
 
 host_entry *hosts_find(const host_list *list, const char *name, size_t length)
 {
-    const uint32_t item = list->count > 0 ? *place_of(list, name, length) : 0;
-    return item != 0 ? &list->items[item - 1] : NULL;
+    char text[NAME_MAX_LENGTH + 1];
+    const host_entry key = {.name = text};
+    if (!text_format(text, sizeof text, "%.*s", (int)min_size(length, sizeof text), name))
+        return NULL;
+    host_entry *const *found = tfind(&key, &list->names, compare_names);
+    return found != NULL ? *found : NULL;
 }
 
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots)
@@ -113,13 +85,12 @@ host_entry *hosts_add(host_list *list, const char *name, size_t length, int slot
         fail(RING_ERR_CONFIG, "more than %d hosts", HOSTS_MAX);
         return NULL;
     }
-    list->items = memory_more(list->items, list->count, sizeof *list->items);
-    host_entry *added = &list->items[list->count++];
+    host_entry *added = memory_grow(NULL, 1, sizeof *added);
     *added = (host_entry){.name = memory_text(name, length), .slots = slots};
-    if ((list->count & (list->count - 1)) == 0)
-        hosts_reindex(list); /* more places */
-    else
-        note_place(list, list->count - 1);
+    list->items = memory_more(list->items, list->count, sizeof *list->items);
+    list->items[list->count++] = added;
+    if (tsearch(added, &list->names, compare_names) == NULL)
+        memory_failed();
     return added;
 }
 

@@ -18,9 +18,9 @@ typedef struct host_entry {
 } host_entry;
 
 typedef struct host_list {
-    host_entry *items;
+    host_entry **items;
     size_t count;
-    uint32_t *places; /* by name: the item's number from 1 */
+    void *names; /* the same by name (tsearch) */
 } host_list;
 
 void hosts_free(host_list *list);
@@ -47,8 +47,8 @@ ring_status hosts_exclude(host_list *list, const char *text);
 /** Adds a host. @return NULL and fail() if the name is invalid or there are too many. */
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots);
 host_entry *hosts_find(const host_list *list, const char *name, size_t length);
-/** Call it after hosts were removed from the list. */
-void hosts_reindex(host_list *list);
+/** Takes a host out of the index, and frees it. */
+void hosts_drop(host_list *list, host_entry *h);
 /** A whole number from @p low to @p high that ends where @p *text then points. */
 bool hosts_number(const char **text, long low, long high, int *out);
 

@@ -70,7 +70,7 @@ static ring_status fill_slots(const host_list *hosts, const layout_wish *wish, s
 {
     long slots = 0;
     for (size_t i = 0; i < nodes; i++)
-        slots += slots_of(&hosts->items[i], wish);
+        slots += slots_of(hosts->items[i], wish);
     const long ranks = wish->ranks > 0 ? wish->ranks : slots;
     if (slots == 0)
         return fail(RING_ERR_CONFIG, "the hosts have no slots");
@@ -78,8 +78,8 @@ static ring_status fill_slots(const host_list *hosts, const layout_wish *wish, s
         return fail(RING_ERR_CONFIG, "%ld ranks; at most %d", ranks, RANKS_MAX);
     long rest = ranks % slots;
     for (size_t i = 0; i < nodes; i++) {
-        const long own = slots_of(&hosts->items[i], wish), of_rest = rest < own ? rest : own;
-        add_share(out, &hosts->items[i], ranks / slots * own + of_rest);
+        const long own = slots_of(hosts->items[i], wish), of_rest = rest < own ? rest : own;
+        add_share(out, hosts->items[i], ranks / slots * own + of_rest);
         rest -= of_rest;
     }
     return RING_OK;

@@ -113,7 +113,7 @@ static ring_status assign_tasks(host_list *list, const char *text)
     for (size_t i = 0; i < list->count; i++, times--) {
         if (times == 0 && !next_tasks(&at, &tasks, &times))
             return tasks_do_not_fit(list, text);
-        list->items[i].slots = tasks;
+        list->items[i]->slots = tasks;
     }
     return times == 0 && *at == '\0' ? RING_OK : tasks_do_not_fit(list, text);
 }

@@ -158,7 +158,7 @@ int doctor_hosts(const doctor_wishes *w)
     spawn_prepare();
     const bool good = list_hosts(w, &list) == RING_OK;
     for (size_t i = 0; good && i < list.count; i++)
-        hosts[i].name = list.items[i].name;
+        hosts[i].name = list.items[i]->name;
     if (good)
         status = examine(w, hosts, list.count);
     else
