@@ -21,10 +21,14 @@ enum {
     PIPE_READS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than all of a busy writer's */
 };
 
+/* After a failure the others get 1 s to report, then SIGTERM, then SIGKILL. */
+#define RANKS_REPORT_SECONDS 1.0
+#define RANKS_TERM_SECONDS 0.5
+
 /* Processes of an ended rank, e.g. the "tee" of a shell, may finish for this long. */
 #define LINGER_SECONDS 1.0
 
-enum rank_state { RANK_NOT_STARTED, RANK_RUNS, RANK_LINGERS, RANK_GONE };
+enum rank_state { RANK_NONE, RANK_RUNS, RANK_LINGERS };
 
 typedef struct local_ranks local_ranks;
 
@@ -50,7 +54,7 @@ struct local_ranks {
     outlet input; /* of rank 0, fd -1: none */
     bool patient; /* processes of ended ranks may go on until FRAME_KILL */
     enum stop_phase phase;
-    double phase_ends;
+    double phase_ends; /* HUGE_VAL: not by time */
 };
 
 static bool tell(const local_ranks *c, const frame *event)
@@ -162,7 +166,7 @@ static void finish_rank(local_ranks *c, int index)
         end_stream(&rank->streams[i]);
     spawn_reap(rank->pid);
     c->guard.groups[index] = 0;
-    rank->state = RANK_GONE;
+    rank->state = RANK_NONE;
 }
 
 static double linger_end(const local_ranks *c, const rank_slot *rank)
@@ -234,32 +238,31 @@ static void collect(host_ranks *h)
     notice_stops(c);
 }
 
-static bool is_there(const rank_slot *rank)
-{
-    return rank->state == RANK_RUNS || rank->state == RANK_LINGERS;
-}
-
 /* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of SIGINT
  * it dies after its program, and its background processes ignore that. */
 static void send_signal(local_ranks *c, int number)
 {
     c->patient = c->patient || number == SIGTERM || number == SIGHUP;
     for (int i = 0; i < c->head.s->ranks; i++) {
-        if (is_there(&c->ranks[i]))
+        if (c->ranks[i].state != RANK_NONE)
             kill(-c->ranks[i].pid, number);
     }
 }
 
-static void enter_phase(local_ranks *c, enum stop_phase phase, double seconds)
+static void enter_phase(local_ranks *c, enum stop_phase phase)
 {
+    static const struct {
+        double seconds;
+        int signal;
+    } phases[] = {[STOP_REPORT] = {RANKS_REPORT_SECONDS, 0},
+                  [STOP_TERM] = {RANKS_TERM_SECONDS, SIGTERM},
+                  [STOP_KILL] = {HUGE_VAL, SIGKILL}};
     if (c->phase >= phase)
         return;
     c->phase = phase;
-    c->phase_ends = clock_now() + seconds;
-    if (phase == STOP_TERM)
-        send_signal(c, SIGTERM);
-    if (phase == STOP_KILL)
-        send_signal(c, SIGKILL);
+    c->phase_ends = clock_now() + phases[phase].seconds;
+    if (phases[phase].signal != 0)
+        send_signal(c, phases[phase].signal);
 }
 
 static void order(host_ranks *h, const frame *f)
@@ -272,17 +275,17 @@ static void order(host_ranks *h, const frame *f)
     else if (f->type == FRAME_SIGNAL && f->rank > 0 && f->rank < NSIG)
         send_signal(c, f->rank);
     else if (f->type == FRAME_STOP)
-        enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
+        enter_phase(c, STOP_REPORT);
     else if (f->type == FRAME_KILL)
-        enter_phase(c, STOP_KILL, HUGE_VAL);
+        enter_phase(c, STOP_KILL);
 }
 
 static void tick(host_ranks *h)
 {
     local_ranks *c = (local_ranks *)h;
-    if (c->phase != STOP_NONE && c->phase != STOP_KILL && clock_now() >= c->phase_ends)
-        enter_phase(c, c->phase + 1, RANKS_TERM_SECONDS);
-    h->due = c->phase != STOP_NONE && c->phase != STOP_KILL ? c->phase_ends : HUGE_VAL;
+    if (clock_now() >= c->phase_ends)
+        enter_phase(c, c->phase + 1);
+    h->due = c->phase_ends;
     h->alive = 0;
     h->done = true;
     for (int i = 0; i < h->s->ranks; i++) {
@@ -292,7 +295,7 @@ static void tick(host_ranks *h)
         if (rank->state == RANK_LINGERS)
             h->due = fmin(h->due, linger_end(c, rank));
         h->alive += rank->state == RANK_RUNS;
-        h->done = h->done && !is_there(rank);
+        h->done = h->done && rank->state == RANK_NONE;
     }
     h->hungry = c->input.fd >= 0 && c->input.error == 0 && bytes_count(&c->input.waiting) == 0;
     spawn_reap_orphans();
@@ -321,7 +324,7 @@ static void tell_not_started(local_ranks *c, int index, const char *program)
     rank_end end = {.rank = c->head.s->first_rank + index, .code = spawn_error_code(error)};
     spawn_describe_error(program, error, end.why, sizeof end.why);
     tell_end(c, FRAME_ENDED, &end);
-    enter_phase(c, STOP_REPORT, RANKS_REPORT_SECONDS);
+    enter_phase(c, STOP_REPORT);
 }
 
 /* Rank 0 may get a descriptor of ours; the other ranks have no input and pipes for output.
@@ -350,7 +353,7 @@ static ring_status start_one(local_ranks *c, const rank_start *st, int index, co
     const ring_status status = make_stdio(c, index, stdio, fds, close_after);
     if (status == RING_OK) {
         rank->pid = rank_start_process(st, index, fds);
-        rank->state = rank->pid > 0 ? RANK_RUNS : RANK_NOT_STARTED;
+        rank->state = rank->pid > 0 ? RANK_RUNS : RANK_NONE;
     }
     if (status == RING_OK && rank->pid < 0)
         tell_not_started(c, index, st->j->argv.items[0]);
@@ -378,6 +381,7 @@ static local_ranks *local_ranks_new(const share *s, const rank_events *events)
     local_ranks *c = memory_zeroed(1, sizeof *c);
     c->head = (host_ranks){.ops = &operations, .s = s, .events = *events, .ready = true};
     c->input.fd = -1;
+    c->phase_ends = HUGE_VAL;
     c->ranks = memory_zeroed((size_t)s->ranks, sizeof *c->ranks);
     for (int i = 0; i < s->ranks; i++) {
         for (int k = 0; k < STREAMS; k++)
@@ -397,7 +401,7 @@ ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
         status = start_all(c, &st, stdio);
     rank_start_free(&st);
     if (status != RING_OK) {
-        enter_phase(c, STOP_KILL, HUGE_VAL);
+        enter_phase(c, STOP_KILL);
         free_ranks(&c->head);
         *out = NULL;
     }

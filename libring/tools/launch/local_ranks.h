@@ -11,10 +11,6 @@
 #include "host_ranks.h"
 #include "job.h"
 
-/** After a failure the others get 1 s to report, then SIGTERM, then SIGKILL. */
-#define RANKS_REPORT_SECONDS 1.0
-#define RANKS_TERM_SECONDS 0.5
-
 /** @param stdio  descriptors 0, 1, 2 of rank 0 if it is here: one of ours, or -1 for a pipe that is
  *  fed (0) or read (1, 2) here. Borrowed.
  *  A rank that cannot be started is an event, FRAME_ENDED; then no further one is started. */
