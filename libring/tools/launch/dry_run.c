@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SECRET_SHOWN_FD = 0x7fff };
 
@@ -61,7 +62,6 @@ static void print_command(const char *program, const texts *argv)
 /* Only the differences from this environment. */
 static void print_environment(const setup *s, const share *of, int local)
 {
-    extern char **environ;
     static char *const nothing[] = {NULL};
     char *const *base = of->local ? environ : nothing;
     texts environment = {0};
@@ -109,14 +109,6 @@ static void print_rank(const setup *s, const share *of, int local, size_t cores,
     print_command(program, &s->j.argv);
 }
 
-static void print_ssh(const setup *s, const options *o, const share *of)
-{
-    texts command = {0};
-    remote_command(of->host, o->ssh_port, s->ringrun, &command);
-    print_command(command.items[0], &command);
-    texts_free(&command);
-}
-
 /* The program's path for a rank here; other hosts look it up themselves. */
 static const char *find_program(const setup *s, const share *of, char *path, size_t size)
 {
@@ -135,10 +127,13 @@ static void print_share(const setup *s, const options *o, const share *of, size_
 {
     char path[4096];
     const char *program = find_program(s, of, path, sizeof path);
+    texts command = {0};
     if (!of->local) {
         printf("# ranks %d to %d of %d on %s, through\n", of->first_rank,
                of->first_rank + of->ranks - 1, s->j.ranks, of->host);
-        print_ssh(s, o, of);
+        remote_command(of->host, o->ssh_port, s->ringrun, &command);
+        print_command(command.items[0], &command);
+        texts_free(&command);
     }
     for (int local = 0; local < of->ranks; local++)
         print_rank(s, of, local, cores, program);

@@ -5,7 +5,6 @@
 #include "job.h"
 #include "text_lines.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +19,13 @@ typedef struct taken {
 } taken;
 
 /* @return the reason why @p line is not a variable for ranks; NULL: it is one. */
-static const char *wrong_with(char *line)
+static const char *wrong_with(const char *line)
 {
-    const size_t length = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                       "0123456789_");
-    if (length == 0 || isdigit((unsigned char)line[0]) || line[length] != '=')
-        return "expected NAME=VALUE";
-    line[length] = '\0';
-    const char *decided = job_decides(line);
-    line[length] = '=';
-    return decided;
+    char *name = memory_text(line, strcspn(line, "="));
+    const bool good = job_is_variable(name) && strchr(line, '=') != NULL;
+    const char *wrong = good ? job_decides(name) : "expected NAME=VALUE";
+    free(name);
+    return wrong;
 }
 
 static ring_status take_line(void *context, char *line)

@@ -52,19 +52,14 @@ RING_PRINTF(1, 0) static char *format_text(const char *format, va_list args)
     return text;
 }
 
-static void add_owned(texts *list, char *text)
-{
-    list->items = memory_more(list->items, list->count + 1, sizeof *list->items);
-    list->items[list->count++] = text;
-    list->items[list->count] = NULL;
-}
-
 void texts_add(texts *list, const char *format, ...)
 {
     va_list args;
+    list->items = memory_more(list->items, list->count + 1, sizeof *list->items);
     va_start(args, format);
-    add_owned(list, format_text(format, args));
+    list->items[list->count++] = format_text(format, args);
     va_end(args);
+    list->items[list->count] = NULL;
 }
 
 void texts_free(texts *list)

@@ -93,17 +93,22 @@ static bool facing(const struct addrinfo *to, char *out, size_t size)
     return found;
 }
 
+bool host_address_public(char *out, size_t size)
+{
+    topo_net net;
+    if (topo_net_read(&net) != RING_OK)
+        return false;
+    const char *address = topo_net_public_address(&net);
+    const bool found = address != NULL && text_format(out, size, "%s", address);
+    topo_net_free(&net);
+    return found;
+}
+
 bool host_address_towards(const char *host, char *out, size_t size)
 {
     struct addrinfo *list = look_up(host);
-    bool found = list != NULL && facing(list, out, size);
-    topo_net net;
+    const bool found = list != NULL && facing(list, out, size);
     if (list != NULL)
         freeaddrinfo(list);
-    if (!found && topo_net_read(&net) == RING_OK) {
-        const char *address = topo_net_public_address(&net);
-        found = address != NULL && text_format(out, size, "%s", address);
-        topo_net_free(&net);
-    }
-    return found;
+    return found || host_address_public(out, size);
 }

@@ -35,10 +35,8 @@ typedef struct host_ranks {
 typedef struct host_ranks_ops {
     void (*free)(host_ranks *h);
     void (*watch)(host_ranks *h, poll_set *set);
-    /** After SIGCHLD: collects ended ranks. */
-    void (*collect)(host_ranks *h);
-    /** Does due work. */
-    void (*tick)(host_ranks *h);
+    /** Does due work. @param children  after SIGCHLD: takes note of ended ranks. */
+    void (*tick)(host_ranks *h, bool children);
     void (*order)(host_ranks *h, const frame *f);
 } host_ranks_ops;
 

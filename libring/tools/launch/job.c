@@ -2,6 +2,7 @@
  * The secret that ranks share, the environment of each, and the job as bytes. */
 #include "job.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -82,6 +83,14 @@ static void set_rank(const job *j, const share *s, int local, int secret_fd, tex
     texts_set(out, "RING_LAUNCHER", "ringrun");
     if (secret_fd >= 0)
         texts_set(out, "RING_SECRET_FD", "%d", secret_fd);
+}
+
+bool job_is_variable(const char *name)
+{
+    bool good = *name != '\0' && !isdigit((unsigned char)*name);
+    for (; *name != '\0'; name++)
+        good = good && (isalnum((unsigned char)*name) || *name == '_');
+    return good;
 }
 
 const char *job_decides(const char *name)

@@ -43,6 +43,8 @@ int job_secret_file(const job *j);
 void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
                      texts *out);
 
+/** @return true if it can be the name of a variable. */
+bool job_is_variable(const char *name);
 /** @return the reason why exporting @p name would have no effect on the ranks; NULL: it would. */
 const char *job_decides(const char *name);
 /** The variables that set the number of a rank's threads. */

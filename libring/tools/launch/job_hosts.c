@@ -72,21 +72,17 @@ void job_hosts_watch(job_hosts *t, poll_set *set)
         t->hosts[i]->ops->watch(t->hosts[i], set);
 }
 
-void job_hosts_collect(job_hosts *t)
-{
-    for (size_t i = 0; i < t->count; i++)
-        t->hosts[i]->ops->collect(t->hosts[i]);
-}
-
 void job_hosts_tick(job_hosts *t)
 {
     t->due = HUGE_VAL;
     t->alive = 0;
     t->done = true;
     t->hungry = NULL;
+    const bool children = t->children;
+    t->children = false;
     for (size_t i = 0; i < t->count; i++) {
         host_ranks *h = t->hosts[i];
-        h->ops->tick(h);
+        h->ops->tick(h, children);
         t->due = fmin(t->due, h->due);
         t->alive += h->alive;
         t->done = t->done && h->done;

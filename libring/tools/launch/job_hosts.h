@@ -12,6 +12,7 @@
 typedef struct job_hosts {
     host_ranks **hosts; /* the other hosts, then this one, if ranks run here */
     size_t count, others;
+    bool children; /* set it after SIGCHLD */
 
     double due;         /* when job_hosts_tick() is due next                            */
     int alive;          /* ranks that still run                                         */
@@ -32,8 +33,7 @@ ring_status job_hosts_start(job_hosts *t, const setup *plan, const int stdio[3],
 void job_hosts_free(job_hosts *t);
 
 void job_hosts_watch(job_hosts *t, poll_set *set);
-/** After SIGCHLD. */
-void job_hosts_collect(job_hosts *t);
+/** Does due work. */
 void job_hosts_tick(job_hosts *t);
 
 /** Gives an order to all hosts. */

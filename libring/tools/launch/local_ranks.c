@@ -230,9 +230,8 @@ static void notice_stops(const local_ranks *c)
     }
 }
 
-static void collect(host_ranks *h)
+static void collect(local_ranks *c)
 {
-    local_ranks *c = (local_ranks *)h;
     collect_ranks(c, true);
     collect_ranks(c, false);
     notice_stops(c);
@@ -280,9 +279,11 @@ static void order(host_ranks *h, const frame *f)
         enter_phase(c, STOP_KILL);
 }
 
-static void tick(host_ranks *h)
+static void tick(host_ranks *h, bool children)
 {
     local_ranks *c = (local_ranks *)h;
+    if (children)
+        collect(c);
     if (clock_now() >= c->phase_ends)
         enter_phase(c, c->phase + 1);
     h->due = c->phase_ends;
@@ -313,8 +314,10 @@ static void free_ranks(host_ranks *h)
     free(c);
 }
 
-static const host_ranks_ops operations = {
-    .free = free_ranks, .watch = watch, .collect = collect, .tick = tick, .order = order};
+static const host_ranks_ops operations = {.free = free_ranks,
+                                          .watch = watch,
+                                          .tick = tick,
+                                          .order = order};
 
 /* ---- Start -------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 #include "remote_child.h"
 
 #include "local_ranks.h"
+#include "setup.h"
 #include "spawn.h"
-#include "topo.h"
 
 #include <math.h>
 #include <signal.h>
@@ -24,9 +24,10 @@ typedef struct child {
     outlet out; /* to the near side */
     bytes in;
     int signals;
-    bool failed; /* no rank could be started; that is reported */
-    bool over;   /* the near side is gone: no reports any more */
-    bool asked;  /* the near side was asked for rank 0's input */
+    bool failed;   /* no rank could be started; that is reported */
+    bool over;     /* the near side is gone: no reports any more */
+    bool children; /* there was a signal: ranks may have ended */
+    bool asked;    /* the near side was asked for rank 0's input */
 } child;
 
 /* ---- Events of its ranks ------------------------------------------------------- */
@@ -103,22 +104,18 @@ static void read_signals(void *context)
         if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
             c->over = true;
     }
-    if (c->ranks != NULL)
-        c->ranks->ops->collect(c->ranks);
+    c->children = true;
 }
 
 /* ---- The loop --------------------------------------------------------------------------- */
 
 static void say_hello(child *c)
 {
-    char client[64], address[64] = "";
-    topo_net net;
+    char client[64], address[64];
     const char *connection = getenv("SSH_CONNECTION"); /* "client port server port" */
-    if (connection == NULL || sscanf(connection, "%63s %*s %63s", client, address) != 2) {
-        const char *found = topo_net_read(&net) == RING_OK ? topo_net_public_address(&net) : NULL;
-        snprintf(address, sizeof address, "%s", found != NULL ? found : "127.0.0.1");
-        topo_net_free(&net);
-    }
+    if ((connection == NULL || sscanf(connection, "%63s %*s %63s", client, address) != 2) &&
+        !host_address_public(address, sizeof address))
+        snprintf(address, sizeof address, "127.0.0.1");
     bytes_add(&c->out.waiting, FRAMES_MARK, strlen(FRAMES_MARK));
     frames_send(&c->out, &(frame){.type = FRAME_HELLO,
                                   .rank = RING_VERSION_CODE,
@@ -140,7 +137,8 @@ static void wait_once(child *c, poll_set *set)
         return;
     if (c->over || c->out.error != 0)
         c->ranks->ops->order(c->ranks, &(frame){.type = FRAME_KILL});
-    c->ranks->ops->tick(c->ranks);
+    c->ranks->ops->tick(c->ranks, c->children);
+    c->children = false;
     if (!c->asked && c->ranks->hungry) {
         frames_send(&c->out, &(frame){.type = FRAME_HUNGRY});
         c->asked = true;

@@ -266,12 +266,13 @@ static void read_frames(void *context)
         close_connection(r);
 }
 
-static void collect(host_ranks *h)
+/* Deadlines are the far side's. */
+static void tick(host_ranks *h, bool children)
 {
     remote_ranks *r = (remote_ranks *)h;
     siginfo_t info = {.si_pid = 0};
-    if (r->pid <= 0 || waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0)
+    if (!children || r->pid <= 0 ||
+        waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
         return;
     while (r->from >= 0 && readable(r->from))
         read_frames(r); /* frames received before */
@@ -321,12 +322,6 @@ static void order(host_ranks *h, const frame *f)
         cut_off(r);
 }
 
-/* Deadlines are the far side's. */
-static void no_tick(host_ranks *h)
-{
-    (void)h;
-}
-
 static void free_remote(host_ranks *h)
 {
     remote_ranks *r = (remote_ranks *)h;
@@ -338,8 +333,10 @@ static void free_remote(host_ranks *h)
     free(r);
 }
 
-static const host_ranks_ops operations = {
-    .free = free_remote, .watch = watch, .collect = collect, .tick = no_tick, .order = order};
+static const host_ranks_ops operations = {.free = free_remote,
+                                          .watch = watch,
+                                          .tick = tick,
+                                          .order = order};
 
 ring_status remote_open(const share *s, const texts *command, const rank_events *events, console *c,
                         host_ranks **out)

@@ -184,7 +184,7 @@ static void take_signal(run *r, int signal_number)
 {
     switch (signal_number) {
     case SIGCHLD:
-        job_hosts_collect(&r->job_hosts);
+        r->job_hosts.children = true;
         break;
     case SIGTSTP: /* ranks are not in the terminal's group: stop and continue with us */
         job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGSTOP);

@@ -6,7 +6,6 @@
 #include "option_sources.h"
 #include "spawn.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,20 +35,12 @@ static void take_nodes(const args_given *given)
     args_whole(given);
 }
 
-static bool is_variable(const char *name)
-{
-    bool good = *name != '\0' && !isdigit((unsigned char)*name);
-    for (; *name != '\0'; name++)
-        good = good && (isalnum((unsigned char)*name) || *name == '_');
-    return good;
-}
-
 static void take_export(const args_given *given)
 {
     options *o = given->out;
     const size_t length = strcspn(given->text, "=");
     char *name = memory_text(given->text, length);
-    if (!is_variable(name))
+    if (!job_is_variable(name))
         args_refuse(given, "expected NAME or NAME=VALUE");
     const char *decided = job_decides(name);
     if (decided != NULL)

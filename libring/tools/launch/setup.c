@@ -59,12 +59,6 @@ static bool all_here(const setup *s)
     return s->places.count == 1 && s->places.shares[0].local;
 }
 
-static const char *first_other_host(const setup *s)
-{
-    const share *shares = s->places.shares;
-    return shares[0].local ? shares[1].host : shares[0].host;
-}
-
 /* An address rather than a name: hosts may know different ones by the same name. */
 static const char *known_address(const options *o, const setup *s, char *room, size_t size)
 {
@@ -74,7 +68,7 @@ static const char *known_address(const options *o, const setup *s, char *room, s
     if (all_here(s))
         return "127.0.0.1";
     if (first->local)
-        return host_address_towards(first_other_host(s), room, size) ? room : "127.0.0.1";
+        return host_address_towards(s->places.shares[1].host, room, size) ? room : "127.0.0.1";
     return host_address_resolve(first->host, room, size) ? room : NULL;
 }
 
