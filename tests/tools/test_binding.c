@@ -12,14 +12,16 @@
 static int no_threads(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++)
-        unsetenv(job_thread_variables[i]);
+    for (size_t i = 0; i < BINDING_VARIABLES; i++)
+        unsetenv(binding_variables[i]);
     return 0;
 }
 
 static core_range range_of(job *j, int ranks, int local, size_t cores)
 {
-    share s = {.ranks = ranks, .slots = memory_grow(NULL, (size_t)ranks, sizeof(int))};
+    share s = {.local = true,
+               .ranks = ranks,
+               .slots = memory_grow(NULL, (size_t)ranks, sizeof(int))};
     for (int i = 0; i < ranks; i++)
         s.slots[i] = i;
     const core_range range = binding_of(j, &s, local, cores);
@@ -54,15 +56,16 @@ static void ranks_share_the_cores(void **state)
 static void threads_must_fit_the_share(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++) {
-        const char *name = job_thread_variables[i];
+    for (size_t i = 0; i < BINDING_VARIABLES; i++) {
+        const char *name = binding_variables[i];
         job j = {.binding = BIND_AUTO};
         setenv(name, "4", 1);
         range_is(&j, 2, 1, 8, 4, 4);
         range_is(&j, 2, 1, 6, 0, 0);
-        texts_set(&j.exports, name, "1"); /* an export is stronger */
+        texts_add(&j.exports, "%s=1", name); /* an export is stronger */
         range_is(&j, 2, 1, 6, 3, 3);
-        texts_set(&j.exports, name, "8");
+        texts_free(&j.exports);
+        texts_add(&j.exports, "%s=8", name);
         range_is(&j, 2, 1, 8, 0, 0);
         texts_free(&j.exports);
         unsetenv(name);

@@ -208,22 +208,52 @@ static void ends_come_back_as_they_were(void **state)
     bytes_free(&out);
 }
 
-static void environments_replace_and_remove(void **state)
+static void variables_are_replaced(void **state)
 {
     (void)state;
     texts list = {0};
     texts_add(&list, "A=1");
     texts_add(&list, "AB=2");
-    texts_add(&list, "A=3");
-    texts_set(&list, "A", "%d", 4);
-    assert_int_equal(list.count, 2);
+    texts_put(&list, "A=4");
+    texts_put(&list, "B=5");
+    assert_int_equal(list.count, 3);
     assert_string_equal(texts_get(&list, "A"), "4");
     assert_string_equal(texts_get(&list, "AB"), "2");
-    assert_null(texts_get(&list, "B"));
-    texts_unset(&list, "AB");
-    assert_null(texts_get(&list, "AB"));
+    assert_string_equal(texts_get(&list, "B"), "5");
+    assert_null(texts_get(&list, "C"));
     assert_null(list.items[list.count]);
     texts_free(&list);
+}
+
+static bool has(const texts *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* In the order in which putenv() takes them, so that an export cannot hide a rank's own. */
+static void an_environment_is_a_list_of_changes(void **state)
+{
+    (void)state;
+    texts list = {0};
+    job j;
+    share s;
+    example(&j, &s);
+    job_environment(&j, &s, 1, 7, &list);
+    assert_string_equal(list.items[0], "NAME=value=more");
+    assert_true(has(&list, "RING_RANK=4") && has(&list, "LOCAL_RANK=1"));
+    assert_true(has(&list, "RING_SECRET_FD=7") && has(&list, "OMP_NUM_THREADS=1"));
+    assert_true(has(&list, "RING_SECRET_FILE") && has(&list, "TORCHELASTIC_USE_AGENT_STORE"));
+    texts_free(&list);
+    job_environment(&j, &s, 1, -1, &list);
+    assert_true(has(&list, "RING_SECRET_FD"));
+    assert_null(texts_get(&list, "RING_SECRET_FD"));
+    texts_free(&list);
+    job_free(&j);
+    share_free(&s);
 }
 
 int main(void)
@@ -235,7 +265,8 @@ int main(void)
         cmocka_unit_test(frames_come_back_in_order),
         cmocka_unit_test(damaged_frames_are_refused),
         cmocka_unit_test(ends_come_back_as_they_were),
-        cmocka_unit_test(environments_replace_and_remove),
+        cmocka_unit_test(variables_are_replaced),
+        cmocka_unit_test(an_environment_is_a_list_of_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

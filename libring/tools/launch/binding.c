@@ -4,14 +4,21 @@
 
 #include <stdlib.h>
 
+const char *const binding_variables[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                         "MKL_NUM_THREADS"};
+
+const char *binding_threads(const job *j, const share *s, size_t variable)
+{
+    const char *name = binding_variables[variable], *value = texts_get(&j->exports, name);
+    return value != NULL || !s->local ? value : getenv(name);
+}
+
 /* The largest thread count of the variables; 1 if none is set, as ranks then get 1. */
-static size_t threads_wanted(const job *j)
+static size_t threads_wanted(const job *j, const share *s)
 {
     size_t most = 1;
-    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++) {
-        const char *value = texts_get(&j->exports, job_thread_variables[i]);
-        if (value == NULL)
-            value = getenv(job_thread_variables[i]);
+    for (size_t i = 0; i < BINDING_VARIABLES; i++) {
+        const char *value = binding_threads(j, s, i);
         if (value != NULL)
             most = max_size(most, strtoul(value, NULL, 10));
     }
@@ -23,7 +30,7 @@ static size_t threads_wanted(const job *j)
 static size_t cores_each(const job *j, const share *s, size_t cores)
 {
     const size_t ranks = (size_t)s->ranks;
-    if (ranks == 1 || ranks > cores || threads_wanted(j) > cores / ranks)
+    if (ranks == 1 || ranks > cores || threads_wanted(j, s) > cores / ranks)
         return 0;
     return cores / ranks;
 }

@@ -29,24 +29,12 @@ static void print_word(const char *word)
     free(quoted);
 }
 
-static bool has_entry(char *const *list, const char *entry)
+static bool is_set(const char *entry)
 {
-    for (; *list != NULL; list++) {
-        if (strcmp(*list, entry) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void print_removed(char *const *base, const texts *environment)
-{
-    for (; *base != NULL; base++) {
-        const int length = (int)strcspn(*base, "=");
-        char *name = memory_text(*base, (size_t)length);
-        if (texts_get(environment, name) == NULL)
-            printf("-u %s ", name);
-        free(name);
-    }
+    char *const *at = environ;
+    while (*at != NULL && strcmp(*at, entry) != 0)
+        at++;
+    return *at != NULL;
 }
 
 static void print_command(const char *program, const texts *argv)
@@ -59,25 +47,26 @@ static void print_command(const char *program, const texts *argv)
     putchar('\n');
 }
 
-/* Only the differences from this environment. */
+/* Only the differences from this environment, removals first; nothing is known of another host's.
+ */
 static void print_environment(const setup *s, const share *of, int local)
 {
-    static char *const nothing[] = {NULL};
-    char *const *base = of->local ? environ : nothing;
-    texts environment = {0};
-    job_environment(&s->j, of, local, s->j.has_secret ? SECRET_SHOWN_FD : -1, base, &environment);
+    texts changes = {0};
+    job_environment(&s->j, of, local, s->j.has_secret ? SECRET_SHOWN_FD : -1, &changes);
     fputs("env ", stdout);
-    print_removed(base, &environment);
-    for (size_t i = 0; i < environment.count; i++) {
-        const char *entry = environment.items[i];
-        if (strncmp(entry, "RING_SECRET_FD=", strlen("RING_SECRET_FD=")) == 0)
-            entry = "RING_SECRET_FD=<descriptor of the secret>";
-        else if (has_entry(base, entry))
+    for (size_t i = 0; of->local && i < changes.count; i++) {
+        if (strchr(changes.items[i], '=') == NULL && getenv(changes.items[i]) != NULL)
+            printf("-u %s ", changes.items[i]);
+    }
+    for (size_t i = 0; i < changes.count; i++) {
+        const char *entry = changes.items[i];
+        if (strchr(entry, '=') == NULL || (of->local && is_set(entry)))
             continue;
-        print_word(entry);
+        const bool secret = strncmp(entry, "RING_SECRET_FD=", strlen("RING_SECRET_FD=")) == 0;
+        print_word(secret ? "RING_SECRET_FD=<descriptor of the secret>" : entry);
         putchar(' ');
     }
-    texts_free(&environment);
+    texts_free(&changes);
 }
 
 /* The number of another host's cores is unknown here. */

@@ -44,20 +44,13 @@ char *memory_text(const char *text, size_t length)
     return copy;
 }
 
-RING_PRINTF(1, 0) static char *format_text(const char *format, va_list args)
-{
-    char *text;
-    if (vasprintf(&text, format, args) < 0)
-        memory_failed();
-    return text;
-}
-
 void texts_add(texts *list, const char *format, ...)
 {
     va_list args;
     list->items = memory_more(list->items, list->count + 1, sizeof *list->items);
     va_start(args, format);
-    list->items[list->count++] = format_text(format, args);
+    if (vasprintf(&list->items[list->count++], format, args) < 0)
+        memory_failed();
     va_end(args);
     list->items[list->count] = NULL;
 }
@@ -70,9 +63,8 @@ void texts_free(texts *list)
     *list = (texts){0};
 }
 
-static char **find_name(const texts *list, const char *name)
+static char **find_name(const texts *list, const char *name, size_t length)
 {
-    const size_t length = strlen(name);
     for (size_t i = 0; i < list->count; i++) {
         if (strncmp(list->items[i], name, length) == 0 && list->items[i][length] == '=')
             return &list->items[i];
@@ -80,39 +72,20 @@ static char **find_name(const texts *list, const char *name)
     return NULL;
 }
 
-void texts_unset(texts *list, const char *name)
-{
-    for (char **at; (at = find_name(list, name)) != NULL;) {
-        free(*at);
-        memmove(at, at + 1, (size_t)(list->items + list->count - at) * sizeof *at);
-        list->count--;
-    }
-}
-
-void texts_set(texts *list, const char *name, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *value = format_text(format, args);
-    va_end(args);
-    texts_unset(list, name);
-    texts_add(list, "%s=%s", name, value);
-    free(value);
-}
-
 void texts_put(texts *list, const char *entry)
 {
-    const size_t length = strcspn(entry, "=");
-    if (entry[length] == '\0')
+    char **old = find_name(list, entry, strcspn(entry, "="));
+    if (old == NULL) {
+        texts_add(list, "%s", entry);
         return;
-    char *name = memory_text(entry, length);
-    texts_set(list, name, "%s", entry + length + 1);
-    free(name);
+    }
+    free(*old);
+    *old = memory_text(entry, strlen(entry));
 }
 
 const char *texts_get(const texts *list, const char *name)
 {
-    char **at = find_name(list, name);
+    char **at = find_name(list, name, strlen(name));
     return at != NULL ? *at + strlen(name) + 1 : NULL;
 }
 

@@ -29,11 +29,8 @@ typedef struct texts {
 
 void texts_add(texts *list, const char *format, ...) RING_PRINTF(2, 3);
 void texts_free(texts *list);
-/** Environments: sets NAME=VALUE, replacing an older one. */
-void texts_set(texts *list, const char *name, const char *format, ...) RING_PRINTF(3, 4);
-/** The same for an entry "NAME=VALUE"; without '=' it is left out. */
+/** Variables: adds "NAME=VALUE", replacing an older one. */
 void texts_put(texts *list, const char *entry);
-void texts_unset(texts *list, const char *name);
 /** @return the value of @p name, or NULL. */
 const char *texts_get(const texts *list, const char *name);
 

@@ -2,6 +2,8 @@
  * The secret that ranks share, the environment of each, and the job as bytes. */
 #include "job.h"
 
+#include "binding.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,17 +51,14 @@ int job_secret_file(const job *j)
     return fd;
 }
 
-const char *const job_thread_variables[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-                                            "MKL_NUM_THREADS"};
-
 /* Several ranks on one host share its cores; libraries that start a thread a core in each rank
  * would compete for them. Users who want more threads a rank set the variable. MKL follows
  * OpenMP's. */
-static void set_threads(texts *out)
+static void set_threads(const job *j, const share *s, texts *out)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (texts_get(out, job_thread_variables[i]) == NULL)
-            texts_set(out, job_thread_variables[i], "1");
+        if (binding_threads(j, s, i) == NULL)
+            texts_add(out, "%s=1", binding_variables[i]);
     }
 }
 
@@ -70,19 +69,19 @@ static void set_rank(const job *j, const share *s, int local, int secret_fd, tex
     static const char *const local_ranks[] = {"RING_LOCAL_RANK", "LOCAL_RANK"};
     static const char *const local_sizes[] = {"RING_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_SIZE"};
     for (size_t i = 0; i < 2; i++) {
-        texts_set(out, ranks[i], "%d", s->first_rank + local);
-        texts_set(out, sizes[i], "%d", j->ranks);
-        texts_set(out, local_ranks[i], "%d", local);
+        texts_add(out, "%s=%d", ranks[i], s->first_rank + local);
+        texts_add(out, "%s=%d", sizes[i], j->ranks);
+        texts_add(out, "%s=%d", local_ranks[i], local);
     }
     for (size_t i = 0; i < 3; i++)
-        texts_set(out, local_sizes[i], "%d", s->ranks);
-    texts_set(out, "CROSS_RANK", "%d", s->node);
-    texts_set(out, "CROSS_SIZE", "%d", j->nodes);
-    texts_set(out, "MASTER_ADDR", "%s", j->address);
-    texts_set(out, "MASTER_PORT", "%d", j->port);
-    texts_set(out, "RING_LAUNCHER", "ringrun");
+        texts_add(out, "%s=%d", local_sizes[i], s->ranks);
+    texts_add(out, "CROSS_RANK=%d", s->node);
+    texts_add(out, "CROSS_SIZE=%d", j->nodes);
+    texts_add(out, "MASTER_ADDR=%s", j->address);
+    texts_add(out, "MASTER_PORT=%d", j->port);
+    texts_add(out, "RING_LAUNCHER=ringrun");
     if (secret_fd >= 0)
-        texts_set(out, "RING_SECRET_FD", "%d", secret_fd);
+        texts_add(out, "RING_SECRET_FD=%d", secret_fd);
 }
 
 bool job_is_variable(const char *name)
@@ -108,18 +107,16 @@ const char *job_decides(const char *name)
     return set ? "ringrun sets this variable itself, for each rank" : NULL;
 }
 
-void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
-                     texts *out)
+void job_environment(const job *j, const share *s, int local, int secret_fd, texts *out)
 {
-    for (char *const *at = base; *at != NULL; at++)
-        texts_add(out, "%s", *at);
     for (size_t i = 0; i < j->exports.count; i++)
-        texts_put(out, j->exports.items[i]);
-    texts_unset(out, "RING_SECRET_FD");
+        texts_add(out, "%s", j->exports.items[i]);
+    if (secret_fd < 0)
+        texts_add(out, "RING_SECRET_FD");
     if (j->has_secret)
-        texts_unset(out, "RING_SECRET_FILE");
-    texts_unset(out, "TORCHELASTIC_USE_AGENT_STORE"); /* no agent of torchrun holds our port */
-    set_threads(out);
+        texts_add(out, "RING_SECRET_FILE");
+    texts_add(out, "TORCHELASTIC_USE_AGENT_STORE"); /* no agent of torchrun holds our port */
+    set_threads(j, s, out);
     set_rank(j, s, local, secret_fd, out);
 }
 

@@ -36,20 +36,16 @@ ring_status job_draw_secret(job *j);
  *  with no name, read with pread() from 0. -1 and fail() if there can be none. */
 int job_secret_file(const job *j);
 
-/** The environment of rank first_rank + @p local of @p s: the base, the exports, the rank's
- *  own variables.
- *  @param base  NAME=VALUE, ended by NULL. @param secret_fd  the number that the secret has
- *               in the rank, -1: none. */
-void job_environment(const job *j, const share *s, int local, int secret_fd, char *const *base,
-                     texts *out);
+/** The changes to the environment that rank first_rank + @p local of @p s is started in, as
+ * putenv() takes them: "NAME=VALUE", or "NAME" for a variable that is taken out. These are the
+ * exports, then the rank's own variables.
+ *  @param secret_fd  the number that the secret has in the rank, -1: none. */
+void job_environment(const job *j, const share *s, int local, int secret_fd, texts *out);
 
 /** @return true if it can be the name of a variable. */
 bool job_is_variable(const char *name);
 /** @return the reason why exporting @p name would have no effect on the ranks; NULL: it would. */
 const char *job_decides(const char *name);
-/** The variables that set the number of a rank's threads. */
-enum { JOB_THREAD_VARIABLES = 3 };
-extern const char *const job_thread_variables[JOB_THREAD_VARIABLES];
 
 /** Job and share as one message, and back. Unpacking checks all it reads. */
 void job_pack(const job *j, const share *s, bytes *out);

@@ -46,20 +46,20 @@ static bool choose_cpus(const rank_start *st, int local, cpu_set_t *out)
 
 pid_t rank_start_process(const rank_start *st, int local, const int fds[3])
 {
-    texts environment = {0};
+    texts changes = {0};
     cpu_set_t cpus;
     const bool bound = choose_cpus(st, local, &cpus);
-    job_environment(st->j, st->s, local, st->secret_fd, environ, &environment);
+    job_environment(st->j, st->s, local, st->secret_fd, &changes);
     const pid_t pid = spawn_start(&(spawn_plan){
         .path = st->path,
         .argv = st->j->argv.items,
-        .env = environment.items,
+        .changes = changes.items,
         .fds = {fds[0] < 0 ? st->null_fd : fds[0], fds[1], fds[2]},
         .keep_fd = st->secret_fd,
         .cpus = bound ? &cpus : NULL,
     });
     const int error = errno;
-    texts_free(&environment);
+    texts_free(&changes);
     errno = error;
     return pid;
 }

@@ -80,11 +80,8 @@ static ring_status start_ssh(remote_ranks *r, const texts *command)
     r->to.fd = in[1];
     r->from = out[0];
     r->error = error[0];
-    r->pid = spawn_start(&(spawn_plan){.path = path,
-                                       .argv = command->items,
-                                       .env = environ,
-                                       .fds = {in[0], out[1], error[1]},
-                                       .keep_fd = -1});
+    r->pid = spawn_start(&(spawn_plan){
+        .path = path, .argv = command->items, .fds = {in[0], out[1], error[1]}, .keep_fd = -1});
     const int saved_errno = errno;
     close(in[0]);
     close(out[1]);

@@ -35,6 +35,14 @@ static void take_nodes(const args_given *given)
     args_whole(given);
 }
 
+static void put_present(texts *exports, const char *name)
+{
+    texts entry = {0};
+    texts_add(&entry, "%s=%s", name, getenv(name));
+    texts_put(exports, entry.items[0]);
+    texts_free(&entry);
+}
+
 static void take_export(const args_given *given)
 {
     options *o = given->out;
@@ -45,10 +53,12 @@ static void take_export(const args_given *given)
     const char *decided = job_decides(name);
     if (decided != NULL)
         args_refuse(given, "%s; leave it out", decided);
-    const char *value = given->text[length] == '=' ? given->text + length + 1 : getenv(name);
-    if (value == NULL)
+    if (given->text[length] == '=')
+        texts_put(&o->exports, given->text);
+    else if (getenv(name) == NULL)
         args_refuse(given, "the variable is not set here; set it, or give -x %s=VALUE", name);
-    texts_set(&o->exports, name, "%s", value);
+    else
+        put_present(&o->exports, name);
     free(name);
 }
 

@@ -2,6 +2,7 @@
  * From the options to a job. */
 #include "setup.h"
 
+#include "binding.h"
 #include "env_file.h"
 #include "numbers.h"
 #include "spawn.h"
@@ -109,8 +110,8 @@ static bool begins_with(const char *text, const char *beginning)
 
 static bool goes_along(const char *entry)
 {
-    for (size_t i = 0; i < JOB_THREAD_VARIABLES; i++) {
-        const char *name = job_thread_variables[i];
+    for (size_t i = 0; i < BINDING_VARIABLES; i++) {
+        const char *name = binding_variables[i];
         if (begins_with(entry, name) && entry[strlen(name)] == '=')
             return true;
     }

@@ -149,7 +149,9 @@ static _Noreturn void become(const spawn_plan *plan, pid_t parent, int report)
     if (place_fds(plan->fds) && (plan->keep_fd < 0 || fcntl(plan->keep_fd, F_SETFD, 0) == 0)) {
         restore_signals();
         setrlimit(RLIMIT_NOFILE, &files_before);
-        execvpe(plan->path, plan->argv, plan->env);
+        for (char *const *at = plan->changes; at != NULL && *at != NULL; at++)
+            putenv(*at);
+        execvp(plan->path, plan->argv);
     }
     const int error = errno;
     const ssize_t ignored = write(report, &error, sizeof error);

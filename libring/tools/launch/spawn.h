@@ -13,7 +13,8 @@
 
 typedef struct spawn_plan {
     const char *path;
-    char *const *argv, *const *env;
+    char *const *argv;
+    char *const *changes;  /* of the environment, for putenv(); NULL: none */
     int fds[3];            /* become 0, 1, 2                        */
     int keep_fd;           /* stays open under its number, -1: none */
     const cpu_set_t *cpus; /* to run on, NULL: as we do             */

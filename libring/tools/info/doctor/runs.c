@@ -73,7 +73,6 @@ static void start(run *r, int null)
     r->pid = r->fds[0] >= 0 && r->fds[1] >= 0
                  ? spawn_start(&(spawn_plan){.path = r->command.items[0],
                                              .argv = r->command.items,
-                                             .env = environ,
                                              .fds = {null, r->fds[0], r->fds[1]},
                                              .keep_fd = -1})
                  : -1;
