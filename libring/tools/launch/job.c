@@ -5,12 +5,10 @@
 #include "binding.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 void job_free(job *j)
@@ -24,15 +22,8 @@ void job_free(job *j)
 
 ring_status job_draw_secret(job *j)
 {
-    size_t have = 0;
-    while (have < sizeof j->secret) {
-        const ssize_t got = getrandom(j->secret + have, sizeof j->secret - have, 0);
-        if (got < 0 && errno != EINTR)
-            return fail(RING_ERR_SYSTEM, "drawing the secret (getrandom): %m");
-        have += got > 0 ? (size_t)got : 0;
-    }
-    j->has_secret = true;
-    return RING_OK;
+    j->has_secret = getentropy(j->secret, sizeof j->secret) == 0;
+    return j->has_secret ? RING_OK : fail(RING_ERR_SYSTEM, "drawing the secret (getentropy): %m");
 }
 
 int job_secret_file(const job *j)
@@ -120,7 +111,7 @@ void job_environment(const job *j, const share *s, int local, int secret_fd, tex
     set_rank(j, s, local, secret_fd, out);
 }
 
-/* ---- As bytes: numbers are 4 bytes, a text is its length and its bytes ------------------------
+/* ---- As bytes: numbers of 4 bytes; a text is its length and its bytes ------------------------
  */
 
 typedef struct reader {
@@ -128,35 +119,30 @@ typedef struct reader {
     bool bad; /* sticky: later reads give 0 or empty */
 } reader;
 
-static void put_number(bytes *out, long number)
+static void put_number(bytes *out, int32_t number)
 {
-    unsigned char wire[4];
-    for (int i = 0; i < 4; i++)
-        wire[i] = (unsigned char)((unsigned long)number >> (8 * i));
-    bytes_add(out, wire, sizeof wire);
+    bytes_add(out, &number, sizeof number);
 }
 
 static void put_text(bytes *out, const char *text)
 {
-    put_number(out, (long)strlen(text));
+    put_number(out, (int32_t)strlen(text));
     bytes_add(out, text, strlen(text));
 }
 
 static void put_texts(bytes *out, const texts *list)
 {
-    put_number(out, (long)list->count);
+    put_number(out, (int32_t)list->count);
     for (size_t i = 0; i < list->count; i++)
         put_text(out, list->items[i]);
 }
 
 void job_pack(const job *j, const share *s, bytes *out)
 {
-    const long numbers[] = {j->ranks,      j->nodes, j->port,       j->binding,
-                            j->has_secret, s->node,  s->first_rank, s->ranks};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        put_number(out, numbers[i]);
-    for (int i = 0; i < s->ranks; i++)
-        put_number(out, s->slots[i]);
+    const int32_t numbers[] = {j->ranks,      j->nodes, j->port,       (int32_t)j->binding,
+                               j->has_secret, s->node,  s->first_rank, s->ranks};
+    bytes_add(out, numbers, sizeof numbers);
+    bytes_add(out, s->slots, (size_t)s->ranks * sizeof *s->slots);
     put_text(out, s->host);
     put_text(out, j->directory);
     put_text(out, j->address);
@@ -166,17 +152,16 @@ void job_pack(const job *j, const share *s, bytes *out)
 }
 
 /* A number from low to high. */
-static int get_number(reader *r, long low, long high)
+static int get_number(reader *r, int low, int high)
 {
-    unsigned long number = 0;
-    if (r->bad || r->end - r->at < 4) {
-        r->bad = true;
+    int32_t number = 0;
+    r->bad = r->bad || (size_t)(r->end - r->at) < sizeof number;
+    if (r->bad)
         return 0;
-    }
-    for (int i = 0; i < 4; i++)
-        number |= (unsigned long)*r->at++ << (8 * i);
-    r->bad = (long)number < low || (long)number > high;
-    return r->bad ? 0 : (int)number;
+    memcpy(&number, r->at, sizeof number);
+    r->at += sizeof number;
+    r->bad = number < low || number > high;
+    return r->bad ? 0 : number;
 }
 
 static char *get_text(reader *r)

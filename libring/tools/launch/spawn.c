@@ -62,11 +62,9 @@ static void list_children(pid_list *list)
 static void open_standard_fds(void)
 {
     int fd;
-    do {
-        fd = open("/dev/null", O_RDWR);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+        continue;
+    fd_close(&fd);
 }
 
 void spawn_prepare(void)
@@ -130,11 +128,11 @@ static bool place_fds(const int fds[3])
  * changing are allowed, and reading is an error (EIO): ringrun reads it, for rank 0. */
 static void restore_signals(void)
 {
-    static const int reset[] = {SIGPIPE, SIGINT, SIGQUIT}, ignored[] = {SIGTTOU, SIGTTIN};
-    for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++)
-        signal(reset[i], SIG_DFL);
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-        signal(ignored[i], SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    signal(SIGTTOU, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
