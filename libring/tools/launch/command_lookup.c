@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finding the program for a word, and the reasons why it cannot be started. */
-#include "spawn.h"
+#include "command_lookup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static bool may_run(const char *path)
     return false;
 }
 
-bool spawn_own_path(char *out, size_t size)
+bool command_own_path(char *out, size_t size)
 {
     const ssize_t length = readlink("/proc/self/exe", out, size - 1);
     out[length > 0 ? length : 0] = '\0';
@@ -32,13 +32,13 @@ bool spawn_own_path(char *out, size_t size)
 static bool beside_us(const char *name, char *out, size_t size)
 {
     char self[4096];
-    if (!spawn_own_path(self, sizeof self))
+    if (!command_own_path(self, sizeof self))
         return false;
     *strrchr(self, '/') = '\0';
     return text_format(out, size, "%s/%s", self, name) && may_run(out);
 }
 
-bool spawn_find(const char *name, char *out, size_t size)
+bool command_find(const char *name, char *out, size_t size)
 {
     const char *path = getenv("PATH");
     if (strchr(name, '/') != NULL)
@@ -62,7 +62,7 @@ static bool out_of_resources(int error)
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-bool spawn_is_python(const char *name)
+bool command_is_python(const char *name)
 {
     static const char *const words[] = {"deepspeed", "torchrun", "accelerate", "deepy.py"};
     const char *slash = strrchr(name, '/');
@@ -76,7 +76,7 @@ bool spawn_is_python(const char *name)
 
 static const char *advice(const char *name, int error)
 {
-    if (!out_of_resources(error) && spawn_is_python(name))
+    if (!out_of_resources(error) && command_is_python(name))
         return "; what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain "
                "--deepspeed_config FILE --data DIR (other scripts: python3 SCRIPT.py)";
     if (out_of_resources(error))
@@ -86,12 +86,12 @@ static const char *advice(const char *name, int error)
     return error == EACCES ? "; make it executable (chmod +x), or start its interpreter" : "";
 }
 
-int spawn_error_code(int error)
+int command_error_code(int error)
 {
     return out_of_resources(error) ? CODE_TROUBLE : CODE_NOT_FOUND;
 }
 
-void spawn_describe_error(const char *name, int error, char *out, size_t size)
+void command_describe_error(const char *name, int error, char *out, size_t size)
 {
     snprintf(out, size, "could not start '%.150s': %s%s", name, strerror(error),
              advice(name, error));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The commands that would be started, for a shell. */
+#include "dry_run.h"
+
 #include "binding.h"
+#include "command_lookup.h"
 #include "remote_ranks.h"
-#include "setup.h"
-#include "spawn.h"
 #include "topo.h"
 
 #include <errno.h>
@@ -105,9 +106,9 @@ static const char *find_program(const setup *s, const share *of, char *path, siz
     char why[512];
     if (!of->local)
         return name;
-    if (spawn_find(name, path, size))
+    if (command_find(name, path, size))
         return path;
-    spawn_describe_error(name, errno, why, sizeof why);
+    command_describe_error(name, errno, why, sizeof why);
     fprintf(stderr, "ringrun: rank %d %s\n", of->first_rank, why);
     return name;
 }
@@ -128,13 +129,15 @@ static void print_share(const setup *s, const options *o, const share *of, size_
         print_rank(s, of, local, cores, program);
 }
 
-void setup_print(const setup *s, const options *o)
+void dry_run_print(const setup *s, const options *o)
 {
     topo_cpu cpu = {0};
     if (s->j.binding != BIND_NONE && topo_cpu_read(&cpu) != RING_OK)
         fprintf(stderr, "ringrun: %s\n", fail_text());
-    for (size_t i = s->first; i < s->end; i++)
-        print_share(s, o, &s->places.shares[i], cpu.core_count);
+    for (size_t i = 0; i < s->places.count; i++) {
+        if (!s->alone || &s->places.shares[i] == s->here)
+            print_share(s, o, &s->places.shares[i], cpu.core_count);
+    }
     if (s->ask_address)
         puts("# MASTER_ADDR becomes the address that the first host tells");
     topo_cpu_free(&cpu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The address where ranks meet: names, addresses, ports. */
-#include "setup.h"
+#include "host_address.h"
 
 #include "topo.h"
 

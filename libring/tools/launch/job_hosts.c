@@ -12,10 +12,10 @@ ring_status job_hosts_connect(job_hosts *t, const setup *plan, const options *o,
                               const rank_events *events, console *c)
 {
     t->hosts = memory_grow(NULL, plan->places.count, sizeof *t->hosts);
-    for (size_t i = plan->first; i < plan->end; i++) {
+    for (size_t i = 0; i < plan->places.count; i++) {
         const share *s = &plan->places.shares[i];
         texts command = {0};
-        if (s->local)
+        if (s->local || plan->alone)
             continue;
         remote_command(s->host, o->ssh_port, plan->ringrun, &command);
         const ring_status status = remote_open(s, &command, events, c, &t->hosts[t->count++]);

@@ -3,6 +3,7 @@
  * read and its process group is empty, so that its group's number cannot mean another process. */
 #include "local_ranks.h"
 
+#include "command_lookup.h"
 #include "rank_start.h"
 #include "reaper.h"
 #include "spawn.h"
@@ -324,8 +325,8 @@ static const host_ranks_ops operations = {.free = free_ranks,
 static void tell_not_started(local_ranks *c, int index, const char *program)
 {
     const int error = errno;
-    rank_end end = {.rank = c->head.s->first_rank + index, .code = spawn_error_code(error)};
-    spawn_describe_error(program, error, end.why, sizeof end.why);
+    rank_end end = {.rank = c->head.s->first_rank + index, .code = command_error_code(error)};
+    command_describe_error(program, error, end.why, sizeof end.why);
     tell_end(c, FRAME_ENDED, &end);
     enter_phase(c, STOP_REPORT);
 }

@@ -3,6 +3,7 @@
 #include "rank_start.h"
 
 #include "binding.h"
+#include "command_lookup.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ ring_status rank_start_prepare(const job *j, const share *s, rank_start *out)
     out->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (out->null_fd < 0)
         return fail(RING_ERR_SYSTEM, "/dev/null: %m");
-    if (!spawn_find(j->argv.items[0], out->path, sizeof out->path) &&
+    if (!command_find(j->argv.items[0], out->path, sizeof out->path) &&
         strchr(j->argv.items[0], '/') == NULL)
         out->path[0] = '\0'; /* exec fails with the same error */
     if (j->has_secret) {

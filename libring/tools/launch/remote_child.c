@@ -3,8 +3,8 @@
  * job and the secret; its end is the order to end. */
 #include "remote_child.h"
 
+#include "host_address.h"
 #include "local_ranks.h"
-#include "setup.h"
 #include "spawn.h"
 
 #include <math.h>

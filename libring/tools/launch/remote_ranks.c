@@ -2,6 +2,7 @@
  * The near side of a connection to another host. */
 #include "remote_ranks.h"
 
+#include "command_lookup.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static ring_status start_ssh(remote_ranks *r, const texts *command)
 {
     char path[4096];
     int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
-    if (!spawn_find(command->items[0], path, sizeof path))
+    if (!command_find(command->items[0], path, sizeof path))
         return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, which other hosts are reached by; "
                                      "install it (Debian: openssh-client)");
     RING_TRY(spawn_pipe(in, 1));

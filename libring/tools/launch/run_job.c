@@ -3,6 +3,7 @@
  * One loop waits for all of them. */
 #include "run_job.h"
 
+#include "dry_run.h"
 #include "job_hosts.h"
 #include "setup.h"
 #include "spawn.h"
@@ -371,7 +372,7 @@ int run_job(const options *o)
     r.events = (rank_events){&r, on_ready, on_event};
     ring_status status = setup_make(o, &r.plan);
     if (status == RING_OK && o->dry_run)
-        setup_print(&r.plan, o);
+        dry_run_print(&r.plan, o);
     else if (status == RING_OK)
         status = console_open(r.plan.j.ranks, o->tag_output, o->log_dir, &r.console);
     if (r.console != NULL) {

@@ -3,8 +3,8 @@
 #include "run_options.h"
 
 #include "args.h"
+#include "command_lookup.h"
 #include "option_sources.h"
-#include "spawn.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -237,10 +237,10 @@ static int take_program(char **words, int count, void *out)
 static void check_program(const options *o)
 {
     char room[4096], why[512];
-    if (o->hosts != NULL || o->hostfile != NULL || !spawn_is_python(o->program[0]) ||
-        spawn_find(o->program[0], room, sizeof room))
+    if (o->hosts != NULL || o->hostfile != NULL || !command_is_python(o->program[0]) ||
+        command_find(o->program[0], room, sizeof room))
         return;
-    spawn_describe_error(o->program[0], errno, why, sizeof why);
+    command_describe_error(o->program[0], errno, why, sizeof why);
     args_fail("%s", why);
 }
 

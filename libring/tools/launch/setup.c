@@ -3,9 +3,10 @@
 #include "setup.h"
 
 #include "binding.h"
+#include "command_lookup.h"
 #include "env_file.h"
+#include "host_address.h"
 #include "numbers.h"
-#include "spawn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,6 @@ static ring_status place_ranks(const options *o, setup *out)
 /* This host runs ranks without ssh. Two names for it would be two hosts to the ranks. */
 static ring_status mark_local(const options *o, setup *out)
 {
-    out->end = out->places.count;
     for (size_t i = 0; i < out->places.count; i++) {
         share *s = &out->places.shares[i];
         s->local = o->node_rank >= 0 ? (int)i == o->node_rank : host_address_is_here(s->host);
@@ -48,10 +48,7 @@ static ring_status mark_local(const options *o, setup *out)
                         out->here->host, s->host);
         out->here = s->local ? s : out->here;
     }
-    if (o->node_rank >= 0) {
-        out->first = (size_t)o->node_rank;
-        out->end = out->first + 1;
-    }
+    out->alone = o->node_rank >= 0;
     return RING_OK;
 }
 
@@ -145,7 +142,7 @@ static ring_status find_ourselves(const options *o, setup *s)
         return text_format(s->ringrun, sizeof s->ringrun, "%s", o->remote_ringrun)
                    ? RING_OK
                    : fail(RING_ERR_CONFIG, "--remote-ringrun: the path is too long");
-    return spawn_own_path(s->ringrun, sizeof s->ringrun)
+    return command_own_path(s->ringrun, sizeof s->ringrun)
                ? RING_OK
                : fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
 }

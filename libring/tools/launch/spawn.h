@@ -37,21 +37,6 @@ void spawn_reap_orphans(void);
 /** Kills and collects all remaining children, known or not, except those that came with exec. */
 void spawn_sweep(void);
 
-/** The path of this program. @return false, with errno, if the system does not tell. */
-bool spawn_own_path(char *out, size_t size);
-/** Finds a program: a path as it is; a bare name in PATH, then beside this program.
- *  @return false with errno if there is none that may be run. */
-bool spawn_find(const char *name, char *out, size_t size);
-
-/** @return true for names that users of other launchers write in the program's place: scripts and
- *  those launchers. */
-bool spawn_is_python(const char *name);
-
-/** Why @p name cannot be started, and the remedy; the matching exit code.
- *  @param error  errno of spawn_find() or spawn_start(). */
-void spawn_describe_error(const char *name, int error, char *out, size_t size);
-int spawn_error_code(int error);
-
 /** A pipe whose ends close on exec and whose end @p ours (0 reads, 1 writes) never blocks. */
 ring_status spawn_pipe(int fds[2], int ours);
 

@@ -2,6 +2,7 @@
  * Output goes to files without a name, which are read when the commands have ended. */
 #include "runs.h"
 
+#include "command_lookup.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static double wall_clock(void)
 static void add_neighbour(run *r, const char *name)
 {
     char self[4096] = "";
-    (void)spawn_own_path(self, sizeof self);
+    (void)command_own_path(self, sizeof self);
     const char *slash = strrchr(self, '/');
     texts_add(&r->command, "%.*s%s", slash != NULL ? (int)(slash + 1 - self) : 0, self, name);
 }
@@ -78,7 +79,7 @@ static void start(run *r, int null)
                  : -1;
     if (r->pid >= 0)
         return;
-    spawn_describe_error(r->command.items[0], errno, why, sizeof why);
+    command_describe_error(r->command.items[0], errno, why, sizeof why);
     dprintf(r->fds[1], "%s", why);
 }
 

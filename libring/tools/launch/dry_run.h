@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * dry_run: the commands that would be started, for a shell. */
+#ifndef LAUNCH_DRY_RUN_H
+#define LAUNCH_DRY_RUN_H
+
+#include "setup.h"
+
+/** Prints environment and command of every rank, without the secret; starts none. */
+void dry_run_print(const setup *s, const options *o);
+
+#endif
