@@ -169,43 +169,35 @@ static void note_last(console *c, int rank, const char *data, size_t count)
     c->latest = rank;
 }
 
-/* Rank 0's streams are one owner, as at a terminal. The rest of a line waits here for its end,
+/* Rank 0's streams are one owner, as at a terminal. The rest of its line waits here for its end,
  * unless its beginning was written already: a block of stdio ends anywhere, so the end may come
  * late, and other ranks may write before it. */
-static void put_plain(console *c, int stream, bytes *line, size_t count)
+static void put_ready(console *c, int rank, int stream, size_t count)
 {
+    const bool plain = rank == 0 && !c->tag_all;
+    bytes *line = &c->ranks[rank].partial[stream - 1];
+    const void *owner = plain ? (const void *)c->ranks : line;
     outlet *o = outlet_of(c, stream);
-    const size_t ready = complete_bytes(line, count == 0 || o->open == c->ranks);
-    outlet_put(o, c->ranks, "", bytes_head(line), ready);
-    note_last(c, 0, bytes_head(line), ready);
-    bytes_drop(line, ready);
-    c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
-                             ? clock_now() + UNFINISHED_SECONDS
-                             : HUGE_VAL;
-}
-
-static void put_prefixed(console *c, int rank, int stream, bytes *line, size_t count)
-{
-    outlet *o = outlet_of(c, stream);
-    const size_t ready = complete_bytes(line, count == 0);
-    char prefix[PREFIX_MAX];
-    snprintf(prefix, sizeof prefix, "[%d] ", rank);
-    put_lines(o, line, prefix, bytes_head(line), ready);
+    const size_t ready = complete_bytes(line, count == 0 || (plain && o->open == owner));
+    char prefix[PREFIX_MAX] = "";
+    if (!plain)
+        snprintf(prefix, sizeof prefix, "[%d] ", rank);
+    put_lines(o, owner, prefix, bytes_head(line), ready);
     note_last(c, rank, bytes_head(line), ready);
     bytes_drop(line, ready);
-    if (count == 0 && o->open == line)
-        outlet_put(o, line, "", "\n", 1); /* the missing end of its last line */
+    if (!plain && count == 0 && o->open == owner)
+        outlet_put(o, owner, "", "\n", 1); /* the missing end of its last line */
+    if (plain)
+        c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
+                                 ? clock_now() + UNFINISHED_SECONDS
+                                 : HUGE_VAL;
 }
 
 bool console_output(console *c, int rank, int stream, const char *data, size_t count)
 {
-    bytes *line = &c->ranks[rank].partial[stream - 1];
     write_log(c, rank, data, count);
-    bytes_add(line, data, count);
-    if (rank == 0 && !c->tag_all)
-        put_plain(c, stream, line, count);
-    else
-        put_prefixed(c, rank, stream, line, count);
+    bytes_add(&c->ranks[rank].partial[stream - 1], data, count);
+    put_ready(c, rank, stream, count);
     return outlet_of(c, stream)->error != EPIPE || c->has_logs;
 }
 

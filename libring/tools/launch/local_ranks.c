@@ -111,12 +111,6 @@ static void read_rest(rank_slot *rank)
     }
 }
 
-static void close_streams(rank_slot *rank)
-{
-    for (int i = 0; i < STREAMS; i++)
-        fd_close(&rank->streams[i].fd);
-}
-
 static void watch(host_ranks *h, poll_set *set)
 {
     local_ranks *c = (local_ranks *)h;
@@ -307,8 +301,8 @@ static void free_ranks(host_ranks *h)
 {
     local_ranks *c = (local_ranks *)h;
     reaper_stop(&c->guard);
-    for (int i = 0; i < h->s->ranks; i++)
-        close_streams(&c->ranks[i]);
+    for (int i = 0; i < h->s->ranks * STREAMS; i++)
+        fd_close(&c->ranks[i / STREAMS].streams[i % STREAMS].fd);
     fd_close(&c->input.fd);
     bytes_free(&c->input.waiting);
     free(c->ranks);
@@ -331,43 +325,23 @@ static void tell_not_started(local_ranks *c, int index, const char *program)
     enter_phase(c, STOP_REPORT);
 }
 
-/* Rank 0 may get a descriptor of ours; the other ranks have no input and pipes for output.
- * close_after[] are those that only the child needs. */
-static ring_status make_stdio(local_ranks *c, int index, const int stdio[3], int fds[3],
-                              int close_after[3])
-{
-    const bool is_zero = c->head.s->first_rank + index == 0;
-    for (int i = 0; i < 3; i++) {
-        const int ours = i == STDIN_FILENO ? 1 : 0;
-        int ends[2];
-        fds[i] = is_zero ? stdio[i] : -1;
-        if (fds[i] >= 0 || (i == STDIN_FILENO && !is_zero))
-            continue;
-        RING_TRY(spawn_pipe(ends, ours));
-        fds[i] = close_after[i] = ends[1 - ours];
-        *(i == STDIN_FILENO ? &c->input.fd : &c->ranks[index].streams[i - 1].fd) = ends[ours];
-    }
-    return RING_OK;
-}
-
-static ring_status start_one(local_ranks *c, const rank_start *st, int index, const int stdio[3])
+/* Rank 0 may get descriptors of ours. */
+static void start_one(local_ranks *c, const rank_start *st, int index, const int stdio[3])
 {
     rank_slot *rank = &c->ranks[index];
-    int fds[3], close_after[3] = {-1, -1, -1};
-    const ring_status status = make_stdio(c, index, stdio, fds, close_after);
-    if (status == RING_OK) {
-        rank->pid = rank_start_process(st, index, fds);
-        rank->state = rank->pid > 0 ? RANK_RUNS : RANK_NONE;
-    }
-    if (status == RING_OK && rank->pid < 0)
+    const bool is_zero = c->head.s->first_rank + index == 0;
+    int ours[3];
+    rank->pid = rank_start_process(st, index, is_zero ? stdio : NULL, ours);
+    if (rank->pid < 0) {
         tell_not_started(c, index, st->j->argv.items[0]);
-    for (int i = 0; i < 3; i++)
-        fd_close(&close_after[i]);
-    if (rank->state == RANK_RUNS)
-        c->guard.groups[index] = rank->pid;
-    else
-        close_streams(rank);
-    return status;
+        return;
+    }
+    rank->state = RANK_RUNS;
+    c->guard.groups[index] = rank->pid;
+    for (int i = 0; i < STREAMS; i++)
+        rank->streams[i].fd = ours[i + 1];
+    if (is_zero)
+        c->input.fd = ours[STDIN_FILENO];
 }
 
 static ring_status start_all(local_ranks *c, const rank_start *st, const int stdio[3])
@@ -376,7 +350,7 @@ static ring_status start_all(local_ranks *c, const rank_start *st, const int std
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RING_TRY(reaper_start(&c->guard, (size_t)count));
     for (int i = 0; i < count && c->phase == STOP_NONE; i++)
-        RING_TRY(start_one(c, st, i, stdio));
+        start_one(c, st, i, stdio);
     return RING_OK;
 }
 

@@ -45,20 +45,22 @@ static bool choose_cpus(const rank_start *st, int local, cpu_set_t *out)
     return range.count > 0;
 }
 
-pid_t rank_start_process(const rank_start *st, int local, const int fds[3])
+pid_t rank_start_process(const rank_start *st, int local, const int fds[3], int ours[3])
 {
     texts changes = {0};
     cpu_set_t cpus;
     const bool bound = choose_cpus(st, local, &cpus);
     job_environment(st->j, st->s, local, st->secret_fd, &changes);
-    const pid_t pid = spawn_start(&(spawn_plan){
-        .path = st->path,
-        .argv = st->j->argv.items,
-        .changes = changes.items,
-        .fds = {fds[0] < 0 ? st->null_fd : fds[0], fds[1], fds[2]},
-        .keep_fd = st->secret_fd,
-        .cpus = bound ? &cpus : NULL,
-    });
+    spawn_plan plan = {.path = st->path,
+                       .argv = st->j->argv.items,
+                       .changes = changes.items,
+                       .fds = {st->null_fd, -1, -1},
+                       .ours = ours,
+                       .keep_fd = st->secret_fd,
+                       .cpus = bound ? &cpus : NULL};
+    if (fds != NULL)
+        memcpy(plan.fds, fds, sizeof plan.fds);
+    const pid_t pid = spawn_start(&plan);
     const int error = errno;
     texts_free(&changes);
     errno = error;

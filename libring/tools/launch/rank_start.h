@@ -21,8 +21,8 @@ typedef struct rank_start {
 ring_status rank_start_prepare(const job *j, const share *s, rank_start *out);
 void rank_start_free(rank_start *st);
 
-/** Starts rank s->first_rank + @p local. @param fds  become 0, 1, 2; -1: /dev/null.
- *  @return its pid; -1 and errno. */
-pid_t rank_start_process(const rank_start *st, int local, const int fds[3]);
+/** Starts rank s->first_rank + @p local. @param fds  as for spawn_start(); NULL: no input, and
+ * pipes for output. @return its pid; -1 and errno. */
+pid_t rank_start_process(const rank_start *st, int local, const int fds[3], int ours[3]);
 
 #endif

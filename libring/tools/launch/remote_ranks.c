@@ -71,24 +71,18 @@ void remote_command(const char *host, int ssh_port, const char *path, texts *out
 static ring_status start_ssh(remote_ranks *r, const texts *command)
 {
     char path[4096];
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, error[2] = {-1, -1};
+    int ours[3];
     if (!command_find(command->items[0], path, sizeof path))
         return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, which other hosts are reached by; "
                                      "install it (Debian: openssh-client)");
-    RING_TRY(spawn_pipe(in, 1));
-    RING_TRY(spawn_pipe(out, 0));
-    RING_TRY(spawn_pipe(error, 0));
-    r->to.fd = in[1];
-    r->from = out[0];
-    r->error = error[0];
     r->pid = spawn_start(&(spawn_plan){
-        .path = path, .argv = command->items, .fds = {in[0], out[1], error[1]}, .keep_fd = -1});
-    const int saved_errno = errno;
-    close(in[0]);
-    close(out[1]);
-    close(error[1]);
-    errno = saved_errno;
-    return r->pid > 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting ssh: %m");
+        .path = path, .argv = command->items, .fds = {-1, -1, -1}, .ours = ours, .keep_fd = -1});
+    if (r->pid < 0)
+        return fail(RING_ERR_SYSTEM, "starting ssh: %m");
+    r->to.fd = ours[0];
+    r->from = ours[1];
+    r->error = ours[2];
+    return RING_OK;
 }
 
 static void send_now(remote_ranks *r, const frame *f)

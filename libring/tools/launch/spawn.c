@@ -96,15 +96,6 @@ int spawn_signal_fd(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-ring_status spawn_pipe(int fds[2], int ours)
-{
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return fail(RING_ERR_SYSTEM,
-                    "making a pipe: %m; raise the limit on open files (ulimit -n)");
-    fcntl(fds[ours], F_SETFL, fcntl(fds[ours], F_GETFL) | O_NONBLOCK);
-    return RING_OK;
-}
-
 /* ---- In the child ------------------------------------------------------------------ */
 
 /* First above 2, so that no dup2() overwrites what another still needs. */
@@ -136,7 +127,7 @@ static void restore_signals(void)
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
-static _Noreturn void become(const spawn_plan *plan, pid_t parent, int report)
+static _Noreturn void become(const spawn_plan *plan, const int fds[3], pid_t parent, int report)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -144,7 +135,7 @@ static _Noreturn void become(const spawn_plan *plan, pid_t parent, int report)
         _exit(127); /* the launcher died before prctl() */
     if (plan->cpus != NULL)
         sched_setaffinity(0, sizeof *plan->cpus, plan->cpus);
-    if (place_fds(plan->fds) && (plan->keep_fd < 0 || fcntl(plan->keep_fd, F_SETFD, 0) == 0)) {
+    if (place_fds(fds) && (plan->keep_fd < 0 || fcntl(plan->keep_fd, F_SETFD, 0) == 0)) {
         restore_signals();
         setrlimit(RLIMIT_NOFILE, &files_before);
         for (char *const *at = plan->changes; at != NULL && *at != NULL; at++)
@@ -170,14 +161,14 @@ static int exec_error(int report)
     return got == (ssize_t)sizeof error ? error : 0;
 }
 
-pid_t spawn_start(const spawn_plan *plan)
+static pid_t start(const spawn_plan *plan, const int fds[3])
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0)
         return -1;
     const pid_t parent = getpid(), child = fork();
     if (child == 0)
-        become(plan, parent, report[1]);
+        become(plan, fds, parent, report[1]);
     const int fork_error = errno;
     close(report[1]);
     const int error = child < 0 ? fork_error : exec_error(report[0]);
@@ -190,6 +181,38 @@ pid_t spawn_start(const spawn_plan *plan)
         waitpid(child, NULL, 0);
     errno = error;
     return -1;
+}
+
+/* For a descriptor of the child. */
+static bool make_pipe(bool is_input, int *ours, int *theirs)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    *ours = ends[is_input];
+    *theirs = ends[!is_input];
+    return fcntl(*ours, F_SETFL, fcntl(*ours, F_GETFL) | O_NONBLOCK) == 0;
+}
+
+pid_t spawn_start(const spawn_plan *plan)
+{
+    int fds[3], ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1};
+    bool good = true;
+    for (int i = 0; i < 3; i++) {
+        good = good && (plan->fds[i] >= 0 || make_pipe(i == 0, &ours[i], &theirs[i]));
+        fds[i] = plan->fds[i] >= 0 ? plan->fds[i] : theirs[i];
+    }
+    const pid_t child = good ? start(plan, fds) : -1;
+    const int error = errno;
+    for (int i = 0; i < 3; i++) {
+        fd_close(&theirs[i]);
+        if (child < 0)
+            fd_close(&ours[i]);
+        if (plan->ours != NULL)
+            plan->ours[i] = ours[i];
+    }
+    errno = error;
+    return child;
 }
 
 int spawn_reap(pid_t pid)

@@ -15,7 +15,8 @@ typedef struct spawn_plan {
     const char *path;
     char *const *argv;
     char *const *changes;  /* of the environment, for putenv(); NULL: none */
-    int fds[3];            /* become 0, 1, 2                        */
+    int fds[3];            /* become 0, 1, 2; -1: a pipe to us      */
+    int *ours;             /* [3] our ends of the pipes, -1: no pipe; they never block */
     int keep_fd;           /* stays open under its number, -1: none */
     const cpu_set_t *cpus; /* to run on, NULL: as we do             */
 } spawn_plan;
@@ -36,8 +37,5 @@ int spawn_reap(pid_t pid);
 void spawn_reap_orphans(void);
 /** Kills and collects all remaining children, known or not, except those that came with exec. */
 void spawn_sweep(void);
-
-/** A pipe whose ends close on exec and whose end @p ours (0 reads, 1 writes) never blocks. */
-ring_status spawn_pipe(int fds[2], int ours);
 
 #endif
