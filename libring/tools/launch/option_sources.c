@@ -63,7 +63,7 @@ static void take_machines(options *o, const yaml_subset *yaml, int machines, int
     o->per_node = processes / machines;
     o->node_rank = number_at(o, yaml, "machine_rank", 0, HOSTS_MAX - 1, 0);
     if (o->master_addr == NULL && address != NULL && !yaml_is_null(address))
-        o->master_addr = memory_text(address->value, strlen(address->value));
+        o->master_addr = address->value;
     if (o->master_port == 0)
         o->master_port = number_at(o, yaml, "main_process_port", 1, PORT_MAX, 0);
 }
@@ -77,7 +77,7 @@ void options_take_accelerate(options *o)
 {
     if (o->config_file == NULL)
         return;
-    yaml_subset *yaml = memory_grow(NULL, 1, sizeof *yaml);
+    yaml_subset *yaml = o->config = memory_grow(NULL, 1, sizeof *yaml);
     read_file(o->config_file, yaml);
     const int processes = number_at(o, yaml, "num_processes", 1, RANKS_MAX, 0);
     const int machines = number_at(o, yaml, "num_machines", 1, HOSTS_MAX, 1);
@@ -95,7 +95,6 @@ void options_take_accelerate(options *o)
             fprintf(stderr, "ringrun: num_processes is %d, on %ld cores: ranks share them\n",
                     processes, machines * cores);
     }
-    free(yaml);
 }
 
 /* ---- A platform's {"framework": "pytorch", "worker": {"count": 2, "gpus": 8}} --------------- */

@@ -284,4 +284,5 @@ void options_parse(int argc, char **argv, options *out)
 void options_free(options *o)
 {
     texts_free(&o->exports);
+    free(o->config);
 }

@@ -14,6 +14,7 @@ typedef struct options {
     int ranks, per_node, nodes; /* 0: not said                                   */
     int node_rank;              /* -1: not said; else only this node's ranks run */
     const char *config_file;    /* accelerate's */
+    struct yaml_subset *config; /* its content, which texts here may point into; NULL: none */
     const char *hostfile, *hosts, *include, *exclude;
     const char *master_addr;
     int master_port, ssh_port;  /* 0: not said */
