@@ -58,14 +58,11 @@ static struct addrinfo *look_up(const char *host)
     return getaddrinfo(at != NULL ? at + 1 : host, "9", &hints, &list) == 0 ? list : NULL;
 }
 
+/* @return false also for a loopback one. */
 static bool numeric(const struct sockaddr *address, socklen_t length, char *out, size_t size)
 {
-    return getnameinfo(address, length, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0;
-}
-
-static bool is_loopback(const char *address)
-{
-    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+    return getnameinfo(address, length, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 &&
+           strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0;
 }
 
 bool host_address_resolve(const char *host, char *out, size_t size)
@@ -73,7 +70,7 @@ bool host_address_resolve(const char *host, char *out, size_t size)
     struct addrinfo *list = look_up(host);
     bool found = false;
     for (const struct addrinfo *at = list; at != NULL && !found; at = at->ai_next)
-        found = numeric(at->ai_addr, at->ai_addrlen, out, size) && !is_loopback(out);
+        found = numeric(at->ai_addr, at->ai_addrlen, out, size);
     if (list != NULL)
         freeaddrinfo(list);
     return found;
@@ -87,8 +84,7 @@ static bool facing(const struct addrinfo *to, char *out, size_t size)
     int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const bool found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
                        getsockname(fd, (struct sockaddr *)&address, &length) == 0 &&
-                       numeric((const struct sockaddr *)&address, length, out, size) &&
-                       !is_loopback(out);
+                       numeric((const struct sockaddr *)&address, length, out, size);
     fd_close(&fd);
     return found;
 }

@@ -138,13 +138,10 @@ static ring_status choose_patience(setup *s)
 
 static ring_status find_ourselves(const options *o, setup *s)
 {
-    if (o->remote_ringrun != NULL)
-        return text_format(s->ringrun, sizeof s->ringrun, "%s", o->remote_ringrun)
-                   ? RING_OK
-                   : fail(RING_ERR_CONFIG, "--remote-ringrun: the path is too long");
-    return command_own_path(s->ringrun, sizeof s->ringrun)
-               ? RING_OK
-               : fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
+    s->ringrun = o->remote_ringrun != NULL ? o->remote_ringrun : s->own_path;
+    if (o->remote_ringrun != NULL || command_own_path(s->own_path, sizeof s->own_path))
+        return RING_OK;
+    return fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
 }
 
 static ring_status fill_job(const options *o, setup *s)

@@ -11,11 +11,12 @@
 typedef struct setup {
     layout places;
     job j;
-    bool alone;         /* only the ranks of this host are started by this ringrun */
-    const share *here;  /* the ranks of this host, NULL: none */
-    bool ask_address;   /* rank 0's host must report its address */
-    double patience;    /* seconds that other hosts have to answer                */
-    char ringrun[4096]; /* path of ringrun on other hosts                        */
+    bool alone;          /* only the ranks of this host are started by this ringrun */
+    const share *here;   /* the ranks of this host, NULL: none */
+    bool ask_address;    /* rank 0's host must report its address */
+    double patience;     /* seconds that other hosts have to answer                */
+    const char *ringrun; /* path of ringrun on other hosts                        */
+    char own_path[4096];
 } setup;
 
 /** @param[out] out  setup_free() it, also after a failure. */
