@@ -5,6 +5,7 @@
 
 #include "automatic.h"
 #include "device_calls.h"
+#include "programs.h"
 #include "regions.h"
 #include "shape.h"
 #include "streams.h"

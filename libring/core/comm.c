@@ -5,7 +5,9 @@
 #include "automatic.h"
 #include "device_calls.h"
 #include "members.h"
+#include "programs.h"
 #include "sleeper.h"
+#include "tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +114,6 @@ static void end_parts(ring_comm *comm)
     device_calls_close(comm);
     free(comm->list_blocks);
     tuner_free(comm->tuner);
-    plans_free(comm->plans);
     sleeper_free(comm);
     free(comm->history);
     free((void *)(uintptr_t)comm->plan_world.host_of);

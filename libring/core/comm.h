@@ -81,7 +81,6 @@ struct ring_comm {
     plan_world plan_world; /* the world, as algorithms see it */
     settings settings;
     struct tuner *tuner;
-    struct plan_cache *plans;
     struct program_cache *programs;
     channel_table channels;
     struct opening *opening; /* sockets that arrived for links */
@@ -239,31 +238,6 @@ ring_status opening_new(ring_comm *comm);
 void opening_stop(ring_comm *comm);
 /** Opens links over the sockets that arrived, as far as they go. */
 void opening_turn(ring_comm *comm, bool *moved);
-
-/* ---- tuner.c: algorithm and chunks, from what every rank knows ---- */
-typedef struct tuner_choice {
-    const algo *algorithm; /* NULL: between a pair there is no choice */
-    int chunks;
-    bool eager; /* of a pair: the send does not wait for its receiver */
-} tuner_choice;
-ring_status tuner_new(const ring_comm *comm, struct tuner **out);
-void tuner_free(struct tuner *t);
-ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choice *choice);
-/** Seconds that the cost model predicts for a call; 0 if it cannot.
- *  @param longest  elements of its longest block, also where ranks do not agree on it. */
-double tuner_predict(struct tuner *t, const call_signature *call, size_t longest);
-
-/* ---- plans.c: plans built once and kept ---- */
-/** The cache keeps the plans that were used last: at most so many and so many bytes. A longer plan
- *  is kept alone. */
-enum { PLANS_MOST = 256, PLANS_MOST_BYTES = 8 << 20 };
-ring_status plans_new(struct plan_cache **out);
-void plans_free(struct plan_cache *cache);
-/** @return the number of kept plans. @param[out] bytes  of them. */
-size_t plans_kept(const struct plan_cache *cache, size_t *bytes);
-/** @param[out] out  lives until the next call. */
-ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
-                      const tuner_choice *choice, const plan **out);
 
 /* ---- scratch.c ---- */
 /** Takes memory for partial sums. RING_IN_PROGRESS while earlier works use all that a communicator

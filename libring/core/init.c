@@ -8,7 +8,9 @@
 #include "device_calls.h"
 #include "kernels.h"
 #include "members.h"
+#include "programs.h"
 #include "sleeper.h"
+#include "tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,6 @@ static ring_status start_parts(ring_comm *comm)
     RING_TRY(links_map(comm));
     RING_TRY(links_check(comm));
     RING_TRY(sleeper_new(comm));
-    RING_TRY(plans_new(&comm->plans));
     RING_TRY(programs_new(&comm->programs));
     RING_TRY(tuner_new(comm, &comm->tuner));
     return opening_new(comm);

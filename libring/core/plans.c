@@ -1,53 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans do not depend on counts, so each is built once; the cache keeps those that were used last,
- * within the bounds of comm.h. A program keeps no pointer to its plan. */
-#include "comm.h"
+ * Building plans: by their algorithm, or between a pair of ranks. */
+#include "plans.h"
 
 #include <stdlib.h>
-
-typedef struct cached_plan {
-    plan_collective collective;
-    int root;
-    tuner_choice choice;
-    plan *plan;
-    size_t bytes;
-    struct cached_plan *next;
-} cached_plan;
-
-struct plan_cache {
-    cached_plan *first; /* latest used first */
-};
-
-ring_status plans_new(struct plan_cache **out)
-{
-    *out = calloc(1, sizeof **out);
-    return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the plan cache");
-}
-
-static void free_from(cached_plan *entry)
-{
-    for (cached_plan *next; entry != NULL; entry = next) {
-        next = entry->next;
-        plan_free(entry->plan);
-        free(entry);
-    }
-}
-
-void plans_free(struct plan_cache *cache)
-{
-    if (cache != NULL)
-        free_from(cache->first);
-    free(cache);
-}
-
-size_t plans_kept(const struct plan_cache *cache, size_t *bytes)
-{
-    size_t count = 0;
-    *bytes = 0;
-    for (const cached_plan *entry = cache->first; entry != NULL; entry = entry->next, count++)
-        *bytes += entry->bytes;
-    return count;
-}
 
 static void send_to(plan *p, int peer, bool eager)
 {
@@ -113,64 +68,32 @@ static size_t memory_of(const plan *p)
            (size_t)p->peer_count * sizeof *p->peers;
 }
 
-/* The latest plan stays, also if it is longer than the bound. */
-static void drop_oldest(struct plan_cache *cache)
+ring_status plans_build(const ring_comm *comm, const call_signature *call,
+                        const tuner_choice *choice, shared_plan **out)
 {
-    size_t count = 1, bytes = cache->first->bytes;
-    cached_plan *last = cache->first;
-    while (last->next != NULL && count < PLANS_MOST &&
-           bytes + last->next->bytes <= PLANS_MOST_BYTES) {
-        last = last->next;
-        bytes += last->bytes;
-        count++;
+    shared_plan *shared = calloc(1, sizeof *shared);
+    plan *p = shared != NULL ? build(comm, call, choice) : NULL;
+    if (p == NULL) {
+        free(shared);
+        return RING_ERR_MEMORY; /* the builder has set fail_text() */
     }
-    free_from(last->next);
-    last->next = NULL;
-}
-
-static bool matches(const cached_plan *entry, const call_signature *call,
-                    const tuner_choice *choice)
-{
-    return entry->collective == collective_of(call) && entry->root == root_of(call) &&
-           entry->choice.algorithm == choice->algorithm && entry->choice.chunks == choice->chunks &&
-           entry->choice.eager == choice->eager;
-}
-
-static cached_plan *find(struct plan_cache *cache, const call_signature *call,
-                         const tuner_choice *choice)
-{
-    for (cached_plan **at = &cache->first; *at != NULL; at = &(*at)->next) {
-        cached_plan *entry = *at;
-        if (!matches(entry, call, choice))
-            continue;
-        *at = entry->next;
-        entry->next = cache->first;
-        cache->first = entry;
-        return entry;
-    }
-    return NULL;
-}
-
-ring_status plans_get(struct plan_cache *cache, const ring_comm *comm, const call_signature *call,
-                      const tuner_choice *choice, const plan **out)
-{
-    cached_plan *entry = find(cache, call, choice);
-    if (entry == NULL) {
-        entry = calloc(1, sizeof *entry);
-        plan *p = entry != NULL ? build(comm, call, choice) : NULL;
-        if (p == NULL) {
-            free(entry);
-            return RING_ERR_MEMORY; /* the builder has set fail_text() */
-        }
-        *entry = (cached_plan){.collective = collective_of(call),
-                               .root = root_of(call),
-                               .choice = *choice,
-                               .plan = p,
-                               .bytes = memory_of(p),
-                               .next = cache->first};
-        cache->first = entry;
-        drop_oldest(cache);
-    }
-    *out = entry->plan;
+    *shared = (shared_plan){
+        .plan = p, .root = root_of(call), .choice = *choice, .bytes = memory_of(p), .holders = 1};
+    *out = shared;
     return RING_OK;
+}
+
+bool plans_serve(const shared_plan *p, const call_signature *call, const tuner_choice *choice)
+{
+    return p->plan->collective == collective_of(call) && p->root == root_of(call) &&
+           p->choice.algorithm == choice->algorithm && p->choice.chunks == choice->chunks &&
+           p->choice.eager == choice->eager;
+}
+
+void plans_drop(shared_plan *p)
+{
+    if (p == NULL || --p->holders > 0)
+        return;
+    plan_free(p->plan);
+    free(p);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Programs of calls: checked and lowered once; the cache keeps those that were used last. */
-#include "comm.h"
-
+ * Making a program: the call's arguments are checked, its plan is found or built, and lowered. */
 #include "accelerator_programs.h"
 #include "device_calls.h"
 #include "kernels.h"
 #include "lowering.h"
+#include "plans.h"
 #include "shape.h"
 
 #include <stdlib.h>
@@ -13,10 +12,11 @@
 
 /* ---- Programs ----------------------------------------------------------------------- */
 
-static void program_free(program *p)
+void program_free(program *p)
 {
     if (p->device != NULL)
         p->device_of->programs->drop(p->device);
+    plans_drop(p->from);
     free(p->ops);
     free(p->operands);
     free(p->peers);
@@ -129,158 +129,50 @@ static ring_status bind_call(program *p, const ring_comm *comm)
 
 /* ---- The whole ---------------------------------------------------------------------------- */
 
-static ring_status build(ring_comm *comm, program *p)
+/* @param kept  by `older`: programs of one plan share it. */
+static ring_status find_plan(const ring_comm *comm, const program *kept, const call_signature *call,
+                             const tuner_choice *choice, shared_plan **out)
+{
+    while (kept != NULL && !plans_serve(kept->from, call, choice))
+        kept = kept->older;
+    if (kept == NULL)
+        return plans_build(comm, call, choice, out);
+    kept->from->holders++;
+    *out = kept->from;
+    return RING_OK;
+}
+
+static ring_status build(ring_comm *comm, const program *kept, program *p)
 {
     tuner_choice choice;
-    const plan *found;
     size_t algorithms;
     RING_TRY(bind_call(p, comm));
     RING_TRY(choose(comm, &p->call, &choice));
-    RING_TRY(plans_get(comm->plans, comm, &p->call, &choice, &found));
+    RING_TRY(find_plan(comm, kept, &p->call, &choice, &p->from));
+    const plan *of = p->from->plan;
     const call_way way = {.chunks = choice.chunks,
                           .algorithm = choice.algorithm != NULL
                                            ? (int)(choice.algorithm - algo_all(&algorithms))
                                            : 0};
-    p->algorithm = found->algorithm;
+    p->algorithm = of->algorithm;
     p->signature = signature_pack(&p->call, &way);
     const lowering_limits limits = p->call.on_device ? device_call_limits(comm) : limits_of(comm);
-    RING_TRY(program_lower(&limits, found, choice.algorithm, p));
-    return p->call.on_device ? device_call_keep(comm, p) : find_channels(comm, found, p);
+    RING_TRY(program_lower(&limits, of, choice.algorithm, p));
+    return p->call.on_device ? device_call_keep(comm, p) : find_channels(comm, of, p);
 }
 
-static ring_status program_new(ring_comm *comm, const call_signature *call, program **out)
+ring_status program_new(ring_comm *comm, const program *kept, const call_signature *call,
+                        program **out)
 {
     program *p = calloc(1, sizeof *p);
     if (p == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(call->collective));
     p->call = *call;
     p->facts = plan_facts_of(call->collective);
-    const ring_status status = build(comm, p);
+    const ring_status status = build(comm, kept, p);
     if (status == RING_OK)
         *out = p;
     else
         program_free(p);
     return status;
-}
-
-/* ---- The cache ----------------------------------------------------------------------- */
-
-enum { BUCKETS = 256, MOST_PROGRAMS = 256, MOST_BYTES = 8 << 20 };
-
-struct program_cache {
-    program *buckets[BUCKETS];
-    program *latest, *oldest; /* by use */
-    int32_t count;
-    size_t bytes;
-    uint64_t lowered;
-};
-
-ring_status programs_new(struct program_cache **out)
-{
-    *out = calloc(1, sizeof **out);
-    return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the cache of programs");
-}
-
-static void unlink_use(struct program_cache *cache, program *p)
-{
-    *(p->newer != NULL ? &p->newer->older : &cache->latest) = p->older;
-    *(p->older != NULL ? &p->older->newer : &cache->oldest) = p->newer;
-}
-
-static void link_latest(struct program_cache *cache, program *p)
-{
-    p->newer = NULL;
-    p->older = cache->latest;
-    *(cache->latest != NULL ? &cache->latest->newer : &cache->oldest) = p;
-    cache->latest = p;
-}
-
-static void evict(struct program_cache *cache, program *p)
-{
-    unlink_use(cache, p);
-    *p->link = p->next;
-    if (p->next != NULL)
-        p->next->link = p->link;
-    cache->count--;
-    cache->bytes -= p->memory;
-    program_free(p);
-}
-
-void programs_free(struct program_cache *cache)
-{
-    while (cache != NULL && cache->latest != NULL)
-        evict(cache, cache->latest);
-    free(cache);
-}
-
-/* Programs in use stay, however many there are. */
-static void make_room(struct program_cache *cache)
-{
-    program *newer;
-    for (program *p = cache->oldest; p != NULL; p = newer) {
-        if (cache->count < MOST_PROGRAMS && cache->bytes < MOST_BYTES)
-            return;
-        newer = p->newer;
-        if (p->users == 0 && atomic_load(&p->kept) == 0)
-            evict(cache, p);
-    }
-}
-
-static program **bucket_of(struct program_cache *cache, const call_signature *call)
-{
-    uint64_t h = (uint64_t)call->collective ^ (uint64_t)call->dtype << 8 ^
-                 (uint64_t)call->op << 16 ^ (uint64_t)(uint32_t)call->root << 24;
-    h ^= call->digest;
-    h = (h ^ call->count * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0x9e3779b97f4a7c15);
-    return &cache->buckets[h >> 56];
-}
-
-static bool same_call(const ring_comm *comm, const program *p, const call_signature *b)
-{
-    const call_signature *a = &p->call;
-    return a->collective == b->collective && a->count == b->count && a->dtype == b->dtype &&
-           a->op == b->op && a->root == b->root && a->tagged == b->tagged &&
-           a->on_device == b->on_device &&
-           (a->shape == NULL || shape_is_same(a->shape, b->shape, comm->ranks));
-}
-
-static void keep(struct program_cache *cache, program *p)
-{
-    program **bucket = bucket_of(cache, &p->call);
-    make_room(cache);
-    p->next = *bucket;
-    p->link = bucket;
-    if (p->next != NULL)
-        p->next->link = &p->next;
-    *bucket = p;
-    link_latest(cache, p);
-    cache->count++;
-    cache->bytes += p->memory;
-    cache->lowered++;
-}
-
-ring_status programs_get(ring_comm *comm, const call_signature *call, program **out)
-{
-    struct program_cache *cache = comm->programs;
-    program *p = cache->latest;
-    if (p != NULL && same_call(comm, p, call)) {
-        *out = p;
-        return RING_OK;
-    }
-    for (p = *bucket_of(cache, call); p != NULL && !same_call(comm, p, call); p = p->next)
-        continue;
-    if (p == NULL) {
-        RING_TRY(program_new(comm, call, &p));
-        keep(cache, p);
-    } else if (p->newer != cache->latest) { /* two alternating calls stay where they are */
-        unlink_use(cache, p);
-        link_latest(cache, p);
-    }
-    *out = p;
-    return RING_OK;
-}
-
-uint64_t programs_lowered(const struct program_cache *cache)
-{
-    return cache->lowered;
 }

@@ -24,6 +24,7 @@ typedef struct program {
     plan_shape shape; /* v-forms: the call's, in `room` */
     size_t *room;
     const plan_facts *facts;
+    struct shared_plan *from; /* see plans.h */
     uint64_t signature;
     const char *algorithm;
     size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
@@ -37,7 +38,7 @@ typedef struct program {
     size_t slice;   /* elements of each chunk in a slice */
     size_t segment; /* elements of a carried frame       */
     size_t scratch; /* bytes of partial sums             */
-    size_t memory;  /* bytes of all this                 */
+    size_t memory;  /* bytes of all this, without the plan */
     program_op *ops;
     operand *operands;
     program_peer *peers; /* [peer_count] */
@@ -52,15 +53,12 @@ static inline channel *program_channel(const program *p, int32_t index, int32_t 
     return p->on[(ptrdiff_t)index * p->peer_count + peer];
 }
 
-struct program_cache;
-
-ring_status programs_new(struct program_cache **out);
-void programs_free(struct program_cache *cache);
-/** @return a program that lives while it has users. RING_ERR_ARGUMENT for a call with wrong
- *  arguments, before anything was built; other errors for one that cannot be lowered. */
-ring_status programs_get(struct ring_comm *comm, const call_signature *call, program **out);
-/** Programs lowered so far. */
-uint64_t programs_lowered(const struct program_cache *cache);
+/** Checks a call, finds its plan and lowers it. @param kept  programs that it may share a plan
+ *  with, by `older`. @return RING_ERR_ARGUMENT for a call with wrong arguments, before anything was
+ *  built; other errors for one that cannot be lowered. */
+ring_status program_new(struct ring_comm *comm, const program *kept, const call_signature *call,
+                        program **out);
+void program_free(program *p);
 
 /** The slices that go over a channel. */
 static inline int32_t program_runs(const program *p, int32_t index)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tagged sends and receives: their options, their places, and how they go on. */
 #include "kernels.h"
+#include "programs.h"
 #include "unopened.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * RING_ALGO names. Its inputs are known to every rank, so all choose alike: the collective, the
  * ranks, the size, and the weakest link between any two ranks.
  */
-#include "comm.h"
+#include "tuner.h"
 
 #include "kernels.h"
 

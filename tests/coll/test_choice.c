@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the tuner chooses, for ranks without links: the bytes that 16-bit floats travel as. */
-#include "comm.h"
+#include "tuner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

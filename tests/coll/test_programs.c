@@ -2,7 +2,8 @@
  * Programs of all ranks of a call, side by side and without links: what one sends over a channel is
  * what the other one takes from it, message by message; and a program that uses a wrong channel,
  * slice or number is seen. */
-#include "comm.h"
+#include "plans.h"
+#include "programs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,6 @@ static ring_comm *rank_new(int rank, int count, const char *algorithm, int chann
     comm->settings.channels = channels;
     (void)text_format(comm->settings.algo, sizeof comm->settings.algo, "%s", algorithm);
     assert_int_equal(tuner_new(comm, &comm->tuner), RING_OK);
-    assert_int_equal(plans_new(&comm->plans), RING_OK);
     assert_int_equal(programs_new(&comm->programs), RING_OK);
     return comm;
 }
@@ -42,7 +42,6 @@ static void rank_free(ring_comm *comm)
 {
     channels_free(comm);
     programs_free(comm->programs);
-    plans_free(comm->plans);
     tuner_free(comm->tuner);
     free(comm);
 }
@@ -194,47 +193,69 @@ static void test_long_calls_use_all_channels(void **state)
     free_all(&all);
 }
 
-/* ---- The plans behind them ------------------------------------------------------------------- */
+/* ---- What is kept --------------------------------------------------------------------------- */
 
-static const plan *plan_of(ring_comm *comm, plan_collective collective, int root)
+static const program *get(ring_comm *comm, plan_collective collective, int root, size_t count)
 {
-    const plan *p;
-    const call_signature call = {.collective = collective, .root = root};
-    const tuner_choice choice = {.algorithm = collective == PLAN_SEND ? NULL : algo_find("direct"),
-                                 .chunks = 2 * PLANS_MOST};
-    assert_int_equal(plans_get(comm->plans, comm, &call, &choice, &p), RING_OK);
-    assert_int_equal(p->root, root);
+    program *p;
+    const call_signature call = {.collective = collective, .root = root, .count = count};
+    assert_int_equal(programs_get(comm, &call, &p), RING_OK);
+    assert_int_equal(p->from->plan->root, root);
     return p;
 }
 
-static void fill_plans(plan_collective collective, size_t *count, size_t *bytes)
+static void fill_programs(const char *algorithm, int32_t *count, size_t *bytes)
 {
-    enum { RANKS = 2 * PLANS_MOST };
-    ring_comm *comm = rank_new(RANKS - 1, RANKS, "direct", 1);
+    enum { RANKS = 2 * PROGRAMS_MOST };
+    ring_comm *comm = rank_new(RANKS - 1, RANKS, algorithm, 1);
     for (int root = 0; root < RANKS - 1; root++) {
-        const plan *p = plan_of(comm, collective, root);
-        assert_ptr_equal(plan_of(comm, collective, root), p);
+        const program *p = get(comm, PLAN_REDUCE, root, RANKS);
+        assert_ptr_equal(get(comm, PLAN_REDUCE, root, RANKS), p);
     }
-    *count = plans_kept(comm->plans, bytes);
+    *count = programs_kept(comm->programs, bytes);
     rank_free(comm);
 }
 
-static void test_of_short_plans_so_many_are_kept(void **state)
+static void test_of_short_programs_so_many_are_kept(void **state)
 {
-    size_t count, bytes;
+    size_t bytes;
+    int32_t count;
     (void)state;
-    fill_plans(PLAN_SEND, &count, &bytes);
-    assert_int_equal(count, PLANS_MOST);
-    assert_in_range(bytes, 1, PLANS_MOST_BYTES);
+    fill_programs("direct", &count, &bytes);
+    assert_int_equal(count, PROGRAMS_MOST);
+    assert_in_range(bytes, 1, PROGRAMS_MOST_BYTES);
 }
 
-static void test_of_long_plans_so_many_bytes_are_kept(void **state)
+static void test_of_long_programs_so_many_bytes_are_kept(void **state)
 {
-    size_t count, bytes;
+    size_t bytes;
+    int32_t count;
     (void)state;
-    fill_plans(PLAN_REDUCE, &count, &bytes);
-    assert_in_range(bytes, PLANS_MOST_BYTES / 2, PLANS_MOST_BYTES);
-    assert_in_range(count, 2, PLANS_MOST - 1);
+    fill_programs("ring", &count, &bytes);
+    assert_in_range(bytes, PROGRAMS_MOST_BYTES / 2, PROGRAMS_MOST_BYTES);
+    assert_in_range(count, 2, PROGRAMS_MOST - 1);
+}
+
+/* Programs of one plan share it, and it counts once; it goes with the last of them. */
+static void test_calls_of_other_counts_share_a_plan(void **state)
+{
+    size_t bytes, first;
+    (void)state;
+    ring_comm *comm = rank_new(0, 8, "direct", 1);
+    const program *of_one = get(comm, PLAN_REDUCE, 1, 1);
+    (void)programs_kept(comm->programs, &first);
+    assert_int_equal(first, of_one->memory + of_one->from->bytes);
+    const program *of_two = get(comm, PLAN_REDUCE, 1, 2);
+    assert_ptr_not_equal(of_one, of_two);
+    assert_ptr_equal(of_one->from, of_two->from);
+    assert_ptr_not_equal(get(comm, PLAN_REDUCE, 2, 1)->from, of_two->from);
+    for (int root = 0; root < 8; root++)
+        (void)get(comm, PLAN_REDUCE, root, 3);
+    for (size_t count = 4; count < 2 * PROGRAMS_MOST; count++)
+        (void)get(comm, PLAN_REDUCE, 1, count);
+    assert_int_equal(programs_kept(comm->programs, &bytes), PROGRAMS_MOST);
+    assert_int_equal(get(comm, PLAN_REDUCE, 1, 1)->from->holders, PROGRAMS_MOST);
+    rank_free(comm);
 }
 
 /* ---- Wrong ones ---------------------------------------------------------------- */
@@ -288,8 +309,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_ends_say_the_same),
         cmocka_unit_test(test_long_calls_use_all_channels),
-        cmocka_unit_test(test_of_short_plans_so_many_are_kept),
-        cmocka_unit_test(test_of_long_plans_so_many_bytes_are_kept),
+        cmocka_unit_test(test_of_short_programs_so_many_are_kept),
+        cmocka_unit_test(test_of_long_programs_so_many_bytes_are_kept),
+        cmocka_unit_test(test_calls_of_other_counts_share_a_plan),
         cmocka_unit_test(test_faults_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plans: a plan does not depend on counts, so programs of one plan share it. It lives as long as
+ * one of them.
+ */
+#ifndef RING_CORE_PLANS_H
+#define RING_CORE_PLANS_H
+
+#include "tuner.h"
+
+typedef struct shared_plan {
+    plan *plan;
+    int root;
+    tuner_choice choice;
+    size_t bytes;
+    int32_t holders; /* programs */
+} shared_plan;
+
+/** @param[out] out  with one holder. */
+ring_status plans_build(const ring_comm *comm, const call_signature *call,
+                        const tuner_choice *choice, shared_plan **out);
+/** @return true if the plan is that of such a call. */
+bool plans_serve(const shared_plan *p, const call_signature *call, const tuner_choice *choice);
+/** Drops one holder; NULL is allowed. */
+void plans_drop(shared_plan *p);
+
+#endif
