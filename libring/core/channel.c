@@ -417,43 +417,6 @@ bool channel_is_free(const work *w, int32_t index, uint64_t messages)
 
 /* ---- In ---------------------------------------------------------------------- */
 
-/* The call number of a frame, which carries its low 16 bits; it is near the present one. */
-static uint64_t call_of(const transport_frame *frame, uint64_t near)
-{
-    return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);
-}
-
-/* This rank's call of that number, from the history; else the present call. */
-static call_signature own_call(const work *w, uint64_t seq)
-{
-    const ring_comm *comm = w->comm;
-    const bool kept = !w->program->facts->pairwise && comm_remembers(comm, seq);
-    return kept && seq != w->seq ? signature_unpack(comm->history[seq % HISTORY_CALLS]) : w->call;
-}
-
-static bool was_refused(const work *w, uint64_t seq)
-{
-    return !w->program->facts->pairwise && seq < w->seq && comm_remembers(w->comm, seq) &&
-           w->comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED;
-}
-
-static ring_status other_call(const work *w, const channel *c, const transport_frame *frame)
-{
-    const uint64_t theirs = call_of(frame, w->seq);
-    const uint64_t mine = theirs < w->seq ? theirs : w->seq;
-    const call_signature call = own_call(w, mine), other = signature_of_frame(frame);
-    if (was_refused(w, mine))
-        return mismatch_refused_here(w->comm, c->rank, &other, mine);
-    return mismatch_differ(w->comm, &call, mine, c->rank, &other, theirs);
-}
-
-/* The peer went past this rank's call. It may have refused it, with a statement on its way:
- * check_stall() decides. */
-static bool is_of_later_call(const work *w, const transport_frame *frame)
-{
-    return !w->program->facts->pairwise && call_of(frame, w->seq) > w->seq;
-}
-
 static bool same_call(const work *w, const transport_frame *frame)
 {
     if (frame->signature != w->signature || frame->call != (uint16_t)w->seq)
@@ -472,12 +435,7 @@ static ring_status check_length(const work *w, const channel *c, const transport
         return RING_OK;
     const size_t element = ring_dtype_size(w->call.dtype), mine = total / element;
     const size_t theirs = frame->flags & FRAME_LONG ? frame->ext.count : frame->length / element;
-    if (mine == theirs)
-        return RING_OK;
-    return fail(RING_ERR_MISMATCH,
-                "ring_%s: rank %d (%s) gives %zu elements to rank %d (%s), which expects %zu",
-                w->program->facts->name, c->rank, comm_host(w->comm, c->rank), theirs,
-                w->comm->rank, comm_host(w->comm, w->comm->rank), mine);
+    return mine == theirs ? RING_OK : mismatch_of_length(w, c, theirs, mine);
 }
 
 static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
@@ -493,7 +451,7 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
                                uint64_t number, size_t total, size_t done, size_t segment)
 {
     if (!same_call(w, frame))
-        return other_call(w, c, frame);
+        return mismatch_of_frame(w, c, frame);
     RING_TRY(check_length(w, c, frame, total));
     bool right = frame->message == number;
     if ((frame->flags & FRAME_LONG) == 0)
@@ -536,8 +494,6 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
         return RING_IN_PROGRESS;
     w->suspect = c; /* if the link fails */
     RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
-    if (is_of_later_call(w, in->frame))
-        return RING_IN_PROGRESS;
     RING_TRY(check_frame(w, c, in->frame, number, total, done, segment));
     const bool is_long = in->frame->flags & FRAME_LONG;
     in->payload = payload;
@@ -589,34 +545,4 @@ void channel_consume(work *w, int32_t from, const arrival *in, bool last)
     ring_assert(c->received <= c->in_given);
     if (peer->ref_in)
         c->link->transport->release(c->link, c->received);
-}
-
-/* ---- Different calls ---------------------------------------------------------------- */
-
-ring_status channel_check_stalled(const work *w)
-{
-    const channel *c = w->awaits;
-    const transport_frame *frame;
-    const void *payload;
-    if (c == NULL || w->kind != WAIT_FRAME || w->number != c->received ||
-        c->link->transport->peek(c->link, &frame, &payload) != RING_OK)
-        return RING_OK;
-    return is_of_later_call(w, frame) ? other_call(w, c, frame) : RING_OK;
-}
-
-ring_status channel_check_left_over(channel *c)
-{
-    const ring_comm *comm = c->comm;
-    const transport_frame *frame;
-    const void *payload;
-    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0)
-        return RING_OK;
-    const uint64_t seq = call_of(frame, comm->calls - 1);
-    if (!comm_remembers(comm, seq) || frame->signature == comm->history[seq % HISTORY_CALLS])
-        return RING_OK;
-    const call_signature theirs = signature_of_frame(frame);
-    if (comm->history[seq % HISTORY_CALLS] == HISTORY_REFUSED)
-        return mismatch_refused_here(comm, c->rank, &theirs, seq);
-    const call_signature mine = signature_unpack(comm->history[seq % HISTORY_CALLS]);
-    return mismatch_differ(comm, &mine, seq, c->rank, &theirs, seq);
 }

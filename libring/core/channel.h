@@ -172,12 +172,4 @@ bool channel_is_idle(const channel *c);
 /** Drops waiting works and queued messages, which have ended; their memory is not used any more. */
 void channel_clear(channel *c);
 
-/* ---- Different calls ---- */
-
-/** RING_ERR_MISMATCH if the work waits for a frame, and the peer's next one is of a later call. */
-ring_status channel_check_stalled(const struct work *work);
-/** RING_ERR_MISMATCH if the next frame, which no work took, is of another call than this rank
- *  made. */
-ring_status channel_check_left_over(channel *c);
-
 #endif

@@ -5,6 +5,7 @@
 #include "automatic.h"
 #include "device_calls.h"
 #include "members.h"
+#include "mismatch.h"
 #include "programs.h"
 #include "sleeper.h"
 #include "tuner.h"
@@ -73,7 +74,7 @@ static void look_for_left_over(ring_comm *comm)
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
         if (c->lane == LANE_COLLECTIVE && control_verdict(comm->world) == RING_OK &&
-            channel_check_left_over(c) != RING_OK) {
+            mismatch_check_left_over(c) != RING_OK) {
             log_error("%s", fail_text());
             return;
         }

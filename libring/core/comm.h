@@ -323,11 +323,6 @@ static inline ring_status statements_check(ring_comm *comm)
     const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
     return any ? statements_judge(comm) : RING_OK;
 }
-/** @return true if the number is of a collective of this rank that is in the history. */
-static inline bool comm_remembers(const ring_comm *comm, uint64_t seq)
-{
-    return seq < comm->calls && comm->calls - seq <= HISTORY_CALLS;
-}
 
 /* ---- failure.c ---- */
 /** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL), as soon as

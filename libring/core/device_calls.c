@@ -148,12 +148,12 @@ ring_status device_call_start(prepared_call *c, bool *captured)
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
 }
 
-static ring_status fail_by_verdict(const ring_comm *comm, const call_signature *call, uint64_t seq,
+static ring_status fail_by_verdict(const ring_comm *comm, uint64_t seq,
                                    const accelerator_verdict *v)
 {
     if (v->status == RING_ERR_MISMATCH) {
         const call_signature theirs = signature_unpack(v->their_signature);
-        return mismatch_differ(comm, call, seq, v->peer, &theirs, seq);
+        return mismatch_collective(comm, seq, v->peer, &theirs, seq);
     }
     if (v->status == RING_ERR_TIMEOUT)
         return fail(v->status,
@@ -169,9 +169,8 @@ ring_status device_call_advance(work *w)
     accelerator_verdict v = {.status = RING_OK};
     bool waits;
     const ring_status status = d->by->programs->state(d->seat, w->run, &v, &waits);
-    return status == RING_OK || status == RING_IN_PROGRESS
-               ? status
-               : fail_by_verdict(w->comm, &w->call, w->seq, &v);
+    return status == RING_OK || status == RING_IN_PROGRESS ? status
+                                                           : fail_by_verdict(w->comm, w->seq, &v);
 }
 
 bool device_call_is_timed(const work *w)

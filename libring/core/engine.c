@@ -4,6 +4,7 @@
  * the held works, then those of the active channels; now and then it checks the clock.
  */
 #include "device_calls.h"
+#include "mismatch.h"
 #include "sleeper.h"
 
 /* Seconds between two checks of all works' deadlines. */
@@ -372,7 +373,7 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
         return RING_OK;
     stall->since = now;
     statements_wait(w);
-    return channel_check_stalled(w);
+    return mismatch_check_stalled(w);
 }
 
 /* Asks the accelerators whose streams or folds works wait for: they may have failed.

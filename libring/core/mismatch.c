@@ -1,33 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts of errors where ranks made different calls. */
+ * Comparing calls, and the texts of their errors. */
 #include "mismatch.h"
 
-ring_status mismatch_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
-                            int rank, const call_signature *theirs, uint64_t their_seq)
+/* ---- This rank's collectives ---------------------------------------------------------------- */
+
+static const work *under_way(const ring_comm *comm, uint64_t seq)
 {
-    char my_text[160], their_text[160];
-    signature_describe(mine, my_seq, my_text, sizeof my_text);
-    signature_describe(theirs, their_seq, their_text, sizeof their_text);
-    return fail(RING_ERR_MISMATCH,
-                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) called %s",
-                comm->rank, comm_host(comm, comm->rank), my_text, rank, comm_host(comm, rank),
-                their_text);
+    for (const work *w = comm->first; w != NULL; w = w->next)
+        if (w->seq == seq && !w->program->facts->pairwise)
+            return w;
+    return NULL;
 }
 
-ring_status mismatch_refused(const ring_comm *comm, int caller, const call_signature *call,
-                             uint64_t seq, int refuser, const char *why)
+static bool is_remembered(const ring_comm *comm, uint64_t seq)
+{
+    return seq < comm->calls && comm->calls - seq <= HISTORY_CALLS;
+}
+
+static uint64_t remembered(const ring_comm *comm, uint64_t seq)
+{
+    return comm->history[seq % HISTORY_CALLS];
+}
+
+own_call mismatch_compare(const ring_comm *comm, uint64_t seq, uint64_t packed,
+                          const call_signature *theirs)
+{
+    if (seq >= comm->calls)
+        return CALL_NOT_MADE;
+    if (!is_remembered(comm, seq))
+        return CALL_UNKNOWN;
+    if (remembered(comm, seq) == HISTORY_REFUSED)
+        return CALL_REFUSED;
+    const work *w = under_way(comm, seq);
+    const bool same = packed == remembered(comm, seq) &&
+                      (w == NULL || (theirs->count == w->call.count &&
+                                     (theirs->root == w->call.root || !w->program->facts->rooted)));
+    return same ? CALL_SAME : CALL_OTHER;
+}
+
+call_signature mismatch_own(const ring_comm *comm, uint64_t seq)
+{
+    const work *w = under_way(comm, seq);
+    if (w != NULL)
+        return w->call;
+    return is_remembered(comm, seq) ? signature_unpack(remembered(comm, seq)) : comm->latest;
+}
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+/* @param did  what the other rank did, with @p what. */
+static ring_status differ(const ring_comm *comm, int caller, const call_signature *call,
+                          uint64_t seq, int other, const char *did, const char *what)
 {
     char text[160];
     signature_describe(call, seq, text, sizeof text);
     return fail(RING_ERR_MISMATCH,
-                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) refused it: %s",
-                caller, comm_host(comm, caller), text, refuser, comm_host(comm, refuser), why);
+                "ranks made different calls: rank %d (%s) called %s, rank %d (%s) %s %s", caller,
+                comm_host(comm, caller), text, other, comm_host(comm, other), did, what);
 }
 
-ring_status mismatch_refused_here(const ring_comm *comm, int rank, const call_signature *theirs,
-                                  uint64_t seq)
+ring_status mismatch_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
+                            int rank, const call_signature *theirs, uint64_t their_seq)
 {
-    const char *why = comm->statements.own_number == seq ? comm->statements.own
-                                                         : "its arguments were wrong";
-    return mismatch_refused(comm, rank, theirs, seq, comm->rank, why);
+    char text[160];
+    signature_describe(theirs, their_seq, text, sizeof text);
+    return differ(comm, comm->rank, mine, my_seq, rank, "called", text);
+}
+
+ring_status mismatch_refused(const ring_comm *comm, const call_signature *mine, uint64_t seq,
+                             int refuser, const char *why)
+{
+    return differ(comm, comm->rank, mine, seq, refuser, "refused it:", why);
+}
+
+ring_status mismatch_collective(const ring_comm *comm, uint64_t my_seq, int rank,
+                                const call_signature *theirs, uint64_t their_seq)
+{
+    const statements *s = &comm->statements;
+    if (is_remembered(comm, my_seq) && remembered(comm, my_seq) == HISTORY_REFUSED)
+        return differ(comm, rank, theirs, my_seq, comm->rank,
+                      "refused it:", s->own_number == my_seq ? s->own : "its arguments were wrong");
+    const call_signature mine = mismatch_own(comm, my_seq);
+    return mismatch_differ(comm, &mine, my_seq, rank, theirs, their_seq);
+}
+
+ring_status mismatch_check_pair(const work *w, int rank, const call_signature *theirs,
+                                uint64_t their_seq)
+{
+    if (w->call.count == theirs->count && w->call.dtype == theirs->dtype)
+        return RING_OK;
+    return mismatch_differ(w->comm, &w->call, w->seq, rank, theirs, their_seq);
+}
+
+/* ---- Frames --------------------------------------------------------------------------------- */
+
+/* The call number of a frame, which carries its low 16 bits; it is near the present one. */
+static uint64_t call_of(const transport_frame *frame, uint64_t near)
+{
+    return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);
+}
+
+static bool is_of_later_call(const work *w, const transport_frame *frame)
+{
+    return !w->program->facts->pairwise && call_of(frame, w->seq) > w->seq;
+}
+
+static ring_status other_call(const work *w, const channel *c, const transport_frame *frame)
+{
+    const uint64_t theirs = call_of(frame, w->seq);
+    const uint64_t mine = theirs < w->seq ? theirs : w->seq;
+    const call_signature other = signature_of_frame(frame);
+    if (w->program->facts->pairwise)
+        return mismatch_differ(w->comm, &w->call, mine, c->rank, &other, theirs);
+    return mismatch_collective(w->comm, mine, c->rank, &other, theirs);
+}
+
+ring_status mismatch_of_frame(const work *w, const channel *c, const transport_frame *frame)
+{
+    return is_of_later_call(w, frame) ? RING_IN_PROGRESS : other_call(w, c, frame);
+}
+
+ring_status mismatch_check_stalled(const work *w)
+{
+    const channel *c = w->awaits;
+    const transport_frame *frame;
+    const void *payload;
+    if (c == NULL || w->kind != WAIT_FRAME || w->number != c->received ||
+        c->link->transport->peek(c->link, &frame, &payload) != RING_OK)
+        return RING_OK;
+    return is_of_later_call(w, frame) ? other_call(w, c, frame) : RING_OK;
+}
+
+ring_status mismatch_check_left_over(const channel *c)
+{
+    const ring_comm *comm = c->comm;
+    const transport_frame *frame;
+    const void *payload;
+    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0)
+        return RING_OK;
+    const uint64_t seq = call_of(frame, comm->calls - 1);
+    const call_signature theirs = signature_of_frame(frame);
+    const own_call mine = mismatch_compare(comm, seq, frame->signature, &theirs);
+    return mine == CALL_REFUSED || mine == CALL_OTHER
+               ? mismatch_collective(comm, seq, c->rank, &theirs, seq)
+               : RING_OK;
+}
+
+ring_status mismatch_of_length(const work *w, const channel *c, size_t theirs, size_t mine)
+{
+    const ring_comm *comm = w->comm;
+    return fail(RING_ERR_MISMATCH,
+                "ring_%s: rank %d (%s) gives %zu elements to rank %d (%s), which expects %zu",
+                w->program->facts->name, c->rank, comm_host(comm, c->rank), theirs, comm->rank,
+                comm_host(comm, comm->rank), mine);
 }

@@ -37,8 +37,7 @@ static ring_status await_partner(self_pair *pair, work *w)
 
 static ring_status check_pair(const work *w, const work *other)
 {
-    if (w->call.count != other->call.count || w->call.dtype != other->call.dtype)
-        return mismatch_differ(w->comm, &w->call, w->seq, w->comm->rank, &other->call, other->seq);
+    RING_TRY(mismatch_check_pair(w, w->comm->rank, &other->call, other->seq));
     const accelerator *a = w->by, *b = other->by;
     if (a != NULL && b != NULL && a != b)
         return fail(RING_ERR_UNSUPPORTED,

@@ -67,33 +67,24 @@ void statements_stop(ring_comm *comm)
 
 typedef enum meaning { OF_NO_MATTER, OF_LATER, OF_A_CALL_MADE } meaning;
 
-static const work *collective_under_way(const ring_comm *comm, uint64_t seq)
+static call_signature call_of(const control_statement *s)
 {
-    for (const work *w = comm->first; w != NULL; w = w->next)
-        if (w->seq == seq && !w->program->facts->pairwise)
-            return w;
-    return NULL;
-}
-
-static bool is_same_call(const control_statement *s, const work *mine, uint64_t packed)
-{
-    return s->signature == packed &&
-           (mine == NULL || (s->count == mine->call.count &&
-                             (s->root == mine->call.root || !mine->program->facts->rooted)));
+    call_signature call = signature_unpack(s->signature);
+    call.count = s->count;
+    call.root = s->root;
+    return call;
 }
 
 static meaning of_collective(const ring_comm *comm, const control_statement *s,
                              call_signature *mine)
 {
-    if (s->number >= comm->calls)
+    const call_signature theirs = call_of(s);
+    const own_call own = mismatch_compare(comm, s->number, s->signature, &theirs);
+    if (own == CALL_NOT_MADE)
         return OF_LATER;
-    const uint64_t packed = comm->history[s->number % HISTORY_CALLS];
-    if (!comm_remembers(comm, s->number) || packed == HISTORY_REFUSED)
+    if (own != CALL_OTHER && !(own == CALL_SAME && s->refused))
         return OF_NO_MATTER;
-    const work *w = collective_under_way(comm, s->number);
-    if (!s->refused && is_same_call(s, w, packed))
-        return OF_NO_MATTER;
-    *mine = w != NULL ? w->call : signature_unpack(packed);
+    *mine = mismatch_own(comm, s->number);
     return OF_A_CALL_MADE;
 }
 
@@ -120,10 +111,8 @@ static ring_status blame(const ring_comm *comm, int rank, const control_statemen
                          const call_signature *mine)
 {
     if (s->refused)
-        return mismatch_refused(comm, comm->rank, mine, s->number, rank, s->text);
-    call_signature theirs = signature_unpack(s->signature);
-    theirs.count = s->count;
-    theirs.root = s->root;
+        return mismatch_refused(comm, mine, s->number, rank, s->text);
+    const call_signature theirs = call_of(s);
     return mismatch_differ(comm, mine, s->number, rank, &theirs, s->number);
 }
 

@@ -68,9 +68,7 @@ static ring_status meet(work *receiver, tagged_message *m)
 {
     receiver->message = m;
     m->receiver = receiver;
-    if (receiver->call.count != m->call.count || receiver->call.dtype != m->call.dtype)
-        return mismatch_differ(receiver->comm, &receiver->call, receiver->seq, m->peer, &m->call,
-                               m->seq);
+    RING_TRY(mismatch_check_pair(receiver, m->peer, &m->call, m->seq));
     if (receiver->envelope != NULL)
         *receiver->envelope = (ring_envelope){.source = m->peer, .tag = m->call.tag};
     return RING_OK;
