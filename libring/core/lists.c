@@ -134,9 +134,6 @@ struct list_room {
     uintptr_t bases[]; /* [2][ranks] */
 };
 
-/* The handle of heap memory, which needs no release. */
-static const uint64_t HELD_APART = (uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS;
-
 ring_status lists_make_room(work *w)
 {
     const size_t places = 2 * (size_t)w->comm->ranks;
@@ -188,7 +185,7 @@ uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
         else if (bytes > 0)
             return 0;
     }
-    return HELD_APART;
+    return region_ref_to(REGION_HEAP_ID, 0); /* held apart: this one needs no release */
 }
 
 void lists_release(work *w)

@@ -83,7 +83,7 @@ void automatic_notify(void)
     size_t bytes;
     pthread_mutex_lock(&notifying);
     while (next_ended(&ref, &bytes))
-        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+        regions_notify_watchers(region_id_of(ref), 0, bytes);
     pthread_mutex_unlock(&notifying);
 }
 

@@ -77,13 +77,13 @@ void table_unlist(region_slot *s)
 
 uint64_t table_ref(const region_slot *s, const char *ptr)
 {
-    const uint64_t id = FIRST_ID + (uint64_t)(s - region_table.slots);
-    return id << REGION_OFFSET_BITS | (uint64_t)(ptr - s->base);
+    return region_ref_to((uint16_t)(FIRST_ID + (s - region_table.slots)),
+                         (uint64_t)(ptr - s->base));
 }
 
 region_slot *table_of(uint64_t ref)
 {
-    const uint64_t id = ref >> REGION_OFFSET_BITS;
+    const uint16_t id = region_id_of(ref);
     if (id < FIRST_ID || id >= FIRST_ID + TABLE_SLOTS)
         return NULL;
     region_slot *s = &region_table.slots[id - FIRST_ID];

@@ -27,11 +27,6 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-static size_t offset_of(uint64_t ref)
-{
-    return (size_t)(ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1));
-}
-
 /* ---- Adding ----------------------------------------------------------------------- */
 
 static ring_status refuse_overlap(const char *base, size_t bytes, const region_slot *other)
@@ -85,7 +80,7 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
 {
     char *first = base;
     if (first == NULL || bytes == 0 || (uintptr_t)first + (bytes - 1) < (uintptr_t)first ||
-        bytes - 1 > offset_of(UINT64_MAX))
+        bytes - 1 > region_offset_of(UINT64_MAX))
         return fail(RING_ERR_ARGUMENT, "ring_mem_register: %zu bytes at %p are no memory", bytes,
                     base);
     if (heap_ref(first, 1) != 0 || heap_ref(first + (bytes - 1), 1) != 0)
@@ -154,7 +149,7 @@ ring_status region_remove(void *base)
     const ring_status status = remove_locked(base, &ref, &bytes);
     pthread_mutex_unlock(&region_table.lock);
     if (status == RING_OK)
-        regions_notify_watchers((uint16_t)(ref >> REGION_OFFSET_BITS), 0, bytes);
+        regions_notify_watchers(region_id_of(ref), 0, bytes);
     return status;
 }
 
@@ -211,7 +206,7 @@ static uint64_t make_use(const void *ptr, size_t bytes, bool holds)
 {
     const uint64_t in_heap = heap_ref(ptr, bytes);
     if (in_heap != 0)
-        return (uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS | (in_heap - 1);
+        return region_ref_to(REGION_HEAP_ID, in_heap - 1);
     if (!regions_are_registered())
         return 0;
     pthread_mutex_lock(&region_table.lock);
@@ -233,7 +228,7 @@ uint64_t region_hold(const void *ptr, size_t bytes)
 void region_release(uint64_t ref)
 {
     bool ends = false;
-    if (ref >> REGION_OFFSET_BITS < FIRST_ID)
+    if (region_id_of(ref) < FIRST_ID)
         return;
     pthread_mutex_lock(&region_table.lock);
     region_slot *s = table_of(ref);
@@ -248,7 +243,7 @@ void region_release(uint64_t ref)
 
 bool region_find(uint64_t ref, region *out)
 {
-    const uint16_t id = (uint16_t)(ref >> REGION_OFFSET_BITS);
+    const uint16_t id = region_id_of(ref);
     *out = (region){.id = id, .kind = REGION_SHARED, .base = heap_base(), .bytes = heap_span()};
     if (id == REGION_HEAP_ID)
         return out->base != NULL;
@@ -268,13 +263,13 @@ bool region_find(uint64_t ref, region *out)
 const struct accelerator *region_accelerator(uint64_t ref)
 {
     region r;
-    return ref >> REGION_OFFSET_BITS >= FIRST_ID && region_find(ref, &r) ? r.accelerator : NULL;
+    return region_id_of(ref) >= FIRST_ID && region_find(ref, &r) ? r.accelerator : NULL;
 }
 
 void *region_address(uint64_t ref, size_t bytes)
 {
     region r;
-    const size_t offset = offset_of(ref);
+    const uint64_t offset = region_offset_of(ref);
     if (!region_find(ref, &r) || bytes > r.bytes || offset > r.bytes - bytes)
         return NULL;
     return r.base + offset;

@@ -20,7 +20,21 @@ typedef enum region_kind {
     REGION_DEVICE  /* memory of an accelerator: no host load or store */
 } region_kind;
 
+/* Of a reference: bits of its offset, and the heap's id. */
 enum { REGION_OFFSET_BITS = 48, REGION_HEAP_ID = 1 };
+
+static inline uint64_t region_ref_to(uint16_t id, uint64_t offset)
+{
+    return (uint64_t)id << REGION_OFFSET_BITS | offset;
+}
+static inline uint16_t region_id_of(uint64_t ref)
+{
+    return (uint16_t)(ref >> REGION_OFFSET_BITS);
+}
+static inline uint64_t region_offset_of(uint64_t ref)
+{
+    return ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1);
+}
 
 typedef struct region {
     uint16_t id; /* after its end not given again before all others were */

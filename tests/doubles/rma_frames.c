@@ -181,7 +181,7 @@ static void take_slot(rma_link *l, size_t bytes)
 /* @return false: no memory. */
 static bool learn_key(rma_link *l)
 {
-    const region_key key = {.id = (uint16_t)(l->frame.ext.src_ref >> REGION_OFFSET_BITS),
+    const region_key key = {.id = region_id_of(l->frame.ext.src_ref),
                             .key = l->frame.ext.count,
                             .bytes = l->frame.ext.bytes};
     return key_put(&l->known, &key);
@@ -262,7 +262,7 @@ static bool tell_key(rma_link *l, const region_key *key)
     const transport_frame frame = {.flags = RMA_KEY,
                                    .ext = {.bytes = key->bytes,
                                            .count = key->key,
-                                           .src_ref = (uint64_t)key->id << REGION_OFFSET_BITS}};
+                                           .src_ref = region_ref_to(key->id, 0)}};
     if (!fits(l, 0) || !key_put(&l->told, key))
         return false;
     post(l, &frame, &(nic_transfer){.remote = {.key = l->peer_key}}, false);
@@ -285,8 +285,8 @@ uint64_t rma_ref(transport_link *head, const void *ptr, size_t bytes)
 /* The peer's memory that a reference of its means. */
 static ring_status find_place(rma_link *l, uint64_t ref, size_t bytes, nic_place *at)
 {
-    const region_key *key = key_find(&l->known, (uint16_t)(ref >> REGION_OFFSET_BITS));
-    const uint64_t offset = ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1);
+    const region_key *key = key_find(&l->known, region_id_of(ref));
+    const uint64_t offset = region_offset_of(ref);
     if (key == NULL || bytes > key->bytes || offset > key->bytes - bytes)
         return rma_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
     *at = (nic_place){.key = key->key, .offset = (size_t)offset};

@@ -217,7 +217,7 @@ static void seed_region_reference(fuzz_seeds *to)
     registered = true;
     const reference whole = {region_ref(lent, sizeof lent), sizeof lent};
     const reference end = {region_ref(lent + 4095, 1), 1};
-    const reference heap = {(uint64_t)REGION_HEAP_ID << REGION_OFFSET_BITS, 64};
+    const reference heap = {region_ref_to(REGION_HEAP_ID, 0), 64};
     fuzz_add(to, &whole, sizeof whole);
     fuzz_add(to, &end, sizeof end);
     fuzz_add(to, &heap, sizeof heap);

@@ -42,7 +42,7 @@ static char *map(void *at, size_t bytes)
 
 static uint64_t id_of(uint64_t ref)
 {
-    return ref >> REGION_OFFSET_BITS;
+    return region_id_of(ref);
 }
 
 /* Held for a moment. */
