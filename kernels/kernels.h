@@ -25,8 +25,8 @@ typedef struct kernel_operand {
 /** outs[k][i] = finish(in[0][i] op in[1][i] op … ), combined left to right in the
  *  accumulator type, for i < count, every output stored in the same pass.
  *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
- *  @param op      RING_AVG and RING_PREMUL_SUM combine like RING_SUM; one that kernel_serves() says
- * is for the type.
+ *  @param op      RING_AVG and RING_PREMUL_SUM combine like RING_SUM; one that ring_op_serves()
+ * says is for the type.
  *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
  *                 floats by a true division in the accumulator type, integers towards zero.
  *  Outputs of the call's type are rounded once, to nearest even; floats of 8 bits that would be
@@ -43,12 +43,6 @@ void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins,
 static inline bool kernel_is_integer(ring_dtype dtype)
 {
     return dtype <= RING_UINT64 || dtype == RING_INT16 || dtype == RING_UINT16;
-}
-
-/** @return true if the operation applies to the type: bits to integers, factors to floats. */
-static inline bool kernel_serves(ring_dtype dtype, ring_op op)
-{
-    return op < RING_BAND || kernel_is_integer(dtype) == (op != RING_PREMUL_SUM);
 }
 
 /** @return true if the operation tests whether elements are not 0. */

@@ -498,9 +498,7 @@ const perf_collective *perf_collective_find(const char *name)
 
 bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op)
 {
-    if (collective->prefix && op == RING_AVG)
-        return false;
-    return op < RING_BAND || perf_is_float(dtype) == (op == RING_PREMUL_SUM);
+    return ring_op_serves(op, dtype) && !(collective->prefix && op == RING_AVG);
 }
 
 size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks)

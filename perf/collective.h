@@ -51,8 +51,7 @@ const perf_collective *perf_collective_find(const char *name);
 /** @return the i-th collective, NULL after the last. */
 const perf_collective *perf_collective_at(size_t i);
 
-/** @return true if the operation is for the collective, and for the type: those on bits are for
- *  integers, those with factors for floats. */
+/** @return true if the operation is for the collective, and for the type. */
 bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op);
 /** @return the largest count whose buffers are at most @p bytes. */
 size_t perf_count(const perf_collective *collective, size_t bytes, size_t element, int ranks);

@@ -97,3 +97,11 @@ const char *ring_op_name(ring_op op)
 {
     return (unsigned)op < RING_OP_COUNT ? ops[op] : "?";
 }
+
+/* Bits are of integers, factors of floats. */
+int ring_op_serves(ring_op op, ring_dtype dtype)
+{
+    const bool is_float = dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;
+    return dtype_known(dtype) && (unsigned)op < RING_OP_COUNT &&
+           (op < RING_BAND || is_float == (op == RING_PREMUL_SUM));
+}

@@ -89,7 +89,7 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
     if (op == RING_PREMUL_SUM)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: premul_sum needs a factor for each "
                                        "call; multiply before, and take the sum");
-    if (op >= RING_BAND && dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2)
+    if (!ring_op_serves(op, dtype))
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: %s is for integers, not for %s",
                     ring_op_name(op), ring_dtype_name(dtype));
     size_t total;

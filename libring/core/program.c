@@ -74,7 +74,7 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown dtype %d", facts->name, (int)call->dtype);
     if (facts->reduces && (unsigned)call->op >= RING_OP_COUNT)
         return fail(RING_ERR_ARGUMENT, "ring_%s: unknown op %d", facts->name, (int)call->op);
-    if (facts->reduces && !kernel_serves(call->dtype, call->op))
+    if (facts->reduces && !ring_op_serves(call->op, call->dtype))
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is for %s, not for %s", facts->name,
                     ring_op_name(call->op), call->op == RING_PREMUL_SUM ? "floats" : "integers",
                     ring_dtype_name(call->dtype));

@@ -91,6 +91,21 @@ static void types_have_sizes_and_unknown_ones_have_none(void **state)
     assert_string_equal(ring_op_name(RING_OP_COUNT), "?");
 }
 
+static void bits_are_of_integers_and_factors_of_floats(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RING_DTYPE_COUNT; i++) {
+        const ring_dtype type = (ring_dtype)i;
+        const bool is_float = strstr(ring_dtype_name(type), "float") != NULL;
+        for (int op = 0; op < RING_OP_COUNT; op++) {
+            const bool bits = op >= RING_BAND && op <= RING_LXOR, factor = op == RING_PREMUL_SUM;
+            assert_int_equal(ring_op_serves((ring_op)op, type), is_float ? !bits : !factor);
+        }
+    }
+    assert_int_equal(ring_op_serves(RING_SUM, RING_DTYPE_COUNT), 0);
+    assert_int_equal(ring_op_serves(RING_OP_COUNT, RING_FLOAT32), 0);
+}
+
 /* Runs with stderr in a pipe. @return bytes that came out. */
 static size_t log_captured(char *out, size_t size, log_level level, const char *text)
 {
@@ -155,6 +170,7 @@ int main(void)
         cmocka_unit_test(fail_shows_what_can_be_shown),
         cmocka_unit_test(the_text_belongs_to_the_thread),
         cmocka_unit_test(types_have_sizes_and_unknown_ones_have_none),
+        cmocka_unit_test(bits_are_of_integers_and_factors_of_floats),
         cmocka_unit_test(log_lines_carry_rank_and_level),
         cmocka_unit_test(log_says_nothing_below_its_level),
         cmocka_unit_test(log_cuts_a_line_and_still_ends_it),

@@ -56,7 +56,7 @@ static int check(size_t count, ring_dtype dtype)
         OK(cu.copy((uintptr_t)there[k], (uintptr_t)ins[k], bytes));
     }
     for (ring_op op = 0; op < RING_OP_COUNT; op++)
-        if (kernel_serves(dtype, op) && differs(there, count, dtype, op)) {
+        if (ring_op_serves(op, dtype) && differs(there, count, dtype, op)) {
             fprintf(stderr, "type %d, operation %d, %zu elements: not the host's bits\n", dtype, op,
                     count);
             wrong++;

@@ -130,6 +130,9 @@ size_t ring_dtype_size(ring_dtype dtype);
 const char *ring_dtype_name(ring_dtype dtype);
 const char *ring_op_name(ring_op op);
 
+/** @return 1 if the operation applies to the type, 0 if calls refuse the two. */
+int ring_op_serves(ring_op op, ring_dtype dtype);
+
 /* ---- Communicators ----------------------------------------------------------- */
 
 typedef struct ring_comm ring_comm;
