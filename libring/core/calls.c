@@ -282,6 +282,7 @@ static ring_status check(ring_comm *comm, request *r, prepared_call *c)
     c->comm = comm; /* its list fields are set only in kept calls */
     c->program = NULL;
     c->stop = NULL;
+    c->captured = false;
     c->options = (ring_call)RING_CALL_INIT;
     if (r->options != NULL) {
         status = read_options(plan_facts_of(r->call.collective)->name, r->options, &c->options);
@@ -336,18 +337,23 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     return RING_OK;
 }
 
+static ring_status enter_stream(prepared_call *c)
+{
+    if (c->program->device != NULL)
+        return device_call_start(c);
+    if (!c->captured)
+        return stream_stop(c);
+    prepared_call *kept = prepared_keep(c);
+    return kept != NULL ? stream_capture(kept)
+                        : fail(RING_ERR_MEMORY, "keeping a call for a graph");
+}
+
 /* Without the lock: a stream may have no room before calls have ended that need it. */
-static ring_status stop_stream(prepared_call *c, bool *captured)
+static ring_status stop_stream(prepared_call *c)
 {
     atomic_fetch_add(&c->program->kept, 1);
     comm_unlock(c->comm);
-    const bool runs = c->program->device != NULL;
-    ring_status status = runs ? device_call_start(c, captured) : stream_stop(c, captured);
-    if (status == RING_OK && *captured && !runs) {
-        prepared_call *kept = prepared_keep(c);
-        status = kept != NULL ? stream_capture(kept)
-                              : fail(RING_ERR_MEMORY, "keeping a call for a graph");
-    }
+    const ring_status status = enter_stream(c);
     comm_lock(c->comm);
     atomic_fetch_sub(&c->program->kept, 1);
     return status;
@@ -357,11 +363,11 @@ static ring_status stop_stream(prepared_call *c, bool *captured)
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
-    bool captured = false;
-    if (status == RING_OK && c->options.stream != NULL && !call_group_is_open())
-        status = stop_stream(c, &captured);
-    if (captured)
-        return status;
+    if (status == RING_OK && c->options.stream != NULL && !call_group_is_open()) {
+        status = stop_stream(c);
+        if (c->captured)
+            return status;
+    }
     if (status != RING_OK && !is_refusal(status))
         return cannot_start(c->comm, status);
     if (call_group_is_open()) {

@@ -41,33 +41,19 @@ static bool can_be_one(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const plan_facts *facts = c->program->facts;
-    return d != NULL && c->options.stream != NULL && c->stream_of == d->by && !facts->pairwise &&
-           !facts->uneven && c->buffers.products.scale == 1 && is_of(d->by, &c->buffers);
-}
-
-/* @param[out] captured  into a graph, which cannot run the program. */
-static ring_status ask_captured(const prepared_call *c, bool *captured)
-{
-    const struct device_calls *d = c->comm->device_calls;
-    *captured = false;
-    return d->terms.captures ? RING_OK : d->by->captures(d->by, c->options.stream, captured);
+    return d != NULL && c->stream_of == d->by && !facts->pairwise && !facts->uneven &&
+           c->buffers.products.scale == 1 && is_of(d->by, &c->buffers) &&
+           (!c->captured || d->terms.captures);
 }
 
 ring_status device_call_choose(const prepared_call *c, bool *runs)
 {
-    bool captured;
-    *runs = false;
-    if (!can_be_one(c))
-        return RING_OK;
-    RING_TRY(ask_captured(c, &captured));
-    if (captured)
-        return RING_OK;
-    if (c->options.after != NULL)
+    *runs = can_be_one(c);
+    if (*runs && c->options.after != NULL)
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: a call that GPUs run waits for its stream alone: leave out "
                     "ring_call.after, or set RING_DEVICE_PROGRAMS=0",
                     c->program->facts->name);
-    *runs = true;
     return RING_OK;
 }
 
@@ -128,7 +114,7 @@ static double timeout_of(const prepared_call *c)
     return c->options.timeout > 0 ? c->options.timeout : c->comm->settings.timeout;
 }
 
-ring_status device_call_start(prepared_call *c, bool *captured)
+ring_status device_call_start(prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const accelerator_run run = {.kept = c->program->device,
@@ -136,13 +122,12 @@ ring_status device_call_start(prepared_call *c, bool *captured)
                                  .dst = c->buffers.dst,
                                  .stream = c->options.stream,
                                  .timeout = timeout_of(c)};
-    RING_TRY(d->by->captures(d->by, run.stream, captured));
-    if (*captured && (c->options.work != NULL || c->options.on_done != NULL))
+    if (c->captured && (c->options.work != NULL || c->options.on_done != NULL))
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: its stream is captured into a graph: it has no work and no on_done, "
                     "for each replay makes it",
                     c->program->facts->name);
-    const ring_status status = d->by->programs->start(d->seat, &run, *captured, &c->run);
+    const ring_status status = d->by->programs->start(d->seat, &run, c->captured, &c->run);
     return status == RING_OK || status == RING_ERR_ABORTED
                ? status
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());

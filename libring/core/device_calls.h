@@ -33,16 +33,16 @@ void device_calls_close(ring_comm *comm);
 /** Leaves the seat. */
 void device_calls_end(struct device_calls *d);
 
-/** Decides whether accelerators run the call. */
+/** Decides whether accelerators run the call, after stream_check(). */
 ring_status device_call_choose(const prepared_call *c, bool *runs);
 /** Limits for lowering such a program. */
 lowering_limits device_call_limits(const ring_comm *comm);
 /** Hands a lowered program to the accelerator; no ops of the host remain in it. */
 ring_status device_call_keep(const ring_comm *comm, program *p);
 
-/** Enqueues a run on the stream. The caller holds no lock.
- *  @param[out] captured  a graph runs it, at each replay: no call is made now. */
-ring_status device_call_start(prepared_call *c, bool *captured);
+/** Enqueues a run on the stream; if that is captured, the graph runs it at each replay, and no call
+ *  is made now. The caller holds no lock. */
+ring_status device_call_start(prepared_call *c);
 /** @return RING_OK: the run is over; RING_IN_PROGRESS; or how it failed. */
 ring_status device_call_advance(work *w);
 /** @return true while the accelerator's own deadline is in force, not the engine's. */

@@ -58,9 +58,8 @@ static prepared_call *take_behind(prepared_call **list, const void *stream)
 static bool start_run(call_group *g, prepared_call **at)
 {
     prepared_call *c = *at;
-    bool captured = false;
-    call_group_keep_error(g, device_call_start(c, &captured));
-    if (!captured)
+    call_group_keep_error(g, device_call_start(c));
+    if (!c->captured)
         return false;
     *at = c->next;
     prepared_drop(c);
@@ -72,17 +71,17 @@ static void stop_streams(call_group *g)
 {
     for (prepared_call **at = &g->first; *at != NULL && g->status == RING_OK;) {
         prepared_call *c = *at;
-        bool captured = false;
         if (c->program != NULL && c->program->device != NULL) {
             at = start_run(g, at) ? at : &c->next;
             continue;
         }
-        if (c->options.stream != NULL && !share_stop(g->first, c))
-            call_group_keep_error(g, stream_stop(c, &captured));
-        if (captured)
+        if (c->captured) {
             call_group_keep_error(g, stream_capture(take_behind(at, c->options.stream)));
-        else
-            at = &c->next;
+            continue;
+        }
+        if (c->options.stream != NULL && !share_stop(g->first, c))
+            call_group_keep_error(g, stream_stop(c));
+        at = &c->next;
     }
 }
 

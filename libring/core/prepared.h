@@ -15,11 +15,12 @@ struct ring_prepared {
     program *program;    /* NULL: the call was refused */
     call_buffers buffers;
     ring_call options;
-    const accelerator *stream_of;        /* the accelerator of options.stream, see streams.h */
-    accelerator_stop *stop;              /* its stop in the stream, held; NULL: none yet */
-    work *stays;                         /* once started, to be waited for */
-    uint32_t run;                        /* of a device program, its run */
-    struct ring_prepared *next;          /* of the group */
+    const accelerator *stream_of; /* the accelerator of options.stream, see streams.h */
+    bool captured;                /* a graph captures the stream: each replay makes the call */
+    accelerator_stop *stop;       /* its stop in the stream, held; NULL: none yet */
+    work *stays;                  /* once started, to be waited for */
+    uint32_t run;                 /* of a device program, its run */
+    struct ring_prepared *next;   /* of the group */
     struct ring_prepared *later, **link; /* of the process */
 };
 

@@ -38,6 +38,8 @@ ring_status stream_check(prepared_call *c)
     const call_buffers *b = &c->buffers;
     const char *name = c->program->facts->name;
     RING_TRY(find_owner(c, name));
+    if (c->stream_of->captures != NULL)
+        RING_TRY(c->stream_of->captures(c->stream_of, c->options.stream, &c->captured));
     RING_TRY(check_side(c, b->src_bytes, b->src_by));
     RING_TRY(check_side(c, b->dst_bytes, b->dst_by));
     if (c->comm->settings.progress == PROGRESS_NONE && c->options.work == NULL)
@@ -55,14 +57,9 @@ static void bind_stop(accelerator_stop *stop, const accelerator *by)
     atomic_init(&stop->holders, 1);
 }
 
-ring_status stream_stop(prepared_call *c, bool *captured)
+ring_status stream_stop(prepared_call *c)
 {
     const accelerator *a = c->stream_of;
-    *captured = false;
-    if (a->captures != NULL)
-        RING_TRY(a->captures(a, c->options.stream, captured));
-    if (*captured)
-        return RING_OK;
     RING_TRY(a->stop(a, c->options.stream, &c->stop));
     bind_stop(c->stop, a);
     return RING_OK;

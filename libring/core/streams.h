@@ -9,14 +9,14 @@
 
 #include "prepared.h"
 
-/** Checks that the call may stand behind its stream, and finds the stream's accelerator.
- *  RING_ERR_UNSUPPORTED with the reason.
+/** Checks that the call may stand behind its stream, and finds the stream's accelerator and whether
+ *  a graph captures it. RING_ERR_UNSUPPORTED with the reason.
  */
 ring_status stream_check(prepared_call *c);
 
-/** Puts a stop into the stream, c->stop. The caller holds no lock: the stream may have no room.
- *  @param[out] captured  a graph captures the stream, so no stop: stream_capture() is due. */
-ring_status stream_stop(prepared_call *c, bool *captured);
+/** Puts a stop into a stream that is not captured, c->stop. The caller holds no lock: the stream
+ * may have no room. */
+ring_status stream_stop(prepared_call *c);
 
 /** Has the graph start calls behind one stream, by `next`, at each replay. They are dropped with
  *  it, or on failure. The caller holds no lock. */
