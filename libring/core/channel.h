@@ -56,7 +56,7 @@ typedef struct posted {
 
 typedef struct channel {
     transport_link *link; /* unopened_link() before a socket is there        */
-    struct ring_comm *comm;
+    ring_comm *comm;
     int32_t rank; /* the peer                                        */
     enum channel_lane lane;
     int32_t index;                    /* among the channels of the pair and lane         */
@@ -91,52 +91,6 @@ typedef struct work_peer {
     size_t ahead;               /* bytes of the present fold's result that were sent */
 } work_peer;
 
-/* ---- Out ---- */
-
-/** Makes records for queued messages in advance, so that few calls allocate any. */
-enum { SPARE_POSTS = 32 };
-ring_status channels_keep_posts(struct ring_comm *comm, int count);
-
-/** Sends a message, or queues a copy of its record until the link takes it. */
-ring_status channel_post(posted *message);
-/** Sends as much of an eager or relayed message as the link takes now. RING_IN_PROGRESS: it is not
- *  next in the order, or no room; the caller keeps @p message and calls again. */
-ring_status channel_send(posted *message);
-/** Sends whole segments of a message of which @p ready bytes are there, except its last one, as far
- *  as the link takes them: @p message->done counts them. channel_post() sends the rest. */
-ring_status channel_send_ahead(posted *message, size_t ready);
-/** Room for the next carried frame of a relayed message; RING_IN_PROGRESS as above. */
-ring_status channel_reserve(channel *c, uint64_t number, void **room);
-/** Sends a frame from the room that was reserved: bytes [done, done + bytes) of a message.
- *  @param total  bytes of it. */
-ring_status channel_send_room(struct work *w, int32_t to, uint64_t number, const void *room,
-                              size_t done, size_t bytes, size_t segment, size_t total);
-/** Sends the queued messages, as far as the link takes them. */
-ring_status channel_flush(channel *c, bool *moved);
-/** @return true once the chunks of the work's first @p messages to @p peer are released. */
-bool channel_is_free(const struct work *work, int32_t peer, uint64_t messages);
-
-/* ---- In ---- */
-
-/** A frame at the front of the link. */
-typedef struct arrival {
-    const transport_frame *frame;
-    const char *payload; /* of a reference: the whole message, NULL if it is to be got; else
-                            NULL while not all is here                                    */
-    size_t bytes;        /* of the frame, or of the whole message that is referred to */
-    bool whole;          /* by reference or stored                                        */
-} arrival;
-
-/** @return the address here of a peer's memory; NULL with RING_ERR_PEER's text if the reference
- *  leads out of its bounds, or is not aligned to the elements of @p work's call. */
-void *channel_map(const struct work *work, const channel *c, uint64_t ref, size_t bytes);
-/** The next frame of message @p number, which has @p total bytes, @p done of them taken.
- *  RING_IN_PROGRESS when it is not here, or another message comes first. */
-ring_status channel_peek(struct work *w, int32_t from, uint64_t number, size_t total, size_t done,
-                         size_t segment, arrival *in);
-/** Gets bytes of the peer's memory to @p to, which the link must reach. RING_IN_PROGRESS: the work
- *  waits until they are there, and then calls this again with the same arguments. */
-ring_status channel_fetch(struct work *work, channel *c, char *to, uint64_t ref, size_t bytes);
 /** @return true if the channel puts and gets memory, and does not map it. */
 static inline bool channel_transfers(const channel *c)
 {
@@ -147,12 +101,6 @@ static inline bool channel_copies(const channel *c)
 {
     return (c->link->transport->powers & TRANSPORT_COPIES) != 0;
 }
-/** @return a reference to memory of the work that the channel's peer can use, 0: none. */
-uint64_t channel_ref(const struct work *work, const channel *c, const char *at, size_t bytes);
-/** Returns the frame to the link; @p last ends the message. */
-void channel_consume(struct work *w, int32_t from, const arrival *in, bool last);
-
-/* ---- Waiting ---- */
 
 /** Notes that the work waits here. @return RING_IN_PROGRESS. */
 ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
@@ -169,7 +117,5 @@ bool channel_holds_frames(const channel *c);
 bool channel_wants_out(const channel *c);
 /** @return true if no work waits here, no message is queued, and the link holds no frame back. */
 bool channel_is_idle(const channel *c);
-/** Drops waiting works and queued messages, which have ended; their memory is not used any more. */
-void channel_clear(channel *c);
 
 #endif

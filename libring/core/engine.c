@@ -3,6 +3,7 @@
  * The engine: runs works through their programs as far as they go without blocking. A turn advances
  * the held works, then those of the active channels; now and then it checks the clock.
  */
+#include "channel_out.h"
 #include "device_calls.h"
 #include "mismatch.h"
 #include "sleeper.h"

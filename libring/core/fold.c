@@ -11,7 +11,9 @@
  * there. In the same way a message that is referred to, but not mapped, is first got, piece by
  * piece, to memory that the link reaches.
  */
-#include "comm.h"
+#include "channel_in.h"
+#include "channel_out.h"
+#include "references.h"
 
 #include "kernels.h"
 

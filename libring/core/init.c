@@ -3,6 +3,7 @@
 #include "comm.h"
 
 #include "accelerators.h"
+#include "channel_out.h"
 #include "cpus.h"
 #include "crowding.h"
 #include "device_calls.h"

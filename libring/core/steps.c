@@ -3,7 +3,9 @@
  * The ops of a program except the fold. Each goes as far as it can without blocking, and then waits
  * on one channel. They use buffers and channels, and depend on no algorithm or transport.
  */
-#include "comm.h"
+#include "channel_in.h"
+#include "channel_out.h"
+#include "references.h"
 
 #include "kernels.h"
 

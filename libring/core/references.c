@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory by reference: by its own address where the link maps it, else by a get. */
+#include "references.h"
+
+uint64_t channel_ref(const work *w, const channel *c, const char *at, size_t bytes)
+{
+    if (channel_transfers(c) && !work_may_lend(w, at))
+        return 0;
+    return c->link->transport->ref(c->link, at, bytes);
+}
+
+void *channel_map(const work *w, const channel *c, uint64_t ref, size_t bytes)
+{
+    void *at = c->link->transport->map(c->link, ref, bytes);
+    const size_t element = ring_dtype_size(w->program->call.dtype);
+    if (at != NULL && (uintptr_t)at % element == 0)
+        return at;
+    fail(RING_ERR_PEER, "rank %d refers to memory %s", c->rank,
+         at == NULL ? "outside of its heap" : "that is not aligned to the call's elements");
+    return NULL;
+}
+
+/* A ticket has no text; the link's progress() gives the reason. */
+static ring_status fetch_failed(const channel *c, ring_status status)
+{
+    RING_TRY(c->link->transport->progress(c->link));
+    return fail(status, "fetching what rank %d refers to failed", c->rank);
+}
+
+RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
+{
+    ring_status status = RING_OK;
+    w->suspect = c; /* if the link fails */
+    if (w->phase == PHASE_NONE) {
+        status = c->link->transport->get(c->link, to, ref, bytes, &w->over);
+        w->phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;
+    }
+    if (w->phase == PHASE_FETCHING)
+        status = ticket_status(&w->over);
+    if (status == RING_IN_PROGRESS)
+        return channel_await(w, c, WAIT_FREE, c->received);
+    const bool began = w->phase == PHASE_FETCHING;
+    w->phase = PHASE_NONE;
+    return status == RING_OK || !began ? status : fetch_failed(c, status);
+}
