@@ -2,6 +2,8 @@
  * The open group of each thread. */
 #include "call_group.h"
 
+#include "prepared.h"
+
 static _Thread_local call_group mine;
 
 static pthread_key_t at_end; /* of a thread that has opened a group */

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The public calls: arguments are checked by the collective's row, before anything is sent, and
  * become a work. */
-#include "call_group.h"
+#include "calls.h"
 
 #include "automatic.h"
+#include "call_group.h"
 #include "device_calls.h"
-#include "programs.h"
+#include "engine.h"
+#include "lists.h"
+#include "prepared.h"
+#include "program_cache.h"
 #include "regions.h"
 #include "shape.h"
+#include "statements.h"
 #include "streams.h"
+#include "tagged.h"
+#include "wait.h"
 
 #include <float.h>
 #include <stddef.h>

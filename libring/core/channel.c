@@ -3,6 +3,7 @@
 #include "channel.h"
 
 #include "comm.h"
+#include "tagged_traffic.h"
 
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {

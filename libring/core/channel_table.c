@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The channels that a communicator has used: a hash table, searched when a call is first
  * lowered. */
+#include "channel_table.h"
+
+#include "comm.h"
+#include "tagged_traffic.h"
 #include "unopened.h"
 
 #include <stdlib.h>

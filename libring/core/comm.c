@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A communicator after its start: destroying and aborting it; queries. */
-#include "call_group.h"
+#include "comm.h"
 
 #include "automatic.h"
+#include "channel_table.h"
 #include "device_calls.h"
+#include "engine.h"
 #include "members.h"
 #include "mismatch.h"
-#include "programs.h"
+#include "prepared.h"
+#include "program_cache.h"
+#include "scratch.h"
 #include "sleeper.h"
+#include "statements.h"
+#include "tagged_traffic.h"
 #include "tuner.h"
 
 #include <stdlib.h>
@@ -107,7 +113,7 @@ static void end_parts(ring_comm *comm)
     control_leave(comm->world);
     channels_free(comm);
     tagged_free(comm);
-    if (comm->registers)
+    if (comm->links.registers)
         automatic_leave();
     programs_free(comm->programs);
     works_free(comm);
@@ -219,7 +225,7 @@ static ring_comm_info info_of(ring_comm *comm)
         .init_seconds = comm->init_seconds,
         .lowered = programs_lowered(comm->programs),
     };
-    text_format(info.transport, sizeof info.transport, "%s", comm->transport);
+    text_format(info.transport, sizeof info.transport, "%s", comm->links.names);
     text_format(info.launcher, sizeof info.launcher, "%s", comm->world->launcher);
     if (comm->algorithm == NULL)
         return info;

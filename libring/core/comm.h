@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm: the communicator, and the functions that the files of this room share.
+ * comm: the communicator: its state, its lock and its end (comm_lock.c, failure.c).
  *
  * Locking: ring_comm.lock guards everything below, except what is constant after init and the
  * verdict (control.h, atomic). The lock is not held while sleeping.
@@ -9,8 +9,11 @@
 #define RING_COMM_H
 
 #include "algo.h"
-#include "control.h"
-#include "tagged.h"
+#include "channel_table.h"
+#include "links.h"
+#include "self_pair.h"
+#include "statements.h"
+#include "tagged_traffic.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -31,35 +34,6 @@ typedef struct scratch {
     size_t bytes;
     bool shared, used;
 } scratch;
-
-/** Statements of other ranks about their calls (statements.c): at most so many are kept. */
-enum { STATEMENTS_HEARD = 16 };
-typedef struct statements {
-    pthread_mutex_t lock;
-    _Atomic bool any;
-    bool fresh; /* some are not judged yet: they count as one orphan */
-    int count;
-    int rank[STATEMENTS_HEARD];
-    control_statement of[STATEMENTS_HEARD];
-    /* Guarded by ring_comm.lock: */
-    uint64_t stated;     /* number of the call that this rank said it waits in, plus 1 */
-    uint64_t own_number; /* number of the call that this rank refused last */
-    char own[240];       /* the reason of that refusal */
-} statements;
-
-/** Sends and recvs of this rank to itself: counts, and those without a partner, oldest first. */
-typedef struct self_pair {
-    uint64_t sends, recvs;
-    work *first, **end; /* by `behind` */
-} self_pair;
-
-/** Channels used so far, found by lane, index and rank. */
-typedef struct channel_table {
-    channel **slots;
-    size_t capacity, count;
-    channel **active; /* those that the engine looks at, see channel_watch() */
-    int32_t active_count;
-} channel_table;
 
 /** The arguments and the state of a start by a thread of its own: it returned at once. */
 typedef struct comm_start {
@@ -85,14 +59,9 @@ struct ring_comm {
     channel_table channels;
     struct opening *opening; /* sockets that arrived for links */
     channel *greeting;       /* those whose links are not open yet, by `next_greeting` */
-    char transport[32];
+    link_facts links;
     struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
     bool crowded;                              /* more ranks than cores on this host */
-    bool maps_all;                             /* the links of all pairs map memory */
-    bool maps_hosts;                           /* those of all pairs that share a host do */
-    bool over_rails; /* hosts are joined by links that may go over several ports */
-    bool reaches;    /* some of this rank's links reach memory without mapping it */
-    bool registers;  /* and calls make automatic regions for them */
     pthread_mutex_t lock;
     _Atomic int wanting;    /* threads that wait for the lock */
     work *first, **end;     /* works under way, in call order */
@@ -175,6 +144,13 @@ static inline bool comm_has_waiters(const ring_comm *comm)
     return atomic_load_explicit(&comm->waiters, memory_order_relaxed) > 0;
 }
 
+/** As statements_judge(); quick where none was heard. */
+static inline ring_status statements_check(ring_comm *comm)
+{
+    const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
+    return any ? statements_judge(comm) : RING_OK;
+}
+
 /** Name of a rank's host, for messages. */
 static inline const char *comm_host(const ring_comm *comm, int rank)
 {
@@ -201,129 +177,6 @@ void comm_unlock(ring_comm *comm);
  *  peers. @param call  for the text. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);
 
-/* ---- init.c ---- */
-/** Makes a communicator over @p world, which it owns from here. @param parent  NULL: the first one.
- *  @param a  the accelerator that may run its calls; NULL: none. */
-ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
-                     double started, ring_comm **out);
-
-/* ---- links.c: which transport joins which pair ---- */
-ring_status links_mask(const settings *s, uint32_t *mask);
-/** @return the ports that links between hosts use here, 1 where they have none to choose. */
-int links_rails(const settings *s, uint32_t mask);
-/** @return the InfiniBand settings for transports. */
-transport_ib links_ib(const settings *s);
-/** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
-const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
-/** Finds whether the links of all pairs, or of all that share a host, map memory. From the cards
- *  alone, so all ranks get the same result. */
-ring_status links_map(ring_comm *comm);
-/** RING_ERR_CONFIG if no transport joins this rank and another one; else notes which ones do. */
-ring_status links_check(ring_comm *comm);
-
-/* ---- channel_table.c ---- */
-/** @return the channel to @p rank, NULL if none was used so far. */
-channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t index, int rank);
-/** The same, made if need be. */
-ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, int rank,
-                        channel **out);
-/** Each channel, then NULL. @param[in,out] at  0 at first. */
-channel *channels_next(const ring_comm *comm, size_t *at);
-/** Closes their links, too. */
-void channels_free(ring_comm *comm);
-
-/* ---- opening.c ---- */
-/** Has control deliver data sockets here; to be called before the start's barrier. */
-ring_status opening_new(ring_comm *comm);
-void opening_stop(ring_comm *comm);
-/** Opens links over the sockets that arrived, as far as they go. */
-void opening_turn(ring_comm *comm, bool *moved);
-
-/* ---- scratch.c ---- */
-/** Takes memory for partial sums. RING_IN_PROGRESS while earlier works use all that a communicator
- *  may use, or have still to take theirs. */
-ring_status scratch_take(work *w);
-/** Takes STAGE_BYTES that links reach, beyond SCRATCH_MOST: only the work whose message comes next
- *  on a channel needs them. */
-ring_status scratch_take_stage(work *w);
-/** Takes memory for products, beyond SCRATCH_MOST: as much as calls under way need at a time. */
-ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data);
-void scratch_give_back(ring_comm *comm, const char *data);
-void scratch_free(ring_comm *comm);
-/** SCRATCH_MOST: bytes that one communicator uses at a time. STAGE_BYTES: bytes of a message that
- *  one get brings to scratch memory. */
-enum { SCRATCH_MOST = 8 << 20, STAGE_BYTES = 128 << 10 };
-
-/* ---- lists.c: v-forms whose blocks lie anywhere ---- */
-/** Checks the addresses of the blocks of b->lists, and that written blocks lie apart. */
-ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b);
-/** Makes memory of a work for lists_bind() and lists_hold(). */
-ring_status lists_make_room(work *w);
-void lists_bind(work *w, const call_buffers *b);
-/** Holds the regions of a side's blocks by @p hold. @return 0: some block lies in none. */
-uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t));
-void lists_release(work *w);
-
-/* ---- products.c: RING_PREMUL_SUM ---- */
-/** Finds memory for the products of src and this rank's factor, which become the call's src. */
-ring_status products_place(ring_comm *comm, const program *p, call_buffers *b);
-/** Makes the products, as many as the turn may. RING_IN_PROGRESS: some are still missing. */
-ring_status products_make(work *w, bool *moved);
-
-/* ---- steps.c, fold.c: one op of a program, as far as it goes ---- */
-ring_status step_run(work *w, const program_op *o, bool *moved);
-ring_status fold_run(work *w, const program_op *o, bool *moved);
-
-/* ---- self_pair.c: a rank that sends to itself ---- */
-/** Send k meets recv k. RING_IN_PROGRESS: the other one was not called yet; the work waits for it.
- *  @param[in,out] w  either of the two; then the receiver, which is to copy. RING_ERR_MISMATCH. */
-ring_status self_pair_meet(work **w);
-/** Drops the works that wait for a partner. */
-void self_pair_clear(ring_comm *comm);
-/** The same for two works that tagged.c has matched: the receiver goes on and ends both. */
-ring_status self_pair_join(work *receiver, work *sender);
-
-/* ---- operand.c ---- */
-/** The local memory of an operand at the present position of the work. */
-char *operand_address(const work *w, const program_op *o, const operand *at);
-/** The number of an operand's message on its channel. */
-uint64_t operand_message(const work *w, const operand *at, bool out);
-
-/* ---- engine.c ---- */
-/** Starts a work and advances it as far as it goes. The caller holds the lock. */
-void engine_start(work *w);
-/** One pass of progress over all works that can advance. @return true if anything moved. */
-bool engine_turn(ring_comm *comm, size_t most_bytes);
-/** Checks the clocks: fails the communicator if a work is past its deadline, or stalled by a rank
- *  in another call. */
-void engine_look(ring_comm *comm, double now);
-/** Ends all works. */
-void engine_end_all(ring_comm *comm, ring_status status);
-/** The same if the communicator has failed. */
-void engine_end_if_failed(ring_comm *comm);
-
-/* ---- wait.c ---- */
-/** Waits until the work has ended, or until @p deadline (0: none, but that of its gate); the caller
- *  holds the lock. @return RING_OK or RING_IN_PROGRESS. */
-ring_status wait_for_work(work *w, double deadline);
-/** Between two looks at several works, of which none is over. @return true when to sleep. */
-bool wait_between_looks(unsigned *looks);
-
-/* ---- statements.c ---- */
-void statements_listen(ring_comm *comm);
-void statements_stop(ring_comm *comm);
-/** This rank refuses a call for the reason in fail_text(): the call takes its number. */
-void statements_refuse(ring_comm *comm, const call_signature *call);
-/** Announces to all ranks that this rank waits in a call. */
-void statements_wait(work *w);
-/** RING_ERR_MISMATCH if a rank refused a call that this one made, or made another one. */
-ring_status statements_judge(ring_comm *comm);
-static inline ring_status statements_check(ring_comm *comm)
-{
-    const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
-    return any ? statements_judge(comm) : RING_OK;
-}
-
 /* ---- failure.c ---- */
 /** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL), as soon as
  *  control has the verdict; returns at once. The first failure wins. */
@@ -346,5 +199,12 @@ static inline bool comm_is_fine(const ring_comm *comm)
     return atomic_load_explicit(&comm->broken, memory_order_acquire) == RING_OK &&
            control_verdict(comm->world) == RING_OK;
 }
+
+/* ---- opening.c ---- */
+/** Has control deliver data sockets here; to be called before the start's barrier. */
+ring_status opening_new(ring_comm *comm);
+void opening_stop(ring_comm *comm);
+/** Opens links over the sockets that arrived, as far as they go. */
+void opening_turn(ring_comm *comm, bool *moved);
 
 #endif

@@ -4,6 +4,7 @@
  * none returns before all have made theirs; other ranks of the parent take no part.
  */
 #include "call_group.h"
+#include "init.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,9 @@
  * communicator before all have made their part of it.
  */
 #include "call_group.h"
+#include "engine.h"
+#include "init.h"
+#include "statements.h"
 
 #include <stdlib.h>
 

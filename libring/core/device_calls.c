@@ -2,7 +2,9 @@
  * Calls that accelerators run. */
 #include "device_calls.h"
 
+#include "lowering.h"
 #include "mismatch.h"
+#include "prepared.h"
 
 #include <stdlib.h>
 

@@ -20,14 +20,6 @@ struct device_calls {
     bool aborted; /* and streams go on */
 };
 
-/* ---- device_seats.c ---- */
-
-/** Takes a seat and meets the other ranks, collectively. If one rank cannot, no rank has a seat,
- *  and the reason is logged. */
-ring_status device_calls_open(ring_comm *comm, const accelerator *a);
-
-/* ---- device_calls.c ---- */
-
 /** To be called when all works are over. */
 void device_calls_close(ring_comm *comm);
 /** Leaves the seat. */

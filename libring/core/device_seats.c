@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ranks of a communicator take seats, and meet. */
+#include "device_seats.h"
+
+#include "calls.h"
 #include "device_calls.h"
 
 #include <stdlib.h>

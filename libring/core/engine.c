@@ -3,10 +3,22 @@
  * The engine: runs works through their programs as far as they go without blocking. A turn advances
  * the held works, then those of the active channels; now and then it checks the clock.
  */
+#include "engine.h"
+
 #include "channel_out.h"
+#include "channel_table.h"
 #include "device_calls.h"
+#include "event.h"
 #include "mismatch.h"
+#include "products.h"
+#include "scratch.h"
+#include "self_pair.h"
 #include "sleeper.h"
+#include "statements.h"
+#include "steps.h"
+#include "tagged.h"
+#include "tagged_link.h"
+#include "tagged_traffic.h"
 
 /* Seconds between two checks of all works' deadlines. */
 static const double look_seconds = 1e-3;
@@ -402,7 +414,7 @@ void engine_look(ring_comm *comm, double now)
     comm->looked = now;
     if (comm->failing)
         return;
-    if (comm->reaches)
+    if (comm->links.reaches)
         push_idle_links(comm);
     work *w = first_collective(comm), *at = find_overdue(comm, now);
     ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, &at);

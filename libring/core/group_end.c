@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The end of a group: its calls start, or all are refused. */
 #include "call_group.h"
+#include "calls.h"
 #include "device_calls.h"
+#include "prepared.h"
+#include "statements.h"
 #include "streams.h"
 
 static void check_communicators(call_group *g)

@@ -66,8 +66,7 @@ static uint32_t take_free(void)
     return table.slots++;
 }
 
-ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot_number,
-                       ring_work **out)
+ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot_number, ring_work **out)
 {
     pthread_mutex_lock(&table.lock);
     const uint32_t index = take_free();

@@ -10,17 +10,16 @@
 #include "base.h"
 
 struct work;
-struct ring_comm;
 
 /** The state of a handle. */
 typedef struct handle_view {
-    struct ring_comm *comm; /* NULL: its communicator is gone, `status` says how the call ended */
+    ring_comm *comm; /* NULL: its communicator is gone, `status` says how the call ended */
     struct work *work;
     ring_status status;
 } handle_view;
 
 /** Gives @p work a handle. @param[out] slot  its number, for the work. */
-ring_status handle_new(struct ring_comm *comm, struct work *work, uint32_t *slot, ring_work **out);
+ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot, ring_work **out);
 /** A call begins with a handle, which then means the same work until the call leaves it, even if
  *  another thread ends it meanwhile. @return RING_ERR_USAGE for a handle that has ended. */
 ring_status handle_enter(const ring_work *handle, const char *call);

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Making a communicator: by joining, or over a derived world. */
-#include "comm.h"
+#include "init.h"
 
 #include "accelerators.h"
 #include "channel_out.h"
 #include "cpus.h"
 #include "crowding.h"
 #include "device_calls.h"
+#include "device_seats.h"
 #include "kernels.h"
+#include "links.h"
 #include "members.h"
-#include "programs.h"
+#include "program_cache.h"
+#include "self_pair.h"
 #include "sleeper.h"
+#include "statements.h"
+#include "tagged_traffic.h"
 #include "tuner.h"
 
 #include <stdlib.h>
@@ -108,7 +113,7 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
     RING_TRY(device_calls_open(comm, a));
     comm->init_seconds = clock_now() - started;
     log_info("rank %d of %d on %d hosts over %s, %.1f ms", comm->rank, comm->ranks,
-             comm->plan_world.hosts, comm->transport, 1e3 * comm->init_seconds);
+             comm->plan_world.hosts, comm->links.names, 1e3 * comm->init_seconds);
     return RING_OK;
 }
 

@@ -3,9 +3,10 @@
  * Which transport joins which pair of ranks. Both ranks of a pair decide from the two cards alone,
  * so they agree.
  */
-#include "comm.h"
+#include "links.h"
 
 #include "automatic.h"
+#include "comm.h"
 #include "transport_list.h"
 
 #include <stdio.h>
@@ -169,15 +170,15 @@ ring_status links_map(ring_comm *comm)
     if (classes == NULL)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     const int count = classify(comm, classes);
-    comm->maps_all = comm->maps_hosts = true;
-    for (int a = 0; a < count && comm->maps_hosts; a++) {
+    comm->links.maps_all = comm->links.maps_hosts = true;
+    for (int a = 0; a < count && comm->links.maps_hosts; a++) {
         for (int b = a; b < count; b++) {
             const bool map = class_maps(classes, a, b);
-            comm->maps_all &= map;
-            comm->maps_hosts &= map || classes[a].host != classes[b].host;
+            comm->links.maps_all &= map;
+            comm->links.maps_hosts &= map || classes[a].host != classes[b].host;
         }
     }
-    comm->over_rails = comm->plan_world.hosts > 1 && all_have_rails(comm, classes, count);
+    comm->links.over_rails = comm->plan_world.hosts > 1 && all_have_rails(comm, classes, count);
     free(classes);
     return RING_OK;
 }
@@ -186,10 +187,10 @@ ring_status links_map(ring_comm *comm)
 
 static void describe(ring_comm *comm, const transport *t)
 {
-    if (strstr(comm->transport, t->name) != NULL)
+    if (strstr(comm->links.names, t->name) != NULL)
         return;
-    const size_t used = strlen(comm->transport);
-    snprintf(comm->transport + used, sizeof comm->transport - used, "%s%s", used > 0 ? "+" : "",
+    const size_t used = strlen(comm->links.names);
+    snprintf(comm->links.names + used, sizeof comm->links.names - used, "%s%s", used > 0 ? "+" : "",
              t->name);
 }
 
@@ -221,7 +222,7 @@ ring_status links_check(ring_comm *comm)
     if (comm->settings.fault[0] != '\0')
         RING_TRY(transport_fault_check(comm->settings.fault));
     bool noted = false, registers = false;
-    snprintf(comm->transport, sizeof comm->transport, "%s", comm->ranks == 1 ? "self" : "");
+    snprintf(comm->links.names, sizeof comm->links.names, "%s", comm->ranks == 1 ? "self" : "");
     for (int p = 0; p < comm->ranks; p++) {
         uint16_t number;
         const transport *t = p != comm->rank ? links_strongest(comm, comm->rank, p, &number) : NULL;
@@ -232,11 +233,11 @@ ring_status links_check(ring_comm *comm)
         if (is_sealed(comm) && !noted)
             noted = note_unsealed(comm, p, t);
         describe(comm, t);
-        comm->reaches |= (t->powers & TRANSPORT_REACHES) != 0;
+        comm->links.reaches |= (t->powers & TRANSPORT_REACHES) != 0;
         registers |= (t->powers & TRANSPORT_REGISTERS) != 0;
     }
-    if (registers && comm->settings.registration_cache && !comm->registers) {
-        comm->registers = true;
+    if (registers && comm->settings.registration_cache && !comm->links.registers) {
+        comm->links.registers = true;
         automatic_enter();
     }
     return RING_OK;

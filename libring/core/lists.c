@@ -5,7 +5,7 @@
  * has its block and its offset in that row; a work has, for each block, the address at which the
  * row would begin.
  */
-#include "comm.h"
+#include "lists.h"
 
 #include "regions.h"
 

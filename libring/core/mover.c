@@ -8,6 +8,7 @@
  * for which a core copies, it would take time from ranks that compute: so it yields its core before
  * each turn, and does not spin where another thread takes the core.
  */
+#include "calls.h"
 #include "members.h"
 #include "prepared.h"
 #include "progress_thread.h"
@@ -55,7 +56,7 @@ typedef struct mover {
 /* Mapped links are moved by a core that copies. */
 static bool is_paced(const ring_comm *comm)
 {
-    return comm->maps_all && comm->settings.progress == PROGRESS_AUTO;
+    return comm->links.maps_all && comm->settings.progress == PROGRESS_AUTO;
 }
 
 /* A turn of each communicator. Before those over links for which a core copies, it yields the core.

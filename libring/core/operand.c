@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The address of an operand of the present op, and the number of its message. */
-#include "comm.h"
+#include "operand.h"
 
 static uintptr_t base_of(const work *w, const operand *at)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * All kept calls of the process are in one list, so that prepared_forget() finds those of a
  * destroyed communicator. */
+#include "prepared.h"
+
+#include "event.h"
 #include "members.h"
 #include "streams.h"
 

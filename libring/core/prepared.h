@@ -41,14 +41,4 @@ void prepared_forget(const ring_comm *comm);
 void prepared_before_fork(void);
 void prepared_after_fork(bool in_child);
 
-/* ---- calls.c ---- */
-
-/** Starts a call. The caller holds the lock. @param beside  calls of other communicators start
- *  with it. @param[out] stays  the work if it is to be waited for, else NULL. */
-ring_status call_launch(const prepared_call *call, bool beside, work **stays);
-/** An all_gather of @p bytes a rank in place, also of a communicator that starts. */
-ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes);
-/** Waits for such a work, and gives it back. The caller holds the lock. */
-ring_status call_await(work *w);
-
 #endif

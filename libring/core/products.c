@@ -5,9 +5,10 @@
  * and this rank's, so that the call goes on in place; else in memory that the communicator keeps
  * for the next such call, shared with the ranks of the host, so that they read it in place.
  */
-#include "comm.h"
+#include "products.h"
 
 #include "kernels.h"
+#include "scratch.h"
 
 /* ---- Where they lie ------------------------------------------------------------------------ */
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Making a program: the call's arguments are checked, its plan is found or built, and lowered. */
+#include "program.h"
+
 #include "accelerator_programs.h"
+#include "channel_table.h"
 #include "device_calls.h"
 #include "kernels.h"
 #include "lowering.h"
-#include "plans.h"
+#include "scratch.h"
 #include "shape.h"
+#include "shared_plan.h"
+#include "tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +50,9 @@ static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 /* For links of the host. */
 static lowering_limits limits_of(const ring_comm *comm)
 {
-    const int set = comm->settings.channels, rails = comm->over_rails ? -set : 1;
+    const int set = comm->settings.channels, rails = comm->links.over_rails ? -set : 1;
     return (lowering_limits){.segment = TRANSPORT_SEGMENT,
-                             .few_frames = comm->maps_all,
+                             .few_frames = comm->links.maps_all,
                              .window = TRANSPORT_WINDOW,
                              .eager = EAGER_BYTES,
                              .outstanding = SIZE_MAX,

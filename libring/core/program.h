@@ -24,7 +24,7 @@ typedef struct program {
     plan_shape shape; /* v-forms: the call's, in `room` */
     size_t *room;
     const plan_facts *facts;
-    struct shared_plan *from; /* see plans.h */
+    struct shared_plan *from; /* see shared_plan.h */
     uint64_t signature;
     const char *algorithm;
     size_t src_bytes, dst_bytes; /* of this rank's buffers                        */
@@ -56,7 +56,7 @@ static inline channel *program_channel(const program *p, int32_t index, int32_t 
 /** Checks a call, finds its plan and lowers it. @param kept  programs that it may share a plan
  *  with, by `older`. @return RING_ERR_ARGUMENT for a call with wrong arguments, before anything was
  *  built; other errors for one that cannot be lowered. */
-ring_status program_new(struct ring_comm *comm, const program *kept, const call_signature *call,
+ring_status program_new(ring_comm *comm, const program *kept, const call_signature *call,
                         program **out);
 void program_free(program *p);
 

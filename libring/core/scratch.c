@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Scratch memory: shared with the ranks of the host, so that they read partial sums in place. */
-#include "comm.h"
+#include "scratch.h"
 
 #include "heap.h"
 

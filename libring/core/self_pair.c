@@ -3,6 +3,9 @@
  * A rank that sends to itself. Send k meets recv k, with any buffers: the first of the two waits
  * here, in no list of the engine; the receiver is given the sender's buffer and copies.
  */
+#include "self_pair.h"
+
+#include "comm.h"
 #include "mismatch.h"
 #include "sleeper.h"
 

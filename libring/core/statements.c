@@ -5,6 +5,10 @@
  * with the reason. Where all ranks refused alike, nothing happens. A rank that waits for long
  * states its call, so that ranks that made different calls learn it, whichever rank waits.
  */
+#include "statements.h"
+
+#include "channel_table.h"
+#include "comm.h"
 #include "mismatch.h"
 #include "progress_thread.h"
 #include "sleeper.h"

@@ -3,11 +3,14 @@
  * The ops of a program except the fold. Each goes as far as it can without blocking, and then waits
  * on one channel. They use buffers and channels, and depend on no algorithm or transport.
  */
+#include "steps.h"
+
 #include "channel_in.h"
 #include "channel_out.h"
-#include "references.h"
-
+#include "folds.h"
 #include "kernels.h"
+#include "operand.h"
+#include "references.h"
 
 #include <string.h>
 
@@ -122,7 +125,7 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     w->copies = false;
-    if (w->by == NULL && !w->comm->reaches)
+    if (w->by == NULL && !w->comm->links.reaches)
         return RING_OK;
     const channel *c = w->peers[from->peer].on;
     const bool is_far = work_memory_of(w, to->buffer) != NULL;

@@ -3,6 +3,7 @@
 #include "streams.h"
 
 #include "accelerators.h"
+#include "prepared.h"
 #include "progress_thread.h"
 
 static ring_status find_owner(prepared_call *c, const char *name)

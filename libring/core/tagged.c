@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tagged sends and receives: their options, their places, and how they go on. */
+#include "tagged.h"
+
+#include "channel_table.h"
 #include "kernels.h"
-#include "programs.h"
+#include "program_cache.h"
+#include "self_pair.h"
+#include "tagged_link.h"
+#include "tagged_match.h"
+#include "tagged_traffic.h"
 #include "unopened.h"
 
 #include <stdlib.h>

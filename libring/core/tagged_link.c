@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tagged messages as frames of a link, both ways. */
+#include "tagged_link.h"
+
+#include "tagged_match.h"
+#include "tagged_traffic.h"
 #include "unopened.h"
 
 #include <stdlib.h>

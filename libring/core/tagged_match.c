@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matching tagged messages with receives, in the order of both. */
+#include "tagged_match.h"
+
+#include "channel_table.h"
 #include "mismatch.h"
 
 static void set_aside(tagged_traffic *t, tagged_message *m)

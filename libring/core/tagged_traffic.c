@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Records of tagged messages and of the peers that send them; what the peers still wait for. */
+#include "tagged_traffic.h"
+
 #include "comm.h"
 
 #include <stdlib.h>

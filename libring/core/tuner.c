@@ -75,7 +75,7 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     t->forced = forced;
     memset(t->warned, comm->rank != 0, sizeof t->warned);
     t->prices = (plan_prices){.same_host = mapped_links, .other_host = sending_links};
-    if (!comm->maps_hosts)
+    if (!comm->links.maps_hosts)
         t->prices.same_host = sending_links;
     *out = t;
     return RING_OK;

@@ -6,6 +6,8 @@
  */
 #include "visits.h"
 
+#include "engine.h"
+#include "event.h"
 #include "members.h"
 #include "progress_thread.h"
 

@@ -3,6 +3,9 @@
  * Polite waiting: spin a little on the word that the next frame will change, yield, then sleep
  * (sleeps.c), until the deadline.
  */
+#include "wait.h"
+
+#include "engine.h"
 #include "sleeper.h"
 #include "visits.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Waiting for handles, and testing them: one, all, or any of them. */
 #include "call_group.h"
+#include "engine.h"
 #include "handle.h"
 #include "sleeper.h"
+#include "wait.h"
 
 #include <sched.h>
 

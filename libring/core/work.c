@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The life of a work: from the pool, through the list of those under way, back to the pool. */
-#include "call_group.h"
+#include "work.h"
 
 #include "automatic.h"
+#include "event.h"
 #include "handle.h"
+#include "lists.h"
+#include "products.h"
 #include "progress_thread.h"
 #include "regions.h"
+#include "scratch.h"
 #include "streams.h"
+#include "tagged_traffic.h"
 #include "unopened.h"
 
 #include <stdlib.h>
@@ -149,7 +154,7 @@ static ring_status prepare(work *w, const program *p, const ring_call *options)
 
 static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const accelerator *by)
 {
-    const bool automatic = w->comm->registers && by == NULL;
+    const bool automatic = w->comm->links.registers && by == NULL;
     uint64_t (*const hold)(const void *, size_t) = automatic ? automatic_hold : region_hold;
     if (w->lists[side] != NULL)
         return lists_hold(w, side, hold);
@@ -199,7 +204,7 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     lists_bind(w, buffers);
     w->late = options->stream != NULL && w->comm->late && !p->call.tagged && p->device == NULL;
     w->seq = p->call.tagged || w->late ? 0 : next_number(w);
-    if (w->comm->reaches || regions_are_registered())
+    if (w->comm->links.reaches || regions_are_registered())
         hold_regions(w);
     bind_options(w, options);
 }

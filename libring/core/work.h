@@ -33,7 +33,7 @@ typedef struct work_products {
 } work_products;
 
 typedef struct work {
-    struct ring_comm *comm;
+    ring_comm *comm;
     struct work *next, **link; /* among the works under way, in call order; or in the pool */
     struct work *sibling;      /* among all works of the communicator                      */
     call_signature call;
@@ -107,11 +107,11 @@ typedef struct call_buffers {
 
 /** @return the next number of a collective, or of a send or recv with a peer. @param packed  its
  *  signature, for the history. @param on  of a send or recv: its channel; NULL: to itself. */
-uint64_t work_take_number(struct ring_comm *comm, const call_signature *call, uint64_t packed,
+uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed,
                           channel *on);
 /** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
  *  the lock. It is not started. */
-ring_status work_new(struct ring_comm *comm, program *p, const call_buffers *given,
+ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out);
 /** Reserves the next message numbers of each channel for this work. A tagged work gets them when it
  *  has met its other end. */
@@ -152,6 +152,6 @@ ring_status work_hold(work *w);
  *  wait for other works move. */
 void work_set_orphan(work *w, bool orphan);
 /** Frees all works; handles that callers still hold keep the calls' results. */
-void works_free(struct ring_comm *comm);
+void works_free(ring_comm *comm);
 
 #endif

@@ -22,7 +22,7 @@ static ring_comm *world_new(int ranks, bool apart, const char *algorithm)
     for (int r = 0; r < MOST_RANKS; r++)
         hosts[r] = r;
     comm->ranks = ranks;
-    comm->maps_hosts = !apart;
+    comm->links.maps_hosts = !apart;
     comm->plan_world = (plan_world){.ranks = ranks,
                                     .hosts = apart ? ranks : 1,
                                     .host_of = apart ? hosts : NULL};

@@ -2,8 +2,8 @@
  * Programs of all ranks of a call, side by side and without links: what one sends over a channel is
  * what the other one takes from it, message by message; and a program that uses a wrong channel,
  * slice or number is seen. */
-#include "plans.h"
-#include "programs.h"
+#include "program_cache.h"
+#include "shared_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The cache: a hash table by call, and a list by use. */
-#include "programs.h"
+#include "program_cache.h"
 
-#include "plans.h"
 #include "shape.h"
+#include "shared_plan.h"
 
 #include <stdlib.h>
 

@@ -11,11 +11,14 @@
  * there. In the same way a message that is referred to, but not mapped, is first got, piece by
  * piece, to memory that the link reaches.
  */
+#include "folds.h"
+
 #include "channel_in.h"
 #include "channel_out.h"
-#include "references.h"
-
 #include "kernels.h"
+#include "operand.h"
+#include "references.h"
+#include "scratch.h"
 
 _Static_assert(ALGO_MAX_OPERANDS <= KERNEL_MAX_INPUTS && ALGO_MAX_OPERANDS <= KERNEL_MAX_OUTPUTS,
                "a kernel takes every fold of a plan");

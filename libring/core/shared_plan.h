@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plans: a plan does not depend on counts, so programs of one plan share it. It lives as long as
- * one of them.
+ * shared_plan: a plan does not depend on counts, so programs of one plan share it. It lives as long
+ * as one of them.
  */
-#ifndef RING_CORE_PLANS_H
-#define RING_CORE_PLANS_H
+#ifndef RING_CORE_SHARED_PLAN_H
+#define RING_CORE_SHARED_PLAN_H
 
 #include "tuner.h"
 

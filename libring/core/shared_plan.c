@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Building plans: by their algorithm, or between a pair of ranks. */
-#include "plans.h"
+#include "shared_plan.h"
+
+#include "tuner.h"
 
 #include <stdlib.h>
 

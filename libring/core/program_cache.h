@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * programs: the programs that a communicator used last, and their plans. The only cache between a
- * call and its ops: so many programs are kept, and so many bytes of them and their plans.
+ * program_cache: the programs that a communicator used last, and their plans. The only cache
+ * between a call and its ops: so many programs are kept, and so many bytes of them and their plans.
  */
-#ifndef RING_CORE_PROGRAMS_H
-#define RING_CORE_PROGRAMS_H
+#ifndef RING_CORE_PROGRAM_CACHE_H
+#define RING_CORE_PROGRAM_CACHE_H
 
 #include "comm.h"
 
