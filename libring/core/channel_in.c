@@ -3,6 +3,7 @@
 #include "channel_in.h"
 
 #include "mismatch.h"
+#include "operand.h"
 #include "references.h"
 
 static bool same_call(const work *w, const transport_frame *frame)
@@ -61,17 +62,17 @@ static ring_status map_reference(const work *w, const channel *c, arrival *in)
     return in->payload != NULL ? RING_OK : RING_ERR_PEER;
 }
 
-ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, size_t done,
-                         size_t segment, arrival *in)
+static ring_status peek(work *w, const operand *from, uint64_t number, size_t total, arrival *in)
 {
-    work_peer *peer = &w->peers[from];
+    work_peer *peer = &w->peers[from->peer];
     channel *c = peer->on;
     const void *payload;
     if (c->received != number)
         return RING_IN_PROGRESS;
     w->suspect = c; /* if the link fails */
     RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
-    RING_TRY(check_frame(w, c, in->frame, number, total, done, segment));
+    RING_TRY(check_frame(w, c, in->frame, number, total * from->width, w->position * from->width,
+                         w->program->segment * from->width));
     const bool is_long = in->frame->flags & FRAME_LONG;
     in->payload = payload;
     in->bytes = is_long ? in->frame->ext.bytes : in->frame->length;
@@ -81,6 +82,15 @@ ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, s
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     return in->frame->flags & FRAME_REF ? map_reference(w, c, in) : RING_OK;
+}
+
+ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in)
+{
+    const uint64_t number = operand_message(w, from, false);
+    const ring_status status = peek(w, from, number, total, in);
+    return status == RING_IN_PROGRESS
+               ? channel_await(w, w->peers[from->peer].on, WAIT_FRAME, number)
+               : status;
 }
 
 /* Releases go out only if a message came by reference: else the sender does not wait for them. */

@@ -14,10 +14,9 @@ typedef struct arrival {
     bool whole;          /* by reference or stored                                        */
 } arrival;
 
-/** The next frame of message @p number, which has @p total bytes, @p done of them taken.
- *  RING_IN_PROGRESS when it is not here, or another message comes first. */
-ring_status channel_peek(work *w, int32_t from, uint64_t number, size_t total, size_t done,
-                         size_t segment, arrival *in);
+/** The next frame of an operand's message, which has @p total elements, w->position of them taken.
+ *  RING_IN_PROGRESS when it is not here, or another message comes first: the work waits for it. */
+ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in);
 /** Returns the frame to the link; @p last ends the message. */
 void channel_consume(work *w, int32_t from, const arrival *in, bool last);
 

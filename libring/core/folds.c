@@ -71,17 +71,12 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
     arrival *in = &pass->arrived[i];
-    const uint64_t number = operand_message(w, at, false);
-    const ring_status status = channel_peek(w, at->peer, number, pass->total * at->width,
-                                            w->position * at->width,
-                                            w->program->segment * at->width, in);
-    if (status == RING_IN_PROGRESS ||
-        (status == RING_OK && in->payload == NULL && in->bytes > 0 && !in->whole))
-        return channel_await(w, w->peers[at->peer].on, WAIT_FRAME, number);
-    RING_TRY(status);
+    channel *c = w->peers[at->peer].on;
+    RING_TRY(channel_peek(w, at, pass->total, in));
+    if (in->payload == NULL && in->bytes > 0 && !in->whole)
+        return channel_await(w, c, WAIT_FRAME, c->received);
     if (in->frame->flags & FRAME_STORED)
-        return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded",
-                    w->peers[at->peer].on->rank);
+        return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded", c->rank);
     if (in->whole && in->payload == NULL)
         return stage_input(w, pass, i);
     const size_t skip = in->whole ? w->position * at->width : 0;
@@ -198,13 +193,10 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
 /* The message that sends this result to @p to; its data are the own output. */
 static posted result_for(work *w, const fold_pass *pass, const operand *to)
 {
-    return (posted){.work = w,
-                    .peer = to->peer,
-                    .number = operand_message(w, to, true),
-                    .bytes = pass->total * to->width,
-                    .done = w->peers[to->peer].ahead,
-                    .by_value = true,
-                    .segment = w->program->segment * to->width};
+    posted m = operand_posted(w, to, pass->total, to->width);
+    m.done = w->peers[to->peer].ahead;
+    m.by_value = true;
+    return m;
 }
 
 /* Sends segments of a carried result from the own output while they are in the caches. */

@@ -16,19 +16,19 @@
 
 /* ---- Send ----------------------------------------------------------------------- */
 
+static posted message_of(work *w, const program_op *o, const operand *from, const operand *to)
+{
+    posted m = operand_posted(w, to, program_count(w->program, o, w->slice), from->width);
+    m.by = work_memory_of(w, from->buffer);
+    m.data = operand_address(w, o, from);
+    return m;
+}
+
 static ring_status send_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    posted message = {
-        .work = w,
-        .peer = to->peer,
-        .number = operand_message(w, to, true),
-        .placed = to->buffer == PLAN_DST,
-        .by = work_memory_of(w, from->buffer),
-        .data = operand_address(w, o, from),
-        .bytes = program_count(w->program, o, w->slice) * from->width,
-        .segment = w->program->segment * from->width,
-    };
+    posted message = message_of(w, o, from, to);
+    message.placed = to->buffer == PLAN_DST;
     return channel_post(&message);
 }
 
@@ -37,16 +37,10 @@ static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
     posted *m = &w->relay;
-    if (w->position == 0 && !m->asked)
-        *m = (posted){.work = w,
-                      .peer = to->peer,
-                      .number = operand_message(w, to, true),
-                      .by_value = true,
-                      .copy = true,
-                      .by = work_memory_of(w, from->buffer),
-                      .data = operand_address(w, o, from),
-                      .bytes = program_count(w->program, o, w->slice) * from->width,
-                      .segment = w->program->segment * from->width};
+    if (w->position == 0 && !m->asked) {
+        *m = message_of(w, o, from, to);
+        m->by_value = m->copy = true;
+    }
     const ring_status status = channel_send(m);
     w->position = m->done > 0; /* begun */
     return status == RING_IN_PROGRESS
@@ -87,36 +81,23 @@ static ring_status show_to(const accelerator *by, const arrival *in, char *at)
 static ring_status receive_frame(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    const uint64_t number = operand_message(w, from, false);
-    channel *c = w->peers[from->peer].on;
     char *at = operand_address(w, o, to);
     arrival in;
-    const ring_status status = channel_peek(w, from->peer, number, total * to->width,
-                                            w->position * to->width,
-                                            w->program->segment * to->width, &in);
-    if (status == RING_IN_PROGRESS)
-        return channel_await(w, c, WAIT_FRAME, number);
-    RING_TRY(status);
-    RING_TRY(take_frame(w, c, &in, at, total * to->width));
+    RING_TRY(channel_peek(w, from, total, &in));
+    RING_TRY(take_frame(w, w->peers[from->peer].on, &in, at, total * to->width));
     RING_TRY(show_to(work_memory_of(w, to->buffer), &in, at));
     w->position += in.bytes / to->width;
     channel_consume(w, from->peer, &in, w->position == total);
     return RING_OK;
 }
 
-/* Looks at the first frame. @param[out] whole  the message is not carried.
- * @return RING_IN_PROGRESS: it is not here, the work waits. */
-RING_RARE static ring_status comes_whole(work *w, const program_op *o, size_t total, bool *whole)
+/* Looks at the first frame. @param[out] whole  the message is not carried. */
+RING_RARE static ring_status comes_whole(work *w, const operand *from, size_t total, bool *whole)
 {
-    const operand *from = &w->program->operands[o->first], *to = from + 1;
-    const uint64_t number = operand_message(w, from, false);
     arrival in;
-    const ring_status status = channel_peek(w, from->peer, number, total * to->width, 0,
-                                            w->program->segment * to->width, &in);
-    if (status == RING_IN_PROGRESS)
-        return channel_await(w, w->peers[from->peer].on, WAIT_FRAME, number);
-    *whole = status == RING_OK && in.whole;
-    return status;
+    RING_TRY(channel_peek(w, from, total, &in));
+    *whole = in.whole;
+    return RING_OK;
 }
 
 /* Decides whether fold_run() receives the message, as a fold of one input. An accelerator copies
@@ -131,7 +112,7 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     const bool is_far = work_memory_of(w, to->buffer) != NULL;
     bool whole = true;
     if (is_far && channel_transfers(c))
-        RING_TRY(comes_whole(w, o, total, &whole));
+        RING_TRY(comes_whole(w, from, total, &whole));
     w->copies = channel_transfers(c)
                     ? !whole || channel_ref(w, c, operand_address(w, o, to), total * to->width) == 0
                     : is_far;
