@@ -512,193 +512,176 @@ ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
     return status;
 }
 
-/* ---- Collectives -------------------------------------------------------------------- */
+/* ---- The calls ---------------------------------------------------------------------------- */
 
-#define START(collective, dtype, op, root, count, src, dst) \
-    start(&(request){{collective, dtype, op, root, count, NULL, 0, false, 0, false}, \
-                     src, \
-                     dst, \
-                     call, \
-                     {0}, \
-                     false, \
-                     {NULL}}, \
+#define START(collective_, dtype_, op_, root_, ...) \
+    start(&(request){.call.collective = collective_, \
+                     .call.dtype = dtype_, \
+                     .call.op = op_, \
+                     .call.root = root_, \
+                     .options = call, \
+                     __VA_ARGS__}, \
           comm)
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_REDUCE, dtype, op, 0, count, src, dst);
+    return START(PLAN_ALL_REDUCE, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_dtype dtype,
                                 ring_op op, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_REDUCE_SCATTER, dtype, op, 0, count, src, dst);
+    return START(PLAN_REDUCE_SCATTER, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_GATHER, dtype, RING_SUM, 0, count, src, dst);
+    return START(PLAN_ALL_GATHER, dtype, RING_SUM, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                            ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_BROADCAST, dtype, RING_SUM, root, count, src, dst);
+    return START(PLAN_BROADCAST, dtype, RING_SUM, root, .call.count = count, .src = src,
+                 .dst = dst);
 }
 
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_REDUCE, dtype, op, root, count, src, dst);
+    return START(PLAN_REDUCE, dtype, op, root, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_gather(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                         ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_GATHER, dtype, RING_SUM, root, count, src, dst);
+    return START(PLAN_GATHER, dtype, RING_SUM, root, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_scatter(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                          ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_SCATTER, dtype, RING_SUM, root, count, src, dst);
+    return START(PLAN_SCATTER, dtype, RING_SUM, root, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_all_to_all(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_TO_ALL, dtype, RING_SUM, 0, count, src, dst);
+    return START(PLAN_ALL_TO_ALL, dtype, RING_SUM, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_scan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                       ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_SCAN, dtype, op, 0, count, src, dst);
+    return START(PLAN_SCAN, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_EXSCAN, dtype, op, 0, count, src, dst);
+    return START(PLAN_EXSCAN, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
 }
 
 ring_status ring_barrier(ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, 0, NULL, NULL);
+    return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, .call.count = 0);
 }
 
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    return START(PLAN_SEND, dtype, RING_SUM, peer, count, src, NULL);
+    return START(PLAN_SEND, dtype, RING_SUM, peer, .call.count = count, .src = src);
 }
 
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    return START(PLAN_RECV, dtype, RING_SUM, peer, count, NULL, dst);
+    return START(PLAN_RECV, dtype, RING_SUM, peer, .call.count = count, .dst = dst);
 }
 
 /* ---- v-forms ------------------------------------------------------------------------------ */
-
-#define START_V(collective, dtype, op, root, src, dst, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0, false}, \
-                     src, \
-                     dst, \
-                     call, \
-                     {__VA_ARGS__}, \
-                     false, \
-                     {NULL}}, \
-          comm)
 
 ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
                               const size_t *displs, ring_dtype dtype, ring_comm *comm,
                               const ring_call *call)
 {
-    return START_V(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, src, dst, .counts = {NULL, counts},
-                   .displs = {NULL, displs});
+    return START(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, .src = src, .dst = dst,
+                 .shape.counts = {NULL, counts}, .shape.displs = {NULL, displs});
 }
 
 ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const size_t *displs,
                                   void *dst, ring_dtype dtype, ring_op op, ring_comm *comm,
                                   const ring_call *call)
 {
-    return START_V(PLAN_REDUCE_SCATTER_V, dtype, op, 0, src, dst, .counts = {counts, NULL},
-                   .displs = {displs, NULL});
+    return START(PLAN_REDUCE_SCATTER_V, dtype, op, 0, .src = src, .dst = dst,
+                 .shape.counts = {counts, NULL}, .shape.displs = {displs, NULL});
 }
 
 ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
                               void *dst, const size_t *dst_counts, const size_t *dst_displs,
                               ring_dtype dtype, ring_comm *comm, const ring_call *call)
 {
-    return START_V(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, src, dst,
-                   .counts = {src_counts, dst_counts}, .displs = {src_displs, dst_displs});
+    return START(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, .src = src, .dst = dst,
+                 .shape.counts = {src_counts, dst_counts},
+                 .shape.displs = {src_displs, dst_displs});
 }
 
 ring_status ring_gather_v(const void *src, size_t count, void *dst, const size_t *counts,
                           const size_t *displs, ring_dtype dtype, int root, ring_comm *comm,
                           const ring_call *call)
 {
-    return START_V(PLAN_GATHER_V, dtype, RING_SUM, root, src, dst, .own = count,
-                   .counts = {NULL, counts}, .displs = {NULL, displs});
+    return START(PLAN_GATHER_V, dtype, RING_SUM, root, .src = src, .dst = dst, .shape.own = count,
+                 .shape.counts = {NULL, counts}, .shape.displs = {NULL, displs});
 }
 
 ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *displs, void *dst,
                            size_t count, ring_dtype dtype, int root, ring_comm *comm,
                            const ring_call *call)
 {
-    return START_V(PLAN_SCATTER_V, dtype, RING_SUM, root, src, dst, .own = count,
-                   .counts = {counts, NULL}, .displs = {displs, NULL});
+    return START(PLAN_SCATTER_V, dtype, RING_SUM, root, .src = src, .dst = dst, .shape.own = count,
+                 .shape.counts = {counts, NULL}, .shape.displs = {displs, NULL});
 }
 
 /* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
 
-#define START_LIST(collective, dtype, op, root, src, dst, srcs, dsts, ...) \
-    start(&(request){{collective, dtype, op, root, 0, NULL, 0, false, 0, false}, \
-                     src, \
-                     dst, \
-                     call, \
-                     {__VA_ARGS__}, \
-                     true, \
-                     {srcs, (const void *const *)(dsts)}}, \
-          comm)
-
 ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
                                  ring_dtype dtype, ring_comm *comm, const ring_call *call)
 {
-    return START_LIST(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, src, NULL, NULL, dsts,
-                      .counts = {NULL, counts});
+    return START(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, .src = src, .listed = true,
+                 .lists[PLAN_DST] = (const void *const *)dsts, .shape.counts = {NULL, counts});
 }
 
 ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                                      ring_dtype dtype, ring_op op, ring_comm *comm,
                                      const ring_call *call)
 {
-    return START_LIST(PLAN_REDUCE_SCATTER_V, dtype, op, 0, NULL, dst, srcs, NULL,
-                      .counts = {counts, NULL});
+    return START(PLAN_REDUCE_SCATTER_V, dtype, op, 0, .dst = dst, .listed = true,
+                 .lists[PLAN_SRC] = srcs, .shape.counts = {counts, NULL});
 }
 
 ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
                                  void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
                                  ring_comm *comm, const ring_call *call)
 {
-    return START_LIST(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, NULL, NULL, srcs, dsts,
-                      .counts = {src_counts, dst_counts});
+    return START(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, .listed = true, .lists[PLAN_SRC] = srcs,
+                 .lists[PLAN_DST] = (const void *const *)dsts,
+                 .shape.counts = {src_counts, dst_counts});
 }
 
 ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
                              ring_dtype dtype, int root, ring_comm *comm, const ring_call *call)
 {
-    return START_LIST(PLAN_GATHER_V, dtype, RING_SUM, root, src, NULL, NULL, dsts, .own = count,
-                      .counts = {NULL, counts});
+    return START(PLAN_GATHER_V, dtype, RING_SUM, root, .src = src, .listed = true,
+                 .lists[PLAN_DST] = (const void *const *)dsts, .shape.own = count,
+                 .shape.counts = {NULL, counts});
 }
 
 ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                               size_t count, ring_dtype dtype, int root, ring_comm *comm,
                               const ring_call *call)
 {
-    return START_LIST(PLAN_SCATTER_V, dtype, RING_SUM, root, NULL, dst, srcs, NULL, .own = count,
-                      .counts = {counts, NULL});
+    return START(PLAN_SCATTER_V, dtype, RING_SUM, root, .dst = dst, .listed = true,
+                 .lists[PLAN_SRC] = srcs, .shape.own = count, .shape.counts = {counts, NULL});
 }
