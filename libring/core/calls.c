@@ -104,7 +104,7 @@ static ring_status find_of_list(const program *p, const void *const *list, int s
             return fail(RING_ERR_UNSUPPORTED,
                         "ring_%s: blocks of %s lie in memory of several accelerators, or in the "
                         "host's too",
-                        p->facts->name, side == PLAN_SRC ? "src" : "dst");
+                        p->facts->name, shape_side_name(side));
         first = next;
         found = true;
     }
@@ -176,7 +176,7 @@ static ring_status take_lists(const program *p, const request *r, call_buffers *
             continue;
         if (r->lists[side] == NULL)
             return fail(RING_ERR_ARGUMENT, "ring_%s: the addresses of the blocks of %s are NULL",
-                        p->facts->name, side == PLAN_SRC ? "src" : "dst");
+                        p->facts->name, shape_side_name(side));
         b->lists[side] = r->lists[side];
     }
     return RING_OK;

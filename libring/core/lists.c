@@ -8,6 +8,7 @@
 #include "lists.h"
 
 #include "regions.h"
+#include "shape.h"
 
 #include <stdlib.h>
 
@@ -18,22 +19,18 @@ typedef struct list_block {
 
 /* ---- Checks ------------------------------------------------------------------------------ */
 
-static const char *side_name(int side)
-{
-    return side == PLAN_SRC ? "src" : "dst";
-}
-
 static ring_status check_addresses(const program *p, int side, const void *const *list, int ranks)
 {
     const size_t size = ring_dtype_size(p->call.dtype), *counts = p->shape.counts[side];
     for (int i = 0; i < ranks; i++) {
         if (counts[i] > 0 && list[i] == NULL)
             return fail(RING_ERR_ARGUMENT, "ring_%s: block %d of %s is NULL but has %zu elements",
-                        p->facts->name, i, side_name(side), counts[i]);
+                        p->facts->name, i, shape_side_name(side), counts[i]);
         if (counts[i] > 0 && (uintptr_t)list[i] % size != 0)
             return fail(RING_ERR_ARGUMENT,
                         "ring_%s: block %d of %s must be aligned to %zu bytes, for %s",
-                        p->facts->name, i, side_name(side), size, ring_dtype_name(p->call.dtype));
+                        p->facts->name, i, shape_side_name(side), size,
+                        ring_dtype_name(p->call.dtype));
     }
     return RING_OK;
 }
@@ -91,8 +88,8 @@ static ring_status overlap(const program *p, const list_block *a, const list_blo
 {
     return fail(RING_ERR_ARGUMENT,
                 "ring_%s: the blocks of ranks %d (%s) and %d (%s) overlap, at %p and %p",
-                p->facts->name, a->rank, side_name(a->side), b->rank, side_name(b->side),
-                (void *)a->begin, (void *)b->begin);
+                p->facts->name, a->rank, shape_side_name(a->side), b->rank,
+                shape_side_name(b->side), (void *)a->begin, (void *)b->begin);
 }
 
 /* Blocks that are only read may overlap, unless they are reduced, as in v-forms. */

@@ -7,7 +7,10 @@
 
 enum { SIDES = 2, CHECKSUM_MOST = 0x3fff }; /* the largest that a packed signature holds */
 
-static const char *const side_names[SIDES] = {"src", "dst"};
+const char *shape_side_name(int side)
+{
+    return side == PLAN_SRC ? "src" : "dst";
+}
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
@@ -56,7 +59,7 @@ ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ra
             shape->counts[side] = shape->displs[side] = NULL;
         else if (shape->counts[side] == NULL)
             return fail(RING_ERR_ARGUMENT, "ring_%s: the counts of %s are NULL", facts->name,
-                        side_names[side]);
+                        shape_side_name(side));
     }
     if (!facts->personalized)
         agree_on(call, shape, rank, ranks);
@@ -104,8 +107,8 @@ static ring_status overlaps(const program *p, int side, const extent *a, const e
     return fail(RING_ERR_ARGUMENT,
                 "ring_%s: the blocks of ranks %d and %d overlap in %s: elements %zu to %zu and %zu "
                 "to %zu",
-                p->facts->name, a->rank, b->rank, side_names[side], a->begin, a->end - 1, b->begin,
-                b->end - 1);
+                p->facts->name, a->rank, b->rank, shape_side_name(side), a->begin, a->end - 1,
+                b->begin, b->end - 1);
 }
 
 /* Blocks of dst, and of a src that is reduced in place, lie apart. */
@@ -133,7 +136,7 @@ static ring_status check_apart(const program *p, int side, int ranks)
 static ring_status too_much(const program *p, int side)
 {
     return fail(RING_ERR_ARGUMENT, "ring_%s: the counts of %s are more than memory can hold",
-                p->facts->name, side_names[side]);
+                p->facts->name, shape_side_name(side));
 }
 
 /* Bytes up to the end of the last block. Empty blocks do not count. */

@@ -8,6 +8,8 @@
 
 #include "program.h"
 
+/** @return "src" or "dst", for messages. */
+const char *shape_side_name(int side);
 /** Reads a caller's shape: drops arrays that are not for this rank, and sets the facts that all
  *  ranks must agree on and the call's keys in the cache (root, count, digest). O(ranks), nothing is
  *  allocated.
