@@ -8,8 +8,6 @@
 
 #include <sched.h>
 
-#define GATE_LOOK_SECONDS 0.02
-
 /* No thread is in its handle any more, which has ended. The caller holds the lock. */
 static void give_back(work *w)
 {
@@ -18,26 +16,20 @@ static void give_back(work *w)
         work_recycle(w);
 }
 
-/* Returns how a finished call has ended. The caller holds the lock.
- * @param ends  the handle, which becomes NULL; else it is only left. */
-static ring_status end_handle(ring_work **handle, work *w, bool ends)
+/* Returns how a call has ended, or what is known of it if its communicator is gone; else the caller
+ * holds the lock. @param ends  the handle, which becomes NULL; else it is only left. */
+static ring_status end_handle(ring_work **handle, const handle_view *view, bool ends)
 {
-    const ring_status status = w->status;
-    ring_comm *comm = w->comm;
-    if (handle_leave(*handle, ends))
+    work *w = view->comm != NULL ? view->work : NULL;
+    const ring_status status = w != NULL ? w->status : view->status;
+    if (handle_leave(*handle, ends) && w != NULL)
         give_back(w);
     *handle = ends ? NULL : *handle;
-    return status == RING_OK ? RING_OK : fail(status, "%s", comm->error);
-}
-
-static ring_status end_lost(ring_work **handle, const handle_view *view, bool ends)
-{
-    handle_leave(*handle, ends);
-    *handle = ends ? NULL : *handle;
-    return view->status == RING_OK
+    return status == RING_OK
                ? RING_OK
-               : fail(view->status,
-                      "the communicator failed or was destroyed before the call ended");
+               : fail(status, "%s",
+                      w != NULL ? view->comm->error
+                                : "the communicator failed or was destroyed before the call ended");
 }
 
 /* Takes the lock of the communicator of a handle that was entered. With RING_OK it is held, unless
@@ -73,10 +65,10 @@ static ring_status wait_entered(ring_work **handle, double deadline, bool ends, 
         return own;
     }
     if (view.comm == NULL)
-        return end_lost(handle, &view, ends);
+        return end_handle(handle, &view, ends);
     ring_status status = wait_for_work(view.work, deadline);
     if (status == RING_OK)
-        status = end_handle(handle, view.work, ends);
+        status = end_handle(handle, &view, ends);
     else if (handle_leave(*handle, false))
         give_back(view.work);
     comm_unlock(view.comm);
@@ -177,76 +169,72 @@ static bool look(const handle_view *view, bool *moved)
     return view->work->finished;
 }
 
+/* What a look at a handle showed. */
+typedef struct glimpse {
+    bool over, moved;
+    double patience; /* the time-out of a call that is gated; 0: its own deadline ends it */
+} glimpse;
+
 /* Looks at a handle that was entered. */
-static ring_status look_entered(const ring_work *handle, const char *call, bool *done, bool *moved)
+static ring_status look_entered(const ring_work *handle, const char *call, glimpse *seen)
 {
     handle_view view;
-    *done = true;
+    *seen = (glimpse){.over = true};
     RING_TRY(lock_handle(handle, call, &view));
     if (view.comm == NULL)
         return RING_OK;
     const bool crowded = view.comm->crowded;
-    *done = look(&view, moved);
+    seen->over = look(&view, &seen->moved);
+    if (!seen->over && work_is_gated(view.work))
+        seen->patience = view.work->timeout;
     comm_unlock(view.comm);
-    if (!*done && crowded)
+    if (!seen->over && crowded)
         sched_yield(); /* a testing caller must not keep the core from the ranks it waits for */
     return RING_OK;
 }
 
-/* Ends the handle if its call is over, else only leaves it. */
-static ring_status test_entered(ring_work **handle, bool *done)
+/* @param[out] done  all handles, which were entered. */
+static ring_status look_at_each(ring_work *const *works, size_t count, const char *call, bool *done)
 {
-    bool moved = false;
-    const ring_status status = look_entered(*handle, "test", done, &moved);
-    if (status == RING_OK && *done)
-        return wait_entered(handle, 0, true, "test");
-    leave(*handle);
+    *done = true;
+    for (size_t i = 0; i < count && *done; i++) {
+        glimpse seen = {.over = true};
+        if (works[i] != NULL)
+            RING_TRY(look_entered(works[i], call, &seen));
+        *done = seen.over;
+    }
+    return RING_OK;
+}
+
+/* Ends the handles if all calls are over, else only leaves them. */
+static ring_status test_each(ring_work **works, size_t count, int *done, const char *call)
+{
+    bool over = true;
+    *done = 0;
+    RING_TRY(call_group_refuse(call));
+    *done = 1;
+    const size_t entered = enter_each(works, count, call);
+    const ring_status status = entered == count ? look_at_each(works, count, call, &over)
+                                                : RING_ERR_USAGE;
+    if (status == RING_OK && over)
+        return wait_for_each(works, count, call);
+    leave_each(works, entered);
+    *done = status != RING_OK;
     return status;
 }
 
 ring_status ring_test(ring_work **handle, int *done)
 {
-    bool over = true;
     if (handle == NULL || done == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_test: work or done is NULL");
-    *done = 0;
-    RING_TRY(call_group_refuse("test"));
-    *done = 1;
-    if (*handle == NULL)
-        return RING_OK;
-    RING_TRY(handle_enter(*handle, "test"));
-    const ring_status status = test_entered(handle, &over);
-    *done = over;
-    return status;
-}
-
-/* @param[out] done  all handles, which were entered. */
-static ring_status look_at_each(ring_work *const *works, size_t count, bool *done)
-{
-    *done = true;
-    for (size_t i = 0; i < count && *done; i++) {
-        bool moved = false;
-        if (works[i] != NULL)
-            RING_TRY(look_entered(works[i], "test_all", done, &moved));
-    }
-    return RING_OK;
+    return test_each(handle, 1, done, "test");
 }
 
 ring_status ring_test_all(ring_work **works, size_t count, int *done)
 {
-    bool over = true;
     if (done == NULL || (works == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT, "ring_test_all: works or done is NULL");
-    *done = 1;
-    RING_TRY(call_group_refuse("test_all"));
-    const size_t entered = enter_each(works, count, "test_all");
-    const ring_status status = entered == count ? look_at_each(works, count, &over)
-                                                : RING_ERR_USAGE;
-    if (status == RING_OK && over)
-        return wait_for_each(works, count, "test_all");
-    leave_each(works, entered);
-    *done = status != RING_OK;
-    return status;
+    return test_each(works, count, done, "test_all");
 }
 
 /* ---- Waiting for any of several ------------------------------------------------------ */
@@ -257,23 +245,30 @@ typedef struct choice {
     size_t count, index; /* of the first that is over; count: none is */
     size_t entered;      /* those that were looked at so far */
     bool any, moved;     /* any: some handle is not NULL; moved: by the last look */
+    double patience;     /* the longest of the calls if all are gated, else 0 */
 } choice;
 
 static ring_status find_ended(choice *c)
 {
+    bool gated = true;
     c->any = c->moved = false;
+    c->patience = 0;
     for (c->index = 0; c->index < c->count; c->index++) {
-        bool over;
+        glimpse seen;
         if (c->works[c->index] == NULL)
             continue;
         c->any = true;
         if (c->index >= c->entered)
             RING_TRY(handle_enter(c->works[c->index], "wait_any"));
         c->entered = c->index < c->entered ? c->entered : c->index + 1;
-        RING_TRY(look_entered(c->works[c->index], "wait_any", &over, &c->moved));
-        if (over)
+        RING_TRY(look_entered(c->works[c->index], "wait_any", &seen));
+        c->moved |= seen.moved;
+        if (seen.over)
             return RING_OK;
+        gated &= seen.patience > 0;
+        c->patience = seen.patience > c->patience ? seen.patience : c->patience;
     }
+    c->patience = gated ? c->patience : 0;
     return RING_OK;
 }
 
@@ -322,51 +317,19 @@ static void sleep_on_works(const choice *c)
     sleep_list_free(&s);
 }
 
-/* @return its time-out if it is gated, else 0: its own deadline ends it. */
-static double gate_patience(ring_work *handle)
+/* Events that are never set must not make a caller wait for ever. @param[in,out] since  all calls
+ * are gated; 0: some was not. */
+static bool is_in_vain(const choice *c, double *since)
 {
-    handle_view view;
-    double seconds = 0;
-    if (lock_handle(handle, "wait_any", &view) != RING_OK || view.comm == NULL)
-        return 0;
-    if (!view.work->finished && work_is_gated(view.work))
-        seconds = view.work->timeout;
-    comm_unlock(view.comm);
-    return seconds;
-}
-
-/* @return the longest time-out of the works if all are gated, else 0. */
-static double longest_patience(ring_work *const *works, size_t count)
-{
-    double longest = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (works[i] == NULL)
-            continue;
-        const double seconds = gate_patience(works[i]);
-        if (seconds <= 0)
-            return 0;
-        longest = seconds > longest ? seconds : longest;
-    }
-    return longest;
-}
-
-/* Events that are never set must not make a caller wait for ever. */
-static bool is_in_vain(ring_work *const *works, size_t count, double *since, double *next_look)
-{
-    const double now = clock_now();
-    if (now < *next_look)
-        return false;
-    *next_look = now + GATE_LOOK_SECONDS;
-    const double patience = longest_patience(works, count);
-    if (patience <= 0)
-        *since = now;
-    return patience > 0 && now - *since >= patience;
+    const double now = c->patience > 0 ? clock_now() : 0;
+    *since = now > 0 && *since > 0 ? *since : now;
+    return now > 0 && now - *since >= c->patience;
 }
 
 static ring_status wait_until_any(choice *c)
 {
     unsigned looks = 0;
-    double since = clock_now(), next_look = since + GATE_LOOK_SECONDS;
+    double since = 0;
     for (;;) {
         RING_TRY(find_ended(c));
         if (is_decided(c))
@@ -375,7 +338,7 @@ static ring_status wait_until_any(choice *c)
             looks = 0;
         if (wait_between_looks(&looks))
             sleep_on_works(c);
-        if (is_in_vain(c->works, c->count, &since, &next_look))
+        if (is_in_vain(c, &since))
             return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
                                           "within their time-out; the calls go on");
     }
