@@ -92,6 +92,8 @@ bool wait_is_sleepy(unsigned looks);
 
 /** snprintf that reports truncation. @return false if it did not fit. */
 bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
+/** The same behind the text that is there. */
+bool text_append(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
 /** Makes text from elsewhere fit to be shown: ends it, and puts '?' for what is neither printable
  *  ASCII nor well-formed UTF-8. */
 void text_make_printable(char *text, size_t size);

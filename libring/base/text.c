@@ -14,6 +14,16 @@ bool text_format(char *out, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size;
 }
 
+bool text_append(char *out, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(out + used, size - used, format, args);
+    va_end(args);
+    return length >= 0 && (size_t)length < size - used;
+}
+
 /* @return how many bytes a printable character at @p at has, 0: there is none. Overlong forms,
  * surrogates and the control characters up to U+009F are none. */
 static size_t character_bytes(const unsigned char *at)

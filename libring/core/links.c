@@ -189,9 +189,8 @@ static void describe(ring_comm *comm, const transport *t)
 {
     if (strstr(comm->links.names, t->name) != NULL)
         return;
-    const size_t used = strlen(comm->links.names);
-    snprintf(comm->links.names + used, sizeof comm->links.names - used, "%s%s", used > 0 ? "+" : "",
-             t->name);
+    char *names = comm->links.names;
+    text_append(names, sizeof comm->links.names, "%s%s", names[0] != '\0' ? "+" : "", t->name);
 }
 
 /* Logs a transport that a pair does not use because it does not encrypt. */

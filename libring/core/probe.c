@@ -27,15 +27,11 @@ static int list_missing(const ring_comm *comm, const bool *came, int *missing)
 /* "1 (host7), 4 (host9)" */
 static void name_missing(const ring_comm *comm, const bool *came, char *out, size_t size)
 {
-    size_t used = 0;
     out[0] = '\0';
-    for (int r = 0; r < comm->ranks && used + 1 < size; r++) {
-        if (came[r])
-            continue;
-        text_format(out + used, size - used, "%s%d (%s)", used > 0 ? ", " : "", r,
-                    comm_host(comm, r));
-        used += strlen(out + used);
-    }
+    for (int r = 0; r < comm->ranks; r++)
+        if (!came[r] &&
+            !text_append(out, size, "%s%d (%s)", out[0] != '\0' ? ", " : "", r, comm_host(comm, r)))
+            return;
 }
 
 static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missing, int *count)

@@ -2,10 +2,6 @@
  * Packing: a field saturates at its largest value. */
 #include "signature.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 typedef struct field {
     unsigned shift, bits;
 } field;
@@ -71,38 +67,28 @@ size_t signature_bytes(const call_signature *call, int ranks)
            ring_dtype_size(call->dtype);
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format,
-                                                         ...)
-{
-    const size_t used = strlen(out);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(out + used, size - used, format, args);
-    va_end(args);
-}
-
 /* @param size  1 at least. */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
     const plan_facts *facts = plan_facts_of(call->collective);
-    snprintf(out, size, "%s #%llu", plan_collective_name(call->collective),
-             (unsigned long long)seq);
+    text_format(out, size, "%s #%llu", plan_collective_name(call->collective),
+                (unsigned long long)seq);
     if (facts == NULL || call->collective == PLAN_BARRIER)
         return;
-    append(out, size, " (");
+    text_append(out, size, " (");
     if (!facts->uneven)
-        append(out, size, "count %zu, ", call->count);
+        text_append(out, size, "count %zu, ", call->count);
     else if (!facts->personalized)
-        append(out, size, "longest count %zu%s, checksum of counts %04x, ", call->count,
-               call->count == most(count_field) ? " or more" : "", (unsigned)call->root);
-    append(out, size, "%s", ring_dtype_name(call->dtype));
+        text_append(out, size, "longest count %zu%s, checksum of counts %04x, ", call->count,
+                    call->count == most(count_field) ? " or more" : "", (unsigned)call->root);
+    text_append(out, size, "%s", ring_dtype_name(call->dtype));
     if (facts->reduces)
-        append(out, size, ", %s", ring_op_name(call->op));
+        text_append(out, size, ", %s", ring_op_name(call->op));
     if (facts->rooted)
-        append(out, size, ", root %d", call->root);
+        text_append(out, size, ", root %d", call->root);
     if (call->tagged && call->tag == RING_ANY_TAG)
-        append(out, size, ", any tag");
+        text_append(out, size, ", any tag");
     else if (call->tagged)
-        append(out, size, ", tag %d", call->tag);
-    append(out, size, ")");
+        text_append(out, size, ", tag %d", call->tag);
+    text_append(out, size, ")");
 }

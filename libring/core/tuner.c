@@ -57,8 +57,7 @@ static ring_status unknown_algorithm(const char *name)
     const algo *all = algo_all(&count);
     char known[128] = "";
     for (size_t i = 0; i < count; i++)
-        text_format(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "",
-                    all[i].name);
+        text_append(known, sizeof known, "%s%s", i > 0 ? ", " : "", all[i].name);
     return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
 }
 
