@@ -67,9 +67,7 @@ void statements_stop(ring_comm *comm)
     set_judged(comm);
 }
 
-/* ---- The meaning of a statement here ------------------------------------------------------- */
-
-typedef enum meaning { OF_NO_MATTER, OF_LATER, OF_A_CALL_MADE } meaning;
+/* ---- Other ranks' statements ---------------------------------------------------------------- */
 
 static call_signature call_of(const control_statement *s)
 {
@@ -79,36 +77,34 @@ static call_signature call_of(const control_statement *s)
     return call;
 }
 
-static meaning of_collective(const ring_comm *comm, const control_statement *s,
+/* A send meets a recv of the same number, and a recv a send. CALL_UNKNOWN: it is over, or does not
+ * concern this rank. */
+static own_call compare_pair(const ring_comm *comm, int rank, const control_statement *s,
                              call_signature *mine)
 {
-    const call_signature theirs = call_of(s);
-    const own_call own = mismatch_compare(comm, s->number, s->signature, &theirs);
-    if (own == CALL_NOT_MADE)
-        return OF_LATER;
-    if (own != CALL_OTHER && !(own == CALL_SAME && s->refused))
-        return OF_NO_MATTER;
-    *mine = mismatch_own(comm, s->number);
-    return OF_A_CALL_MADE;
-}
-
-/* A send meets a recv of the same number, and a recv a send. */
-static meaning of_pair(const ring_comm *comm, int rank, const control_statement *s,
-                       call_signature *mine)
-{
     if (s->peer != comm->rank)
-        return OF_NO_MATTER;
+        return CALL_UNKNOWN;
     const plan_collective collective = s->sends ? PLAN_RECV : PLAN_SEND;
     for (const work *w = comm->first; w != NULL; w = w->next) {
         if (w->call.collective != collective || w->call.root != rank || w->seq != s->number ||
             w->call.tagged)
             continue;
         *mine = w->call;
-        return OF_A_CALL_MADE;
+        return CALL_OTHER;
     }
     const channel *c = channel_find(comm, LANE_PAIR, 0, rank);
     const uint64_t calls = c == NULL ? 0 : s->sends ? c->recvs : c->sends;
-    return s->number >= calls ? OF_LATER : OF_NO_MATTER;
+    return s->number >= calls ? CALL_NOT_MADE : CALL_UNKNOWN;
+}
+
+static own_call compare(const ring_comm *comm, int rank, const control_statement *s,
+                        call_signature *mine)
+{
+    if (s->peer >= 0)
+        return compare_pair(comm, rank, s, mine);
+    const call_signature theirs = call_of(s);
+    *mine = mismatch_own(comm, s->number);
+    return mismatch_compare(comm, s->number, s->signature, &theirs);
 }
 
 static ring_status blame(const ring_comm *comm, int rank, const control_statement *s,
@@ -128,11 +124,10 @@ static ring_status judge_all(const ring_comm *comm, statements *heard)
         const control_statement *s = &heard->of[i];
         const int rank = heard->rank[i];
         call_signature mine;
-        const meaning what = s->peer < 0 ? of_collective(comm, s, &mine)
-                                         : of_pair(comm, rank, s, &mine);
-        if (what == OF_A_CALL_MADE)
+        const own_call own = compare(comm, rank, s, &mine);
+        if (own == CALL_OTHER || (own == CALL_SAME && s->refused))
             return blame(comm, rank, s, &mine);
-        if (what == OF_NO_MATTER)
+        if (own != CALL_NOT_MADE)
             continue;
         heard->of[kept] = *s;
         heard->rank[kept++] = rank;
