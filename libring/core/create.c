@@ -51,21 +51,13 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
 
 /* ---- Making -------------------------------------------------------------------------------- */
 
-static ring_status derive(ring_comm *parent, const control_list *list, uint64_t id, ring_comm **out)
-{
-    const double started = clock_now();
-    control_world *world;
-    RING_TRY(control_derive(parent->world, id, list->ranks, list->count, &world));
-    return comm_new(world, parent, NULL, started, out);
-}
-
 static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)
 {
     uint64_t id;
     RING_TRY(comm_check_alive(parent));
     list->deadline = clock_now() + parent->settings.timeout;
     RING_TRY(control_agree_id(parent->world, list, &id));
-    const ring_status mine = derive(parent, list, id, out);
+    const ring_status mine = comm_derive(parent, id, list->ranks, list->count, out);
     list->deadline = clock_now() + parent->settings.timeout;
     return control_agree_made(parent->world, list, id, mine == RING_OK ? (*out)->world : NULL,
                               mine);
@@ -74,14 +66,11 @@ static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)
 static ring_status make_all(ring_comm *parent, control_list *list, ring_comm **out,
                             const char *call)
 {
-    char text[CONTROL_TEXT];
     const ring_status status = make(parent, list, out);
     if (status == RING_OK)
         return RING_OK;
-    text_format(text, sizeof text, "%s", fail_text());
-    ring_comm_destroy(*out);
-    *out = NULL;
-    return fail(status, "ring_%s: %s", call, text);
+    comm_undo(out, status);
+    return fail(status, "ring_%s: %s", call, fail_text());
 }
 
 /* ---- For callers --------------------------------------------------------------------------- */

@@ -43,20 +43,17 @@ static int choose_ranks(const ring_comm *parent, const split_card *cards, int *r
 }
 
 /* Makes this rank's part. */
-static ring_status derive(const ring_comm *parent, const split_card *cards, ring_comm **out)
+static ring_status derive(ring_comm *parent, const split_card *cards, ring_comm **out)
 {
-    const double started = clock_now();
-    control_world *world;
     if (cards[parent->rank].colour < 0)
         return RING_OK;
     int *ranks = malloc((size_t)parent->ranks * sizeof *ranks);
     if (ranks == NULL)
         return fail(RING_ERR_MEMORY, "splitting a communicator of %d ranks", parent->ranks);
     const int count = choose_ranks(parent, cards, ranks);
-    const ring_status status = control_derive(parent->world, cards[ranks[0]].id, ranks, count,
-                                              &world);
+    const ring_status status = comm_derive(parent, cards[ranks[0]].id, ranks, count, out);
     free(ranks);
-    return status == RING_OK ? comm_new(world, parent, NULL, started, out) : status;
+    return status;
 }
 
 /* @return the worst of all ranks' results. */
@@ -76,13 +73,7 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
 {
     RING_TRY(ring_all_gather(mine, cards, CARD_NUMBERS, RING_INT64, parent, NULL));
     const ring_status status = agree(parent, derive(parent, cards, out));
-    if (status == RING_OK)
-        return RING_OK;
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "%s", fail_text());
-    ring_comm_destroy(*out);
-    *out = NULL;
-    return fail(status, "%s", text);
+    return status == RING_OK ? RING_OK : comm_undo(out, status);
 }
 
 /* The others are in the gathering: a statement ends it there. */

@@ -117,6 +117,15 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
     return RING_OK;
 }
 
+ring_status comm_undo(ring_comm **comm, ring_status status)
+{
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    ring_comm_destroy(*comm);
+    *comm = NULL;
+    return fail(status, "%s", text);
+}
+
 /* Reports the failure, so that ranks that have the communicator do not wait for this one. */
 static ring_status give_up(ring_comm *comm, ring_status status)
 {
@@ -143,6 +152,15 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         return RING_OK;
     }
     return give_up(comm, status);
+}
+
+ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
+                        ring_comm **out)
+{
+    const double started = clock_now();
+    control_world *world;
+    RING_TRY(control_derive(parent->world, id, ranks, count, &world));
+    return comm_new(world, parent, NULL, started, out);
 }
 
 /* ---- Starts that return at once ----------------------------------------------------- */
