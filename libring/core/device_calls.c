@@ -11,11 +11,6 @@
 /* Bytes of a chunk for which another lane pays. */
 enum { LANE_BYTES = 64 << 10 };
 
-static const accelerator_programs *functions_of(const ring_comm *comm)
-{
-    return comm->device_calls->by->programs;
-}
-
 void device_calls_end(struct device_calls *d)
 {
     if (d->seat != NULL)
@@ -111,11 +106,6 @@ ring_status device_call_keep(const ring_comm *comm, program *p)
 
 /* ---- Runs --------------------------------------------------------------------------------- */
 
-static double timeout_of(const prepared_call *c)
-{
-    return c->options.timeout > 0 ? c->options.timeout : c->comm->settings.timeout;
-}
-
 ring_status device_call_start(prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
@@ -123,7 +113,7 @@ ring_status device_call_start(prepared_call *c)
                                  .src = c->buffers.src,
                                  .dst = c->buffers.dst,
                                  .stream = c->options.stream,
-                                 .timeout = timeout_of(c)};
+                                 .timeout = work_timeout(c->comm, &c->options)};
     if (c->captured && (c->options.work != NULL || c->options.on_done != NULL))
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: its stream is captured into a graph: it has no work and no on_done, "
@@ -192,6 +182,7 @@ void device_calls_abort(ring_comm *comm)
 
 void device_calls_wake(ring_comm *comm)
 {
-    if (comm->device_calls != NULL && control_verdict(comm->world) != RING_OK)
-        functions_of(comm)->abort(comm->device_calls->seat);
+    const struct device_calls *d = comm->device_calls;
+    if (d != NULL && control_verdict(comm->world) != RING_OK)
+        d->by->programs->abort(d->seat);
 }

@@ -247,7 +247,7 @@ static void stop_transfers(ring_comm *comm)
         work_settle(w);
 }
 
-void engine_end_all(ring_comm *comm, ring_status status)
+static void end_all(ring_comm *comm, ring_status status)
 {
     channel_table *t = &comm->channels;
     device_calls_abort(comm);
@@ -273,7 +273,7 @@ void engine_end_if_failed(ring_comm *comm)
     if (comm_is_fine(comm))
         return;
     if (comm->first != NULL)
-        engine_end_all(comm, comm_verdict(comm));
+        end_all(comm, comm_verdict(comm));
     else
         device_calls_abort(comm);
 }

@@ -12,9 +12,7 @@ bool engine_turn(ring_comm *comm, size_t most_bytes);
 /** Checks the clocks: fails the communicator if a work is past its deadline, or stalled by a rank
  *  in another call. */
 void engine_look(ring_comm *comm, double now);
-/** Ends all works. */
-void engine_end_all(ring_comm *comm, ring_status status);
-/** The same if the communicator has failed. */
+/** Ends all works if the communicator has failed. */
 void engine_end_if_failed(ring_comm *comm);
 
 #endif

@@ -97,9 +97,14 @@ ring_status work_rebind(work *w, program *p)
     return RING_OK;
 }
 
+double work_timeout(const ring_comm *comm, const ring_call *options)
+{
+    return options->timeout > 0 ? options->timeout : comm->settings.timeout;
+}
+
 static void bind_options(work *w, const ring_call *options)
 {
-    w->timeout = options->timeout > 0 ? options->timeout : w->comm->settings.timeout;
+    w->timeout = work_timeout(w->comm, options);
     w->gate = options->after != NULL ? event_hold(options->after) : NULL;
     w->gated = w->gate != NULL || w->late;
     w->on_done = options->on_done;

@@ -121,6 +121,8 @@ void work_stop(work *lead, accelerator_stop *stop);
 /** A late work takes its call number, in the order in which calls behind its stop were made.
  *  RING_IN_PROGRESS: others come first. */
 ring_status work_take_place(work *w);
+/** The deadline of a call with these options, in seconds from when it can start. */
+double work_timeout(const ring_comm *comm, const ring_call *options);
 /** @return true while its event is not set, or its stream has not come to the stop. */
 bool work_is_gated(const work *w);
 /** The stream has come there, or is not waited for any more. */
