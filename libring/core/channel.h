@@ -70,7 +70,7 @@ typedef struct channel {
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
     struct work *last[WAIT_KINDS];    /* of those, while there are any               */
-    bool armed;                       /* somebody sleeps over the link                   */
+    bool armed;                       /* a thread sleeps over the link                   */
     bool armed_out;                   /* the latest sleeper wants to send, too           */
     uint64_t armed_at;                /* frames that were received by then               */
     uint64_t watch_mark;              /* as its communicator's: the progress thread does */

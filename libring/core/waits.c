@@ -169,7 +169,7 @@ static bool look(const handle_view *view, bool *moved)
     return view->work->finished;
 }
 
-/* What a look at a handle showed. */
+/* The result of a look at a handle. */
 typedef struct glimpse {
     bool over, moved;
     double patience; /* the time-out of a call that is gated; 0: its own deadline ends it */
