@@ -68,14 +68,6 @@ work *channel_first_waiter(const channel *c)
     return c->posts != NULL ? c->posts->work : NULL;
 }
 
-/* Such frames leave only if the link's progress() is called. */
-bool channel_holds_frames(const channel *c)
-{
-    const transport_link *l = c->link;
-    return (l->transport->powers & TRANSPORT_COPIES) == 0 &&
-           l->transport->flushed(l) < l->frames_sent;
-}
-
 bool channel_wants_out(const channel *c)
 {
     return c->posts != NULL || c->waiting[WAIT_ROOM] != NULL || c->waiting[WAIT_FREE] != NULL ||

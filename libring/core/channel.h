@@ -101,6 +101,13 @@ static inline bool channel_copies(const channel *c)
 {
     return (c->link->transport->powers & TRANSPORT_COPIES) != 0;
 }
+/** @return true if the link has frames that it has not handed over yet: they leave only if its
+ *  progress() is called. */
+static inline bool channel_holds_frames(const channel *c)
+{
+    const transport_link *l = c->link;
+    return !channel_copies(c) && l->transport->flushed(l) < l->frames_sent;
+}
 
 /** Notes that the work waits here. @return RING_IN_PROGRESS. */
 ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_t number);
@@ -111,8 +118,6 @@ struct work *channel_ready(channel *c, wait_kind kind);
 struct work *channel_take_free(channel *c);
 /** @return a work that waits here, or has a message queued; NULL: none. */
 struct work *channel_first_waiter(const channel *c);
-/** @return true if the link has frames that it has not handed over yet. */
-bool channel_holds_frames(const channel *c);
 /** @return true if works wait here for more than frames of the peer. */
 bool channel_wants_out(const channel *c);
 /** @return true if no work waits here, no message is queued, and the link holds no frame back. */
