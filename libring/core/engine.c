@@ -148,12 +148,6 @@ static ring_status run_held(ring_comm *comm, bool *moved)
     return advance_all(first, moved);
 }
 
-/* Works that wait for free chunks do not wait for each other: all are advanced. */
-static ring_status run_free(channel *c, bool *moved)
-{
-    return advance_all(channel_take_free(c), moved);
-}
-
 /* Advances the waiting works in message order, until one cannot go on. */
 static ring_status run_channel(channel *c, bool *moved)
 {
@@ -175,7 +169,8 @@ static ring_status run_channel(channel *c, bool *moved)
                 return status;
         }
     }
-    return run_free(c, moved);
+    /* Works that wait for free chunks do not wait for each other. */
+    return advance_all(channel_take_free(c), moved);
 }
 
 static void deactivate(ring_comm *comm, int32_t i)

@@ -39,12 +39,6 @@ static plan *pair_plan(const ring_comm *comm, plan_collective collective, int pe
     return NULL;
 }
 
-/* The collective of the plan: v-forms use that of the even one. */
-static plan_collective collective_of(const call_signature *call)
-{
-    return plan_collective_planned(call->collective);
-}
-
 static int root_of(const call_signature *call)
 {
     const plan_facts *facts = plan_facts_of(call->collective);
@@ -55,7 +49,7 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
 {
     if (choice->algorithm == NULL)
         return pair_plan(comm, call->collective, call->root, choice->eager);
-    const algo_call wanted = {.collective = collective_of(call),
+    const algo_call wanted = {.collective = plan_collective_planned(call->collective),
                               .world = &comm->plan_world,
                               .rank = comm->rank,
                               .root = root_of(call),
@@ -87,9 +81,9 @@ ring_status plans_build(const ring_comm *comm, const call_signature *call,
 
 bool plans_serve(const shared_plan *p, const call_signature *call, const tuner_choice *choice)
 {
-    return p->plan->collective == collective_of(call) && p->root == root_of(call) &&
-           p->choice.algorithm == choice->algorithm && p->choice.chunks == choice->chunks &&
-           p->choice.eager == choice->eager;
+    return p->plan->collective == plan_collective_planned(call->collective) &&
+           p->root == root_of(call) && p->choice.algorithm == choice->algorithm &&
+           p->choice.chunks == choice->chunks && p->choice.eager == choice->eager;
 }
 
 void plans_drop(shared_plan *p)
