@@ -77,7 +77,7 @@ void control_announce(control_world *world, ring_status mine);
 void control_start(control_world *world, void (*wake)(void *), void *context);
 
 /** Ends all callbacks of this communicator. The last one of a membership says goodbye, if started,
- *  and closes the connections; messages sent before arrive, unless a peer does not read for half a
+ *  and closes the connections; messages sent before arrive, unless a peer does not read for a
  *  second. Not by the control thread. */
 void control_leave(control_world *world);
 /** Leaves, unless that was done, and frees. */

@@ -12,9 +12,9 @@
 
 #include <string.h>
 
-#define FLUSH_SECONDS 0.5     /* to send the last messages */
-#define LINGER_SECONDS 0.1    /* for peers to close first */
-#define LATECOMER_SECONDS 1.0 /* for ranks that still come to a start that has failed */
+/* s: for peers to take the last messages, which their ends of file confirm, and for ranks that
+ * still come to a start that has failed. */
+#define LEAVING_SECONDS 1.0
 
 /* ---- On the channel ---------------------------------------------------------------- */
 
@@ -78,16 +78,11 @@ static bool awaits_latecomers(const membership *m)
            m->notified + count_lost(m) < m->world.size - 1;
 }
 
-static bool has_more_to_say(const connection *c)
-{
-    return connection_is_open(c) && !c->deaf;
-}
-
-/* @param holds_up  true of a connection that is still needed. */
-static bool is_over(const membership *m, bool (*holds_up)(const connection *c))
+/* A peer answers the end of what this rank says by its own end. A lost one does not. */
+static bool is_over(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (holds_up(c))
+        if (connection_is_open(c) && m->lost[c->peer] == LOSS_NONE)
             return false;
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
@@ -106,8 +101,6 @@ static void shut_silent_ones(membership *m)
 static void tick_leaving(membership *m, double now)
 {
     shut_silent_ones(m);
-    if (is_over(m, has_more_to_say) && m->stop_by > now + LINGER_SECONDS)
-        m->stop_by = now + LINGER_SECONDS;
     membership_due(m, now < m->stop_by ? m->stop_by : CONTROL_NEVER);
     pthread_cond_broadcast(&m->changed);
 }
@@ -127,7 +120,7 @@ static void run(membership *m)
         return;
     control_lock();
     m->state = STATE_LEAVING;
-    m->stop_by = clock_now() + (awaits_latecomers(m) ? LATECOMER_SECONDS : FLUSH_SECONDS);
+    m->stop_by = clock_now() + LEAVING_SECONDS;
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);
     peers_drop_dialers(m, HANDSHAKE_JOIN);
@@ -135,7 +128,7 @@ static void run(membership *m)
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
-    while (!is_over(m, connection_is_open) && clock_now() < m->stop_by)
+    while (!is_over(m) && clock_now() < m->stop_by)
         (void)control_wait(&m->changed, m->stop_by);
     peers_drop_dialers(m, 0);
     acceptor_close(&m->rendezvous);

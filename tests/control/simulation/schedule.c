@@ -499,15 +499,11 @@ static int count_harms(void)
  * it. One that is killed in this time is taken for one that left; one that leaves does not wait for
  * such ranks, which then wait until their deadline: in a shrink, or a barrier of a communicator
  * without rank 0. A decision of rank 0 that only
- * such a leaver has is lost. Seeds 100044, 101933, 102399, 1102280 --strict.
- * LOST_GOODBYE: a rank that leaves closes about 0.2 s later, though its last messages have not
- * arrived; if its peer's do, the kernel answers them with a reset, and drops the messages. One lost
- * packet can take that long. Seeds 1018050, 1022718 --strict. */
-typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, LOST_GOODBYE, KNOWN_KINDS } known_kind;
+ * such a leaver has is lost. Seeds 100044, 101933, 102399, 1102280 --strict. */
+typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, KNOWN_KINDS } known_kind;
 static const char *const known_names[KNOWN_KINDS] = {"two ranks lost at once, two verdicts",
                                                      "one loss, two texts",
-                                                     "rank 0 gone, and another rank with it",
-                                                     "a goodbye that a reset overtook"};
+                                                     "rank 0 gone, and another rank with it"};
 static unsigned long known_count[KNOWN_KINDS];
 static bool is_strict;
 
@@ -591,19 +587,6 @@ static bool judge_half(void)
     return was_silent(0);
 }
 
-/* @return true if the rank blames one that left while the way between them was cut. */
-static bool has_lost_goodbye(int rank)
-{
-    const int blamed = blamed_by(&now.records[rank]);
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == CUT && now.faults[i].seconds <= PEER_TIMEOUT / 2 &&
-            touches(&now.faults[i], rank) && blamed >= 0 && blamed < now.size &&
-            touches(&now.faults[i], blamed) && !is_dead(blamed) &&
-            now.records[blamed].left_at < SIM_NEVER)
-            return true;
-    return false;
-}
-
 static bool judge_rank(int rank, char *why, size_t bytes)
 {
     record *r = &now.records[rank];
@@ -619,8 +602,6 @@ static bool judge_rank(int rank, char *why, size_t bytes)
     if (r->broken)
         return (r->needs_way && (is_dead(0) || now.records[0].over) && is_known(HUB_GONE)) ||
                complain(why, bytes, rank, r->why);
-    if (has_lost_goodbye(rank) && is_known(LOST_GOODBYE))
-        return true;
     if (count_harms() == 0 && (r->verdict != RING_OK || !r->linked))
         return complain(why, bytes, rank, "unfounded: there was no fault");
     if (r->half_verdict != RING_OK && !judge_half() &&
@@ -650,8 +631,7 @@ static bool judge_same(char *why, size_t bytes)
     int first = -1;
     for (int r = 0; r < now.size; r++) {
         const record *a = &now.records[r], *b = &now.records[first < 0 ? r : first];
-        if (is_dead(r) || was_silent(r) || has_refused(r) || a->verdict == RING_OK ||
-            (!is_strict && has_lost_goodbye(r)))
+        if (is_dead(r) || was_silent(r) || has_refused(r) || a->verdict == RING_OK)
             continue;
         if (!is_alike(a, b) && !(count_harms() > 1 && is_known(TWO_VERDICTS))) {
             text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s", first,
