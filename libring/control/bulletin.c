@@ -56,8 +56,10 @@ static bool is_same(const control_message *a, const control_message *b)
         return is_same_coming(a, b);
     case CONTROL_ROLL:
         return a->count == b->count && a->body.roll.key == b->body.roll.key;
-    default:
+    case CONTROL_STATEMENT:
         return says_the_same(a, b);
+    default:
+        return false; /* no note to all ranks */
     }
 }
 

@@ -39,7 +39,7 @@ typedef struct setting {
 #define NUMBER(member, least, most) \
     offsetof(settings, member), sizeof(((settings *)0)->member), least, most
 #define FIELD(member) NUMBER(member, 0, 0)
-#define NO_FIELD 0, 0, 0, 0
+#define ELSEWHERE SETTING_ELSEWHERE, 0, 0, 0, 0
 
 static const setting table[] = {
     {"RING_TRANSPORT", NULL, "list",
@@ -133,31 +133,25 @@ static const setting table[] = {
      SETTING_LEVEL, FIELD(debug)},
     {"RING_FAULT", NULL, "list", "for tests: links misbehave, e.g. seed=1,delay=0.01,drop=0.1", "",
      SETTING_TEXT, FIELD(fault)},
-    {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here",
-     SETTING_ELSEWHERE, NO_FIELD},
-    {"RING_DATA", NULL, "path", "directory of the training data", "", SETTING_ELSEWHERE, NO_FIELD},
+    {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here", ELSEWHERE},
+    {"RING_DATA", NULL, "path", "directory of the training data", "", ELSEWHERE},
     {"RING_UCX_TLS", NULL, "list",
      "transports that UCX may use, by its names, ahead of UCX_TLS; openib means ib", "UCX's own",
-     SETTING_ELSEWHERE, NO_FIELD},
+     ELSEWHERE},
     {"RING_UCX_SOCKADDR", NULL, "0 or 1",
      "0: ucx connects by the addresses of its workers, for fabrics without IP; 1: by socket "
      "addresses, and else by those",
-     "1", SETTING_ELSEWHERE, NO_FIELD},
-    {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", SETTING_ELSEWHERE,
-     NO_FIELD},
-    {"RING_SIZE", NULL, "number", "launch: number of ranks", "", SETTING_ELSEWHERE, NO_FIELD},
-    {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "",
-     SETTING_ELSEWHERE, NO_FIELD},
-    {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "",
-     SETTING_ELSEWHERE, NO_FIELD},
-    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", SETTING_ELSEWHERE,
-     NO_FIELD},
+     "1", ELSEWHERE},
+    {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", ELSEWHERE},
+    {"RING_SIZE", NULL, "number", "launch: number of ranks", "", ELSEWHERE},
+    {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "", ELSEWHERE},
+    {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "", ELSEWHERE},
+    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", ELSEWHERE},
     {"RING_JOB_ID", NULL, "text",
      "launch: which job this is, alike on all ranks; those of other jobs are kept out",
-     "the launcher's", SETTING_ELSEWHERE, NO_FIELD},
-    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", SETTING_ELSEWHERE,
-     NO_FIELD},
-    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", SETTING_ELSEWHERE, NO_FIELD},
+     "the launcher's", ELSEWHERE},
+    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", ELSEWHERE},
+    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", ELSEWHERE},
 };
 
 enum { SETTINGS = sizeof table / sizeof table[0] };
@@ -246,28 +240,24 @@ static bool parse_flag(const char *value, bool *out)
     return *out || strcmp(value, "0") == 0;
 }
 
-static bool parse_encryption(const char *value, encryption *out)
-{
-    static const char *const words[] = {[ENCRYPT_NO] = "0",
-                                        [ENCRYPT_AES256GCM] = "aes256gcm",
-                                        [ENCRYPT_CHACHA20] = "chacha20",
-                                        [ENCRYPT_BEST] = "1"};
-    encryption e = ENCRYPT_NO;
-    while (e <= ENCRYPT_BEST && strcasecmp(value, words[e]) != 0)
-        e++;
-    *out = e <= ENCRYPT_BEST ? e : ENCRYPT_NO;
-    return e <= ENCRYPT_BEST;
-}
+static const char *const encryption_words[] = {[ENCRYPT_NO] = "0",
+                                               [ENCRYPT_AES256GCM] = "aes256gcm",
+                                               [ENCRYPT_CHACHA20] = "chacha20",
+                                               [ENCRYPT_BEST] = "1",
+                                               NULL};
+static const char *const progress_words[] = {
+    [PROGRESS_AUTO] = "auto", [PROGRESS_THREAD] = "thread", [PROGRESS_NONE] = "none", NULL};
 
-static bool parse_progress(const char *value, progress_mode *out)
+/* @param words  in the order of their values, ended by NULL. */
+static bool parse_word(const char *value, const char *const *words, int *out)
 {
-    static const char *const words[] = {
-        [PROGRESS_AUTO] = "auto", [PROGRESS_THREAD] = "thread", [PROGRESS_NONE] = "none"};
-    progress_mode mode = PROGRESS_AUTO;
-    while (mode <= PROGRESS_NONE && strcasecmp(value, words[mode]) != 0)
-        mode++;
-    *out = mode <= PROGRESS_NONE ? mode : PROGRESS_AUTO;
-    return mode <= PROGRESS_NONE;
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcasecmp(value, words[i]) != 0)
+            continue;
+        *out = i;
+        return true;
+    }
+    return false;
 }
 
 static const char *range_of(const setting *s)
@@ -290,9 +280,9 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
     case SETTING_NUMBER:
         return parse_whole(value, s->least, s->most, field) ? NULL : range_of(s);
     case SETTING_ENCRYPTION:
-        return parse_encryption(value, field) ? NULL : "0, 1, aes256gcm or chacha20";
+        return parse_word(value, encryption_words, field) ? NULL : "0, 1, aes256gcm or chacha20";
     case SETTING_PROGRESS:
-        return parse_progress(value, field) ? NULL : "auto, thread or none";
+        return parse_word(value, progress_words, field) ? NULL : "auto, thread or none";
     case SETTING_DISTANCE:
         return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS";
     case SETTING_LEVEL:
