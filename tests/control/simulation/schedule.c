@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Thousands of schedules of one start: N ranks join, agree, meet in barriers, shrink, leave; some
- * die, stop, are cut off or report a failure, at a drawn call of the kernel. Each schedule follows
- * from its seed.
+ * Thousands of schedules of one start: N ranks join, agree, meet in barriers, in one of all and in
+ * one of some of them, shrink, leave; some leave before the others, die, stop, are cut off or
+ * report a failure, at a drawn call of the kernel. Each schedule follows from its seed.
  *
  *     test_control.simulation [--schedules N] [--seed N] [--trace] [--strict] [--plant FAULT]
  *
  * Judged is, of the ranks that live:
  *   - each call returns in bounded time;
- *   - all have the same verdict, status and text;
- *   - a rank that it blames was dead, or silent for long;
+ *   - all have the same verdict of a communicator, status and text, and are woken once;
+ *   - a rank that it blames was dead, or silent for long, and in that communicator;
+ *   - they know it soon after its cause;
  *   - without a fault there is none, and all calls succeed;
  *   - a rank that has left keeps no descriptor and no memory.
  */
@@ -34,35 +35,55 @@ typedef enum fault_kind {
     HOST,
     STOP,
     CUT,
+    PAUSE,
     REPORT,
+    ALL_REPORT,
     REFUSE,
     FAIL,
     FAULT_KINDS
 } fault_kind;
-static const char *const fault_names[] = {"killed",  "killed, two",       "its host silent",
-                                          "stopped", "cut off",           "reports",
-                                          "refuses", "fails in the start"};
+static const char *const fault_names[] = {"killed",          "killed, two",
+                                          "its host silent", "stopped",
+                                          "cut off",         "paused, all",
+                                          "reports",         "reports, all",
+                                          "refuses",         "fails in the start"};
+
+enum { BIRTH, LINKED, SHRINKING, MOMENTS };
 
 typedef struct fault {
     fault_kind kind;
     int rank, other;
     unsigned call;  /* of the rank; of a report: the round */
+    int since;      /* the moment from which its calls are counted */
     double seconds; /* SIM_NEVER: for good */
+    bool ends;      /* of a report: the rank's process ends right after it */
     bool happened;
+    double at;
+    int in;             /* of a report: the communicator */
     const char *during; /* the rank's call */
 } fault;
+
+/** The communicator of the start, and one of some of its ranks. */
+enum { ALL, PART, COMMUNICATORS };
+
+/** What a rank knows of the end of a communicator. */
+typedef struct end {
+    ring_status status;
+    char text[CONTROL_TEXT];
+    int wakes;
+    double woken_at;
+} end;
 
 typedef struct record {
     const char *call; /* that runs, or ran last */
     double begun, limit;
     bool started, linked, over; /* over: the rank's program has come to its end */
     ring_status joined;
-    ring_status verdict;
-    char text[CONTROL_TEXT];
-    ring_status half_verdict;
-    char half_text[CONTROL_TEXT];
+    end ends[COMMUNICATORS];
     ring_status shrunk;
     char shrink_text[200];
+    unsigned calls;        /* of the kernel */
+    unsigned had[MOMENTS]; /* so many at that moment; 0: not reached yet */
     uint64_t new_id;
     int new_size;
     double left_at; /* SIM_NEVER: it has not */
@@ -76,7 +97,9 @@ static struct {
     int size, host_of[SIM_RANKS];
     double delay[SIM_RANKS];
     int rounds;
-    bool shrinks, splits; /* splits: all but rank 0 have a communicator of their own */
+    bool shrinks;
+    bool in_part[SIM_RANKS]; /* the ranks of the other communicator, if there is one */
+    bool parts;              /* the others leave after the first round */
     sim_links links;
     fault faults[FAULTS];
     int fault_count;
@@ -90,15 +113,20 @@ static struct {
 
 static void draw_fault(fault *f)
 {
-    static const fault_kind often[] = {KILL, KILL, KILL, KILL, BOTH,   HOST,   HOST,
-                                       STOP, STOP, CUT,  CUT,  REPORT, REFUSE, FAIL};
+    static const fault_kind often[] = {KILL,   KILL,   KILL,       KILL,   BOTH, HOST,
+                                       HOST,   STOP,   STOP,       CUT,    CUT,  PAUSE,
+                                       REPORT, REPORT, ALL_REPORT, REFUSE, FAIL};
     *f = (fault){.kind = often[sim_draw(sizeof often / sizeof often[0])],
                  .rank = (int)sim_draw((uint32_t)now.size),
                  .seconds = SIM_NEVER};
     f->other = (f->rank + 1 + (int)sim_draw((uint32_t)now.size - 1)) % now.size;
-    f->call = 1 + sim_draw(1u << (4 + sim_draw(6)));
-    if (f->kind == REPORT)
+    f->since = sim_chance(400) ? LINKED : BIRTH;
+    f->call = 1 + sim_draw(1u << (4 + sim_draw(f->since == BIRTH ? 6 : 4)));
+    f->ends = f->kind == REPORT && f->rank > 0 && now.host_of[now.size - 1] == 0 && sim_chance(400);
+    if (f->kind == REPORT || f->kind == ALL_REPORT)
         f->call = sim_draw((uint32_t)now.rounds);
+    if (f->kind == PAUSE)
+        f->seconds = sim_draw_seconds(1, 2 * PEER_TIMEOUT);
     if ((f->kind == STOP || f->kind == CUT) && sim_chance(500))
         f->seconds = sim_draw_seconds(0.01, 4 * PEER_TIMEOUT);
 }
@@ -110,6 +138,30 @@ static void draw_hosts(void)
         now.host_of[r] = way == 0 ? r : way == 1 ? r / 2 : 0;
 }
 
+/* Any ranks, mostly; or all but rank 0. */
+static void draw_part(void)
+{
+    const bool any = sim_chance(600);
+    int members = 0;
+    for (int r = 0; r < now.size; r++)
+        members += now.in_part[r] = any ? sim_chance(600) : r > 0;
+    now.parts = sim_chance(500);
+    if (now.parts && now.rounds == 1)
+        now.rounds = 2;
+    for (int r = 0; r < now.size && members < 2; r++)
+        now.in_part[r] = false;
+}
+
+/* The second fault comes while ranks shrink. */
+static void draw_fault_in_shrink(fault *f)
+{
+    do
+        draw_fault(f);
+    while (f->kind != KILL && f->kind != BOTH);
+    f->since = SHRINKING;
+    f->call = 1 + sim_draw(64);
+}
+
 static void draw_schedule(uint64_t seed, const settings *s)
 {
     static const double far[] = {0.0003, 0.002, 0.02};
@@ -117,10 +169,11 @@ static void draw_schedule(uint64_t seed, const settings *s)
     now.seed = seed;
     now.settings = *s;
     sim_seed(seed);
-    now.size = 2 + (int)sim_draw(sim_chance(200) ? SIM_RANKS - 1 : 4);
+    now.size = 2 + (int)sim_draw(sim_chance(20) ? SIM_RANKS - 1 : sim_chance(200) ? 7 : 4);
     now.rounds = 1 + (int)sim_draw(ROUNDS);
     now.shrinks = sim_chance(300);
-    now.splits = !now.shrinks && now.size > 2 && sim_chance(300);
+    if (!now.shrinks && now.size > 2 && sim_chance(400))
+        draw_part();
     draw_hosts();
     const bool small = sim_chance(500); /* the buffers */
     now.links = (sim_links){.least = 20e-6,
@@ -134,8 +187,10 @@ static void draw_schedule(uint64_t seed, const settings *s)
     now.fault_count = sim_chance(300) ? 0 : sim_chance(150) ? 2 : 1;
     for (int i = 0; i < now.fault_count; i++)
         draw_fault(&now.faults[i]);
+    if (now.shrinks && now.fault_count == FAULTS)
+        draw_fault_in_shrink(&now.faults[1]);
     for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == STOP || now.faults[i].kind == CUT)
+        if (now.faults[i].kind == STOP || now.faults[i].kind == CUT || now.faults[i].ends)
             now.links.room = 64 << 10; /* a kernel keeps more than a few messages for it */
 }
 
@@ -165,9 +220,26 @@ static void silence(int host, int rank)
     kill_rank(rank, true);
 }
 
+static void on_pause(void *object, uint64_t rank)
+{
+    (void)object;
+    sim_stop_rank((int)rank, false);
+}
+
+/* One after the other, and so they go on. */
+static void pause_all(double seconds)
+{
+    for (int r = 0; r < now.size; r++) {
+        sim_at(sim_now() + sim_draw_seconds(0, 0.3), on_pause, NULL, (uint64_t)r);
+        sim_at(sim_now() + 0.3 + seconds + sim_draw_seconds(0, 0.05), on_wake_up, NULL,
+               (uint64_t)r);
+    }
+}
+
 static void strike(fault *f)
 {
     f->happened = true;
+    f->at = sim_now();
     f->during = now.records[f->rank].call;
     sim_trace("fault: rank %d is %s (rank %d) for %g s", f->rank, fault_names[f->kind], f->other,
               f->seconds);
@@ -181,6 +253,8 @@ static void strike(fault *f)
     } else if (f->kind == CUT) {
         sim_cut(now.host_of[f->rank], now.host_of[f->other],
                 f->seconds < SIM_NEVER ? sim_now() + f->seconds : SIM_NEVER);
+    } else if (f->kind == PAUSE) {
+        pause_all(f->seconds);
     } else if (f->kind == STOP) {
         if (f->seconds < SIM_NEVER)
             sim_at(sim_now() + f->seconds, on_wake_up, NULL, (uint64_t)f->rank);
@@ -188,11 +262,29 @@ static void strike(fault *f)
     }
 }
 
+/* Nothing that the schedule limits by a deadline of the start may be under way in a pause. */
+static bool may_pause(void)
+{
+    for (int r = 0; r < now.size; r++)
+        if (!now.records[r].linked)
+            return false;
+    return true;
+}
+
+static bool is_time_for(const fault *f, const record *r)
+{
+    if (f->kind == PAUSE && !may_pause())
+        return false;
+    return (f->since == BIRTH || r->had[f->since] > 0) && r->calls >= r->had[f->since] + f->call;
+}
+
 static void on_call(int rank, unsigned calls)
 {
+    now.records[rank].calls = calls;
     for (int i = 0; i < now.fault_count; i++) {
         fault *f = &now.faults[i];
-        if (f->kind < REPORT && !f->happened && f->rank == rank && calls >= f->call)
+        if (f->kind < REPORT && !f->happened && f->rank == rank &&
+            is_time_for(f, &now.records[rank]))
             strike(f);
     }
 }
@@ -203,8 +295,9 @@ static double pause_of(int rank)
 {
     double seconds = 0;
     for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == STOP && now.faults[i].rank == rank && now.faults[i].happened)
-            seconds += now.faults[i].seconds;
+        if (now.faults[i].happened && (now.faults[i].kind == PAUSE ||
+                                       (now.faults[i].kind == STOP && now.faults[i].rank == rank)))
+            seconds += now.faults[i].seconds + 0.4;
     return seconds;
 }
 
@@ -236,15 +329,17 @@ static void finish(record *r, ring_status status)
         break_record(r, "unbounded: %s took %.3f s", r->call, sim_now() - r->begun);
 }
 
-static void keep_verdict(record *r, const control_world *world)
+static void keep_verdict(end *e, const control_world *world)
 {
-    r->verdict = control_verdict(world);
-    text_format(r->text, sizeof r->text, "%s", control_text(world));
+    e->status = control_verdict(world);
+    text_format(e->text, sizeof e->text, "%s", control_text(world));
 }
 
-static void wake_nobody(void *unused)
+static void on_verdict(void *context)
 {
-    (void)unused;
+    end *e = context;
+    e->wakes++;
+    e->woken_at = sim_now();
 }
 
 /* @return true if the schedule has the rank do so: once. */
@@ -255,6 +350,7 @@ static bool does(int rank, fault_kind kind)
         if (f->kind != kind || f->rank != rank || f->happened)
             continue;
         f->happened = true;
+        f->at = sim_now();
         f->during = now.records[rank].call;
         sim_trace("fault: rank %d %s", rank, fault_names[kind]);
         return true;
@@ -284,22 +380,35 @@ static bool join_up(record *r, int rank, control_world **world)
     finish(r, r->joined);
     if (r->joined == RING_OK)
         return true;
-    r->verdict = r->joined;
-    text_format(r->text, sizeof r->text, "%s", fail_text());
+    r->ends[ALL].status = r->joined;
+    text_format(r->ends[ALL].text, sizeof r->ends[ALL].text, "%s", fail_text());
     return false;
+}
+
+static void report(record *r, int rank, control_world *world)
+{
+    char text[64];
+    text_format(text, sizeof text, "rank %d reports", rank);
+    begin(r, "report", 1);
+    control_report(world, RING_ERR_ARGUMENT, text);
+    control_report(world, RING_ERR_INTERNAL, "a later thought");
+    finish(r, RING_OK);
 }
 
 static void report_if_drawn(record *r, int rank, int round, control_world *world)
 {
     for (int i = 0; i < now.fault_count; i++) {
         fault *f = &now.faults[i];
-        if (f->kind != REPORT || f->rank != rank || (int)f->call != round)
+        if ((f->kind != REPORT && f->kind != ALL_REPORT) || (int)f->call != round ||
+            (f->kind == REPORT && f->rank != rank))
             continue;
+        f->at = f->happened ? f->at : sim_now();
         f->happened = true;
+        f->in = now.parts && round > 0 ? PART : ALL;
         f->during = r->call;
-        begin(r, "report", 1);
-        control_report(world, RING_ERR_ARGUMENT, "reported");
-        finish(r, RING_OK);
+        report(r, rank, world);
+        if (f->ends)
+            kill_rank(rank, false);
     }
 }
 
@@ -328,6 +437,7 @@ static void shrink(record *r, control_world *world)
 {
     control_world *left;
     begin(r, "shrink", 6);
+    r->had[SHRINKING] = r->calls;
     r->shrunk = control_shrink(world, clock_now() + 3, &left);
     finish(r, r->shrunk);
     if (r->shrunk != RING_OK) {
@@ -343,54 +453,98 @@ static void shrink(record *r, control_world *world)
     finish(r, RING_OK);
 }
 
-static control_world *split(record *r, int rank, control_world *world)
+static control_world *derive_part(record *r, int rank, control_world *world)
 {
-    int others[SIM_RANKS];
-    control_world *half = NULL;
-    for (int i = 1; i < now.size; i++)
-        others[i - 1] = i;
-    if (now.splits && rank > 0 && control_derive(world, 77, others, now.size - 1, &half) != RING_OK)
+    int members[SIM_RANKS], count = 0;
+    control_world *part = NULL;
+    for (int i = 0; i < now.size; i++)
+        if (now.in_part[i])
+            members[count++] = i;
+    if (!now.in_part[rank])
+        return NULL;
+    if (control_derive(world, 77, members, count, &part) != RING_OK)
         break_record(r, "no communicator: %s", fail_text());
-    return half;
+    else
+        control_start(part, on_verdict, &r->ends[PART]);
+    return part;
 }
 
-/* The others' communicator lives on if only rank 0 was lost. */
-static void meet_others(record *r, control_world *half)
+/* It lives on if only ranks that are not in it were lost. */
+static void meet_part(record *r, control_world *part)
 {
     const bool was_broken = r->broken;
-    if (half == NULL || control_verdict(half) != RING_OK || meet(r, half) == RING_OK)
-        return;
-    r->needs_way = r->needs_way || (r->broken && !was_broken && others_have_left());
-    r->half_verdict = control_verdict(half);
-    text_format(r->half_text, sizeof r->half_text, "%s", control_text(half));
+    if (control_verdict(part) == RING_OK && meet(r, part) != RING_OK)
+        r->needs_way = r->needs_way || (r->broken && !was_broken && others_have_left());
 }
 
-static void free_half(control_world *half)
+/* A communicator with a rank that is known to be lost ends as it is made. */
+static void derive_late(record *r, control_world *of)
 {
-    if (half != NULL)
-        control_free(half);
+    int members[SIM_RANKS];
+    control_world *late;
+    for (int i = 0; i < of->size; i++)
+        members[i] = i;
+    if (control_derive(of, 78, members, of->size, &late) != RING_OK) {
+        break_record(r, "no late communicator: %s", fail_text());
+        return;
+    }
+    if (control_verdict(late) != RING_ERR_PEER)
+        break_record(r, "late: the verdict is %d", (int)control_verdict(late));
+    control_free(late);
 }
 
-static void work(record *r, int rank, control_world *world)
+/* Ranks that left a second ago are known as such, where none was lost. */
+static void check_goodbyes(record *r, const control_world *world)
+{
+    for (int i = 0; i < now.size; i++)
+        if (control_verdict(world) == RING_OK && pause_of((int)(r - now.records)) <= 0 &&
+            now.records[i].left_at < sim_now() - 1 && !control_left(world, i))
+            break_record(r, "a goodbye of rank %d was not heard", i);
+}
+
+static void free_part(record *r, control_world *world, control_world *part)
+{
+    if (part == NULL)
+        return;
+    check_goodbyes(r, world);
+    keep_verdict(&r->ends[PART], part);
+    if (r->ends[PART].status == RING_ERR_PEER)
+        derive_late(r, part);
+    control_free(part);
+}
+
+/* @return false: the rank is done. */
+static bool do_round(record *r, int rank, int round, control_world *world, control_world *part)
+{
+    const bool parted = now.parts && round > 0;
+    clock_sleep(sim_draw_seconds(0.0001, 1.5));
+    report_if_drawn(r, rank, round, parted ? part : world);
+    const bool met = parted || meet(r, world) == RING_OK;
+    if (part != NULL)
+        meet_part(r, part);
+    return part != NULL || (met && !now.parts);
+}
+
+static ring_status agree(record *r, int rank, control_world *world)
 {
     begin(r, "agree", INIT_TIMEOUT + 4);
     const ring_status mine = does(rank, FAIL) ? fail(RING_ERR_CONFIG, "failed") : RING_OK;
     const ring_status status = control_agree(world, mine);
     finish(r, status);
-    if (status != RING_OK)
+    return status;
+}
+
+static void work(record *r, int rank, control_world *world)
+{
+    if (agree(r, rank, world) != RING_OK)
         return;
     r->linked = true;
-    control_start(world, wake_nobody, NULL);
-    control_world *const half = split(r, rank, world);
-    for (int round = 0; round < now.rounds; round++) {
-        clock_sleep(sim_draw_seconds(0.0001, 1.5));
-        report_if_drawn(r, rank, round, world);
-        const ring_status met = meet(r, world);
-        meet_others(r, half);
-        if (met != RING_OK && half == NULL)
-            break;
-    }
-    free_half(half);
+    r->had[LINKED] = r->calls;
+    control_start(world, on_verdict, &r->ends[ALL]);
+    control_world *const part = derive_part(r, rank, world);
+    for (int round = 0; round < now.rounds && do_round(r, rank, round, world, part); round++)
+        continue;
+    free_part(r, world, part);
 }
 
 static void live(void *context)
@@ -400,10 +554,10 @@ static void live(void *context)
     control_world *world = NULL;
     if (join_up(r, rank, &world)) {
         work(r, rank, world);
-        keep_verdict(r, world);
-        if (r->linked && r->verdict != RING_OK && now.shrinks)
+        keep_verdict(&r->ends[ALL], world);
+        if (r->linked && r->ends[ALL].status != RING_OK && now.shrinks)
             shrink(r, world);
-        begin(r, "leave", 2);
+        begin(r, "leave", now.fault_count == 0 ? 0.5 : 2);
         r->left_at = sim_now();
         control_leave(world);
         finish(r, RING_OK);
@@ -434,7 +588,16 @@ static bool touches(const fault *f, int rank)
 static bool is_dead(int rank)
 {
     for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind <= HOST && touches(&now.faults[i], rank))
+        if ((now.faults[i].kind <= HOST || now.faults[i].ends) && touches(&now.faults[i], rank))
+            return true;
+    return false;
+}
+
+/* A rank that leaves waits a second for its neighbours, and not for paused ones. */
+static bool is_goodbye_lost(const fault *f)
+{
+    for (int r = 0; r < now.size && f->kind == PAUSE && f->happened; r++)
+        if (now.records[r].left_at > f->at - 1 && now.records[r].left_at < f->at + f->seconds + 0.4)
             return true;
     return false;
 }
@@ -442,6 +605,9 @@ static bool is_dead(int rank)
 /* It was cut off or stopped for a while that others may take for its end. */
 static bool was_silent(int rank)
 {
+    for (int i = 0; i < now.fault_count; i++)
+        if (is_goodbye_lost(&now.faults[i]))
+            return true;
     for (int i = 0; i < now.fault_count; i++)
         if ((now.faults[i].kind == CUT || now.faults[i].kind == STOP) &&
             touches(&now.faults[i], rank) && now.faults[i].seconds > PEER_TIMEOUT / 2)
@@ -472,7 +638,7 @@ static bool is_harmful(const fault *f)
         return false;
     if (f->kind == CUT && now.host_of[f->rank] == now.host_of[f->other])
         return false;
-    return f->seconds > PEER_TIMEOUT / 2;
+    return f->kind == PAUSE ? is_goodbye_lost(f) : f->seconds > PEER_TIMEOUT / 2;
 }
 
 /* Faults, where one that ends several ranks counts as that many. */
@@ -492,14 +658,14 @@ static int count_harms(void)
 /* Findings of kinds that are known: counted, and failures with --strict only.
  *
  * TWO_VERDICTS: a loss decides on each rank as soon as it hears of it. Of two at once some ranks
- * name the one, some the other. For example seed 146649 --strict.
+ * name the one, some the other. For example seed 907 --strict.
+ * So it is if one of them is a rank whose start has failed, which says no goodbye.
  * TWO_TEXTS: ranks that find one silent rank in two ways, by its beats and by dialing it, name it
  * with two reasons.
  * HUB_GONE: until a rank whose neighbour above has gone has dialed another one (50 ms), none misses
  * it. One that is killed in this time is taken for one that left; one that leaves does not wait for
  * such ranks, which then wait until their deadline: in a shrink, or a barrier of a communicator
- * without rank 0. A decision of rank 0 that only
- * such a leaver has is lost. Seeds 100044, 101933, 102399, 1102280 --strict. */
+ * without rank 0. A decision that only such a leaver has is lost. Seeds 201, 853, 4996 --strict. */
 typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, KNOWN_KINDS } known_kind;
 static const char *const known_names[KNOWN_KINDS] = {"two ranks lost at once, two verdicts",
                                                      "one loss, two texts",
@@ -514,29 +680,37 @@ static bool is_known(known_kind kind)
     return !is_strict;
 }
 
-static bool complain(char *why, size_t bytes, int rank, const char *what)
+static bool complain(char *why, size_t bytes, int rank, const end *e, const char *what)
 {
-    const record *r = &now.records[rank];
-    text_format(why, bytes, "rank %d: %s (status %d: %s)", rank, what, (int)r->verdict, r->text);
+    text_format(why, bytes, "rank %d: %s (status %d: %s)", rank, what, (int)e->status, e->text);
     return false;
 }
 
 /* @return the rank that a verdict blames; -1: none. */
-static int blamed_by(const record *r)
+static int blamed_by(const end *e)
 {
     int blamed = -1;
-    return strstr(r->text, "was lost") != NULL && sscanf(r->text, "rank %d", &blamed) == 1 ? blamed
+    return strstr(e->text, "was lost") != NULL && sscanf(e->text, "rank %d", &blamed) == 1 ? blamed
                                                                                            : -1;
 }
 
 /* @return false for a verdict that names a rank that was well. A rank that was itself away for long
  * finds that others have gone without it. */
-static bool judge_blame(int rank)
+static bool judge_blame(int rank, const end *e)
 {
     if (was_silent(rank))
         return true;
-    const int blamed = blamed_by(&now.records[rank]);
+    const int blamed = blamed_by(e);
     return blamed < 0 || (blamed < now.size && (is_dead(blamed) || was_silent(blamed)));
+}
+
+/* A rank whose start fails by a verdict says no goodbye: to ranks that are past the start, and hear
+ * of that verdict later, it is lost. */
+static bool names_failed_start(const end *e)
+{
+    const int blamed = blamed_by(e);
+    return blamed >= 0 && blamed < now.size && !is_dead(blamed) && !now.records[blamed].linked &&
+           now.records[blamed].ends[ALL].status != RING_OK && is_known(TWO_VERDICTS);
 }
 
 /* It came to the start after rank 0 had failed and gone, which waits a second for such ranks. */
@@ -551,16 +725,17 @@ static bool came_too_late(const record *r)
 }
 
 /* @return false for a status that no fault of the schedule has. */
-static bool judge_status(int rank)
+static bool judge_status(int rank, int which)
 {
-    const ring_status status = now.records[rank].verdict;
+    const ring_status status = now.records[rank].ends[which].status;
     bool lost = false, known = status == RING_OK || came_too_late(&now.records[rank]);
     for (int i = 0; i < now.fault_count; i++) {
         const fault_kind kind = now.faults[i].kind;
         if (!is_harmful(&now.faults[i]))
             continue;
-        lost = lost || kind < REPORT || (kind == REFUSE && now.faults[i].rank == 0);
-        known = known || (kind == REPORT && status == RING_ERR_ARGUMENT) ||
+        lost = lost || kind < REPORT || (now.faults[i].ends && now.faults[i].in != which) ||
+               (kind == REFUSE && now.faults[i].rank == 0);
+        known = known || ((kind == REPORT || kind == ALL_REPORT) && status == RING_ERR_ARGUMENT) ||
                 (kind == REFUSE && status == RING_ERR_MEMORY) ||
                 (kind == FAIL && status == RING_ERR_CONFIG);
     }
@@ -573,18 +748,74 @@ static bool judge_status(int rank)
 static bool only_deaths(void)
 {
     for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].happened && now.faults[i].kind > BOTH && now.faults[i].kind != REPORT)
+        if (now.faults[i].happened && now.faults[i].kind > BOTH && now.faults[i].kind != REPORT &&
+            now.faults[i].kind != ALL_REPORT)
             return false;
     return true;
 }
 
-/* @return false if none of the ranks but rank 0 was lost. */
-static bool judge_half(void)
+/* The part ends with a rank of its own, or by a report in it. */
+static bool judge_part(int rank, const end *e)
 {
-    for (int r = 1; r < now.size; r++)
-        if (is_dead(r) || was_silent(r))
-            return true;
-    return was_silent(0);
+    const int blamed = blamed_by(e);
+    return e->status == RING_OK || was_silent(rank) || blamed < 0 || now.in_part[blamed];
+}
+
+static bool is_hub_gone(void)
+{
+    return (is_dead(0) || now.records[0].over) && is_known(HUB_GONE);
+}
+
+/* @return the fault of which a verdict is, NULL: it is not known, or one of two. */
+static const fault *cause_of(const end *e)
+{
+    const fault *found = NULL;
+    const int blamed = blamed_by(e);
+    int count = 0;
+    for (int i = 0; i < now.fault_count; i++) {
+        const fault *f = &now.faults[i];
+        const bool reports = f->kind == REPORT || f->kind == ALL_REPORT;
+        if (!f->happened || (reports ? e->status != RING_ERR_ARGUMENT
+                                     : blamed < 0 || f->kind >= PAUSE || !touches(f, blamed)))
+            continue;
+        found = f;
+        count++;
+    }
+    return count == 1 ? found : NULL;
+}
+
+/* What happens is known soon, around ranks that are silent; they themselves after their time-out,
+ * and a rank behind a silent one after another. */
+static bool judge_speed(int rank, const end *e)
+{
+    static const double most[] = {[KILL] = 1,
+                                  [BOTH] = 1.5,
+                                  [HOST] = 2 * PEER_TIMEOUT + 1,
+                                  [STOP] = 2 * PEER_TIMEOUT + 1,
+                                  [CUT] = 2 * PEER_TIMEOUT + 1,
+                                  [REPORT] = 1,
+                                  [ALL_REPORT] = 1};
+    const fault *f = cause_of(e);
+    return f == NULL || f->ends || e->wakes != 1 || was_silent(rank) ||
+           e->woken_at - f->at < most[f->kind];
+}
+
+/* Each communicator that ends wakes its ranks once. */
+static bool judge_end(int rank, int which, char *why, size_t bytes)
+{
+    const end *e = &now.records[rank].ends[which];
+    if (count_harms() == 0 && e->status != RING_OK)
+        return complain(why, bytes, rank, e, "unfounded: there was no fault");
+    if (e->wakes != (now.records[rank].linked && e->status != RING_OK))
+        return complain(why, bytes, rank, e, "woken in vain, not, or again");
+    if (!judge_speed(rank, e))
+        return complain(why, bytes, rank, e, "slow");
+    if (which == PART && !judge_part(rank, e))
+        return complain(why, bytes, rank, e, "the end of a communicator that lives on");
+    const bool is_true = judge_blame(rank, e) ||
+                         (now.records[blamed_by(e)].left_at < SIM_NEVER && is_hub_gone());
+    return (is_true && judge_status(rank, which)) || names_failed_start(e) ||
+           complain(why, bytes, rank, e, "wrong blame");
 }
 
 static bool judge_rank(int rank, char *why, size_t bytes)
@@ -599,46 +830,68 @@ static bool judge_rank(int rank, char *why, size_t bytes)
         break_record(r, "kept: memory");
     if (only_deaths() && r->shrunk != RING_OK)
         break_record(r, "shrink returned %d: %s", (int)r->shrunk, r->shrink_text);
+    if (count_harms() == 0 && !r->linked)
+        break_record(r, "unfounded: it did not start");
     if (r->broken)
-        return (r->needs_way && (is_dead(0) || now.records[0].over) && is_known(HUB_GONE)) ||
-               complain(why, bytes, rank, r->why);
-    if (count_harms() == 0 && (r->verdict != RING_OK || !r->linked))
-        return complain(why, bytes, rank, "unfounded: there was no fault");
-    if (r->half_verdict != RING_OK && !judge_half() &&
-        !((is_dead(0) || now.records[0].over) && is_known(HUB_GONE)))
-        return complain(why, bytes, rank, r->half_text);
-    if (!judge_blame(rank) || !judge_status(rank))
-        return complain(why, bytes, rank, "wrong blame");
-    return true;
+        return (r->needs_way && is_hub_gone()) || complain(why, bytes, rank, &r->ends[ALL], r->why);
+    return judge_end(rank, ALL, why, bytes) && judge_end(rank, PART, why, bytes);
+}
+
+/* Reports of ranks that have not dialed another rank yet instead of one that left: each is its own
+ * top's. */
+static bool are_parted(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        for (int r = 0; r < now.size && now.faults[i].kind == ALL_REPORT; r++)
+            if (now.faults[i].at > now.records[r].left_at &&
+                now.faults[i].at < now.records[r].left_at + 0.5)
+                return is_known(HUB_GONE);
+    return false;
 }
 
 /* Ranks that join hear of each other by rank 0 alone: without it each fails by itself. While some
  * have all cards and others do not, the texts of one loss differ. */
-static bool is_alike(const record *a, const record *b)
+static bool is_alike(const record *a, const record *b, int which)
 {
-    const bool same = a->verdict == b->verdict && blamed_by(a) == blamed_by(b);
+    const end *x = &a->ends[which], *y = &b->ends[which];
+    const bool same = x->status == y->status && blamed_by(x) == blamed_by(y);
+    if (!same && are_parted())
+        return true;
     if (a->linked && b->linked)
         return same &&
-               (strcmp(a->text, b->text) == 0 || (blamed_by(a) >= 0 && is_known(TWO_TEXTS)));
+               (strcmp(x->text, y->text) == 0 || (blamed_by(x) >= 0 && is_known(TWO_TEXTS)));
     if (is_dead(0) || was_silent(0) || has_refused(0) || came_too_late(a) || came_too_late(b))
         return true;
     return same;
 }
 
-/* Of ranks that were there all the time. */
-static bool judge_same(char *why, size_t bytes)
+/* Then a report may be without an answer for 0.2 s. */
+static bool has_paused(void)
 {
-    int first = -1;
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == PAUSE && now.faults[i].happened)
+            return true;
+    return false;
+}
+
+/* Of ranks that were there all the time. */
+static bool judge_same(int which, char *why, size_t bytes)
+{
+    const record *first = NULL;
     for (int r = 0; r < now.size; r++) {
-        const record *a = &now.records[r], *b = &now.records[first < 0 ? r : first];
-        if (is_dead(r) || was_silent(r) || has_refused(r) || a->verdict == RING_OK)
+        const record *a = &now.records[r], *b = first != NULL ? first : a;
+        if (is_dead(r) || was_silent(r) || has_refused(r) || a->needs_way ||
+            a->ends[which].status == RING_OK)
             continue;
-        if (!is_alike(a, b) && !(count_harms() > 1 && is_known(TWO_VERDICTS))) {
-            text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s", first,
-                        (int)b->verdict, b->text, r, (int)a->verdict, a->text);
+        if (!is_alike(a, b, which) && !names_failed_start(&a->ends[which]) &&
+            !names_failed_start(&b->ends[which]) &&
+            !((count_harms() > 1 || has_paused()) && is_known(TWO_VERDICTS))) {
+            text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s",
+                        (int)(b - now.records), (int)b->ends[which].status, b->ends[which].text, r,
+                        (int)a->ends[which].status, a->ends[which].text);
             return false;
         }
-        first = first < 0 ? r : first;
+        first = b;
     }
     return true;
 }
@@ -657,7 +910,7 @@ static bool judge_shrunk(char *why, size_t bytes)
         first = first != NULL ? first : a;
         if ((a->new_id == first->new_id && a->new_size == first->new_size &&
              a->new_size >= count) ||
-            (is_dead(0) && is_known(HUB_GONE)))
+            ((is_dead(0) || is_dead((r - 1) / CONTROL_FANOUT)) && is_known(HUB_GONE)))
             continue;
         text_format(why, bytes, "two shrunk ones: rank %d: %llx of %d ranks, another: %llx of %d",
                     r, (unsigned long long)a->new_id, a->new_size,
@@ -672,7 +925,7 @@ static bool judge(char *why, size_t bytes)
     for (int r = 0; r < now.size; r++)
         if (!judge_rank(r, why, bytes))
             return false;
-    return judge_same(why, bytes) && judge_shrunk(why, bytes);
+    return judge_same(ALL, why, bytes) && judge_same(PART, why, bytes) && judge_shrunk(why, bytes);
 }
 
 /* ---- Running

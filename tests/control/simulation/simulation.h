@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIM_RANKS = 8 };
+enum { SIM_RANKS = 24 };
 #define SIM_NEVER 1e299
 
 /* ---- Draws ---------------------------------------------------------------------------- */
