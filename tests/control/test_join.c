@@ -255,45 +255,6 @@ static void a_rank_that_dies_while_others_are_awaited_is_named_at_once(void **st
     crew_free(c);
 }
 
-/* Proves itself, brings its card, and is gone before anything comes back. */
-static ring_status vanish_when_seated(int size, const ring_unique_id *id)
-{
-    puppet p;
-    RING_TRY(puppet_dial(&p, id, 2, size));
-    RING_TRY(puppet_prove(&p));
-    const ring_status status = puppet_bring_card(&p, "elsewhere", 4711);
-    puppet_end(&p);
-    return status;
-}
-
-/* Rank 2 is the last to come: nobody looks at it again before cards are handed out. */
-static ring_status one_vanishes_when_seated(int rank, int size, void *id)
-{
-    control_world *world;
-    if (rank == 2) {
-        clock_sleep(0.2);
-        return vanish_when_seated(size, id);
-    }
-    RING_TRY(join_by_id(id, size, rank, 5, &world));
-    const ring_status status = control_agree(world, RING_OK);
-    control_free(world);
-    return status;
-}
-
-static void a_rank_lost_when_cards_are_handed_out_is_named_on_all(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 5; i++) {
-        crew *c = crew_new(4);
-        ring_unique_id id = new_id();
-        crew_threads(c, 4, one_vanishes_when_seated, &id);
-        for (int r = 0; r < 4; r++)
-            if (r != 2)
-                outcome_assert(&c->outcomes[r], RING_ERR_PEER, "rank 2 (elsewhere");
-        crew_free(c);
-    }
-}
-
 /* ---- Failures while links are made ------------------------------------------------- */
 
 static ring_status leave_instead_of_linking(int rank, int size, void *id)
@@ -470,68 +431,6 @@ static void the_reason_beats_its_effects(void **state)
     crew_free(c);
 }
 
-/* Rank 1's word that it is through reaches rank 0 in two parts, and so does its card. */
-static ring_status say_in_two_parts(puppet *p, const control_message *m)
-{
-    const control_sealed whole = puppet_seal(p, m);
-    const size_t half = sizeof whole / 2;
-    RING_TRY(fd_write_all(p->fd, &whole, half, clock_now() + 5));
-    clock_sleep(0.1);
-    return fd_write_all(p->fd, (const char *)&whole + half, sizeof whole - half, clock_now() + 5);
-}
-
-static ring_status expect_kind(puppet *p, enum control_kind kind, int count)
-{
-    control_message m;
-    RING_TRY(puppet_hear(p, &m));
-    return m.kind == (uint32_t)kind && m.count == count
-               ? RING_OK
-               : fail(RING_ERR_INTERNAL, "got message %u, count %d, wanted %d, %d", m.kind, m.count,
-                      (int)kind, count);
-}
-
-static ring_status speak_in_parts(puppet *p)
-{
-    control_message m;
-    RING_TRY(puppet_prove(p));
-    control_message_begin(&m, CONTROL_CARD, 1);
-    m.body.join.remaining = 10;
-    m.body.join.card.rank = 1;
-    RING_TRY(say_in_two_parts(p, &m));
-    RING_TRY(expect_kind(p, CONTROL_TERMS, 0));
-    RING_TRY(expect_kind(p, CONTROL_CARDS, 2));
-    control_message_begin(&m, CONTROL_READY, 1);
-    m.count = 1;
-    RING_TRY(say_in_two_parts(p, &m));
-    return expect_kind(p, CONTROL_GO, 1);
-}
-
-static ring_status one_speaks_in_parts(int rank, int size, void *id)
-{
-    control_world *world;
-    puppet p;
-    if (rank == 1) {
-        RING_TRY(puppet_dial(&p, id, 1, size));
-        const ring_status status = speak_in_parts(&p);
-        puppet_end(&p);
-        return status;
-    }
-    RING_TRY(join_by_id(id, size, rank, 5, &world));
-    const ring_status status = control_agree(world, RING_OK);
-    control_free(world);
-    return status;
-}
-
-static void a_message_may_come_in_parts(void **state)
-{
-    (void)state;
-    crew *c = crew_new(2);
-    ring_unique_id id = new_id();
-    crew_processes(c, 2, one_speaks_in_parts, &id);
-    crew_assert_all(c, RING_OK);
-    crew_free(c);
-}
-
 /* ---- Ids --------------------------------------------------------------------------- */
 
 static void an_id_serves_once_and_only_where_it_was_made(void **state)
@@ -637,14 +536,12 @@ int main(void)
         TEST(another_version_is_told_on_all_ranks),
         TEST(another_byte_order_is_told_on_all_ranks),
         TEST(a_rank_that_dies_while_others_are_awaited_is_named_at_once),
-        TEST(a_rank_lost_when_cards_are_handed_out_is_named_on_all),
         TEST(a_rank_lost_while_links_are_made_is_named_on_all),
         TEST(a_lack_of_descriptors_is_told_on_all_at_once),
         TEST(a_rank_that_failed_before_says_why_on_all),
         TEST(a_rank_that_cannot_join_says_why_on_all),
         TEST(the_first_disagreement_is_everybodys),
         TEST(the_reason_beats_its_effects),
-        TEST(a_message_may_come_in_parts),
         TEST(an_id_serves_once_and_only_where_it_was_made),
         TEST(nothing_stays_open_after_good_and_bad_starts),
         TEST(another_network_namespace_is_another_host),

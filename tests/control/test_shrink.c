@@ -67,50 +67,6 @@ static ring_status shrink(control_world **w, unsigned bits, double seconds)
 
 /* ---- Deaths ------------------------------------------------------------------------ */
 
-static ring_status die_and_shrink(stage *s, control_world **w)
-{
-    if ((*w)->rank == s->victim)
-        raise(SIGKILL);
-    RING_TRY(shrink(w, without(1u << s->victim), 20));
-    return stage_meet(s, 1, SIZE - 1);
-}
-
-static void the_others_go_on_whoever_dies(void **state)
-{
-    (void)state;
-    const int times = getenv("RING_TEST_LONG") != NULL ? 100 : 10;
-    for (int i = 0; i < times * SIZE; i++) {
-        stage *s = stage_new(SIZE, die_and_shrink);
-        s->victim = i % SIZE;
-        stage_run(s, 1u << s->victim);
-    }
-}
-
-/* Of the pair (1, 5) only rank 1 has a connection to rank 5. */
-static ring_status die_in_pairs(stage *s, control_world **w)
-{
-    const unsigned dead = (unsigned)s->victim;
-    const double start = clock_now();
-    if (dead & 1u << (*w)->rank)
-        raise(SIGKILL);
-    RING_TRY(shrink(w, without(dead), 200));
-    if (clock_now() - start > seconds_allowed(8))
-        return fail(RING_ERR_INTERNAL, "it took %.1f s", clock_now() - start);
-    return stage_meet(s, 1, SIZE - 2);
-}
-
-static void the_others_go_on_though_two_die_at_once(void **state)
-{
-    (void)state;
-    const unsigned pairs[] = {1u << 0 | 1u << 1, 1u << 1 | 1u << 5, 1u << 0 | 1u << 5,
-                              1u << 2 | 1u << 3};
-    for (int i = 0; i < 12; i++) {
-        stage *s = stage_new(SIZE, die_in_pairs);
-        s->victim = (int)pairs[i % 4];
-        stage_run(s, pairs[i % 4]);
-    }
-}
-
 static void *end_soon(void *unused)
 {
     clock_sleep(0.2);
@@ -123,27 +79,6 @@ static void await_death(const control_world *w, int rank)
     const double deadline = clock_now() + 20;
     while (!process_is_dead((pid_t)w->cards[rank].pid) && clock_now() < deadline)
         clock_sleep(0.002);
-}
-
-/* Rank 5 dies; rank 0, who would decide, while it waits for rank 4. */
-static ring_status lead_and_die(stage *s, control_world **w)
-{
-    pthread_t thread;
-    if ((*w)->rank == 5)
-        raise(SIGKILL);
-    if ((*w)->rank == 0)
-        pthread_create(&thread, NULL, end_soon, NULL);
-    if ((*w)->rank == 4)
-        await_death(*w, 0);
-    RING_TRY(shrink(w, without(1u << 5 | 1), 20));
-    return stage_meet(s, 1, SIZE - 2);
-}
-
-static void the_next_one_decides_when_the_leader_dies(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 3; i++)
-        stage_run(stage_new(SIZE, lead_and_die), 1u << 5 | 1);
 }
 
 /* The only one that has called, with a short deadline, dies; nothing is decided by that. */
@@ -358,9 +293,6 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(the_others_go_on_whoever_dies),
-        TEST(the_others_go_on_though_two_die_at_once),
-        TEST(the_next_one_decides_when_the_leader_dies),
         TEST(a_vote_of_the_dead_decides_nothing),
         TEST(what_was_shrunk_is_shrunk_again),
         TEST(who_has_not_called_by_the_deadline_is_out),
