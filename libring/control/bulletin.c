@@ -84,7 +84,7 @@ static void mark_seen(statements_seen *s, int count)
 static bool is_known(const membership *m, const control_message *note)
 {
     const bulletin *b = &m->bulletins[log_of(note)];
-    if (note->kind == CONTROL_STATEMENT && was_seen(&m->statements_of[note->rank], note->count))
+    if (note->kind == CONTROL_STATEMENT && was_seen(&m->ranks[note->rank].statements, note->count))
         return true;
     for (int i = oldest_kept(b); i < b->count; i++)
         if (is_same(&b->notes[i % b->room], note))
@@ -121,7 +121,7 @@ static void keep(membership *m, const control_message *note)
 
 static bool leads_on(const membership *m, const connection *c)
 {
-    return c->edge && connection_is_open(c) && !c->left && m->lost[c->peer] == LOSS_NONE;
+    return c->edge && connection_is_open(c) && !c->left && m->ranks[c->peer].lost == LOSS_NONE;
 }
 
 /* A neighbour sends each note that it knows once: as many as are here are the same ones. */
@@ -196,7 +196,7 @@ static void apply(membership *m, const control_message *note)
 {
     const control_rule *rule = &m->dispatch->rules[note->kind];
     if (note->kind == CONTROL_STATEMENT)
-        mark_seen(&m->statements_of[note->rank], note->count);
+        mark_seen(&m->ranks[note->rank].statements, note->count);
     if (rule->note != NULL)
         rule->note(m, note);
     for (group *g = m->groups; g != NULL; g = g->next)
@@ -272,7 +272,7 @@ static bool announce(membership *m, connection *c, int which, control_message *o
     if (!may_hear(m, c, next))
         return false;
     c->announced[which]++;
-    m->notified += !c->edge && m->lost[c->peer] == LOSS_NONE; /* a lost one may come again */
+    m->notified += !c->edge && m->ranks[c->peer].lost == LOSS_NONE; /* a lost one may come again */
     *out = *next;
     return true;
 }

@@ -65,7 +65,7 @@ static int count_lost(const membership *m)
 {
     int count = 0;
     for (int r = 0; r < m->world.size; r++)
-        count += m->lost[r] != LOSS_NONE;
+        count += m->ranks[r].lost != LOSS_NONE;
     return count;
 }
 
@@ -82,7 +82,7 @@ static bool awaits_latecomers(const membership *m)
 static bool is_over(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && m->lost[c->peer] == LOSS_NONE)
+        if (connection_is_open(c) && m->ranks[c->peer].lost == LOSS_NONE)
             return false;
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }

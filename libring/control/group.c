@@ -46,7 +46,8 @@ const char *control_text(const control_world *world)
 bool control_left(const control_world *world, int peer)
 {
     const group *g = group_at(world);
-    return atomic_load_explicit(&g->member->left[group_member_rank(g, peer)], memory_order_acquire);
+    return atomic_load_explicit(&g->member->ranks[group_member_rank(g, peer)].left,
+                                memory_order_acquire);
 }
 
 /* ---- Deriving ---------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ void heartbeat_tick(membership *m, double now)
     for (connection *c = m->connections; c != NULL; c = c->next) {
         if (!connection_is_open(c) || m->state == STATE_LEAVING)
             continue;
-        if (c->edge && !membership_has_failed(m) && !c->left && m->lost[c->peer] == LOSS_NONE)
+        if (c->edge && !membership_has_failed(m) && !c->left && m->ranks[c->peer].lost == LOSS_NONE)
             judge(m, c, now);
         connection_write(c);
         if (connection_is_open(c) && !c->deaf && c->beat > now)

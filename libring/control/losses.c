@@ -12,7 +12,7 @@
 
 void losses_left(membership *m, int rank)
 {
-    if (rank == m->world.rank || atomic_exchange(&m->left[rank], true))
+    if (rank == m->world.rank || atomic_exchange(&m->ranks[rank].left, true))
         return;
     m->leavers[m->leaver_count++] = rank;
     data_sockets_left(m, rank);
@@ -37,13 +37,13 @@ void losses_see(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
     control_message note;
-    if (m->lost[rank] >= how || membership_has_left(m, rank))
+    if (m->ranks[rank].lost >= how || membership_has_left(m, rank))
         return;
     card_name(&m->world.cards[rank], rank, name, sizeof name);
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
     if (m->state < STATE_LINKING)
-        m->lost[rank] = how; /* ranks that have not joined yet hear the verdict alone */
+        m->ranks[rank].lost = how; /* ranks that have not joined yet hear the verdict alone */
     if (!m->started)
         verdict_decide(m, RING_ERR_PEER, text);
     if (m->state < STATE_LINKING)
@@ -56,8 +56,8 @@ void losses_see(membership *m, int rank, enum loss how, const char *why)
 void losses_hear(membership *m, const control_message *note)
 {
     const int rank = note->rank;
-    if (m->lost[rank] < (enum loss)note->count)
-        m->lost[rank] = (enum loss)note->count;
+    if (m->ranks[rank].lost < (enum loss)note->count)
+        m->ranks[rank].lost = (enum loss)note->count;
     m->lost_at = clock_now();
     for (dialer *d = m->dialers; d != NULL; d = d->next)
         if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer == rank)
@@ -86,7 +86,7 @@ void losses_nonsense(membership *m, const connection *c)
 
 static bool may_lead_up(const membership *m, int from, int to)
 {
-    return membership_has(m, to) && (from != m->world.rank || !m->unreachable[to]);
+    return membership_has(m, to) && (from != m->world.rank || !m->ranks[to].unreachable);
 }
 
 /* @return the rank to which @p rank should connect, as far as this rank knows; -1: it is the
@@ -123,7 +123,7 @@ static void attach(membership *m)
 static bool lost_one_above(const membership *m, int rank)
 {
     for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
-        if (m->lost[above] != LOSS_NONE)
+        if (m->ranks[above].lost != LOSS_NONE)
             return true;
     return false;
 }
@@ -135,7 +135,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
     const char *why = "it could not be reached when the rank between was gone";
-    const bool again = status == RING_ERR_SYSTEM || !m->unreachable[d->peer];
+    const bool again = status == RING_ERR_SYSTEM || !m->ranks[d->peer].unreachable;
     if (status == RING_OK) {
         peers_welcome(d, fd);
         return;
@@ -143,7 +143,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     if (status == RING_ERR_TIMEOUT)
         losses_see(m, d->peer, LOSS_SILENT, why);
     else if (again)
-        m->unreachable[d->peer] = true;
+        m->ranks[d->peer].unreachable = true;
     else if (lost_one_above(m, d->peer))
         losses_see(m, d->peer, LOSS_ENDED, why);
     else
@@ -155,10 +155,10 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
 /* A rank below should have come here. One above this rank, the top, did not answer its call. */
 static bool is_orphan(const membership *m, int rank)
 {
-    if (membership_has_left(m, rank) || m->lost[rank] == LOSS_ENDED)
+    if (membership_has_left(m, rank) || m->ranks[rank].lost == LOSS_ENDED)
         return false;
     return rank > m->world.rank ? way_up_from(m, rank) == m->world.rank
-                                : m->unreachable[rank] && way_up_from(m, m->world.rank) < 0;
+                                : m->ranks[rank].unreachable && way_up_from(m, m->world.rank) < 0;
 }
 
 /* Dials orphans: they may have ended with the rank between, unnoticed by others. */

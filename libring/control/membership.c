@@ -47,18 +47,14 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
 {
     const size_t size = (size_t)m->world.size;
     m->world.cards = calloc(size, sizeof *m->world.cards);
-    m->left = calloc(size, sizeof *m->left);
+    m->ranks = calloc(size, sizeof *m->ranks);
     m->leavers = calloc(size, sizeof *m->leavers);
-    m->unreachable = calloc(size, sizeof *m->unreachable);
-    m->statements_of = calloc(size, sizeof *m->statements_of);
-    m->lost = calloc(size, sizeof *m->lost);
     m->all.votes = calloc(size, sizeof *m->all.votes);
     bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks take no
                                                           memory */
     recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
     recent->room = BULLETIN_STATEMENTS;
-    if (m->world.cards == NULL || m->left == NULL || m->leavers == NULL || m->lost == NULL ||
-        m->unreachable == NULL || m->statements_of == NULL || m->all.votes == NULL ||
+    if (m->world.cards == NULL || m->ranks == NULL || m->leavers == NULL || m->all.votes == NULL ||
         recent->notes == NULL)
         return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
     for (size_t r = 0; r < size; r++)
@@ -143,11 +139,8 @@ void membership_free(membership *m)
     roll_free(m);
     free(m->all.votes);
     free(m->all.decision);
-    free(m->lost);
-    free(m->statements_of);
-    free(m->unreachable);
     free(m->leavers);
-    free(m->left);
+    free(m->ranks);
     free(m->world.cards);
     free(m);
 }

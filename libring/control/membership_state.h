@@ -45,6 +45,14 @@ typedef struct statements_seen {
     uint64_t bits;
 } statements_seen;
 
+/** What is known of a rank of the membership. */
+typedef struct rank_state {
+    enum loss lost;
+    atomic_bool left;
+    bool unreachable; /* it did not answer while a way up was sought */
+    statements_seen statements;
+} rank_state;
+
 /** The rule for messages of one kind: functions to call, NULL: none. */
 typedef struct control_rule {
     void (*hear)(struct membership *m, connection *c, const control_message *message);
@@ -106,21 +114,18 @@ typedef struct membership {
 
     /* Notes to all ranks. */
     bulletin bulletins[BULLETINS];
-    double posted_at;               /* the time of the latest lasting note */
-    statements_seen *statements_of; /* [size] by rank                          */
+    double posted_at; /* the time of the latest lasting note */
     proposal *proposals;
 
     /* Lost ranks, and ranks that have left. */
-    enum loss *lost;   /* [size] */
-    double lost_at;    /* the latest                                            */
-    atomic_bool *left; /* [size] */
+    rank_state *ranks; /* [size] */
+    double lost_at;    /* the latest loss */
     int *leavers;      /* [size], in the order in which it was heard */
     int leaver_count;
-    bool *unreachable; /* [size] did not answer while a way up was sought */
-    int unanswered;    /* the latest of them that was silent, -1 */
-    double attach_at;  /* when a new way up is due */
-    double adopt_at;   /* when ranks should be here whose way up is now this rank */
-    double stop_by;    /* the end of leaving */
+    int unanswered;   /* the latest unreachable rank that was silent, -1 */
+    double attach_at; /* when a new way up is due */
+    double adopt_at;  /* when ranks should be here whose way up is now this rank */
+    double stop_by;   /* the end of leaving */
 
     struct roll *rolls;               /* rolls with calls, see roll.c */
     struct roll_caller *roll_callers; /* calls of this rank that wait for the end of a round */
@@ -139,13 +144,13 @@ static inline bool membership_has_failed(const membership *m)
 
 static inline bool membership_has_left(const membership *m, int rank)
 {
-    return atomic_load_explicit(&m->left[rank], memory_order_relaxed);
+    return atomic_load_explicit(&m->ranks[rank].left, memory_order_relaxed);
 }
 
 /** @return true unless the rank is lost or has left. */
 static inline bool membership_has(const membership *m, int rank)
 {
-    return !membership_has_left(m, rank) && m->lost[rank] == LOSS_NONE;
+    return !membership_has_left(m, rank) && m->ranks[rank].lost == LOSS_NONE;
 }
 
 /** @return true if the rank is on this host: AF_UNIX reaches it. */

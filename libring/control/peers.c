@@ -4,14 +4,13 @@
 #include "peers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 connection *peers_up(const membership *m)
 {
     connection *up = NULL;
     for (connection *c = m->connections; c != NULL; c = c->next)
         if (connection_is_open(c) && !c->left && !c->announced_seated && c->peer < m->world.rank &&
-            m->lost[c->peer] == LOSS_NONE && (up == NULL || c->peer < up->peer))
+            m->ranks[c->peer].lost == LOSS_NONE && (up == NULL || c->peer < up->peer))
             up = c;
     return up;
 }
@@ -103,7 +102,8 @@ void peers_dial_neighbour_by(membership *m, int peer, void (*done)(dialer *d, ri
 void peers_welcome(dialer *d, int fd)
 {
     membership *m = d->context;
-    memset(m->unreachable, 0, (size_t)m->world.size * sizeof *m->unreachable);
+    for (int r = 0; r < m->world.size; r++)
+        m->ranks[r].unreachable = false;
     m->unanswered = -1;
     connection *c = connection_new(m, fd, &d->handshake, true);
     if (c != NULL)
@@ -118,7 +118,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
         return;
     }
     log_debug("rank %d cannot be reached: %s", d->peer, fail_text());
-    m->unreachable[d->peer] = true;
+    m->ranks[d->peer].unreachable = true;
     m->unanswered = status == RING_ERR_TIMEOUT ? d->peer : m->unanswered;
     m->attach_at = 0;
     membership_due(m, 0);

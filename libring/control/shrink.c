@@ -16,7 +16,7 @@ enum { RESIGNED = -1 };
 
 static enum loss loss_of(const group *g, int r)
 {
-    return g->member->lost[group_member_rank(g, r)];
+    return g->member->ranks[group_member_rank(g, r)].lost;
 }
 
 static bool is_there(const group *g, int r)

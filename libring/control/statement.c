@@ -31,7 +31,7 @@ void control_state(control_world *world, const control_statement *statement)
     note.communicator = world->id;
     note.body.statement = *statement;
     control_lock();
-    note.count = m->statements_of[m->world.rank].latest + 1;
+    note.count = m->ranks[m->world.rank].statements.latest + 1;
     if (m->served)
         bulletin_post(m, &note);
     control_unlock();
