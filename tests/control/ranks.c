@@ -315,6 +315,14 @@ void set_number(const char *name, double value)
     setenv(name, text, 1);
 }
 
+int set_timeouts(void **state)
+{
+    (void)state;
+    set_number("RING_INIT_TIMEOUT", 30);
+    set_number("RING_PEER_TIMEOUT", 15);
+    return 0;
+}
+
 static struct sockaddr_in local_port(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,

@@ -77,6 +77,9 @@ ring_status full_start_env(int rank, int size, void *unused);
 /** Links and tries out @p world, which it frees. */
 ring_status try_world(control_world *world);
 
+/** The set-up of most tests: RING_INIT_TIMEOUT=30, RING_PEER_TIMEOUT=15. */
+int set_timeouts(void **state);
+#define TIMED_TEST(name) cmocka_unit_test_setup(name, set_timeouts)
 /** Sets an environment variable. */
 void set_number(const char *name, double value);
 /** A port with @p count - 1 free ones above it, outside the range of automatic ports. */

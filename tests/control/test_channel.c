@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 20);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
-
 /* ---- Messages ---------------------------------------------------------------------- */
 
 static void a_reason_is_never_without_status_and_text(void **state)
@@ -362,17 +354,16 @@ static void the_thread_gives_ports_back_too(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(a_reason_is_never_without_status_and_text),
-        TEST(texts_from_the_wire_are_made_printable),
-        TEST(numbers_from_the_wire_are_checked),
-        TEST(nonsense_ends_the_communicator_with_a_text),
-        TEST(a_changed_message_ends_the_communicator),
-        TEST(all_communicators_of_a_process_share_one_thread),
-        TEST(nobody_listens_at_the_port_of_an_id_before_rank_0_joins),
-        TEST(the_port_of_an_id_that_nobody_joins_is_given_back),
-        TEST(the_thread_gives_ports_back_too),
+        TIMED_TEST(a_reason_is_never_without_status_and_text),
+        TIMED_TEST(texts_from_the_wire_are_made_printable),
+        TIMED_TEST(numbers_from_the_wire_are_checked),
+        TIMED_TEST(nonsense_ends_the_communicator_with_a_text),
+        TIMED_TEST(a_changed_message_ends_the_communicator),
+        TIMED_TEST(all_communicators_of_a_process_share_one_thread),
+        TIMED_TEST(nobody_listens_at_the_port_of_an_id_before_rank_0_joins),
+        TIMED_TEST(the_port_of_an_id_that_nobody_joins_is_given_back),
+        TIMED_TEST(the_thread_gives_ports_back_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,14 +14,6 @@
 /* Three levels: rank 0; 1-4; 5-8. */
 enum { SIZE = 9, MANY = STAGE_IDS, EVENS = 0x155, ODDS = 0x0aa, ALL = 0x1ff, LEAVES = 0x1e0 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 30);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
-
 static bool has(unsigned bits, int rank)
 {
     return (bits & 1u << rank) != 0;
@@ -186,131 +178,6 @@ static void a_verdict_passes_others_and_awaits_who_comes_late(void **state)
 {
     (void)state;
     stage_run(stage_new(SIZE, end_a_pair), 0);
-}
-
-/* ---- Data sockets ------------------------------------------------------------------ */
-
-typedef struct basket {
-    pthread_mutex_t lock;
-    int fds[4], peers[4], count;
-    ring_status failed;
-    char text[128];
-} basket;
-
-static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
-                    const control_socket *socket)
-{
-    basket *b = context;
-    (void)purpose;
-    pthread_mutex_lock(&b->lock);
-    const bool takes = status == RING_OK && b->count < 4;
-    if (status != RING_OK) {
-        b->failed = status;
-        text_format(b->text, sizeof b->text, "%s", fail_text());
-    } else if (takes) {
-        b->fds[b->count] = socket->fd;
-        b->peers[b->count++] = peer;
-    }
-    pthread_mutex_unlock(&b->lock);
-    return takes;
-}
-
-static int await_sockets(basket *b, int count)
-{
-    const double deadline = clock_now() + 5;
-    int here = 0;
-    while (here < count && clock_now() < deadline) {
-        clock_sleep(0.0005);
-        pthread_mutex_lock(&b->lock);
-        here = b->failed != RING_OK ? count : b->count;
-        pthread_mutex_unlock(&b->lock);
-    }
-    return here;
-}
-
-/* Both dial, and have one socket. */
-static ring_status check_sockets(basket *b, int rank)
-{
-    int32_t mine = rank, theirs = -1;
-    if (await_sockets(b, 1) != 1 || b->failed != RING_OK)
-        return fail(RING_ERR_INTERNAL, "rank %d: %d sockets", rank, b->count);
-    RING_TRY(fd_write_all(b->fds[0], &mine, sizeof mine, clock_now() + 5));
-    RING_TRY(fd_read_all(b->fds[0], &theirs, sizeof theirs, clock_now() + 5));
-    if (b->peers[0] != 1 - rank || theirs != 1 - rank)
-        return fail(RING_ERR_INTERNAL, "rank %d got a socket of rank %d that %d has", rank,
-                    b->peers[0], theirs);
-    return b->count == 1 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets", b->count);
-}
-
-static ring_status dial_early(control_world *two)
-{
-    const control_purpose purpose = {.lane = 2, .local = true};
-    return control_dial(two, 1 - two->rank, &purpose, clock_now() + 5);
-}
-
-/* Ranks 3 and 2 of four: their ranks in it are others. Rank 2 makes it late, and
- * sets its sink later. */
-static ring_status meet_by_sockets(stage *s, control_world **w)
-{
-    const int pair[] = {3, 2}, rank = (*w)->rank;
-    basket b = {.lock = PTHREAD_MUTEX_INITIALIZER, .fds = {-1, -1, -1, -1}};
-    control_world *two = NULL;
-    if (rank == 2)
-        clock_sleep(0.3);
-    if (rank >= 2) {
-        RING_TRY(control_derive(*w, s->ids[0], pair, 2, &two));
-        clock_sleep(rank == 2 ? 0.2 : 0);
-        control_set_sink(two, collect, &b);
-        RING_TRY(dial_early(two));
-        RING_TRY(check_sockets(&b, two->rank));
-        RING_TRY(stage_meet(s, 2, 2));
-        control_report(two, RING_ERR_ABORTED, "enough of it");
-        RING_TRY(dial_early(two));
-        if (b.failed != RING_ERR_ABORTED || strcmp(b.text, "enough of it") != 0)
-            return fail(RING_ERR_INTERNAL, "the sink was told %d \"%s\"", (int)b.failed, b.text);
-    }
-    RING_TRY(stage_meet(s, 1, s->size));
-    control_free(two);
-    for (int i = 0; i < 4; i++)
-        fd_close(&b.fds[i]);
-    return RING_OK;
-}
-
-static void both_ranks_dial_and_early_sockets_are_held(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 3; i++)
-        stage_run(stage_new(4, meet_by_sockets), 0);
-}
-
-/* Rank 1 dials what rank 0 never makes; rank 0 closes it when the verdict comes. */
-static ring_status dial_into_the_void(stage *s, control_world **w)
-{
-    basket b = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    control_world *two;
-    char byte;
-    if ((*w)->rank == 0)
-        return stage_meet(s, 1, 2);
-    RING_TRY(derive_bits(*w, s->ids[0], 3, &two));
-    control_set_sink(two, collect, &b);
-    RING_TRY(dial_early(two));
-    if (await_sockets(&b, 1) != 1 || b.failed != RING_OK)
-        return fail(RING_ERR_INTERNAL, "no socket");
-    if (fd_read_all(b.fds[0], &byte, 1, clock_now() + 0.2) != RING_ERR_TIMEOUT)
-        return fail(RING_ERR_INTERNAL, "it was not held");
-    control_report(two, RING_ERR_ABORTED, "enough");
-    const ring_status status = fd_read_all(b.fds[0], &byte, 1, clock_now() + 5);
-    if (status == RING_OK || status == RING_ERR_TIMEOUT)
-        return fail(RING_ERR_INTERNAL, "it was not closed with the verdict");
-    fd_close(&b.fds[0]);
-    control_free(two);
-    return stage_meet(s, 1, 2);
-}
-
-static void a_held_socket_ends_with_the_communicator(void **state)
-{
-    (void)state;
-    stage_run(stage_new(2, dial_into_the_void), 0);
 }
 
 /* ---- Statements -------------------------------------------------------------------- */
@@ -543,19 +410,16 @@ static void a_neighbour_that_tells_less_keeps_nothing_in_the_log(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(many_communicators_share_sockets_and_thread),
-        TEST(the_last_communicator_ends_the_membership),
-        TEST(a_rank_alone_derives_reports_and_shrinks),
-        TEST(a_verdict_passes_others_and_awaits_who_comes_late),
-        TEST(both_ranks_dial_and_early_sockets_are_held),
-        TEST(a_held_socket_ends_with_the_communicator),
-        TEST(that_all_wait_is_told_once_and_each_refusal),
-        TEST(statements_do_not_push_verdicts_out),
-        TEST(statements_do_not_go_in_circles),
-        TEST(most_of_what_ended_is_forgotten),
-        TEST(a_neighbour_that_tells_less_keeps_nothing_in_the_log),
+        TIMED_TEST(many_communicators_share_sockets_and_thread),
+        TIMED_TEST(the_last_communicator_ends_the_membership),
+        TIMED_TEST(a_rank_alone_derives_reports_and_shrinks),
+        TIMED_TEST(a_verdict_passes_others_and_awaits_who_comes_late),
+        TIMED_TEST(that_all_wait_is_told_once_and_each_refusal),
+        TIMED_TEST(statements_do_not_push_verdicts_out),
+        TIMED_TEST(statements_do_not_go_in_circles),
+        TIMED_TEST(most_of_what_ended_is_forgotten),
+        TIMED_TEST(a_neighbour_that_tells_less_keeps_nothing_in_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

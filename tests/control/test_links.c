@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data sockets: at any time, for exactly the pair, lane, index and communicator that both ends
  * prove. */
-#include "ranks.h"
+#include "stage.h"
 
 #include "control_message.h"
 #include "handshake.h"
@@ -17,13 +17,6 @@
 
 enum { SIZE = 6 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 20);
-    return 0;
-}
-
 /* ---- Sockets that are dialed late -------------------------------------------------- */
 
 typedef struct basket {
@@ -32,6 +25,7 @@ typedef struct basket {
     control_purpose purposes[SIZE];
     int count;
     ring_status failed;
+    char text[128];
 } basket;
 
 static bool collect(void *context, int peer, const control_purpose *purpose, ring_status status,
@@ -42,6 +36,7 @@ static bool collect(void *context, int peer, const control_purpose *purpose, rin
     pthread_mutex_lock(&b->lock);
     if (status != RING_OK) {
         b->failed = status;
+        text_format(b->text, sizeof b->text, "%s", fail_text());
     } else if (b->fds[peer] < 0) {
         b->fds[peer] = socket->fd;
         b->purposes[peer] = *purpose;
@@ -300,6 +295,105 @@ static void two_that_dial_each_other_have_one_socket(void **state)
     }
 }
 
+/* ---- Of communicators that are made later ------------------------------------------ */
+
+/* @return their number, or `count` with a failure. */
+static int await_sockets(basket *b, int count)
+{
+    const double deadline = clock_now() + 5;
+    int here = 0;
+    while (here < count && clock_now() < deadline) {
+        clock_sleep(0.0005);
+        here = basket_failure(b) != RING_OK ? count : basket_count(b);
+    }
+    return here;
+}
+
+/* Both dial, and have one socket. */
+static ring_status check_sockets(basket *b, int rank)
+{
+    int32_t mine = rank, theirs = -1;
+    if (await_sockets(b, 1) != 1 || b->failed != RING_OK)
+        return fail(RING_ERR_INTERNAL, "rank %d: %d sockets", rank, b->count);
+    RING_TRY(fd_write_all(b->fds[1 - rank], &mine, sizeof mine, clock_now() + 5));
+    RING_TRY(fd_read_all(b->fds[1 - rank], &theirs, sizeof theirs, clock_now() + 5));
+    if (theirs != 1 - rank)
+        return fail(RING_ERR_INTERNAL, "rank %d got a socket that rank %d has", rank, theirs);
+    return b->count == 1 ? RING_OK : fail(RING_ERR_INTERNAL, "%d sockets", b->count);
+}
+
+static ring_status dial_early(control_world *two)
+{
+    const control_purpose purpose = {.lane = 2, .local = true};
+    return control_dial(two, 1 - two->rank, &purpose, clock_now() + 5);
+}
+
+/* Ranks 3 and 2 of four: their ranks in it are others. Rank 2 makes it late, and
+ * sets its sink later. */
+static ring_status meet_by_sockets(stage *s, control_world **w)
+{
+    const int pair[] = {3, 2}, rank = (*w)->rank;
+    basket b;
+    control_world *two = NULL;
+    basket_init(&b);
+    if (rank == 2)
+        clock_sleep(0.3);
+    if (rank >= 2) {
+        RING_TRY(control_derive(*w, s->ids[0], pair, 2, &two));
+        clock_sleep(rank == 2 ? 0.2 : 0);
+        control_set_sink(two, collect, &b);
+        RING_TRY(dial_early(two));
+        RING_TRY(check_sockets(&b, two->rank));
+        RING_TRY(stage_meet(s, 2, 2));
+        control_report(two, RING_ERR_ABORTED, "enough of it");
+        RING_TRY(dial_early(two));
+        if (b.failed != RING_ERR_ABORTED || strcmp(b.text, "enough of it") != 0)
+            return fail(RING_ERR_INTERNAL, "the sink was told %d \"%s\"", (int)b.failed, b.text);
+    }
+    RING_TRY(stage_meet(s, 1, s->size));
+    control_free(two);
+    basket_free(&b);
+    return RING_OK;
+}
+
+static void both_ranks_dial_and_early_sockets_are_held(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stage_run(stage_new(4, meet_by_sockets), 0);
+}
+
+/* Rank 1 dials what rank 0 never makes; rank 0 closes it when the verdict comes. */
+static ring_status dial_into_the_void(stage *s, control_world **w)
+{
+    basket b;
+    control_world *two;
+    char byte;
+    basket_init(&b);
+    if ((*w)->rank == 0)
+        return stage_meet(s, 1, 2);
+    RING_TRY(derive_bits(*w, s->ids[0], 3, &two));
+    control_set_sink(two, collect, &b);
+    RING_TRY(dial_early(two));
+    if (await_sockets(&b, 1) != 1 || b.failed != RING_OK)
+        return fail(RING_ERR_INTERNAL, "no socket");
+    if (fd_read_all(b.fds[0], &byte, 1, clock_now() + 0.2) != RING_ERR_TIMEOUT)
+        return fail(RING_ERR_INTERNAL, "it was not held");
+    control_report(two, RING_ERR_ABORTED, "enough");
+    const ring_status status = fd_read_all(b.fds[0], &byte, 1, clock_now() + 5);
+    if (status == RING_OK || status == RING_ERR_TIMEOUT)
+        return fail(RING_ERR_INTERNAL, "it was not closed with the verdict");
+    basket_free(&b);
+    control_free(two);
+    return stage_meet(s, 1, 2);
+}
+
+static void a_held_socket_ends_with_the_communicator(void **state)
+{
+    (void)state;
+    stage_run(stage_new(2, dial_into_the_void), 0);
+}
+
 static ring_status dial_whoever_left(int rank, int size, void *id)
 {
     control_world *w;
@@ -481,13 +575,14 @@ static void a_link_proves_job_membership_and_pair(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(a_pair_is_opened_at_any_time),
+        TIMED_TEST(a_pair_is_opened_at_any_time),
         cmocka_unit_test(only_who_dials_with_the_key_shows_it),
-        TEST(two_that_dial_each_other_have_one_socket),
-        TEST(a_dial_in_vain_is_told_to_the_sink),
-        TEST(a_link_proves_job_membership_and_pair),
+        TIMED_TEST(two_that_dial_each_other_have_one_socket),
+        TIMED_TEST(both_ranks_dial_and_early_sockets_are_held),
+        TIMED_TEST(a_held_socket_ends_with_the_communicator),
+        TIMED_TEST(a_dial_in_vain_is_told_to_the_sink),
+        TIMED_TEST(a_link_proves_job_membership_and_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

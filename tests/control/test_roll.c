@@ -15,14 +15,6 @@
 /* Three levels: rank 0; 1-4; 5. */
 enum { SIZE = 6, LONG = 1000 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 30);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
-
 /* @return the round's answer, and fails unless @p who (bits) had come. */
 static ring_status meet(control_world *w, double seconds, unsigned *who)
 {
@@ -391,5 +383,5 @@ int main(void)
         cmocka_unit_test(several_may_complain_of_a_round),
         cmocka_unit_test(the_earliest_deadline_of_a_ranks_threads_ends_it),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, set_timeouts, NULL);
 }

@@ -12,14 +12,6 @@
 /* Three levels: rank 0; 1-4; 5. */
 enum { SIZE = 6 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 30);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
-
 static unsigned without(unsigned dead)
 {
     return ((1u << SIZE) - 1u) & ~dead;
@@ -291,14 +283,13 @@ static void silent_ranks_elsewhere_are_left_out_by_a_majority_only(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(a_vote_of_the_dead_decides_nothing),
-        TEST(what_was_shrunk_is_shrunk_again),
-        TEST(who_has_not_called_by_the_deadline_is_out),
-        TEST(who_frees_the_broken_one_is_not_waited_for),
-        TEST(a_stopped_rank_of_this_host_has_to_end_first),
-        TEST(silent_ranks_elsewhere_are_left_out_by_a_majority_only),
+        TIMED_TEST(a_vote_of_the_dead_decides_nothing),
+        TIMED_TEST(what_was_shrunk_is_shrunk_again),
+        TIMED_TEST(who_has_not_called_by_the_deadline_is_out),
+        TIMED_TEST(who_frees_the_broken_one_is_not_waited_for),
+        TIMED_TEST(a_stopped_rank_of_this_host_has_to_end_first),
+        TIMED_TEST(silent_ranks_elsewhere_are_left_out_by_a_majority_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * The channel among many real processes: how long they take to start, what rank 0 sends, and a
  * reason that its rank's end does not outrun. The simulation judges deaths in each state.
  */
-#include "ranks.h"
+#include "stage.h"
 
 #include "control_message.h"
 
@@ -11,14 +11,6 @@
 
 /* Three levels: rank 0; 1-4; 5-15. */
 enum { SIZE = 16, INNER = 1, LEAF = 15, MANY = 64 };
-
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 30);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
 
 /* ---- Many --------------------------------------------------------------------------- */
 
@@ -93,15 +85,6 @@ typedef struct tally {
     control_counts start, end; /* of rank 0: after the start, and after a verdict */
 } tally;
 
-static ring_status await_verdict(const control_world *w, double seconds)
-{
-    const double deadline = clock_now() + seconds;
-    while (control_verdict(w) == RING_OK && clock_now() < deadline)
-        clock_sleep(0.001);
-    const ring_status status = control_verdict(w);
-    return status == RING_OK ? RING_OK : fail(status, "%s", control_text(w));
-}
-
 static ring_status count_rank_0(int rank, int size, void *context)
 {
     tally *t = context;
@@ -116,7 +99,7 @@ static ring_status count_rank_0(int rank, int size, void *context)
         t->end = control_count(w);
     }
     if (status == RING_OK)
-        status = await_verdict(w, 10);
+        status = verdict_within(w, 10);
     control_free(w);
     return status;
 }
@@ -153,11 +136,10 @@ static void rank_0_speaks_to_its_children_only(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(ranks_256_join_in_a_few_seconds),
-        TEST(a_rank_that_fails_and_exits_does_not_outrun_its_reason),
-        TEST(rank_0_speaks_to_its_children_only),
+        TIMED_TEST(ranks_256_join_in_a_few_seconds),
+        TIMED_TEST(a_rank_that_fails_and_exits_does_not_outrun_its_reason),
+        TIMED_TEST(rank_0_speaks_to_its_children_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

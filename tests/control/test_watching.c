@@ -11,14 +11,6 @@
 
 enum { SIZE = 4 };
 
-static int set_up(void **state)
-{
-    (void)state;
-    set_number("RING_INIT_TIMEOUT", 20);
-    set_number("RING_PEER_TIMEOUT", 15);
-    return 0;
-}
-
 /* ---- Busy -------------------------------------------------------------------------- */
 
 static atomic_bool rest;
@@ -209,15 +201,14 @@ static void without_rank_0_each_judges_for_itself(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(busy_ranks_on_full_cores_are_never_taken_for_dead),
-        TEST(a_report_reaches_all_though_rank_0_ends_at_once),
-        TEST(a_report_returns_though_the_thread_is_held_up),
-        TEST(a_long_text_is_cut),
-        TEST(a_suspect_is_named_when_no_other_rank_is),
-        TEST(the_real_culprit_beats_a_suspicion),
-        TEST(without_rank_0_each_judges_for_itself),
+        TIMED_TEST(busy_ranks_on_full_cores_are_never_taken_for_dead),
+        TIMED_TEST(a_report_reaches_all_though_rank_0_ends_at_once),
+        TIMED_TEST(a_report_returns_though_the_thread_is_held_up),
+        TIMED_TEST(a_long_text_is_cut),
+        TIMED_TEST(a_suspect_is_named_when_no_other_rank_is),
+        TIMED_TEST(the_real_culprit_beats_a_suspicion),
+        TIMED_TEST(without_rank_0_each_judges_for_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
