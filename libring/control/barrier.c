@@ -12,17 +12,17 @@
 static int reached(const membership *m)
 {
     const int children = tree_children(m->world.rank, m->world.size);
-    int least = m->entered;
+    int least = m->barrier.entered;
     for (int i = 0; i < children; i++)
-        if (m->below[i] < least)
-            least = m->below[i];
+        if (m->barrier.below[i] < least)
+            least = m->barrier.below[i];
     return least;
 }
 
 static void advance(membership *m)
 {
     if (m->world.rank == 0)
-        m->passed = reached(m);
+        m->barrier.passed = reached(m);
     peers_flush(m);
 }
 
@@ -30,9 +30,9 @@ void barrier_hear(membership *m, connection *c, const control_message *message)
 {
     const int child = c->peer - tree_first_child(m->world.rank);
     if (message->kind == CONTROL_GO)
-        m->passed = message->count > m->passed ? message->count : m->passed;
+        m->barrier.passed = message->count > m->barrier.passed ? message->count : m->barrier.passed;
     else if (child >= 0 && child < tree_children(m->world.rank, m->world.size))
-        m->below[child] = message->count;
+        m->barrier.below[child] = message->count;
     advance(m);
 }
 
@@ -47,17 +47,18 @@ bool barrier_speak(membership *m, connection *c, control_message *out)
         out->count = here;
         return true;
     }
-    if (c->peer < m->world.rank || c->announced_go >= m->passed)
+    if (c->peer < m->world.rank || c->announced_go >= m->barrier.passed)
         return false;
-    c->announced_go = m->passed;
+    c->announced_go = m->barrier.passed;
     control_message_begin(out, CONTROL_GO, m->world.rank);
-    out->count = m->passed;
+    out->count = m->barrier.passed;
     return true;
 }
 
 void barrier_tick(membership *m, double now)
 {
-    if (m->state != STATE_LINKING || m->entered > m->passed || membership_has_failed(m))
+    if (m->state != STATE_LINKING || m->barrier.entered > m->barrier.passed ||
+        membership_has_failed(m))
         return;
     const double late = m->world.deadline + LATE_SECONDS;
     if (now < late)
@@ -74,7 +75,7 @@ static ring_status too_late(const membership *m)
 {
     const int first = tree_first_child(m->world.rank);
     for (int i = 0; i < tree_children(m->world.rank, m->world.size); i++)
-        if (m->below[i] < m->entered)
+        if (m->barrier.below[i] < m->barrier.entered)
             return fail(RING_ERR_TIMEOUT,
                         "rank %d (%s), or a rank that reports to it, did not finish the start in "
                         "time (RING_INIT_TIMEOUT)",
@@ -86,13 +87,13 @@ static ring_status too_late(const membership *m)
 
 static ring_status await_barrier(membership *m)
 {
-    const int mine = ++m->entered;
+    const int mine = ++m->barrier.entered;
     advance(m);
     const double limit = m->world.deadline + PATIENCE;
-    while (m->passed < mine && !group_is_decided(&m->all))
+    while (m->barrier.passed < mine && !group_is_decided(&m->all))
         if (!control_wait(&m->changed, limit))
-            return m->passed >= mine ? RING_OK : too_late(m);
-    return m->passed >= mine ? RING_OK : verdict_status(m);
+            return m->barrier.passed >= mine ? RING_OK : too_late(m);
+    return m->barrier.passed >= mine ? RING_OK : verdict_status(m);
 }
 
 ring_status control_agree(control_world *world, ring_status mine)

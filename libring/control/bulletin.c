@@ -272,7 +272,8 @@ static bool announce(membership *m, connection *c, int which, control_message *o
     if (!may_hear(m, c, next))
         return false;
     c->announced[which]++;
-    m->notified += !c->edge && m->ranks[c->peer].lost == LOSS_NONE; /* a lost one may come again */
+    m->start.notified += !c->edge &&
+                         m->ranks[c->peer].lost == LOSS_NONE; /* a lost one may come again */
     *out = *next;
     return true;
 }

@@ -117,7 +117,7 @@ static bool hand_over(connection *c)
         return false;
     c->deaf = put < 0; /* a message that can still be read has the reason, e.g. a goodbye */
     c->sent += put > 0 ? (size_t)put : 0;
-    c->member->bytes_sent += put > 0 ? (uint64_t)put : 0;
+    c->member->sent.bytes += put > 0 ? (uint64_t)put : 0;
     return true;
 }
 
@@ -129,7 +129,7 @@ static bool has_something_to_say(connection *c)
         return false;
     control_message_seal(&c->out, c->keys.out, c->messages_out++);
     c->sent = 0;
-    c->member->messages_sent++;
+    c->member->sent.messages++;
     return true;
 }
 

@@ -90,7 +90,7 @@ static bool is_unheard(const joiner *j, const membership *m)
 {
     if (j->launch.rank == 0)
         return j->listener >= 0 && j->launch.size > 1;
-    return m == NULL || (!m->at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
+    return m == NULL || (!m->start.at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
 }
 
 /* Frees the membership first: its memory or descriptors may be what is short. */
@@ -276,7 +276,7 @@ control_counts control_count(const control_world *world)
 {
     const membership *m = group_at(world)->member;
     control_lock();
-    control_counts counts = {.messages = m->messages_sent, .bytes = m->bytes_sent};
+    control_counts counts = {.messages = m->sent.messages, .bytes = m->sent.bytes};
     for (const connection *c = m->connections; c != NULL; c = c->next)
         counts.connections += connection_is_open(c);
     control_unlock();

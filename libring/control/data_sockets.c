@@ -133,7 +133,7 @@ static control_purpose purpose_of(const handshake_purpose *p, bool local)
 static void hold(membership *m, int peer, const handshake_purpose *purpose, bool local,
                  control_socket *socket)
 {
-    held_socket *h = m->held_count < HELD_MOST ? malloc(sizeof *h) : NULL;
+    held_socket *h = m->held.count < HELD_MOST ? malloc(sizeof *h) : NULL;
     if (h == NULL) {
         log_debug("rank %d: too many sockets of communicators that are not made here yet", peer);
         fd_close(&socket->fd);
@@ -144,9 +144,9 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
                        .peer = peer,
                        .local = local,
                        .until = clock_now() + m->world.settings.timeout,
-                       .next = m->held};
-    m->held = h;
-    m->held_count++;
+                       .next = m->held.sockets};
+    m->held.sockets = h;
+    m->held.count++;
     membership_due(m, h->until);
 }
 
@@ -154,7 +154,7 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
  * closes them. */
 static void let_go(membership *m, const uint64_t *communicator, double now, group *taker)
 {
-    for (held_socket **at = &m->held; *at != NULL;) {
+    for (held_socket **at = &m->held.sockets; *at != NULL;) {
         held_socket *h = *at;
         if (h->until > now || (communicator != NULL && h->purpose.communicator != *communicator)) {
             at = &h->next;
@@ -162,7 +162,7 @@ static void let_go(membership *m, const uint64_t *communicator, double now, grou
         }
         const control_purpose purpose = purpose_of(&h->purpose, h->local);
         *at = h->next;
-        m->held_count--;
+        m->held.count--;
         if (taker != NULL)
             hand_over(taker, h->peer, &purpose, &h->socket);
         else
@@ -180,7 +180,7 @@ void data_sockets_forget(membership *m, uint64_t communicator)
 void data_sockets_expire(membership *m, double now)
 {
     let_go(m, NULL, now, NULL);
-    for (const held_socket *h = m->held; h != NULL; h = h->next)
+    for (const held_socket *h = m->held.sockets; h != NULL; h = h->next)
         membership_due(m, h->until);
 }
 

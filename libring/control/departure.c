@@ -35,12 +35,12 @@ void departure_hear(membership *m, connection *c, const control_message *message
 
 static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
 {
-    const int news = m->leaver_count - c->announced_leavers;
+    const int news = m->goodbyes.count - c->announced_leavers;
     if (news == 0 || membership_has_failed(m))
         return false;
     control_message_begin(out, CONTROL_LEFT, m->world.rank);
     out->count = news < CONTROL_LEFT_MOST ? news : CONTROL_LEFT_MOST;
-    memcpy(out->body.ranks, m->leavers + c->announced_leavers,
+    memcpy(out->body.ranks, m->goodbyes.leavers + c->announced_leavers,
            (size_t)out->count * sizeof(int32_t));
     c->announced_leavers += out->count;
     return true;
@@ -75,7 +75,7 @@ static bool awaits_latecomers(const membership *m)
 {
     return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
            control_verdict(&m->world) != RING_ERR_TIMEOUT &&
-           m->notified + count_lost(m) < m->world.size - 1;
+           m->start.notified + count_lost(m) < m->world.size - 1;
 }
 
 /* A peer answers the end of what this rank says by its own end. A lost one does not. */
@@ -101,7 +101,7 @@ static void shut_silent_ones(membership *m)
 static void tick_leaving(membership *m, double now)
 {
     shut_silent_ones(m);
-    membership_due(m, now < m->stop_by ? m->stop_by : CONTROL_NEVER);
+    membership_due(m, now < m->goodbyes.stop_by ? m->goodbyes.stop_by : CONTROL_NEVER);
     pthread_cond_broadcast(&m->changed);
 }
 
@@ -120,7 +120,7 @@ static void run(membership *m)
         return;
     control_lock();
     m->state = STATE_LEAVING;
-    m->stop_by = clock_now() + LEAVING_SECONDS;
+    m->goodbyes.stop_by = clock_now() + LEAVING_SECONDS;
     acceptor_close(&m->tcp);
     acceptor_close(&m->local);
     peers_drop_dialers(m, HANDSHAKE_JOIN);
@@ -128,8 +128,8 @@ static void run(membership *m)
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
-    while (!is_over(m) && clock_now() < m->stop_by)
-        (void)control_wait(&m->changed, m->stop_by);
+    while (!is_over(m) && clock_now() < m->goodbyes.stop_by)
+        (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
     acceptor_close(&m->rendezvous);
     data_sockets_expire(m, CONTROL_NEVER);

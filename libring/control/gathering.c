@@ -34,12 +34,12 @@ static void seat(membership *m, const control_message *message)
     const control_card *card = &message->body.join.card;
     const double deadline = clock_now() + message->body.join.remaining;
     m->world.cards[card->rank] = *card;
-    m->cards_here++;
+    m->start.cards_here++;
     if (deadline < m->world.deadline)
         m->world.deadline = deadline;
     membership_due(m, m->world.deadline);
     log_debug("rank %d (%s, pid %d) joined", card->rank, card->hostname, card->pid);
-    if (m->cards_here < m->world.size)
+    if (m->start.cards_here < m->world.size)
         return;
     acceptor_close(&m->rendezvous);
     handout_begin(m);
@@ -86,7 +86,7 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
-    m->notified += status == RING_ERR_CONFIG;
+    m->start.notified += status == RING_ERR_CONFIG;
     verdict_decide(m, status, fail_text());
 }
 
@@ -169,7 +169,7 @@ static ring_status gather(membership *m, int *listener)
 {
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
-    m->cards_here = 1;
+    m->start.cards_here = 1;
     memcpy(m->job->session, session, sizeof session); /* joining ranks learn it with the proof */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));

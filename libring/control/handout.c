@@ -50,11 +50,11 @@ void handout_hear(membership *m, connection *c, const control_message *message)
         const ring_status status = take_terms(m, message);
         if (status != RING_OK)
             verdict_propose_own(m, status);
-    } else if (message->rank == m->cards_here) {
+    } else if (message->rank == m->start.cards_here) {
         memcpy(&m->world.cards[message->rank], message->body.cards,
                (size_t)message->count * sizeof m->world.cards[0]);
-        m->cards_here += message->count;
-        if (m->cards_here == m->world.size)
+        m->start.cards_here += message->count;
+        if (m->start.cards_here == m->world.size)
             handout_begin(m);
     } else {
         losses_nonsense(m, c);

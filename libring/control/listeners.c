@@ -111,10 +111,10 @@ static void on_refused(acceptor *a, ring_status status)
     log_debug("%s", fail_text());
     if (status != RING_ERR_SYSTEM)
         return;
-    if (now - m->lacked_at > 2 * LACK_SECONDS)
-        m->lacks_since = now;
-    m->lacked_at = now;
-    if (m->state < STATE_RUNNING || now - m->lacks_since > LACK_SECONDS)
+    if (now - m->lack.last > 2 * LACK_SECONDS)
+        m->lack.since = now;
+    m->lack.last = now;
+    if (m->state < STATE_RUNNING || now - m->lack.since > LACK_SECONDS)
         verdict_propose_own(m, status);
 }
 

@@ -14,7 +14,7 @@ void losses_left(membership *m, int rank)
 {
     if (rank == m->world.rank || atomic_exchange(&m->ranks[rank].left, true))
         return;
-    m->leavers[m->leaver_count++] = rank;
+    m->goodbyes.leavers[m->goodbyes.count++] = rank;
     data_sockets_left(m, rank);
 }
 
@@ -22,14 +22,14 @@ void losses_left(membership *m, int rank)
 
 void losses_adopt_later(membership *m)
 {
-    m->adopt_at = clock_now() + ADOPT_SECONDS;
-    membership_due(m, m->adopt_at);
+    m->ways.adopt_at = clock_now() + ADOPT_SECONDS;
+    membership_due(m, m->ways.adopt_at);
 }
 
 static void seek_way_up(membership *m)
 {
-    m->attach_at = clock_now() + ATTACH_SECONDS;
-    membership_due(m, m->attach_at);
+    m->ways.attach_at = clock_now() + ATTACH_SECONDS;
+    membership_due(m, m->ways.attach_at);
 }
 
 /* All ranks that see a rank die compose the same note. */
@@ -58,7 +58,7 @@ void losses_hear(membership *m, const control_message *note)
     const int rank = note->rank;
     if (m->ranks[rank].lost < (enum loss)note->count)
         m->ranks[rank].lost = (enum loss)note->count;
-    m->lost_at = clock_now();
+    m->ways.lost_at = clock_now();
     for (dialer *d = m->dialers; d != NULL; d = d->next)
         if (!d->ended && d->purpose.kind == HANDSHAKE_CONTROL && d->peer == rank)
             dialer_drop(d);
@@ -110,11 +110,11 @@ static bool needs_way_up(const membership *m)
 static void attach(membership *m)
 {
     const int above = way_up_from(m, m->world.rank);
-    m->attach_at = CONTROL_NEVER;
+    m->ways.attach_at = CONTROL_NEVER;
     if (above >= 0)
         peers_dial_neighbour(m, above);
-    else if (m->unanswered >= 0)
-        losses_see(m, m->unanswered, LOSS_SILENT,
+    else if (m->ways.unanswered >= 0)
+        losses_see(m, m->ways.unanswered, LOSS_SILENT,
                    "it did not answer when the rank between was gone");
 }
 
@@ -164,7 +164,7 @@ static bool is_orphan(const membership *m, int rank)
 /* Dials orphans: they may have ended with the rank between, unnoticed by others. */
 static void adopt(membership *m)
 {
-    m->adopt_at = CONTROL_NEVER;
+    m->ways.adopt_at = CONTROL_NEVER;
     for (int r = 0; r < m->world.size; r++)
         if (is_orphan(m, r))
             peers_dial_neighbour_by(m, r, on_orphan_dialed);
@@ -180,10 +180,10 @@ void losses_tick(membership *m, double now)
 {
     if (m->state != STATE_RUNNING)
         return;
-    if (needs_way_up(m) && now >= m->attach_at)
+    if (needs_way_up(m) && now >= m->ways.attach_at)
         attach(m);
-    if (now >= m->adopt_at)
+    if (now >= m->ways.adopt_at)
         adopt(m);
-    membership_due(m, needs_way_up(m) ? m->attach_at : CONTROL_NEVER);
-    membership_due(m, m->adopt_at);
+    membership_due(m, needs_way_up(m) ? m->ways.attach_at : CONTROL_NEVER);
+    membership_due(m, m->ways.adopt_at);
 }

@@ -48,14 +48,14 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     const size_t size = (size_t)m->world.size;
     m->world.cards = calloc(size, sizeof *m->world.cards);
     m->ranks = calloc(size, sizeof *m->ranks);
-    m->leavers = calloc(size, sizeof *m->leavers);
+    m->goodbyes.leavers = calloc(size, sizeof *m->goodbyes.leavers);
     m->all.votes = calloc(size, sizeof *m->all.votes);
     bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks take no
                                                           memory */
     recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
     recent->room = BULLETIN_STATEMENTS;
-    if (m->world.cards == NULL || m->ranks == NULL || m->leavers == NULL || m->all.votes == NULL ||
-        recent->notes == NULL)
+    if (m->world.cards == NULL || m->ranks == NULL || m->goodbyes.leavers == NULL ||
+        m->all.votes == NULL || recent->notes == NULL)
         return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
@@ -82,8 +82,8 @@ static void init_parts(membership *m)
                                  .due = CONTROL_NEVER,
                                  .tick = m->dispatch->tick};
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
-    m->unanswered = -1;
-    m->attach_at = m->adopt_at = CONTROL_NEVER;
+    m->ways.unanswered = -1;
+    m->ways.attach_at = m->ways.adopt_at = CONTROL_NEVER;
     m->groups = &m->all;
     m->references = 1;
     m->all.member = m;
@@ -139,7 +139,7 @@ void membership_free(membership *m)
     roll_free(m);
     free(m->all.votes);
     free(m->all.decision);
-    free(m->leavers);
+    free(m->goodbyes.leavers);
     free(m->ranks);
     free(m->world.cards);
     free(m);

@@ -95,45 +95,52 @@ typedef struct membership {
     handshake_terms *job; /* of the rendezvous; both lie in a page that is locked and not dumped */
     handshake_terms *terms; /* of all later handshakes */
     acceptor rendezvous, tcp, local;
-    double lacks_since, lacked_at; /* no descriptor for newcomers: since when, and last */
+    struct {
+        double since, last;
+    } lack; /* of a descriptor for newcomers */
     connection *connections;
     dialer *dialers;
-
-    /* Joining. */
-    int cards_here;      /* rank 0: ranks that came; others: cards from above */
-    int notified;        /* rank 0: ranks, not lost ones, that know of its failure */
-    bool at_rank_0;      /* others: rank 0 has welcomed this rank */
-    bool came_back;      /* others: to rank 0, after the first connection broke */
-    net_address root_at; /* others: where rank 0 was found */
-    bool warned;         /* of a stranger at rank 0's address */
-    bool one_place;      /* there is one address only for rank 0 */
-
-    /* The barrier of the start. */
-    int entered, passed;
-    int below[CONTROL_FANOUT]; /* how far the ranks below each child are */
-
-    /* Notes to all ranks. */
-    bulletin bulletins[BULLETINS];
-    double posted_at; /* the time of the latest lasting note */
-    proposal *proposals;
-
-    /* Lost ranks, and ranks that have left. */
     rank_state *ranks; /* [size] */
-    double lost_at;    /* the latest loss */
-    int *leavers;      /* [size], in the order in which it was heard */
-    int leaver_count;
-    int unanswered;   /* the latest unreachable rank that was silent, -1 */
-    double attach_at; /* when a new way up is due */
-    double adopt_at;  /* when ranks should be here whose way up is now this rank */
-    double stop_by;   /* the end of leaving */
+    struct {
+        uint64_t messages, bytes;
+    } sent;
 
-    struct roll *rolls;               /* rolls with calls, see roll.c */
-    struct roll_caller *roll_callers; /* calls of this rank that wait for the end of a round */
+    struct {
+        int cards_here;      /* rank 0: ranks that came; others: cards from above */
+        int notified;        /* rank 0: ranks, not lost ones, that know of its failure */
+        bool at_rank_0;      /* others: rank 0 has welcomed this rank */
+        bool came_back;      /* others: to rank 0, after the first connection broke */
+        net_address root_at; /* others: where rank 0 was found */
+        bool warned;         /* of a stranger at rank 0's address */
+        bool one_place;      /* there is one address only for rank 0 */
+    } start;                 /* gathering.c, visiting.c, handout.c */
+    struct {
+        int entered, passed;
+        int below[CONTROL_FANOUT]; /* how far the ranks below each child are */
+    } barrier;                     /* of the start: barrier.c */
 
-    held_socket *held; /* data sockets without a sink yet */
-    int held_count;
-
-    uint64_t messages_sent, bytes_sent;
+    bulletin bulletins[BULLETINS]; /* notes to all ranks: bulletin.c */
+    double posted_at;              /* the time of the latest lasting note */
+    proposal *proposals;           /* verdict.c */
+    struct {
+        double lost_at;   /* the latest loss */
+        int unanswered;   /* the latest unreachable rank that was silent, -1 */
+        double attach_at; /* when a new way up is due */
+        double adopt_at;  /* when ranks should be here whose way up is now this rank */
+    } ways;               /* losses.c */
+    struct {
+        int *leavers; /* [size], in the order in which it was heard */
+        int count;
+        double stop_by; /* the end of this rank's leaving */
+    } goodbyes;         /* departure.c */
+    struct {
+        struct roll *rolls;          /* with calls */
+        struct roll_caller *callers; /* calls of this rank that wait for the end of a round */
+    } calls;                         /* roll.c */
+    struct {
+        held_socket *sockets; /* without a sink yet */
+        int count;
+    } held; /* data_sockets.c */
 } membership;
 
 /** @return true if the start has failed. */

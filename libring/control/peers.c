@@ -104,7 +104,7 @@ void peers_welcome(dialer *d, int fd)
     membership *m = d->context;
     for (int r = 0; r < m->world.size; r++)
         m->ranks[r].unreachable = false;
-    m->unanswered = -1;
+    m->ways.unanswered = -1;
     connection *c = connection_new(m, fd, &d->handshake, true);
     if (c != NULL)
         connection_write(c);
@@ -119,8 +119,8 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     }
     log_debug("rank %d cannot be reached: %s", d->peer, fail_text());
     m->ranks[d->peer].unreachable = true;
-    m->unanswered = status == RING_ERR_TIMEOUT ? d->peer : m->unanswered;
-    m->attach_at = 0;
+    m->ways.unanswered = status == RING_ERR_TIMEOUT ? d->peer : m->ways.unanswered;
+    m->ways.attach_at = 0;
     membership_due(m, 0);
 }
 

@@ -57,7 +57,7 @@ static bool names_ranks(const control_message *close)
 
 static roll *find(const membership *m, uint64_t communicator, uint64_t key)
 {
-    roll *r = m->rolls;
+    roll *r = m->calls.rolls;
     while (r != NULL && (r->communicator != communicator || r->key != key))
         r = r->next;
     return r;
@@ -73,14 +73,14 @@ static roll *find_or_make(membership *m, uint64_t communicator, uint64_t key)
         return NULL;
     r->communicator = communicator;
     r->key = key;
-    r->next = m->rolls;
-    m->rolls = r;
+    r->next = m->calls.rolls;
+    m->calls.rolls = r;
     return r;
 }
 
 static void drop(membership *m, roll *r)
 {
-    roll **at = &m->rolls;
+    roll **at = &m->calls.rolls;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
@@ -90,8 +90,8 @@ static void drop(membership *m, roll *r)
 
 void roll_free(membership *m)
 {
-    while (m->rolls != NULL)
-        drop(m, m->rolls);
+    while (m->calls.rolls != NULL)
+        drop(m, m->calls.rolls);
 }
 
 static bool is_open(const roll *r)
@@ -103,7 +103,7 @@ static bool is_open(const roll *r)
 void roll_forget(membership *m, uint64_t communicator)
 {
     roll *next;
-    for (roll *r = m->rolls; r != NULL; r = next) {
+    for (roll *r = m->calls.rolls; r != NULL; r = next) {
         next = r->next;
         if (r->communicator == communicator && !is_open(r))
             drop(m, r);
@@ -169,7 +169,7 @@ static void close_round(membership *m, const roll *r)
 /* @return true if a round was closed: the list has changed then. */
 static bool close_one(membership *m, double now, double settled)
 {
-    for (const roll *r = m->rolls; r != NULL; r = r->next) {
+    for (const roll *r = m->calls.rolls; r != NULL; r = r->next) {
         if (!is_open(r))
             continue;
         if (now >= settled && is_ripe(r->round, now)) {
@@ -183,8 +183,8 @@ static bool close_one(membership *m, double now, double settled)
 
 void roll_tick(membership *m, double now)
 {
-    const double settled = m->lost_at + SETTLE_SECONDS;
-    if (m->rolls == NULL || !closes_rounds(m))
+    const double settled = m->ways.lost_at + SETTLE_SECONDS;
+    if (m->calls.rolls == NULL || !closes_rounds(m))
         return;
     while (close_one(m, now, settled))
         ;
@@ -232,7 +232,7 @@ static void hear_present(membership *m, const control_message *note)
 /* Calls that came too late for this round go to the next one by themselves. */
 static void answer(const membership *m, const control_message *note)
 {
-    for (struct roll_caller *c = m->roll_callers; c != NULL; c = c->next) {
+    for (struct roll_caller *c = m->calls.callers; c != NULL; c = c->next) {
         if (c->answered || c->communicator != note->communicator || c->key != note->body.roll.key ||
             c->round != note->count)
             continue;
@@ -304,13 +304,13 @@ static void come(membership *m, const struct roll_caller *c, ring_status trouble
 
 static void enter(membership *m, struct roll_caller *c)
 {
-    c->next = m->roll_callers;
-    m->roll_callers = c;
+    c->next = m->calls.callers;
+    m->calls.callers = c;
 }
 
 static void leave(membership *m, const struct roll_caller *c)
 {
-    struct roll_caller **at = &m->roll_callers;
+    struct roll_caller **at = &m->calls.callers;
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
@@ -318,7 +318,7 @@ static void leave(membership *m, const struct roll_caller *c)
 
 static bool another_waits(const membership *m, uint64_t communicator, uint64_t key)
 {
-    const struct roll_caller *c = m->roll_callers;
+    const struct roll_caller *c = m->calls.callers;
     while (c != NULL && (c->communicator != communicator || c->key != key))
         c = c->next;
     return c != NULL;
@@ -439,7 +439,7 @@ static uint64_t key_of(const group *g, const control_list *list)
 static const control_message *elsewhere(const membership *m, const control_message *here, int rank)
 {
     const double since = clock_now() - m->world.settings.timeout;
-    for (const roll *r = m->rolls; r != NULL; r = r->next)
+    for (const roll *r = m->calls.rolls; r != NULL; r = r->next)
         if (r->communicator == here->communicator && r->key >= KEY_LISTS &&
             r->key != here->body.roll.key && r->round != NULL && r->round->close_by >= since &&
             has_bit(r->round->came, rank))

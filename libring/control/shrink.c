@@ -113,7 +113,7 @@ static bool is_ripe(const group *g, double now)
 
 void shrink_tick(membership *m, double now)
 {
-    const double settled = m->lost_at + SETTLE_SECONDS;
+    const double settled = m->ways.lost_at + SETTLE_SECONDS;
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
             g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round is over */

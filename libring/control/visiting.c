@@ -59,16 +59,16 @@ void visiting_lose(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
                          .terms = m->job,
-                         .to = m->root_at,
+                         .to = m->start.root_at,
                          .patience = RETURN_PATIENCE,
                          .deadline = CONTROL_NEVER,
                          .done = on_redialed};
     if (c->announced_seated)
         return;
-    if (m->came_back || peers_start_dialer(m, &once) != RING_OK)
+    if (m->start.came_back || peers_start_dialer(m, &once) != RING_OK)
         verdict_decide(m, RING_ERR_PEER,
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
-    m->came_back = true;
+    m->start.came_back = true;
 }
 
 /* ---- Finding rank 0 ---------------------------------------------------------------- */
@@ -82,7 +82,7 @@ static void on_found(membership *m, const handshake *h, int fd)
         fd_close(&fd);
     else if ((c = connection_new(m, fd, h, false)) == NULL)
         status = fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
-    m->at_rank_0 = c != NULL;
+    m->start.at_rank_0 = c != NULL;
     if (c != NULL)
         connection_write(c);
     else
@@ -93,7 +93,7 @@ static void on_found(membership *m, const handshake *h, int fd)
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    m->root_at = d->to;
+    m->start.root_at = d->to;
     if (status == RING_OK)
         on_found(m, &d->handshake, fd);
     else
@@ -105,7 +105,7 @@ static ring_status aim(visit *v)
     membership *m = v->member;
     const credential *c = v->credential;
     memcpy(m->job->key, c->key, sizeof m->job->key);
-    m->one_place = c->places == 1;
+    m->start.one_place = c->places == 1;
     for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
         const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN,
                                  .terms = m->job,
@@ -136,13 +136,13 @@ static ring_status look_again(visit *v)
     if (status == RING_OK && credential_from_id(&id, &fresh) != RING_OK)
         status = RING_IN_PROGRESS;
     control_lock();
-    const bool news = status == RING_OK && !v->member->at_rank_0 && is_elsewhere(v, &fresh);
+    const bool news = status == RING_OK && !v->member->start.at_rank_0 && is_elsewhere(v, &fresh);
     if (news)
         *v->credential = fresh;
     sodium_memzero(&fresh, sizeof fresh);
     sodium_memzero(&id, sizeof id);
     if (!news)
-        return status == RING_IN_PROGRESS || v->member->at_rank_0 ? RING_OK : status;
+        return status == RING_IN_PROGRESS || v->member->start.at_rank_0 ? RING_OK : status;
     peers_drop_dialers(v->member, HANDSHAKE_JOIN);
     return aim(v);
 }
@@ -152,10 +152,10 @@ void visiting_tick(membership *m)
 {
     char text[ADDRESS_TEXT_MAX];
     const dialer *first = m->dialers;
-    if (m->warned || !m->one_place || first == NULL || first->why != RING_ERR_AUTH ||
+    if (m->start.warned || !m->start.one_place || first == NULL || first->why != RING_ERR_AUTH ||
         first->purpose.kind != HANDSHAKE_JOIN)
         return;
-    m->warned = true;
+    m->start.warned = true;
     log_warn("at %s, where rank 0 should be: %s; trying on", address_text(&first->to, text),
              first->text);
 }
@@ -176,19 +176,19 @@ static ring_status find(visit *v)
 {
     membership *m = v->member;
     RING_TRY(aim(v));
-    while (!m->at_rank_0 && !membership_has_failed(m)) {
+    while (!m->start.at_rank_0 && !membership_has_failed(m)) {
         const double now = clock_now(), look = now + LOOK_SECONDS;
         const bool looks = v->exchange != NULL && look < m->world.deadline;
         const bool woken = control_wait(&m->changed, looks ? look : m->world.deadline);
         const dialer *first = m->dialers;
-        if (m->at_rank_0 || membership_has_failed(m))
+        if (m->start.at_rank_0 || membership_has_failed(m))
             break;
         if (clock_now() >= m->world.deadline)
             return not_found(m, first, v->credential);
         if (!woken && looks && (first == NULL || !first->busy))
             RING_TRY(look_again(v));
     }
-    return m->at_rank_0 ? RING_OK : verdict_status(m);
+    return m->start.at_rank_0 ? RING_OK : verdict_status(m);
 }
 
 /* ---- For the caller ---------------------------------------------------------------- */
