@@ -32,6 +32,7 @@ typedef struct connection {
     int announced[2], answers; /* of each bulletin; notes of the lasting one heard */
     bool bypassed;
     bool announced_goodbye, left; /* left: the peer said goodbye, or that it is seated elsewhere */
+    bool announced_moved, moved;  /* moved: it needs this rank, which leaves, no more */
 
     control_keys keys;
     uint64_t messages_in, messages_out; /* whole ones */

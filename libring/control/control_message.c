@@ -168,6 +168,7 @@ bool control_message_check(control_message *m, int size)
     case CONTROL_SEATED:
     case CONTROL_BEAT:
     case CONTROL_GOODBYE:
+    case CONTROL_MOVED:
         return true;
     default:
         return false;

@@ -20,7 +20,8 @@ enum control_kind {
     CONTROL_VOTE,      /* to all: `rank` goes on, in round `count`; 0: it does not */
     CONTROL_DECISION,  /* to all: the ranks that go on, by round `count` */
     CONTROL_LEFT,      /* to all: `count` ranks that have left */
-    CONTROL_GOODBYE,   /* the last one of a rank that leaves */
+    CONTROL_GOODBYE,   /* from a rank that leaves */
+    CONTROL_MOVED,     /* to it, from a rank below it that needs it no more */
     CONTROL_PRESENT,   /* to all: `rank` has come to round `count` of a roll */
     CONTROL_ROLL,      /* to all: the ranks that had come to round `count` of a roll */
     CONTROL_KINDS

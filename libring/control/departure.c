@@ -23,10 +23,12 @@ void departure_hear(membership *m, connection *c, const control_message *message
     if (message->kind == CONTROL_LEFT) {
         for (int i = 0; i < message->count; i++)
             losses_left(m, message->body.ranks[i]);
+    } else if (message->kind == CONTROL_MOVED) {
+        c->moved = true;
     } else {
         losses_left(m, c->peer);
         c->left = true;
-        connection_shut(c);
+        losses_gone(m, c);
     }
     membership_due(m, 0); /* a vote may be complete without them */
     losses_adopt_later(m);
@@ -46,11 +48,21 @@ static bool speak_of_leavers(const membership *m, connection *c, control_message
     return true;
 }
 
+/* A leaver waits for this: until then it hears and announces what becomes of this rank. */
+static bool speak_of_move(const membership *m, connection *c, control_message *out)
+{
+    if (!c->left || c->peer > m->world.rank || c->announced_moved || !losses_has_way_up(m))
+        return false;
+    control_message_begin(out, CONTROL_MOVED, m->world.rank);
+    c->announced_moved = true;
+    return true;
+}
+
 bool departure_speak(membership *m, connection *c, control_message *out)
 {
     if (!c->edge)
         return false;
-    if (speak_of_leavers(m, c, out))
+    if (speak_of_leavers(m, c, out) || speak_of_move(m, c, out))
         return true;
     if (m->state != STATE_LEAVING || !m->started || c->announced_goodbye)
         return false;
@@ -87,13 +99,23 @@ static bool is_over(const membership *m)
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
+/* @return true while a rank below is not known to have another way up, to leave, or to be lost. */
+static bool is_needed(const membership *m)
+{
+    for (const connection *c = m->connections; c != NULL && m->started; c = c->next)
+        if (c->edge && connection_is_open(c) && c->peer > m->world.rank && !c->left && !c->moved &&
+            m->ranks[c->peer].lost == LOSS_NONE)
+            return true;
+    return false;
+}
+
 /* Half-closes connections with nothing left to send, so that the peers read to the end. */
 static void shut_silent_ones(membership *m)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
         connection_write(c);
         const bool must_wait = !c->edge && m->world.rank == 0 && awaits_latecomers(m);
-        if (!connection_is_busy(c) && !must_wait)
+        if (!connection_is_busy(c) && !must_wait && !is_needed(m))
             connection_shut(c);
     }
 }

@@ -37,6 +37,7 @@ static const control_rule rules[CONTROL_KINDS] = {
     [CONTROL_DECISION] = {bulletin_hear, NULL, shrink_hear},
     [CONTROL_LEFT] = {departure_hear},
     [CONTROL_GOODBYE] = {departure_hear},
+    [CONTROL_MOVED] = {departure_hear},
     [CONTROL_PRESENT] = {bulletin_hear, roll_hear},
     [CONTROL_ROLL] = {bulletin_hear, roll_hear, roll_replay},
 };
@@ -72,9 +73,10 @@ static bool speak(membership *m, connection *c, control_message *out)
 
 static void lose(membership *m, connection *c)
 {
-    if (m->state == STATE_LEAVING || membership_has_failed(m) || c->tacit)
+    if (membership_has_failed(m) || c->tacit ||
+        (m->state == STATE_LEAVING && (c->deaf || !c->edge || !m->started)))
         return;
-    if (c->edge && c->left)
+    if (c->edge && (c->left || c->moved))
         losses_gone(m, c);
     else if (c->edge)
         losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");

@@ -104,7 +104,12 @@ static int way_up_from(const membership *m, int rank)
 
 static bool needs_way_up(const membership *m)
 {
-    return peers_up(m) == NULL && !peers_are_dialed(m, 0, m->world.rank - 1);
+    return !peers_has_way_up(m) && !peers_are_dialed(m, 0, m->world.rank - 1);
+}
+
+bool losses_has_way_up(const membership *m)
+{
+    return peers_has_way_up(m) || (needs_way_up(m) && way_up_from(m, m->world.rank) < 0);
 }
 
 static void attach(membership *m)

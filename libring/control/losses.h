@@ -24,6 +24,8 @@ void losses_hear(membership *m, const control_message *note);
 void losses_left(membership *m, int rank);
 /** Ranks have left or are lost: those below them should come to this rank soon. */
 void losses_adopt_later(membership *m);
+/** @return true if this rank has a way up, or is the top. */
+bool losses_has_way_up(const membership *m);
 /** A neighbour that had said goodbye has closed. */
 void losses_gone(membership *m, const connection *c);
 /** Dials the ranks that this one should be connected to. */

@@ -45,7 +45,7 @@ typedef struct statements_seen {
     uint64_t bits;
 } statements_seen;
 
-/** What is known of a rank of the membership. */
+/** The state of a rank of the membership, as far as this one knows. */
 typedef struct rank_state {
     enum loss lost;
     atomic_bool left;

@@ -5,14 +5,25 @@
 
 #include <stdlib.h>
 
-connection *peers_up(const membership *m)
+static connection *lowest(const membership *m, bool stays)
 {
     connection *up = NULL;
     for (connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && !c->left && !c->announced_seated && c->peer < m->world.rank &&
-            m->ranks[c->peer].lost == LOSS_NONE && (up == NULL || c->peer < up->peer))
+        if (connection_is_open(c) && !(c->left && stays) && !c->announced_seated &&
+            c->peer < m->world.rank && m->ranks[c->peer].lost == LOSS_NONE &&
+            (up == NULL || c->peer < up->peer))
             up = c;
     return up;
+}
+
+connection *peers_up(const membership *m)
+{
+    return lowest(m, false);
+}
+
+bool peers_has_way_up(const membership *m)
+{
+    return lowest(m, true) != NULL;
 }
 
 void peers_flush(membership *m)

@@ -9,8 +9,11 @@
 #include "membership_state.h"
 
 /** @return the connection that leads up: to the lowest rank among the neighbours, below this one
- *  and not lost; while joining to rank 0. NULL: this rank is the top. */
+ *  and not lost; while joining to rank 0. It may be of a rank that leaves, and waits for this one
+ * to have another. NULL: this rank is the top. */
 connection *peers_up(const membership *m);
+/** @return true if one leads up to a rank that does not leave. */
+bool peers_has_way_up(const membership *m);
 /** After a change: sends what is due now on all connections, and wakes waiting callers. */
 void peers_flush(membership *m);
 

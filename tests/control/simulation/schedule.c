@@ -66,7 +66,7 @@ typedef struct fault {
 /** The communicator of the start, and one of some of its ranks. */
 enum { ALL, PART, COMMUNICATORS };
 
-/** What a rank knows of the end of a communicator. */
+/** The end of a communicator, as a rank knows it. */
 typedef struct end {
     ring_status status;
     char text[CONTROL_TEXT];
@@ -262,7 +262,7 @@ static void strike(fault *f)
     }
 }
 
-/* Nothing that the schedule limits by a deadline of the start may be under way in a pause. */
+/* A pause would exceed the deadline of a start. */
 static bool may_pause(void)
 {
     for (int r = 0; r < now.size; r++)
@@ -493,12 +493,11 @@ static void derive_late(record *r, control_world *of)
     control_free(late);
 }
 
-/* Ranks that left a second ago are known as such, where none was lost. */
+/* Ranks that left a second ago are known as such. */
 static void check_goodbyes(record *r, const control_world *world)
 {
-    for (int i = 0; i < now.size; i++)
-        if (control_verdict(world) == RING_OK && pause_of((int)(r - now.records)) <= 0 &&
-            now.records[i].left_at < sim_now() - 1 && !control_left(world, i))
+    for (int i = 0; i < now.size && now.fault_count == 0; i++)
+        if (now.records[i].left_at < sim_now() - 1 && !control_left(world, i))
             break_record(r, "a goodbye of rank %d was not heard", i);
 }
 
@@ -662,10 +661,11 @@ static int count_harms(void)
  * So it is if one of them is a rank whose start has failed, which says no goodbye.
  * TWO_TEXTS: ranks that find one silent rank in two ways, by its beats and by dialing it, name it
  * with two reasons.
- * HUB_GONE: until a rank whose neighbour above has gone has dialed another one (50 ms), none misses
- * it. One that is killed in this time is taken for one that left; one that leaves does not wait for
- * such ranks, which then wait until their deadline: in a shrink, or a barrier of a communicator
- * without rank 0. A decision that only such a leaver has is lost. Seeds 201, 853, 4996 --strict. */
+ * HUB_GONE: ranks below one that leaves are watched and served by it until they have another way
+ * up. If it is killed or stopped in that time (50 ms), none misses them: one that ends then is
+ * taken for one that left, and others wait for it until their deadline; so for a decision that only
+ * such a rank had. If there is none above but ranks that leave, the same goes for the lowest that
+ * stays. Seeds 1759, 1790, 2823 --strict. */
 typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, KNOWN_KINDS } known_kind;
 static const char *const known_names[KNOWN_KINDS] = {"two ranks lost at once, two verdicts",
                                                      "one loss, two texts",
@@ -763,7 +763,16 @@ static bool judge_part(int rank, const end *e)
 
 static bool is_hub_gone(void)
 {
-    return (is_dead(0) || now.records[0].over) && is_known(HUB_GONE);
+    return (is_dead(0) || is_stopped(0) || now.records[0].over) && is_known(HUB_GONE);
+}
+
+/* Then all takes longer, and a report may be without an answer for 0.2 s. */
+static bool has_paused(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind == PAUSE && now.faults[i].happened)
+            return true;
+    return false;
 }
 
 /* @return the fault of which a verdict is, NULL: it is not known, or one of two. */
@@ -784,20 +793,16 @@ static const fault *cause_of(const end *e)
     return count == 1 ? found : NULL;
 }
 
-/* What happens is known soon, around ranks that are silent; they themselves after their time-out,
- * and a rank behind a silent one after another. */
+/* A report is known soon, around ranks that are silent. So is a death, unless another fault hides
+ * it. Silent ranks are known after their time-out, and a rank behind them after another each. */
 static bool judge_speed(int rank, const end *e)
 {
-    static const double most[] = {[KILL] = 1,
-                                  [BOTH] = 1.5,
-                                  [HOST] = 2 * PEER_TIMEOUT + 1,
-                                  [STOP] = 2 * PEER_TIMEOUT + 1,
-                                  [CUT] = 2 * PEER_TIMEOUT + 1,
-                                  [REPORT] = 1,
-                                  [ALL_REPORT] = 1};
+    static const double most[] = {[KILL] = 1, [BOTH] = 1.5, [REPORT] = 1, [ALL_REPORT] = 1};
     const fault *f = cause_of(e);
-    return f == NULL || f->ends || e->wakes != 1 || was_silent(rank) ||
-           e->woken_at - f->at < most[f->kind];
+    if (f == NULL || f->ends || e->wakes != 1 || was_silent(rank) || has_paused())
+        return true;
+    const bool is_hidden = f->kind < REPORT && (f->kind > BOTH || now.fault_count > 1);
+    return e->woken_at - f->at < (is_hidden ? 3 * PEER_TIMEOUT + 1 : most[f->kind]);
 }
 
 /* Each communicator that ends wakes its ranks once. */
@@ -863,15 +868,6 @@ static bool is_alike(const record *a, const record *b, int which)
     if (is_dead(0) || was_silent(0) || has_refused(0) || came_too_late(a) || came_too_late(b))
         return true;
     return same;
-}
-
-/* Then a report may be without an answer for 0.2 s. */
-static bool has_paused(void)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == PAUSE && now.faults[i].happened)
-            return true;
-    return false;
 }
 
 /* Of ranks that were there all the time. */
