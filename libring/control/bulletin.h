@@ -13,6 +13,9 @@
 
 #include "membership_state.h"
 
+#define BULLETIN_SETTLE_SECONDS 0.1 /* for the last notes of a lost rank to arrive everywhere */
+#define BULLETIN_GRACE_SECONDS 1.0  /* for a note that was due at a deadline to arrive */
+
 /** The most kept notes about ended communicators. Each rank votes when it shrinks one, and resigns
  *  when it frees one: a rank that is late to make a communicator needs all its votes. */
 static inline int bulletin_most_ends(int size)

@@ -86,6 +86,17 @@ typedef struct control_sealed {
     unsigned char mac[CONTROL_MAC];
 } control_sealed;
 
+/** Sets of ranks in messages. */
+static inline bool control_has_bit(const unsigned char *bits, int rank)
+{
+    return bits[rank / 8] >> rank % 8 & 1;
+}
+
+static inline void control_set_bit(unsigned char *bits, int rank)
+{
+    bits[rank / 8] |= (unsigned char)(1u << rank % 8);
+}
+
 /** Completes the message, number @p number from 0 of its direction. */
 void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY], uint64_t number);
 bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_SECONDS 0.1 /* for a round that a lost rank closed to arrive here */
-#define GRACE_SECONDS 1.0  /* for the end of a round at the deadline to arrive here */
-
 /** The purpose of a roll of a communicator. Of a list of ranks it is a hash instead. */
 enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
@@ -41,11 +38,6 @@ struct roll_caller {
     control_message answer;
     struct roll_caller *next;
 };
-
-static bool has_bit(const unsigned char *bits, int rank)
-{
-    return bits[rank / 8] >> rank % 8 & 1;
-}
 
 /* @return true if the note lists ranks; else it has the text of an error. */
 static bool names_ranks(const control_message *close)
@@ -183,7 +175,7 @@ static bool close_one(membership *m, double now, double settled)
 
 void roll_tick(membership *m, double now)
 {
-    const double settled = m->ways.lost_at + SETTLE_SECONDS;
+    const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
     if (m->calls.rolls == NULL || !closes_rounds(m))
         return;
     while (close_one(m, now, settled))
@@ -197,8 +189,8 @@ static void note_present(roll_round *o, const control_message *note)
     const double deadline = clock_now() + note->body.roll.remaining;
     if (deadline < o->close_by)
         o->close_by = deadline;
-    if (!has_bit(o->came, note->rank)) {
-        o->came[note->rank / 8] |= (unsigned char)(1u << note->rank % 8);
+    if (!control_has_bit(o->came, note->rank)) {
+        control_set_bit(o->came, note->rank);
         o->count++;
     }
     if (note->status == RING_OK || !names_ranks(&o->close))
@@ -236,7 +228,7 @@ static void answer(const membership *m, const control_message *note)
         if (c->answered || c->communicator != note->communicator || c->key != note->body.roll.key ||
             c->round != note->count)
             continue;
-        c->answered = !names_ranks(note) || has_bit(note->body.roll.came, m->world.rank);
+        c->answered = !names_ranks(note) || control_has_bit(note->body.roll.came, m->world.rank);
         c->answer = *note;
     }
 }
@@ -356,7 +348,7 @@ static ring_status verdict_of(const group *g)
  * and their answer is waited for. @return RING_OK: answered. */
 static ring_status wait(membership *m, struct roll_caller *c, const group *ends, bool complains)
 {
-    const double patience = m->world.settings.peer_timeout + GRACE_SECONDS;
+    const double patience = m->world.settings.peer_timeout + BULLETIN_GRACE_SECONDS;
     double limit = c->deadline + patience;
     for (;;) {
         const bool over = group_is_decided(ends);
@@ -412,8 +404,9 @@ ring_status control_meet(control_world *world, double deadline, bool *came)
     const ring_status status = call_roll(m, &c, g, false);
     control_unlock();
     for (int r = 0; r < world->size; r++)
-        came[r] = status == RING_OK || (c.answered && names_ranks(&c.answer) &&
-                                        has_bit(c.answer.body.roll.came, group_member_rank(g, r)));
+        came[r] = status == RING_OK ||
+                  (c.answered && names_ranks(&c.answer) &&
+                   control_has_bit(c.answer.body.roll.came, group_member_rank(g, r)));
     return status;
 }
 
@@ -442,7 +435,7 @@ static const control_message *elsewhere(const membership *m, const control_messa
     for (const roll *r = m->calls.rolls; r != NULL; r = r->next)
         if (r->communicator == here->communicator && r->key >= KEY_LISTS &&
             r->key != here->body.roll.key && r->round != NULL && r->round->close_by >= since &&
-            has_bit(r->round->came, rank))
+            control_has_bit(r->round->came, rank))
             return &r->round->close;
     return NULL;
 }
@@ -475,7 +468,7 @@ static ring_status name_missing(const group *g, const control_list *list,
     char names[300] = "";
     int missing = 0;
     for (int i = 0; i < list->count; i++)
-        if (!has_bit(close->body.roll.came, group_member_rank(g, list->ranks[i]))) {
+        if (!control_has_bit(close->body.roll.came, group_member_rank(g, list->ranks[i]))) {
             add_missing(g, close, list->ranks[i], names, sizeof names);
             missing++;
         }

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_SECONDS 0.1 /* for the decision of a lost rank to arrive here */
-#define GRACE_SECONDS 1.0  /* for a decision at the deadline to arrive here */
-
 enum { RESIGNED = -1 };
 
 /* ---- Ranks that are there ---------------------------------------------------------- */
@@ -100,7 +97,7 @@ static void decide(group *g)
         note.body.decision.id = group_new_id(g->member);
         for (int r = 0; r < g->world.size; r++)
             if (has_voted(g, r))
-                note.body.decision.members[r / 8] |= (unsigned char)(1u << r % 8);
+                control_set_bit(note.body.decision.members, r);
     }
     bulletin_post(g->member, &note);
 }
@@ -113,7 +110,7 @@ static bool is_ripe(const group *g, double now)
 
 void shrink_tick(membership *m, double now)
 {
-    const double settled = m->ways.lost_at + SETTLE_SECONDS;
+    const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
             g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round is over */
@@ -202,7 +199,7 @@ static ring_status await_decision(group *g, double deadline, control_message *de
     }
     while (found == NULL) {
         found = g->round > round ? g->decision : NULL;
-        if (found == NULL && !control_wait(&m->changed, deadline + GRACE_SECONDS))
+        if (found == NULL && !control_wait(&m->changed, deadline + BULLETIN_GRACE_SECONDS))
             return fail(RING_ERR_TIMEOUT,
                         "the ranks that are left did not agree in time on who goes on");
     }
@@ -218,9 +215,9 @@ static ring_status take(group *g, const control_message *decision, control_world
     if (ranks == NULL)
         return fail(RING_ERR_MEMORY, "shrinking a communicator of %d ranks", g->world.size);
     for (int r = 0; r < g->world.size; r++)
-        if (in[r / 8] & 1u << r % 8)
+        if (control_has_bit(in, r))
             ranks[members++] = r;
-    const ring_status status = in[g->world.rank / 8] & 1u << g->world.rank % 8
+    const ring_status status = control_has_bit(in, g->world.rank)
                                    ? control_derive(&g->world, decision->body.decision.id, ranks,
                                                     members, out)
                                    : fail(RING_ERR_PEER,
