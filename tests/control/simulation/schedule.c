@@ -14,100 +14,25 @@
  *   - without a fault there is none, and all calls succeed;
  *   - a rank that has left keeps no descriptor and no memory.
  */
-#include "simulation.h"
+#include "start_schedule.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PEER_TIMEOUT 2.0
-#define INIT_TIMEOUT 6.0
 #define MEET_SECONDS 8
 #define SCHEDULE_SECONDS 120.0
-enum { FAULTS = 2, ROUNDS = 3, FAILURES_SHOWN = 10 };
+enum { ROUNDS = 3, FAILURES_SHOWN = 10 };
 
-typedef enum fault_kind {
-    KILL,
-    BOTH,
-    HOST,
-    STOP,
-    CUT,
-    PAUSE,
-    REPORT,
-    ALL_REPORT,
-    REFUSE,
-    FAIL,
-    FAULT_KINDS
-} fault_kind;
-static const char *const fault_names[] = {"killed",          "killed, two",
-                                          "its host silent", "stopped",
-                                          "cut off",         "paused, all",
-                                          "reports",         "reports, all",
-                                          "refuses",         "fails in the start"};
+schedule now;
 
-enum { BIRTH, LINKED, SHRINKING, MOMENTS };
-
-typedef struct fault {
-    fault_kind kind;
-    int rank, other;
-    unsigned call;  /* of the rank; of a report: the round */
-    int since;      /* the moment from which its calls are counted */
-    double seconds; /* SIM_NEVER: for good */
-    bool ends;      /* of a report: the rank's process ends right after it */
-    bool happened;
-    double at;
-    int in;             /* of a report: the communicator */
-    const char *during; /* the rank's call */
-} fault;
-
-/** The communicator of the start, and one of some of its ranks. */
-enum { ALL, PART, COMMUNICATORS };
-
-/** The end of a communicator, as a rank knows it. */
-typedef struct end {
-    ring_status status;
-    char text[CONTROL_TEXT];
-    int wakes;
-    double woken_at;
-} end;
-
-typedef struct record {
-    const char *call; /* that runs, or ran last */
-    double begun, limit;
-    bool started, linked, over; /* over: the rank's program has come to its end */
-    ring_status joined;
-    end ends[COMMUNICATORS];
-    ring_status shrunk;
-    char shrink_text[200];
-    unsigned calls;        /* of the kernel */
-    unsigned had[MOMENTS]; /* so many at that moment; 0: not reached yet */
-    uint64_t new_id;
-    int new_size;
-    double left_at; /* SIM_NEVER: it has not */
-    bool needs_way; /* it is broken in a call that goes on without rank 0, and others had left */
-    bool broken;    /* something was not as it must be: why */
-    char why[256];
-} record;
-
-static struct {
-    uint64_t seed;
-    int size, host_of[SIM_RANKS];
-    double delay[SIM_RANKS];
-    int rounds;
-    bool shrinks;
-    bool in_part[SIM_RANKS]; /* the ranks of the other communicator, if there is one */
-    bool parts;              /* the others leave after the first round */
-    sim_links links;
-    fault faults[FAULTS];
-    int fault_count;
-    settings settings;
-    ring_unique_id id;
-    bool has_id;
-    record records[SIM_RANKS];
-} now;
+const char *const fault_names[FAULT_KINDS] = {"killed",          "killed, two",
+                                              "its host silent", "stopped",
+                                              "cut off",         "paused, all",
+                                              "reports",         "reports, all",
+                                              "refuses",         "fails in the start"};
 
 /* ---- Drawing ------------------------------------------------------------------------------- */
 
@@ -278,7 +203,7 @@ static bool is_time_for(const fault *f, const record *r)
     return (f->since == BIRTH || r->had[f->since] > 0) && r->calls >= r->had[f->since] + f->call;
 }
 
-static void on_call(int rank, unsigned calls)
+void life_on_call(int rank, unsigned calls)
 {
     now.records[rank].calls = calls;
     for (int i = 0; i < now.fault_count; i++) {
@@ -309,8 +234,7 @@ static void begin(record *r, const char *call, double limit)
     sim_trace("%s ...", call);
 }
 
-static void break_record(record *r, const char *format, ...) RING_PRINTF(2, 3);
-static void break_record(record *r, const char *format, ...)
+void life_break(record *r, const char *format, ...)
 {
     va_list args;
     if (r->broken)
@@ -326,7 +250,7 @@ static void finish(record *r, ring_status status)
     const int rank = (int)(r - now.records);
     sim_trace("%s: %d %s", r->call, (int)status, status != RING_OK ? fail_text() : "");
     if (sim_now() > r->limit + pause_of(rank))
-        break_record(r, "unbounded: %s took %.3f s", r->call, sim_now() - r->begun);
+        life_break(r, "unbounded: %s took %.3f s", r->call, sim_now() - r->begun);
 }
 
 static void keep_verdict(end *e, const control_world *world)
@@ -428,8 +352,8 @@ static ring_status meet(record *r, control_world *world)
     const ring_status status = control_meet(world, clock_now() + MEET_SECONDS, came);
     finish(r, status);
     if (status != RING_OK && control_verdict(world) == RING_OK)
-        break_record(r, "lost: meet returned %d without a verdict: %s", (int)status,
-                     status != RING_IN_PROGRESS ? fail_text() : "");
+        life_break(r, "lost: meet returned %d without a verdict: %s", (int)status,
+                   status != RING_IN_PROGRESS ? fail_text() : "");
     return status;
 }
 
@@ -463,7 +387,7 @@ static control_world *derive_part(record *r, int rank, control_world *world)
     if (!now.in_part[rank])
         return NULL;
     if (control_derive(world, 77, members, count, &part) != RING_OK)
-        break_record(r, "no communicator: %s", fail_text());
+        life_break(r, "no communicator: %s", fail_text());
     else
         control_start(part, on_verdict, &r->ends[PART]);
     return part;
@@ -485,11 +409,11 @@ static void derive_late(record *r, control_world *of)
     for (int i = 0; i < of->size; i++)
         members[i] = i;
     if (control_derive(of, 78, members, of->size, &late) != RING_OK) {
-        break_record(r, "no late communicator: %s", fail_text());
+        life_break(r, "no late communicator: %s", fail_text());
         return;
     }
     if (control_verdict(late) != RING_ERR_PEER)
-        break_record(r, "late: the verdict is %d", (int)control_verdict(late));
+        life_break(r, "late: the verdict is %d", (int)control_verdict(late));
     control_free(late);
 }
 
@@ -498,7 +422,7 @@ static void check_goodbyes(record *r, const control_world *world)
 {
     for (int i = 0; i < now.size && now.fault_count == 0; i++)
         if (now.records[i].left_at < sim_now() - 1 && !control_left(world, i))
-            break_record(r, "a goodbye of rank %d was not heard", i);
+            life_break(r, "a goodbye of rank %d was not heard", i);
 }
 
 static void free_part(record *r, control_world *world, control_world *part)
@@ -546,7 +470,7 @@ static void work(record *r, int rank, control_world *world)
     free_part(r, world, part);
 }
 
-static void live(void *context)
+void life_run(void *context)
 {
     record *r = context;
     const int rank = (int)(r - now.records);
@@ -565,367 +489,10 @@ static void live(void *context)
     r->over = true;
     r->call = "end";
     if (sim_open_count(rank) > 0 && r->started)
-        break_record(r, "kept: %d descriptors", sim_open_count(rank));
+        life_break(r, "kept: %d descriptors", sim_open_count(rank));
 }
 
-/* ---- Judging ----------------------------------------------------------------------------------
- */
-
-static bool touches(const fault *f, int rank)
-{
-    if (!f->happened)
-        return false;
-    if (f->kind == CUT)
-        return now.host_of[f->rank] != now.host_of[f->other] &&
-               (now.host_of[f->rank] == now.host_of[rank] ||
-                now.host_of[f->other] == now.host_of[rank]);
-    if (f->kind == HOST)
-        return now.host_of[f->rank] == now.host_of[rank];
-    return f->rank == rank || (f->kind == BOTH && f->other == rank);
-}
-
-static bool is_dead(int rank)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if ((now.faults[i].kind <= HOST || now.faults[i].ends) && touches(&now.faults[i], rank))
-            return true;
-    return false;
-}
-
-/* A rank that leaves waits a second for its neighbours, and not for paused ones. */
-static bool is_goodbye_lost(const fault *f)
-{
-    for (int r = 0; r < now.size && f->kind == PAUSE && f->happened; r++)
-        if (now.records[r].left_at > f->at - 1 && now.records[r].left_at < f->at + f->seconds + 0.4)
-            return true;
-    return false;
-}
-
-/* It was cut off or stopped for a while that others may take for its end. */
-static bool was_silent(int rank)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (is_goodbye_lost(&now.faults[i]))
-            return true;
-    for (int i = 0; i < now.fault_count; i++)
-        if ((now.faults[i].kind == CUT || now.faults[i].kind == STOP) &&
-            touches(&now.faults[i], rank) && now.faults[i].seconds > PEER_TIMEOUT / 2)
-            return true;
-    return false;
-}
-
-static bool is_stopped(int rank)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == STOP && touches(&now.faults[i], rank) &&
-            now.faults[i].seconds >= SIM_NEVER)
-            return true;
-    return false;
-}
-
-static bool has_refused(int rank)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == REFUSE && touches(&now.faults[i], rank))
-            return true;
-    return false;
-}
-
-static bool is_harmful(const fault *f)
-{
-    if (!f->happened)
-        return false;
-    if (f->kind == CUT && now.host_of[f->rank] == now.host_of[f->other])
-        return false;
-    return f->kind == PAUSE ? is_goodbye_lost(f) : f->seconds > PEER_TIMEOUT / 2;
-}
-
-/* Faults, where one that ends several ranks counts as that many. */
-static int count_harms(void)
-{
-    int count = 0;
-    for (int i = 0; i < now.fault_count; i++) {
-        const fault *f = &now.faults[i];
-        for (int r = 0; r < now.size && is_harmful(f) && f->kind <= HOST; r++)
-            count += touches(f, r);
-        count += is_harmful(f) && f->kind > HOST;
-        count += is_harmful(f) && f->kind == CUT; /* each side loses the other */
-    }
-    return count;
-}
-
-/* Findings of kinds that are known: counted, and failures with --strict only.
- *
- * TWO_VERDICTS: a loss decides on each rank as soon as it hears of it. Of two at once some ranks
- * name the one, some the other. For example seed 907 --strict.
- * So it is if one of them is a rank whose start has failed, which says no goodbye.
- * TWO_TEXTS: ranks that find one silent rank in two ways, by its beats and by dialing it, name it
- * with two reasons.
- * HUB_GONE: ranks below one that leaves are watched and served by it until they have another way
- * up. If it is killed or stopped in that time (50 ms), none misses them: one that ends then is
- * taken for one that left, and others wait for it until their deadline; so for a decision that only
- * such a rank had. If there is none above but ranks that leave, the same goes for the lowest that
- * stays. Seeds 1759, 1790, 2823 --strict. */
-typedef enum known_kind { TWO_VERDICTS, TWO_TEXTS, HUB_GONE, KNOWN_KINDS } known_kind;
-static const char *const known_names[KNOWN_KINDS] = {"two ranks lost at once, two verdicts",
-                                                     "one loss, two texts",
-                                                     "rank 0 gone, and another rank with it"};
-static unsigned long known_count[KNOWN_KINDS];
-static bool is_strict;
-
-static bool is_known(known_kind kind)
-{
-    if (!is_strict)
-        known_count[kind]++;
-    return !is_strict;
-}
-
-static bool complain(char *why, size_t bytes, int rank, const end *e, const char *what)
-{
-    text_format(why, bytes, "rank %d: %s (status %d: %s)", rank, what, (int)e->status, e->text);
-    return false;
-}
-
-/* @return the rank that a verdict blames; -1: none. */
-static int blamed_by(const end *e)
-{
-    int blamed = -1;
-    return strstr(e->text, "was lost") != NULL && sscanf(e->text, "rank %d", &blamed) == 1 ? blamed
-                                                                                           : -1;
-}
-
-/* @return false for a verdict that names a rank that was well. A rank that was itself away for long
- * finds that others have gone without it. */
-static bool judge_blame(int rank, const end *e)
-{
-    if (was_silent(rank))
-        return true;
-    const int blamed = blamed_by(e);
-    return blamed < 0 || (blamed < now.size && (is_dead(blamed) || was_silent(blamed)));
-}
-
-/* A rank whose start fails by a verdict says no goodbye: to ranks that are past the start, and hear
- * of that verdict later, it is lost. */
-static bool names_failed_start(const end *e)
-{
-    const int blamed = blamed_by(e);
-    return blamed >= 0 && blamed < now.size && !is_dead(blamed) && !now.records[blamed].linked &&
-           now.records[blamed].ends[ALL].status != RING_OK && is_known(TWO_VERDICTS);
-}
-
-/* It came to the start after rank 0 had failed and gone, which waits a second for such ranks. */
-static bool came_too_late(const record *r)
-{
-    const int rank = (int)(r - now.records);
-    bool hampered = now.delay[rank] > 0.9;
-    for (int i = 0; i < now.fault_count; i++)
-        hampered = hampered || ((now.faults[i].kind == CUT || now.faults[i].kind == STOP) &&
-                                touches(&now.faults[i], rank));
-    return hampered && r->joined == RING_ERR_TIMEOUT;
-}
-
-/* @return false for a status that no fault of the schedule has. */
-static bool judge_status(int rank, int which)
-{
-    const ring_status status = now.records[rank].ends[which].status;
-    bool lost = false, known = status == RING_OK || came_too_late(&now.records[rank]);
-    for (int i = 0; i < now.fault_count; i++) {
-        const fault_kind kind = now.faults[i].kind;
-        if (!is_harmful(&now.faults[i]))
-            continue;
-        lost = lost || kind < REPORT || (now.faults[i].ends && now.faults[i].in != which) ||
-               (kind == REFUSE && now.faults[i].rank == 0);
-        known = known || ((kind == REPORT || kind == ALL_REPORT) && status == RING_ERR_ARGUMENT) ||
-                (kind == REFUSE && status == RING_ERR_MEMORY) ||
-                (kind == FAIL && status == RING_ERR_CONFIG);
-    }
-    if (status == RING_ERR_TIMEOUT && now.fault_count == 2) /* a refusal that a cut held up */
-        lost = lost || now.faults[0].kind == REFUSE || now.faults[1].kind == REFUSE;
-    return known || (lost && (status == RING_ERR_PEER || status == RING_ERR_TIMEOUT));
-}
-
-/* Faults that a shrink gets over. */
-static bool only_deaths(void)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].happened && now.faults[i].kind > BOTH && now.faults[i].kind != REPORT &&
-            now.faults[i].kind != ALL_REPORT)
-            return false;
-    return true;
-}
-
-/* The part ends with a rank of its own, or by a report in it. */
-static bool judge_part(int rank, const end *e)
-{
-    const int blamed = blamed_by(e);
-    return e->status == RING_OK || was_silent(rank) || blamed < 0 || now.in_part[blamed];
-}
-
-static bool is_hub_gone(void)
-{
-    return (is_dead(0) || is_stopped(0) || now.records[0].over) && is_known(HUB_GONE);
-}
-
-/* Then all takes longer, and a report may be without an answer for 0.2 s. */
-static bool has_paused(void)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        if (now.faults[i].kind == PAUSE && now.faults[i].happened)
-            return true;
-    return false;
-}
-
-/* @return the fault of which a verdict is, NULL: it is not known, or one of two. */
-static const fault *cause_of(const end *e)
-{
-    const fault *found = NULL;
-    const int blamed = blamed_by(e);
-    int count = 0;
-    for (int i = 0; i < now.fault_count; i++) {
-        const fault *f = &now.faults[i];
-        const bool reports = f->kind == REPORT || f->kind == ALL_REPORT;
-        if (!f->happened || (reports ? e->status != RING_ERR_ARGUMENT
-                                     : blamed < 0 || f->kind >= PAUSE || !touches(f, blamed)))
-            continue;
-        found = f;
-        count++;
-    }
-    return count == 1 ? found : NULL;
-}
-
-/* A report is known soon, around ranks that are silent. So is a death, unless another fault hides
- * it. Silent ranks are known after their time-out, and a rank behind them after another each. */
-static bool judge_speed(int rank, const end *e)
-{
-    static const double most[] = {[KILL] = 1, [BOTH] = 1.5, [REPORT] = 1, [ALL_REPORT] = 1};
-    const fault *f = cause_of(e);
-    if (f == NULL || f->ends || e->wakes != 1 || was_silent(rank) || has_paused())
-        return true;
-    const bool is_hidden = f->kind < REPORT && (f->kind > BOTH || now.fault_count > 1);
-    return e->woken_at - f->at < (is_hidden ? 3 * PEER_TIMEOUT + 1 : most[f->kind]);
-}
-
-/* Each communicator that ends wakes its ranks once. */
-static bool judge_end(int rank, int which, char *why, size_t bytes)
-{
-    const end *e = &now.records[rank].ends[which];
-    if (count_harms() == 0 && e->status != RING_OK)
-        return complain(why, bytes, rank, e, "unfounded: there was no fault");
-    if (e->wakes != (now.records[rank].linked && e->status != RING_OK))
-        return complain(why, bytes, rank, e, "woken in vain, not, or again");
-    if (!judge_speed(rank, e))
-        return complain(why, bytes, rank, e, "slow");
-    if (which == PART && !judge_part(rank, e))
-        return complain(why, bytes, rank, e, "the end of a communicator that lives on");
-    const bool is_true = judge_blame(rank, e) ||
-                         (now.records[blamed_by(e)].left_at < SIM_NEVER && is_hub_gone());
-    return (is_true && judge_status(rank, which)) || names_failed_start(e) ||
-           complain(why, bytes, rank, e, "wrong blame");
-}
-
-static bool judge_rank(int rank, char *why, size_t bytes)
-{
-    record *r = &now.records[rank];
-    if (is_dead(rank) || is_stopped(rank))
-        return true;
-    if (!r->over && !r->broken)
-        break_record(r, "unbounded: %s has lasted %.3f s", r->call != NULL ? r->call : "start",
-                     sim_now() - r->begun);
-    if (r->over && sim_free_all(rank) > 0)
-        break_record(r, "kept: memory");
-    if (only_deaths() && r->shrunk != RING_OK)
-        break_record(r, "shrink returned %d: %s", (int)r->shrunk, r->shrink_text);
-    if (count_harms() == 0 && !r->linked)
-        break_record(r, "unfounded: it did not start");
-    if (r->broken)
-        return (r->needs_way && is_hub_gone()) || complain(why, bytes, rank, &r->ends[ALL], r->why);
-    return judge_end(rank, ALL, why, bytes) && judge_end(rank, PART, why, bytes);
-}
-
-/* Reports of ranks that have not dialed another rank yet instead of one that left: each is its own
- * top's. */
-static bool are_parted(void)
-{
-    for (int i = 0; i < now.fault_count; i++)
-        for (int r = 0; r < now.size && now.faults[i].kind == ALL_REPORT; r++)
-            if (now.faults[i].at > now.records[r].left_at &&
-                now.faults[i].at < now.records[r].left_at + 0.5)
-                return is_known(HUB_GONE);
-    return false;
-}
-
-/* Ranks that join hear of each other by rank 0 alone: without it each fails by itself. While some
- * have all cards and others do not, the texts of one loss differ. */
-static bool is_alike(const record *a, const record *b, int which)
-{
-    const end *x = &a->ends[which], *y = &b->ends[which];
-    const bool same = x->status == y->status && blamed_by(x) == blamed_by(y);
-    if (!same && are_parted())
-        return true;
-    if (a->linked && b->linked)
-        return same &&
-               (strcmp(x->text, y->text) == 0 || (blamed_by(x) >= 0 && is_known(TWO_TEXTS)));
-    if (is_dead(0) || was_silent(0) || has_refused(0) || came_too_late(a) || came_too_late(b))
-        return true;
-    return same;
-}
-
-/* Of ranks that were there all the time. */
-static bool judge_same(int which, char *why, size_t bytes)
-{
-    const record *first = NULL;
-    for (int r = 0; r < now.size; r++) {
-        const record *a = &now.records[r], *b = first != NULL ? first : a;
-        if (is_dead(r) || was_silent(r) || has_refused(r) || a->needs_way ||
-            a->ends[which].status == RING_OK)
-            continue;
-        if (!is_alike(a, b, which) && !names_failed_start(&a->ends[which]) &&
-            !names_failed_start(&b->ends[which]) &&
-            !((count_harms() > 1 || has_paused()) && is_known(TWO_VERDICTS))) {
-            text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s",
-                        (int)(b - now.records), (int)b->ends[which].status, b->ends[which].text, r,
-                        (int)a->ends[which].status, a->ends[which].text);
-            return false;
-        }
-        first = b;
-    }
-    return true;
-}
-
-/* Where ranks died and nothing else happened, all that shrank go on together. */
-static bool judge_shrunk(char *why, size_t bytes)
-{
-    const record *first = NULL;
-    int count = 0;
-    for (int r = 0; r < now.size; r++)
-        count += now.records[r].new_size > 0 && !is_dead(r) && !was_silent(r);
-    for (int r = 0; r < now.size; r++) {
-        const record *a = &now.records[r];
-        if (is_dead(r) || was_silent(r) || a->new_size == 0)
-            continue;
-        first = first != NULL ? first : a;
-        if ((a->new_id == first->new_id && a->new_size == first->new_size &&
-             a->new_size >= count) ||
-            ((is_dead(0) || is_dead((r - 1) / CONTROL_FANOUT)) && is_known(HUB_GONE)))
-            continue;
-        text_format(why, bytes, "two shrunk ones: rank %d: %llx of %d ranks, another: %llx of %d",
-                    r, (unsigned long long)a->new_id, a->new_size,
-                    (unsigned long long)first->new_id, first->new_size);
-        return false;
-    }
-    return true;
-}
-
-static bool judge(char *why, size_t bytes)
-{
-    for (int r = 0; r < now.size; r++)
-        if (!judge_rank(r, why, bytes))
-            return false;
-    return judge_same(ALL, why, bytes) && judge_same(PART, why, bytes) && judge_shrunk(why, bytes);
-}
-
-/* ---- Running
- * -------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------- */
 
 static bool run_schedule(uint64_t seed, const settings *s, char *why, size_t bytes)
 {
@@ -935,10 +502,10 @@ static bool run_schedule(uint64_t seed, const settings *s, char *why, size_t byt
     sim_reset_fibers();
     sim_reset_network(&now.links, now.host_of);
     sim_reset_processes(&now.settings, now.host_of);
-    sim_set_hook(on_call);
+    sim_set_hook(life_on_call);
     for (int r = 0; r < now.size; r++) {
         now.records[r].left_at = SIM_NEVER;
-        sim_start(r, live, &now.records[r]);
+        sim_start(r, life_run, &now.records[r]);
     }
     (void)sim_run(sim_now() + SCHEDULE_SECONDS);
     return judge(why, bytes);
@@ -977,7 +544,7 @@ static bool read_options(int count, char **words, options *o)
         else if (which == 't')
             sim_traces = true;
         else if (which == 'x')
-            is_strict = true;
+            judge_is_strict = true;
         else if (which != 'p' || !sim_plant(optarg))
             return false;
     }
@@ -1041,8 +608,7 @@ int main(int count, char **words)
         count_faults();
     }
     print_faults();
-    for (int k = 0; k < KNOWN_KINDS; k++)
-        printf("known: %s: %lu\n", known_names[k], known_count[k]);
+    judge_print_known();
     printf("simulation: %llu schedules, %llu events, %d failed\n", (unsigned long long)done,
            (unsigned long long)events, failures);
     return failures > 0;

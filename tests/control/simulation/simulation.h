@@ -5,12 +5,12 @@
  * settings, rendezvous and control are those of the library: the linker leads their system calls
  * here (--wrap).
  *
- *     schedule.c   draws a schedule, runs it, judges what the ranks returned
- *     fibers.c     virtual time, fibers, what threads wait for
- *     network.c    sockets, epoll, eventfd, and how links fail
- *     process.c    what a process has for itself: memory, card, id, random numbers
- *     rooms_*.c    the state that control keeps once a process, once a rank here
- *     plants.c     faults for the simulation to find
+ *     start_schedule.h  schedules: drawing, running and judging them
+ *     fibers.c          virtual time, fibers, what threads wait for
+ *     network.c         sockets, epoll, eventfd, and how links fail
+ *     process.c         what a process has for itself: memory, card, id, random numbers
+ *     rooms_*.c         the state that control keeps once a process, once a rank here
+ *     plants.c          faults for the simulation to find
  */
 #ifndef TEST_CONTROL_SIMULATION_H
 #define TEST_CONTROL_SIMULATION_H
