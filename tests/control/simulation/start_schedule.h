@@ -2,7 +2,8 @@
  *
  * start schedule: a start of some ranks and its faults, and the records of the ranks.
  *
- *     schedule.c   draws it, and runs many: the program of each rank, and the faults
+ *     schedule.c   draws it, and runs many
+ *     rank_life.c  the program of each rank, and the faults
  *     judgement.c  the judgement on the records
  */
 #ifndef TEST_CONTROL_START_SCHEDULE_H
@@ -93,7 +94,7 @@ typedef struct schedule {
 /** The one that runs. */
 extern schedule now;
 
-/* ---- schedule.c ------------------------------------------------------------------------- */
+/* ---- rank_life.c ------------------------------------------------------------------------ */
 
 /** The program of a rank, whose record is @p context. */
 void life_run(void *context);
