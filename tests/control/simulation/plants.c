@@ -3,16 +3,18 @@
 #include "simulation.h"
 
 #include "bulletin.h"
+#include "departure.h"
 #include "losses.h"
 
 #include <string.h>
 
-static enum { NONE, LOST_VERDICT, WRONG_BLAME, UNBOUNDED_WAIT } planted;
+static enum { NONE, LOST_VERDICT, WRONG_BLAME, UNBOUNDED_WAIT, WIDE_LOSS, LOST_GOODBYE } planted;
 
 bool sim_plant(const char *name)
 {
-    static const char *const names[] = {"none", "lost_verdict", "wrong_blame", "unbounded_wait"};
-    for (int i = 0; i <= UNBOUNDED_WAIT; i++) {
+    static const char *const names[] = {"none",           "lost_verdict", "wrong_blame",
+                                        "unbounded_wait", "wide_loss",    "lost_goodbye"};
+    for (int i = 0; i <= LOST_GOODBYE; i++) {
         if (strcmp(names[i], name) != 0)
             continue;
         planted = i;
@@ -45,4 +47,22 @@ bool __wrap_control_wait(pthread_cond_t *changed, double deadline);
 bool __wrap_control_wait(pthread_cond_t *changed, double deadline)
 {
     return __real_control_wait(changed, planted == UNBOUNDED_WAIT ? 1e300 : deadline);
+}
+
+/* A loss ends all communicators. */
+int __real_group_rank(const group *g, int member_rank);
+int __wrap_group_rank(const group *g, int member_rank);
+int __wrap_group_rank(const group *g, int member_rank)
+{
+    const int rank = __real_group_rank(g, member_rank);
+    return planted == WIDE_LOSS && rank < 0 ? 0 : rank;
+}
+
+/* Rank 1 hears of no rank that leaves. */
+void __real_departure_hear(membership *m, connection *c, const control_message *message);
+void __wrap_departure_hear(membership *m, connection *c, const control_message *message);
+void __wrap_departure_hear(membership *m, connection *c, const control_message *message)
+{
+    if (planted != LOST_GOODBYE || m->world.rank != 1)
+        __real_departure_hear(m, c, message);
 }
