@@ -254,7 +254,7 @@ static bool judge_end(int rank, int which, char *why, size_t bytes)
     if (which == PART && !judge_part(rank, e))
         return complain(why, bytes, rank, e, "the end of a communicator that lives on");
     const bool is_true = judge_blame(rank, e) ||
-                         (now.records[blamed_by(e)].left_at < SIM_NEVER && is_hub_gone());
+                         (now.records[blamed_by(e)].left_at < e->woken_at && is_hub_gone());
     return (is_true && judge_status(rank, which)) || names_failed_start(e) ||
            complain(why, bytes, rank, e, "wrong blame");
 }
