@@ -202,11 +202,20 @@ static bool is_hub_gone(void)
     return (is_dead(0) || is_stopped(0) || now.records[0].over) && is_known(HUB_GONE);
 }
 
-/* Then all takes longer, and a report may be without an answer for 0.2 s. */
+/* Then all takes longer. */
 static bool has_paused(void)
 {
     for (int i = 0; i < now.fault_count; i++)
         if (now.faults[i].kind == PAUSE && now.faults[i].happened)
+            return true;
+    return false;
+}
+
+/* Then a report may be without an answer for 0.2 s, and hold. */
+static bool were_answers_late(void)
+{
+    for (int i = 0; i < now.fault_count; i++)
+        if (now.faults[i].kind >= STOP && now.faults[i].kind <= PAUSE && now.faults[i].happened)
             return true;
     return false;
 }
@@ -317,7 +326,7 @@ static bool judge_same(int which, char *why, size_t bytes)
             continue;
         if (!is_alike(a, b, which) && !names_failed_start(&a->ends[which]) &&
             !names_failed_start(&b->ends[which]) &&
-            !((count_harms() > 1 || has_paused()) && is_known(TWO_VERDICTS))) {
+            !((count_harms() > 1 || were_answers_late()) && is_known(TWO_VERDICTS))) {
             text_format(why, bytes, "two verdicts: rank %d: %d %s; rank %d: %d %s",
                         (int)(b - now.records), (int)b->ends[which].status, b->ends[which].text, r,
                         (int)a->ends[which].status, a->ends[which].text);
