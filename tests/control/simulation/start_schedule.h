@@ -91,7 +91,7 @@ typedef struct schedule {
     record records[SIM_RANKS];
 } schedule;
 
-/** The one that runs. */
+/** The schedule that runs. */
 extern schedule now;
 
 /* ---- rank_life.c ------------------------------------------------------------------------ */
