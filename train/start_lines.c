@@ -131,6 +131,17 @@ static void warn_of_many_threads(const train_state *state)
                cores, cores == 1 ? "" : "s");
 }
 
+/* Of the samples that the ranks do not divide. */
+static void print_rest(const train_state *state)
+{
+    const size_t repeated = sampler_repeated(&state->sampler),
+                 left_out = sampler_left_out(&state->sampler);
+    const size_t rest = repeated + left_out;
+    if (rest > 0)
+        printf("%zu/%d ranks: %zu sample%s %s an epoch\n", state->train.count, state->grid.shares,
+               rest, rest == 1 ? "" : "s", repeated > 0 ? "repeated" : "left out");
+}
+
 static void print_lines(const train_state *state)
 {
     printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
@@ -149,10 +160,7 @@ static void print_lines(const train_state *state)
     print_offload(&state->engine);
     division_print(&state->config, &state->shares, state->train.count, stdout);
     warn_of_many_threads(state);
-    const size_t repeated = sampler_repeated(&state->sampler);
-    if (repeated > 0)
-        printf("%zu/%d ranks: %zu sample%s repeated an epoch\n", state->train.count,
-               state->grid.shares, repeated, repeated == 1 ? "" : "s");
+    print_rest(state);
     if (state->config.dump_state || state->config.memory_breakdown)
         print_data(state);
     if (state->config.dump_state)

@@ -56,25 +56,34 @@ def loss_of(kind, output, labels):
 
 
 def samplers():
-    print("/* DistributedSampler(samples, ranks, rank, seed).set_epoch(epoch): its length, the")
-    print(" * first indices, and an FNV-1a hash of all of them as 32-bit numbers. */")
+    print("/* DistributedSampler(samples, ranks, rank, not in_order, seed, drop_last)")
+    print(" * .set_epoch(epoch): its length, the first indices, and an FNV-1a hash of all of")
+    print(" * them as 32-bit numbers. */")
     print("static const struct {\n    size_t samples;\n    int ranks, rank;\n"
-          "    uint64_t seed, epoch;\n    size_t length;\n    uint32_t first[4];\n"
-          "    uint64_t hash;\n} sampler_vectors[] = {")
-    for n, ranks, seed, epoch in [(10, 1, 0, 0), (10, 3, 0, 0), (11, 4, 5, 2), (3, 8, 1, 0),
-                                  (1, 2, 0, 0), (1000, 7, 123, 9), (60000, 1, 0, 0),
-                                  (60000, 2, 0, 1), (60000, 7, 42, 3),
-                                  (10007, 5, 4294967290, 10)]:
+          "    uint64_t seed, epoch;\n    bool in_order, drop_last;\n    size_t length;\n"
+          "    uint32_t first[4];\n    uint64_t hash;\n} sampler_vectors[] = {")
+    shuffled = [(10, 1, 0, 0), (10, 3, 0, 0), (11, 4, 5, 2), (3, 8, 1, 0), (1, 2, 0, 0),
+                (1000, 7, 123, 9), (60000, 1, 0, 0), (60000, 2, 0, 1), (60000, 7, 42, 3),
+                (10007, 5, 4294967290, 10)]
+    cases = [case + (True, False) for case in shuffled]
+    cases += [case + (True, True) for case in shuffled]
+    cases += [(n, ranks, 7, 3, False, drop) for n, ranks in [(10, 1), (11, 4), (3, 8), (60000, 7)]
+              for drop in (False, True)]
+    for n, ranks, seed, epoch, shuffle, drop in cases:
         for rank in sorted({0, ranks - 1}):
-            sampler = DistributedSampler(range(n), num_replicas=ranks, rank=rank, seed=seed)
+            sampler = DistributedSampler(range(n), num_replicas=ranks, rank=rank, shuffle=shuffle,
+                                         seed=seed, drop_last=drop)
+            if len(sampler) == 0:
+                continue
             sampler.set_epoch(epoch)
             order = list(sampler)
             value = 0xcbf29ce484222325
             for byte in numpy.array(order, dtype="<u4").tobytes():
                 value = (value ^ byte) * 0x100000001b3 % 2**64
             first = ", ".join(str(i) for i in order[:4])
-            print(f"    {{{n}, {ranks}, {rank}, {seed}U, {epoch}, {len(order)}, {{{first}}}, "
-                  f"0x{value:016x}U}},")
+            flags = f"{int(not shuffle)}, {int(drop)}"
+            print(f"    {{{n}, {ranks}, {rank}, {seed}U, {epoch}, {flags}, {len(order)}, "
+                  f"{{{first}}}, 0x{value:016x}U}},")
     print("};\n")
 
 
@@ -171,7 +180,7 @@ def main():
     print("/* SPDX-License-Identifier: Apache-2.0\n"
           f" * Written by make_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
           "#ifndef TRAIN_VECTORS_H\n#define TRAIN_VECTORS_H\n\n"
-          "#include <stddef.h>\n#include <stdint.h>\n")
+          "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
     samplers()
     initial()
     layers("mse")

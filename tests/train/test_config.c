@@ -441,6 +441,22 @@ static void what_is_wrong_is_named_with_its_place(void **state)
     }
 }
 
+static void arguments_of_the_sampler_are_keys(void **state)
+{
+    (void)state;
+    const parsed none = parse("{" SGD "}");
+    assert_true(none.config.sampler_shuffle);
+    assert_false(none.config.sampler_drop_last);
+    const parsed both = parse("{" SGD ", sampler_shuffle: false, sampler_drop_last: true}");
+    assert_false(both.config.sampler_shuffle);
+    assert_true(both.config.sampler_drop_last);
+    assert_string_equal(both.notes, "");
+    const parsed shares = parse("{" SGD ", sampler_drop_last: true, data_split: \"contiguous\"}");
+    assert_string_equal(shares.notes,
+                        "sampler_drop_last has no effect here: no sample is repeated where ranks "
+                        "have shares of their own\n");
+}
+
 /* The block of a tutorial, whose number DeepSpeed would not read. */
 static void stages_are_taken_from_the_parameters_too(void **state)
 {
@@ -943,6 +959,7 @@ int main(void)
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(a_configuration_may_stand_for_its_file),
         cmocka_unit_test(what_is_wrong_is_named_with_its_place),
+        cmocka_unit_test(arguments_of_the_sampler_are_keys),
         cmocka_unit_test(stages_are_taken_from_the_parameters_too),
         cmocka_unit_test(stages_must_go_with_ranks_and_zero),
         cmocka_unit_test(all_errors_are_told_at_once),

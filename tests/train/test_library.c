@@ -318,6 +318,14 @@ static int take_text(void *context, const uint32_t *samples, size_t rows, float 
     return 0;
 }
 
+static void train_given(ring_train *engine, const ring_train_batch *batch)
+{
+    must(ring_train_forward(engine, batch, NULL));
+    must(ring_train_loss(engine, batch->labels, NULL));
+    must(ring_train_backward(engine));
+    must(ring_train_step(engine));
+}
+
 /* @param[out] losses  [8] of two epochs. @return what ended the training. */
 static ring_status train_text(int workers, bool pieces, uint32_t fails, double losses[8])
 {
@@ -338,10 +346,7 @@ static ring_status train_text(int workers, bool pieces, uint32_t fails, double l
         while (pieces && !more && status == RING_OK)
             status = ring_train_next(alone.engine, &batch, &more);
         if (pieces && status == RING_OK) {
-            must(ring_train_forward(alone.engine, &batch, NULL));
-            must(ring_train_loss(alone.engine, batch.labels, NULL));
-            must(ring_train_backward(alone.engine));
-            must(ring_train_step(alone.engine));
+            train_given(alone.engine, &batch);
         } else if (status == RING_OK) {
             status = ring_train_train_batch(alone.engine, NULL);
         }
@@ -675,6 +680,32 @@ static void keep_notes(void *context, const char *text)
     strncat(notes, text, 511 - strlen(notes));
 }
 
+/* Trains an epoch that takes each sample in its place. */
+static void expect_stored_order(ring_train *engine)
+{
+    uint32_t next = 0;
+    for (int more = 1; more != 0;) {
+        ring_train_batch batch = RING_TRAIN_BATCH_INIT;
+        must(ring_train_next(engine, &batch, &more));
+        for (size_t i = 0; more != 0 && i < batch.rows; i++)
+            assert_int_equal(batch.samples[i], next++);
+        if (more != 0)
+            train_given(engine, &batch);
+    }
+    assert_int_equal(next, SAMPLES);
+}
+
+/* DistributedSampler(shuffle = False), in each epoch. */
+static void samples_may_come_as_they_are_stored(void **state)
+{
+    (void)state;
+    lone_rank alone;
+    start(&alone, "{train_batch_size: 3, sampler_shuffle: false, optimizer: {type: \"SGD\"}}");
+    expect_stored_order(alone.engine);
+    expect_stored_order(alone.engine);
+    end(&alone);
+}
+
 /* Keys that are nothing to an engine are told; those behind a shorter struct are not looked at. */
 static void notes_name_what_has_no_effect(void **state)
 {
@@ -800,6 +831,7 @@ int main(void)
         cmocka_unit_test(stages_that_send_each_micro_batch_have_no_such_mode),
         cmocka_unit_test(dropout_is_drawn_anew_for_each_micro_batch),
         cmocka_unit_test(samples_read_ahead_are_the_same),
+        cmocka_unit_test(samples_may_come_as_they_are_stored),
         cmocka_unit_test(notes_name_what_has_no_effect),
         cmocka_unit_test(wrong_options_are_told),
         cmocka_unit_test(a_callback_that_fails_ends_the_communicator),

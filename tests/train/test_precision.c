@@ -103,7 +103,7 @@ static ring_status run_updates(precision_run *run, train_engine *engine)
 {
     train_sampler sampler;
     const size_t window = (size_t)(BATCH / run->ranks);
-    RING_TRY(sampler_create(&sampler, SAMPLES, run->ranks, run->rank, 0));
+    RING_TRY(sampler_create(&sampler, SAMPLES, run->ranks, run->rank, &(sampler_rule){0}));
     ring_status status = RING_OK;
     for (int u = 0; u < UPDATES && status == RING_OK; u++) {
         const int each = SAMPLES / BATCH;

@@ -404,6 +404,41 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
     programs_free(run);
 }
 
+/* DistributedSampler(drop_last = True): 333 samples a rank are 3 updates of 111, where the 334 of
+ * ranks that repeat some are 4. */
+static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state)
+{
+    (void)state;
+    static const char *const drops[] = {"false", "true"},
+                             *const lines[] = {"1000/3 ranks: 2 samples repeated an epoch\n",
+                                               "1000/3 ranks: 1 sample left out an epoch\n"};
+    for (size_t i = 0; i < COUNT_OF(drops); i++) {
+        char config[200];
+        snprintf(config, sizeof config,
+                 "{train_micro_batch_size_per_gpu: 111, sampler_drop_last: %s, optimizer: {type: "
+                 "\"AdamW\"}}",
+                 drops[i]);
+        programs_run *run = programs_train_config(3, config, "");
+        programs_expect_success(run);
+        programs_expect_output(run, lines[i]);
+        assert_int_equal(run->steps, i == 0 ? 4 : 3);
+        programs_free(run);
+    }
+}
+
+static void too_few_samples_for_ranks_that_leave_some_out_are_refused(void **state)
+{
+    (void)state;
+    files_dataset(2, 2);
+    programs_run *run = programs_train_config(
+        3,
+        "{train_micro_batch_size_per_gpu: 1, sampler_drop_last: true, optimizer: {type: \"SGD\"}}",
+        "");
+    assert_int_equal(run->status, 1);
+    programs_expect_output(run, "nothing is left to train on: 2 samples on 3 ranks");
+    programs_free(run);
+}
+
 static void a_network_learns_and_says_its_accuracy_last(void **state)
 {
     (void)state;
@@ -834,6 +869,8 @@ int main(int argc, char **argv)
         TEST(metrics_that_are_there_stop_the_run),
         TEST(wrong_options_are_told_once),
         TEST(ranks_that_do_not_divide_the_data_repeat_a_few_samples),
+        TEST(ranks_that_do_not_divide_the_data_may_leave_samples_out),
+        TEST(too_few_samples_for_ranks_that_leave_some_out_are_refused),
         TEST(a_network_learns_and_says_its_accuracy_last),
         TEST(deepspeeds_options_are_accepted),
         TEST(lines_show_the_momentum_in_force),

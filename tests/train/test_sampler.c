@@ -13,9 +13,11 @@ static void orders_equal_pytorchs_bit_for_bit(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(sampler_vectors); i++) {
         train_sampler sampler;
+        const sampler_rule rule = {.seed = sampler_vectors[i].seed,
+                                   .in_order = sampler_vectors[i].in_order,
+                                   .drop_last = sampler_vectors[i].drop_last};
         assert_int_equal(sampler_create(&sampler, sampler_vectors[i].samples,
-                                        sampler_vectors[i].ranks, sampler_vectors[i].rank,
-                                        sampler_vectors[i].seed),
+                                        sampler_vectors[i].ranks, sampler_vectors[i].rank, &rule),
                          RING_OK);
         sampler_set_epoch(&sampler, sampler_vectors[i].epoch);
         assert_int_equal(sampler.per_rank, sampler_vectors[i].length);
@@ -36,7 +38,9 @@ static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
         size_t repeated = 0;
         for (int rank = 0; rank < ranks; rank++) {
             train_sampler sampler;
-            assert_int_equal(sampler_create(&sampler, SAMPLES, ranks, rank, 1), RING_OK);
+            assert_int_equal(sampler_create(&sampler, SAMPLES, ranks, rank,
+                                            &(sampler_rule){.seed = 1}),
+                             RING_OK);
             sampler_set_epoch(&sampler, 4);
             for (size_t k = 0; k < sampler.per_rank; k++)
                 taken[sampler.order[k]]++;
@@ -52,13 +56,58 @@ static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
     }
 }
 
+/* As long as there is a sample for each. */
+static void ranks_that_drop_the_rest_take_no_sample_twice(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 23 };
+    for (int ranks = 1; ranks <= SAMPLES; ranks++) {
+        unsigned taken[SAMPLES] = {0}, sum = 0;
+        size_t left_out = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            train_sampler sampler;
+            const sampler_rule rule = {.seed = 1, .drop_last = true};
+            assert_int_equal(sampler_create(&sampler, SAMPLES, ranks, rank, &rule), RING_OK);
+            sampler_set_epoch(&sampler, 4);
+            for (size_t k = 0; k < sampler.per_rank; k++)
+                taken[sampler.order[k]]++;
+            left_out = sampler_left_out(&sampler);
+            assert_int_equal(sampler_repeated(&sampler), 0);
+            sampler_destroy(&sampler);
+        }
+        for (int i = 0; i < SAMPLES; i++) {
+            assert_in_range(taken[i], 0, 1);
+            sum += taken[i];
+        }
+        assert_int_equal(sum + left_out, SAMPLES);
+        assert_int_equal(left_out, SAMPLES % ranks);
+    }
+}
+
+static void without_shuffle_epochs_and_seeds_change_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        train_sampler sampler;
+        const sampler_rule rule = {.seed = seed, .in_order = true};
+        assert_int_equal(sampler_create(&sampler, 10, 3, 1, &rule), RING_OK);
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            static const uint32_t expected[] = {1, 4, 7, 0}; /* 0 is 10, the head again */
+            sampler_set_epoch(&sampler, epoch);
+            assert_int_equal(sampler.per_rank, COUNT_OF(expected));
+            assert_memory_equal(sampler.order, expected, sizeof expected);
+        }
+        sampler_destroy(&sampler);
+    }
+}
+
 /* n ranks take the same steps as one: a global batch is the same set. */
 static void ranks_together_take_what_one_rank_takes(void **state)
 {
     (void)state;
     train_sampler alone, second;
-    assert_int_equal(sampler_create(&alone, 100, 1, 0, 3), RING_OK);
-    assert_int_equal(sampler_create(&second, 100, 4, 1, 3), RING_OK);
+    assert_int_equal(sampler_create(&alone, 100, 1, 0, &(sampler_rule){.seed = 3}), RING_OK);
+    assert_int_equal(sampler_create(&second, 100, 4, 1, &(sampler_rule){.seed = 3}), RING_OK);
     sampler_set_epoch(&alone, 2);
     sampler_set_epoch(&second, 2);
     for (size_t k = 0; k < second.per_rank; k++)
@@ -71,8 +120,9 @@ static void impossible_numbers_of_samples_are_refused(void **state)
 {
     (void)state;
     train_sampler sampler;
-    assert_int_equal(sampler_create(&sampler, 0, 1, 0, 0), RING_ERR_ARGUMENT);
-    assert_int_equal(sampler_create(&sampler, SIZE_MAX, 1, 0, 0), RING_ERR_ARGUMENT);
+    assert_int_equal(sampler_create(&sampler, 0, 1, 0, &(sampler_rule){0}), RING_ERR_ARGUMENT);
+    assert_int_equal(sampler_create(&sampler, SIZE_MAX, 1, 0, &(sampler_rule){0}),
+                     RING_ERR_ARGUMENT);
 }
 
 /* The published test value of the generator: its 10000th number for seed 5489. */
@@ -92,6 +142,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders_equal_pytorchs_bit_for_bit),
         cmocka_unit_test(ranks_take_every_sample_and_repeat_only_the_rest),
+        cmocka_unit_test(ranks_that_drop_the_rest_take_no_sample_twice),
+        cmocka_unit_test(without_shuffle_epochs_and_seeds_change_nothing),
         cmocka_unit_test(ranks_together_take_what_one_rank_takes),
         cmocka_unit_test(impossible_numbers_of_samples_are_refused),
         cmocka_unit_test(the_generator_is_mt19937),

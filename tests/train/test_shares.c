@@ -77,15 +77,15 @@ static void every_sample_goes_to_one_rank(void **state)
     train_sampler alone;
     shares_deal(&shares, SAMPLES);
     shares_settle(&shares, false, false);
-    assert_int_equal(sampler_create(&alone, SAMPLES, 1, 0, 9), RING_OK);
+    assert_int_equal(sampler_create(&alone, SAMPLES, 1, 0, &(sampler_rule){.seed = 9}), RING_OK);
     sampler_set_epoch(&alone, 4);
     for (int contiguous = 0; contiguous <= 1; contiguous++) {
         size_t at = 0;
         int seen[SAMPLES] = {0};
         for (int rank = 0; rank < RANKS; rank++) {
             train_sampler sampler;
-            assert_int_equal(sampler_create_shares(&sampler, SAMPLES, &shares, rank, 9,
-                                                   contiguous != 0),
+            assert_int_equal(sampler_create_shares(&sampler, SAMPLES, &shares, rank,
+                                                   &(sampler_rule){.seed = 9}, contiguous != 0),
                              RING_OK);
             sampler_set_epoch(&sampler, 4);
             for (size_t k = 0; k < sampler.per_rank; k++) {

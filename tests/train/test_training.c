@@ -61,7 +61,7 @@ typedef struct trained {
 static ring_status train_epochs(trained *out, train_engine *engine, const train_config *config)
 {
     train_sampler sampler;
-    RING_TRY(sampler_create(&sampler, SAMPLES, out->ranks, out->rank, 0));
+    RING_TRY(sampler_create(&sampler, SAMPLES, out->ranks, out->rank, &(sampler_rule){0}));
     const size_t window = (size_t)(config->micro_batch * config->accumulation);
     ring_status status = RING_OK;
     long step = 0;

@@ -492,6 +492,14 @@ static ring_status finish_batch(config_reader *reader)
                         wanted);
 }
 
+static void tell_of_sampler(const config_reader *reader)
+{
+    const train_config *config = reader->config;
+    if (config->sampler_drop_last && config_has_shares(config))
+        tell(reader, "sampler_drop_last has no effect here: no sample is repeated where ranks have "
+                     "shares of their own");
+}
+
 /* @param section  offload_optimizer or offload_param */
 static ring_status finish_place(const config_reader *reader, const char *section,
                                 const offload_place *place)
@@ -557,6 +565,7 @@ static ring_status read_all(config_reader *reader, const char *name, const char 
         check_entries(reader);
         faults_note(&reader->faults, place_of(reader, "train_micro_batch_size_per_gpu"),
                     finish_batch(reader));
+        tell_of_sampler(reader);
         faults_note(&reader->faults, place_of(reader, "zero_optimization"), finish_zero(reader));
         faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
         faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));

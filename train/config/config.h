@@ -160,6 +160,7 @@ typedef struct train_config {
     long zero_stage;          /* of ZeRO, 0 to 3 */
     pipeline_config pipeline;
     long tensor_ranks; /* that compute a share of the layers each; 0, 1: none */
+    bool sampler_shuffle, sampler_drop_last; /* arguments of DistributedSampler */
     bool dump_state, drop_last;
     bool overlap_comm;         /* reduce while backward goes on */
     long reduce_bucket_size;   /* most elements of a bucket of several layers */
@@ -177,6 +178,13 @@ typedef struct train_config {
     wandb_config wandb;
     unsigned automatic; /* keys that are "auto" until config_fill_automatic(), a bit each */
 } train_config;
+
+/** @return true if the ranks are dealt their samples otherwise than PyTorch does. */
+static inline bool config_has_shares(const train_config *config)
+{
+    return config->micro_batches.listed || config->data_partition.count > 0 ||
+           config->data_split[0] == 'c';
+}
 
 typedef struct config_options {
     bool warn_unknown;   /* unknown keys are notes, not errors */

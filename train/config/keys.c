@@ -111,6 +111,11 @@ const config_key config_keys[] = {
     BOOL("dataloader_drop_last", drop_last, "false", NULL,
          "leave out an epoch's last micro-batch if it is short"),
 
+    BOOL("sampler_shuffle", sampler_shuffle, "true", NULL,
+         "each epoch takes the samples in an order of its own; false: as they are stored"),
+    BOOL("sampler_drop_last", sampler_drop_last, "false", NULL,
+         "samples that the ranks do not divide are left out; false: the first ones of the epoch "
+         "come twice"),
     RANKS("data_partition", data_partition, 0,
           "samples that each rank takes an epoch, [30000, 20000]; auto: in proportion to the "
           "micro-batches"),

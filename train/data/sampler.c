@@ -9,14 +9,14 @@
 #include "random.h"
 
 static ring_status create(train_sampler *sampler, size_t samples, int ranks, int rank,
-                          uint64_t seed, size_t per_rank)
+                          const sampler_rule *rule, size_t per_rank)
 {
     if (samples == 0 || samples >= UINT32_MAX / 20) /* beyond, PyTorch draws otherwise */
         return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu samples", samples);
     sampler->samples = samples;
     sampler->ranks = (size_t)ranks;
     sampler->rank = (size_t)rank;
-    sampler->seed = seed;
+    sampler->rule = *rule;
     sampler->per_rank = per_rank;
     RING_TRY(train_alloc((void **)&sampler->permutation, samples * sizeof(uint32_t),
                          "the permutation of samples"));
@@ -25,18 +25,19 @@ static ring_status create(train_sampler *sampler, size_t samples, int ranks, int
 }
 
 ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,
-                           uint64_t seed)
+                           const sampler_rule *rule)
 {
+    const bool has_rest = samples % (size_t)ranks != 0;
     *sampler = (train_sampler){0};
-    return create(sampler, samples, ranks, rank, seed,
-                  samples / (size_t)ranks + (samples % (size_t)ranks != 0));
+    return create(sampler, samples, ranks, rank, rule,
+                  samples / (size_t)ranks + (has_rest && !rule->drop_last));
 }
 
 ring_status sampler_create_shares(train_sampler *sampler, size_t samples, const data_shares *shares,
-                                  int rank, uint64_t seed, bool contiguous)
+                                  int rank, const sampler_rule *rule, bool contiguous)
 {
     *sampler = (train_sampler){.shares = shares, .contiguous = contiguous};
-    return create(sampler, samples, shares->ranks, rank, seed, shares->samples[rank]);
+    return create(sampler, samples, shares->ranks, rank, rule, shares->samples[rank]);
 }
 
 void sampler_destroy(train_sampler *sampler)
@@ -46,12 +47,16 @@ void sampler_destroy(train_sampler *sampler)
     memset(sampler, 0, sizeof *sampler);
 }
 
+static void number(uint32_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (uint32_t)i;
+}
+
 static void permute(uint32_t *values, size_t count, uint64_t seed)
 {
     train_random random;
     random_seed(&random, seed);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (uint32_t)i;
     for (size_t i = 0; i + 1 < count; i++) {
         const size_t other = i + random_u32(&random) % (uint32_t)(count - i);
         const uint32_t value = values[i];
@@ -102,7 +107,9 @@ static void deal_in_rounds(train_sampler *sampler)
 
 void sampler_set_epoch(train_sampler *sampler, uint64_t epoch)
 {
-    permute(sampler->permutation, sampler->samples, sampler->seed + epoch);
+    number(sampler->permutation, sampler->samples);
+    if (!sampler->rule.in_order)
+        permute(sampler->permutation, sampler->samples, sampler->rule.seed + epoch);
     if (sampler->shares == NULL)
         deal_in_turn(sampler);
     else if (sampler->contiguous)
@@ -113,5 +120,12 @@ void sampler_set_epoch(train_sampler *sampler, uint64_t epoch)
 
 size_t sampler_repeated(const train_sampler *sampler)
 {
-    return sampler->shares != NULL ? 0 : sampler->per_rank * sampler->ranks - sampler->samples;
+    const size_t taken = sampler->per_rank * sampler->ranks;
+    return sampler->shares == NULL && taken > sampler->samples ? taken - sampler->samples : 0;
+}
+
+size_t sampler_left_out(const train_sampler *sampler)
+{
+    const size_t taken = sampler->per_rank * sampler->ranks;
+    return sampler->shares == NULL && taken < sampler->samples ? sampler->samples - taken : 0;
 }

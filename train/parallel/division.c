@@ -11,13 +11,6 @@ static bool is_contiguous(const train_config *config)
     return strcmp(config->data_split, "contiguous") == 0;
 }
 
-/* @return true if the ranks are dealt their samples otherwise than PyTorch does. */
-static bool has_shares(const train_config *config)
-{
-    return config->micro_batches.listed || config->data_partition.count > 0 ||
-           is_contiguous(config);
-}
-
 static ring_status take_partition(const rank_numbers *partition, size_t samples,
                                   data_shares *shares)
 {
@@ -34,42 +27,48 @@ static ring_status take_partition(const rank_numbers *partition, size_t samples,
     return RING_OK;
 }
 
-/* Of equal shares each rank has its own, as PyTorch deals them: a few samples come twice. */
+/* Of equal shares each rank has its own, as PyTorch deals them: a few samples come twice, or are
+ * left out. */
 static ring_status divide(const train_config *config, size_t samples, int ranks,
                           data_shares *shares)
 {
     const size_t n = (size_t)ranks;
-    RING_TRY(shares_create(shares, ranks, (size_t)config->micro_batch,
-                           samples / n + (samples % n != 0), (size_t)config->accumulation));
+    const bool repeats = samples % n != 0 && !config->sampler_drop_last;
+    RING_TRY(shares_create(shares, ranks, (size_t)config->micro_batch, samples / n + repeats,
+                           (size_t)config->accumulation));
     for (int r = 0; r < ranks && config->micro_batches.listed; r++)
         shares->micro[r] = (size_t)config->micro_batches.values[r];
     if (config->data_partition.count > 0)
         RING_TRY(take_partition(&config->data_partition, samples, shares));
-    else if (has_shares(config))
+    else if (config_has_shares(config))
         shares_deal(shares, samples);
     shares_settle(shares, config->drop_last, strcmp(config->data_end, "shortest") == 0);
     if (shares->updates > 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
                       "nothing is left to train on: %zu samples on %d ranks, in micro-batches of "
-                      "%ld, with data_partition, data_end and dataloader_drop_last as they are",
+                      "%ld, with data_partition, data_end, dataloader_drop_last and "
+                      "sampler_drop_last as they are",
                       samples, ranks, config->micro_batch);
 }
 
 ring_status division_make(const train_config *config, size_t samples, int ranks, int rank,
                           uint64_t seed, data_shares *shares, train_sampler *sampler)
 {
+    const sampler_rule rule = {.seed = seed,
+                               .in_order = !config->sampler_shuffle,
+                               .drop_last = config->sampler_drop_last};
     RING_TRY(divide(config, samples, ranks, shares));
-    if (has_shares(config))
-        return sampler_create_shares(sampler, samples, shares, rank, seed, is_contiguous(config));
-    return sampler_create(sampler, samples, ranks, rank, seed);
+    if (config_has_shares(config))
+        return sampler_create_shares(sampler, samples, shares, rank, &rule, is_contiguous(config));
+    return sampler_create(sampler, samples, ranks, rank, &rule);
 }
 
 void division_print(const train_config *config, const data_shares *shares, size_t samples,
                     FILE *out)
 {
     size_t fewest = shares->updates, sum = 0;
-    if (!has_shares(config))
+    if (!config_has_shares(config))
         return;
     for (int r = 0; r < shares->ranks; r++) {
         const size_t updates = shares_updates(shares, r);

@@ -262,7 +262,8 @@ typedef struct ring_train_batch {
         sizeof(ring_train_batch), 0, NULL, NULL, NULL \
     }
 
-/** The next micro-batch of this rank, in DistributedSampler's order: each epoch has its own.
+/** The next micro-batch of this rank, in DistributedSampler's order: each epoch has its own,
+ *  unless the configuration has "sampler_shuffle": false.
  *  @param[out] batch  in the engine's memory, until the next call; its size is set by the caller
  *  @param[out] more   0: the epoch is over, and the next call begins another one
  *  @return RING_OK; RING_ERR_USAGE: without data, in a pipeline, or before the micro-batch before
