@@ -25,6 +25,21 @@ static bool is_of_pipeline(step_kind kind)
     return kind == STEP_SEND || kind == STEP_RECV;
 }
 
+static double spent(const step_times *times, step_kind kind)
+{
+    return times->busy[kind] + times->waited[kind];
+}
+
+static void fill_details(const step_times *before, const step_times *after, double details[DETAILS])
+{
+    const double checking = after->checking - before->checking;
+    details[DETAIL_SEND] = spent(after, STEP_SEND) - spent(before, STEP_SEND);
+    details[DETAIL_RECV] = spent(after, STEP_RECV) - spent(before, STEP_RECV);
+    details[DETAIL_TIES] = after->ties - before->ties;
+    details[DETAIL_NORM] = spent(after, STEP_CLIP) - spent(before, STEP_CLIP) - checking;
+    details[DETAIL_CHECK] = checking;
+}
+
 report_times events_times(const step_times *before, const step_times *after, double seconds)
 {
     report_times times = {.reducing = after->reducing - before->reducing,
@@ -34,6 +49,7 @@ report_times events_times(const step_times *before, const step_times *after, dou
         times.parts[is_of_pipeline((step_kind)k) ? PART_BUBBLE : PART_WAIT] += after->waited[k] -
                                                                                before->waited[k];
     }
+    fill_details(before, after, times.details);
     const double other = seconds - breakdown_total(&times);
     times.parts[PART_OTHER] += other > 0.0 ? other : 0.0;
     return times;

@@ -227,6 +227,51 @@ static void the_bubble_is_told_at_the_end(void **state)
     }
 }
 
+/* @return milliseconds of one of gpt-neox's timers, in the run's last line of them. */
+static double timer_of(const programs_run *run, const char *name)
+{
+    char field[64];
+    const char *line = run->output, *next;
+    snprintf(field, sizeof field, " | %s: ", name);
+    while ((next = strstr(line + 1, "rank=0 time (ms)")) != NULL)
+        line = next;
+    const char *at = strstr(line, field);
+    if (at == NULL)
+        fail_msg("no timer %s in:\n%s", name, line);
+    return strtod(at + strlen(field), NULL);
+}
+
+/* As gpt-neox has them: what stages exchange and what they share are parts of comms, and a step has
+ * three parts. Each is rounded to a hundredth. */
+static void neoxs_timers_are_parts_of_each_other(void **state)
+{
+    (void)state;
+    static const char layers[] =
+        "{input: [784], layers: [{type: \"linear\", features: 16}, {type: \"linear\", features: "
+        "16, name: \"a\"}, {type: \"relu\"}, {type: \"relu\"}, {type: \"linear\", features: 16, "
+        "tie: \"a\"}, {type: \"linear\", features: 10}]}";
+    char options[200];
+    files_write("tied.json", layers, strlen(layers));
+    snprintf(options, sizeof options, "--max-steps 12 --log-style neox --model %s",
+             files_path("tied.json"));
+    programs_run *run = programs_train_config(
+        2,
+        "{train_batch_size: 64, gradient_accumulation_steps: 4, optimizer: {type: \"SGD\"}, "
+        "wall_clock_breakdown: true, steps_per_print: 12, pipeline: {stages: 2, partition: "
+        "\"uniform\"}}",
+        options);
+    programs_expect_success(run);
+    const double ties = timer_of(run, "reduce_tied_grads"), step = timer_of(run, "step"),
+                 of_stages = timer_of(run, "pipe_send_output") + timer_of(run, "pipe_recv_grad"),
+                 of_step = timer_of(run, "_step_clipping") + timer_of(run, "_step_step") +
+                           timer_of(run, "_step_check_overflow");
+    assert_true(ties > 0.0 && of_stages > 0.0);
+    assert_near(of_step, step, 0, 0.021);
+    assert_true(of_stages + ties <= timer_of(run, "comms") + 0.021);
+    assert_true(timer_of(run, "reduce_grads") >= 0.0);
+    programs_free(run);
+}
+
 static void what_cannot_be_is_refused_once(void **state)
 {
     (void)state;
@@ -268,6 +313,7 @@ int main(int argc, char **argv)
         TEST(a_hosts_batch_is_divided_by_its_shares),
         TEST(the_bubble_is_told_at_the_end),
         TEST(the_metrics_have_the_passes),
+        TEST(neoxs_timers_are_parts_of_each_other),
         TEST(what_cannot_be_is_refused_once),
     };
     if (argc != 4)

@@ -262,6 +262,17 @@ static ring_status tell_unloaded(step_machine *machine)
     return agree(machine->engine->world, train_failure_tell(&machine->batch->failure));
 }
 
+/* Leaves the update out, or ends the training, if a gradient is not finite. */
+static ring_status check_norm(step_machine *machine, double norm, bool without_norm)
+{
+    train_engine *engine = machine->engine;
+    if (engine->overflow.skips && !isfinite(norm))
+        return skip_update(machine);
+    RING_TRY(check_finite(machine, without_norm || isfinite(norm)));
+    overflow_none(&engine->overflow);
+    return RING_OK;
+}
+
 static ring_status clip(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
@@ -277,10 +288,11 @@ static ring_status clip(step_machine *machine, const step_instruction *at)
     if (!without_norm)
         RING_TRY(grad_norm(engine, &norm));
     result->grad_norm = norm / scale;
-    if (engine->overflow.skips && !isfinite(norm))
-        return skip_update(machine);
-    RING_TRY(check_finite(machine, without_norm || isfinite(norm)));
-    overflow_none(&engine->overflow);
+    const double start = train_now();
+    RING_TRY(check_norm(machine, norm, without_norm));
+    engine->times.checking += train_now() - start;
+    if (machine->skip)
+        return RING_OK;
     machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping) / scale;
     optimizer_begin(&engine->optimizer);
     return RING_OK;

@@ -5,6 +5,8 @@
 void step_times_ran(step_times *times, const step_instruction *at, double begin, double end)
 {
     times->busy[at->kind] += end - begin;
+    if (at->kind == STEP_REDUCE && at->bucket == BUCKET_TIES)
+        times->ties += end - begin;
     pass_times_ran(times->passes, at, begin, end);
     step_trace_span(times->trace, "", at, begin, end);
 }

@@ -14,6 +14,8 @@ typedef struct step_times {
     double busy[STEP_KINDS];   /* computing; of what goes over the wire: starting it, and moving it
                                   between computations */
     double waited[STEP_KINDS]; /* until one of the wire had ended, with nothing else to do */
+    double ties;               /* of busy[STEP_REDUCE]: BUCKET_TIES */
+    double checking;           /* of busy[STEP_CLIP]: whether an update is to be left out */
     double reducing;           /* while gradients were reduced, whatever was done meanwhile */
     int reductions;            /* that run now */
     double reducing_since;     /* train_now() when the first of them began */

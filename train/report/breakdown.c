@@ -15,6 +15,8 @@ void breakdown_add(report_times *sum, const report_times *more)
 {
     for (int p = 0; p < PARTS; p++)
         sum->parts[p] += more->parts[p];
+    for (int d = 0; d < DETAILS; d++)
+        sum->details[d] += more->details[d];
     sum->reduce_wait += more->reduce_wait;
     sum->reducing += more->reducing;
 }

@@ -21,11 +21,23 @@ typedef enum report_part {
 /** By report_part: "data", … */
 extern const char *const part_names[PARTS];
 
+/** Of the parts, what gpt-neox tells apart. */
+typedef enum report_detail {
+    DETAIL_SEND,  /* activations to the next stage, or their gradients to the one before: started,
+                     moved and waited for */
+    DETAIL_RECV,  /* the same of what comes from these */
+    DETAIL_TIES,  /* of PART_REDUCE: gradients that stages share */
+    DETAIL_NORM,  /* of PART_STEP: the gradients' norm, */
+    DETAIL_CHECK, /* and whether the update is to be left out */
+    DETAILS
+} report_detail;
+
 /** Seconds. */
 typedef struct report_times {
     double parts[PARTS]; /* they add up to the time of the updates */
-    double reduce_wait;  /* of PART_WAIT, for sums of gradients */
-    double reducing;     /* while such sums were under way, whatever this rank did meanwhile */
+    double details[DETAILS];
+    double reduce_wait; /* of PART_WAIT, for sums of gradients */
+    double reducing;    /* while such sums were under way, whatever this rank did meanwhile */
 } report_times;
 
 void breakdown_add(report_times *sum, const report_times *more);

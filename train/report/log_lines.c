@@ -167,25 +167,52 @@ static void print_timers(const report_sink *sink, const char *suffix, long count
            scale * seconds.step);
 }
 
-/* As gpt-neox shows them: sums over the interval. */
+static bool has_stages(const report_sink *sink)
+{
+    return sink->run->config->pipeline.stages > 1;
+}
+
+/* As gpt-neox shows them: sums over the interval, in its order. It has one more: gradients are not
+ * set to zero here, but replaced. */
 static void print_neox_timers(const report_sink *sink)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
-    const double *parts = interval->times.parts;
+    const double *parts = interval->times.parts, *details = interval->times.details;
     const report_timers seconds = timers_of(sink->run, &interval->times);
+    const double comms = parts[PART_WAIT] + parts[PART_BUBBLE] + parts[PART_TRANSFER] +
+                         parts[PART_REDUCE];
+    const struct {
+        const char *name;
+        double seconds;
+        bool of_stages;
+    } timers[] = {
+        {"train_batch", interval->seconds, false},
+        {"batch_input", parts[PART_DATA], false},
+        {"forward", parts[PART_FORWARD], false},
+        {"pipe_send_output", details[DETAIL_SEND], true},
+        {"comms", comms, false},
+        {"pipe_recv_grad", details[DETAIL_RECV], true},
+        {"backward", parts[PART_BACKWARD], false},
+        {"reduce_tied_grads", details[DETAIL_TIES], true},
+        {"reduce_grads", seconds.backward_allreduce - details[DETAIL_TIES], false},
+        {"step", parts[PART_STEP], false},
+        {"_step_clipping", details[DETAIL_NORM], false},
+        {"_step_step", parts[PART_STEP] - details[DETAIL_NORM] - details[DETAIL_CHECK], false},
+        {"_step_check_overflow", details[DETAIL_CHECK], false},
+    };
     begin_stamped(sink);
-    printf("rank=0 time (ms) | train_batch: %.2f | batch_input: %.2f | forward: %.2f | comms: %.2f "
-           "| backward: %.2f | reduce_grads: %.2f | step: %.2f\n",
-           1e3 * interval->seconds, 1e3 * parts[PART_DATA], 1e3 * parts[PART_FORWARD],
-           1e3 *
-               (parts[PART_WAIT] + parts[PART_BUBBLE] + parts[PART_TRANSFER] + parts[PART_REDUCE]),
-           1e3 * parts[PART_BACKWARD], 1e3 * seconds.backward_allreduce, 1e3 * parts[PART_STEP]);
+    printf("rank=0 time (ms)");
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+        if (has_stages(sink) || !timers[i].of_stages)
+            printf(" | %s: %.2f", timers[i].name, 1e3 * timers[i].seconds);
+    }
+    putchar('\n');
 }
 
 /* Without stages nobody waits for one. */
 static bool is_shown(const report_sink *sink, int part)
 {
-    return part != PART_BUBBLE || sink->run->config->pipeline.stages > 1;
+    return part != PART_BUBBLE || has_stages(sink);
 }
 
 static void print_neox_shares(const report_sink *sink, const int tenths[PARTS])
