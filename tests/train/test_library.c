@@ -732,6 +732,39 @@ static void notes_name_what_has_no_effect(void **state)
     ring_comm_destroy(alone.comm);
 }
 
+/* A loop that steps the scheduler behind each step, as some of DeepSpeed's users' do. */
+static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state)
+{
+    (void)state;
+    static const char *const configs[] = {SGD("8", "1"), NO_DECAY};
+    refused(ring_train_scheduler_step(NULL), RING_ERR_ARGUMENT, "engine is NULL");
+    for (size_t i = 0; i < COUNT_OF(configs); i++) {
+        char notes[512] = "";
+        lone_rank alone = {0}, once;
+        ring_train_options options = options_of(&alone, configs[i]);
+        options.note = keep_notes;
+        options.note_context = notes;
+        start(&once, configs[i]);
+        assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
+        must(ring_train_create(&alone.engine, alone.comm, &options));
+        for (int u = 0; u < 3; u++) {
+            must(ring_train_train_batch(alone.engine, NULL));
+            must(ring_train_scheduler_step(alone.engine));
+            must(ring_train_train_batch(once.engine, NULL));
+            assert_true(info_of(alone.engine).lr == info_of(once.engine).lr);
+            assert_true(info_of(alone.engine).loss == info_of(once.engine).loss);
+        }
+        assert_string_equal(notes,
+                            i == 0 ? ""
+                                   : "the scheduler is stepped twice behind update 1: "
+                                     "ring_train_step() does it already, and "
+                                     "ring_train_scheduler_step() has no effect here; DeepSpeed's "
+                                     "schedule would go twice as fast");
+        end(&once);
+        end(&alone);
+    }
+}
+
 static void wrong_options_are_told(void **state)
 {
     (void)state;
@@ -833,6 +866,7 @@ int main(void)
         cmocka_unit_test(samples_read_ahead_are_the_same),
         cmocka_unit_test(samples_may_come_as_they_are_stored),
         cmocka_unit_test(notes_name_what_has_no_effect),
+        cmocka_unit_test(a_second_step_of_the_scheduler_is_told_once_and_ignored),
         cmocka_unit_test(wrong_options_are_told),
         cmocka_unit_test(a_callback_that_fails_ends_the_communicator),
         cmocka_unit_test(a_callback_that_fails_drops_the_update),

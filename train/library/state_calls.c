@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an engine is and holds, and its checkpoints. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agree.h"
@@ -82,6 +83,28 @@ ring_status ring_train_set_lr(ring_train *engine, double lr)
                           "ring_train_set_lr: the engine is NULL, or the rate is "
                           "no finite number");
     engine->lr = lr;
+    return RING_OK;
+}
+
+static bool has_schedule(const ring_train *engine)
+{
+    return engine->schedule != NULL || engine->config.schedule.kind != SCHEDULE_CONSTANT;
+}
+
+ring_status ring_train_scheduler_step(ring_train *engine)
+{
+    char text[256];
+    if (engine == NULL)
+        return train_fail(RING_ERR_ARGUMENT, "the engine is NULL");
+    if (engine->scheduler_noted || !has_schedule(engine))
+        return RING_OK;
+    engine->scheduler_noted = true;
+    snprintf(text, sizeof text,
+             "the scheduler is stepped twice behind update %ld: ring_train_step() does it already, "
+             "and ring_train_scheduler_step() has no effect here; DeepSpeed's schedule would go "
+             "twice as fast",
+             engine->position.step);
+    handle_note(engine, text);
     return RING_OK;
 }
 

@@ -53,6 +53,7 @@ struct ring_train {
     double lr; /* below 0: as the schedule says */
     ring_train_note note;
     void *note_context;
+    bool scheduler_noted; /* that a call stepped it once more */
 
     train_position position;
     next_batch next;

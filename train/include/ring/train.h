@@ -307,6 +307,11 @@ ring_status ring_train_backward(ring_train *engine);
  *          or what ends a communicator. */
 ring_status ring_train_step(ring_train *engine);
 
+/** As `lr_scheduler.step()` behind `engine.step()`, which a loop may have: it changes nothing, as
+ *  ring_train_step() has moved the schedule. The first call tells options.note so, if there is a
+ *  schedule; DeepSpeed's moves a second time. @return RING_OK or RING_ERR_ARGUMENT. */
+ring_status ring_train_scheduler_step(ring_train *engine);
+
 /** As `engine.no_sync()`: until it is called with 0, gradients of micro-batches only add up on each
  *  rank. So they do in any case but behind an update's last micro-batch; where that one comes
  *  meanwhile, ring_train_backward() refuses it, since no exchange would have happened.
