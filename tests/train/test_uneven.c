@@ -51,6 +51,58 @@ static void thirty_and_twenty_are_fifty(void **state)
     programs_free(alone);
 }
 
+/* Images in colour, of CIFAR-10's size, in the test's folder. */
+static void draw_colours(const char *options)
+{
+    programs_run *run = programs_shell("%s/ringdigits --cifar %s %s 2>&1", programs.bin, options,
+                                       files_path(""));
+    programs_expect_success(run);
+    programs_free(run);
+}
+
+/* AlexNet's kinds of layers; dropout is drawn by the numbers of samples. */
+static void thirty_and_twenty_are_fifty_with_a_convolution_and_dropout(void **state)
+{
+    (void)state;
+    static const char layers[] =
+        "{input: [3, 32, 32], layers: [{type: \"conv2d\", channels: 4, kernel: 3, stride: 2, "
+        "padding: 1}, {type: \"relu\"}, {type: \"max_pool2d\", kernel: 2}, {type: \"flatten\"}, "
+        "{type: \"dropout\"}, {type: \"linear\", features: 10}]}";
+    char options[200];
+    draw_colours("-n 1000 -t 100");
+    files_write("small.json", layers, strlen(layers));
+    snprintf(options, sizeof options,
+             "--max-steps 20 --loss cross_entropy --normalize 0.5/0.25 --model %s",
+             files_path("small.json"));
+    programs_run *alone = programs_train_config(0, "{train_batch_size: 50, " SGD, options);
+    programs_run *run = programs_train_config(2, "{train_micro_batch_size_per_gpu: [30, 20], " SGD,
+                                              options);
+    programs_expect_success(alone);
+    expect_same_losses(run, alone);
+    programs_free(run);
+    programs_free(alone);
+}
+
+/* docs/examples/cifar as it stands, for one update. */
+static void the_experiment_with_alexnet_runs(void **state)
+{
+    (void)state;
+    draw_colours("-t 50");
+    programs_run *run = programs_shell(
+        "%s/ringrun -n 2 %s/ringtrain --deepspeed_config %s/../cifar/uneven.json --data %s --model "
+        "alexnet --loss cross_entropy --normalize 0.485,0.456,0.406/0.229,0.224,0.225 --max-steps "
+        "1 --eval-every 0 2>&1",
+        programs.bin, programs.bin, programs.examples, files_path(""));
+    programs_expect_success(run);
+    programs_expect_output(run, "training alexnet (23272266 parameters, loss cross_entropy) on "
+                                "50000 samples, testing on 50, with 2 ranks; ");
+    programs_expect_output(run,
+                           "rank 0: 30000 samples in micro-batches of 30: 1000 updates an epoch\n"
+                           "rank 1: 20000 samples in micro-batches of 20: 1000 updates an epoch\n");
+    programs_expect_output(run, "first update done ");
+    programs_free(run);
+}
+
 /* 1000 = 7 * 130 + 90: in the last update rank 2 has no samples, and rank 1 fewer micro-batches. */
 static void a_rank_without_samples_takes_part(void **state)
 {
@@ -194,11 +246,14 @@ static void lists_that_do_not_fit_are_refused(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
+#define COLOURED(name) cmocka_unit_test_setup_teardown(name, files_set_up, files_tear_down)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(thirty_and_twenty_are_fifty),
+        COLOURED(thirty_and_twenty_are_fifty_with_a_convolution_and_dropout),
+        COLOURED(the_experiment_with_alexnet_runs),
         TEST(a_rank_without_samples_takes_part),
         TEST(a_rank_without_samples_takes_part_in_16_bits),
         TEST(uneven_ranks_go_with_stages_of_a_pipeline),
