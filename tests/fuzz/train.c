@@ -43,7 +43,8 @@ static void seed_train_config(fuzz_seeds *to)
                       "\"wall_clock_breakdown\": true, \"zero_optimization\": {\"stage\": 0}}");
     fuzz_add_text(to,
                   "{\"train_micro_batch_size_per_gpu\": [30, 20, 5], \"data_partition\": [3, 2, "
-                  "1], \"data_split\": \"contiguous\", \"optimizer\": {\"type\": \"SGD\"}}");
+                  "1], \"data_split\": \"contiguous\", \"sampler_shuffle\": false, "
+                  "\"sampler_drop_last\": true, \"optimizer\": {\"type\": \"SGD\"}}");
     fuzz_add_text(to, "# Hjson\ntrain_batch_size: 64\noptimizer: {\n  type: SGD\n  'params': {lr: "
                       "1e-3}\n}\nwandb: {\n team: a \"b\" \\ c\n project: 'it\\'s'\n}\n");
     fuzz_add_text(to,

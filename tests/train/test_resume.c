@@ -153,6 +153,12 @@ static void a_resumed_run_is_the_same_bit_for_bit(void **state)
     expect_resumed_the_same(CONFIG);
 }
 
+static void so_is_one_of_samples_as_they_are_stored(void **state)
+{
+    (void)state;
+    expect_resumed_the_same(CONFIG_WITH("sampler_shuffle: false, sampler_drop_last: true"));
+}
+
 /* The scale goes up and down all the time. */
 static void so_is_one_in_16_bits(void **state)
 {
@@ -643,6 +649,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_resumed_run_is_the_same_bit_for_bit),
+        TEST(so_is_one_of_samples_as_they_are_stored),
         TEST(so_is_one_in_16_bits),
         TEST(so_is_one_of_two_stages),
         TEST(so_is_one_of_tensor_ranks),
