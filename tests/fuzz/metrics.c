@@ -27,17 +27,40 @@ static void seed_metrics_file(fuzz_seeds *to)
     fuzz_add_any_text(to, "{\"step\": 0, \"loss\": 0}\n{\"step\": 5e-324, \"loss\": 1e999}\n");
 }
 
+static int count_of(const char *text, const char *word)
+{
+    int count = 0;
+    for (; (text = strstr(text, word)) != NULL; text++)
+        count++;
+    return count;
+}
+
+/* The script gets JSON without letters that mean something in HTML. */
+static void check_data(char *text, size_t runs)
+{
+    char *data = strstr(text, "id=\"runs\">");
+    must(data != NULL);
+    data += strlen("id=\"runs\">");
+    char *end = strstr(data, "</script>");
+    must(end != NULL);
+    must((size_t)(end - data) == strcspn(data, "<>&"));
+    cJSON *list = cJSON_ParseWithLength(data, (size_t)(end - data));
+    must(cJSON_GetArraySize(list) == (int)runs);
+    cJSON_Delete(list);
+}
+
 /* The page is complete, and what it shows is of the page or escaped. */
-static void check_page(const metrics_runs *runs)
+static void check_page(metrics_runs *runs)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *page = open_memstream(&text, &bytes);
     must(page != NULL);
-    run_page_write(page, runs);
+    must(run_page_write(page, runs) == RING_OK);
     must(fclose(page) == 0);
     must(bytes > 16 && strcmp(text + bytes - 15, "</body></html>\n") == 0);
-    must(strstr(text, "<script") == NULL);
+    must(count_of(text, "<script") == 2 && count_of(text, "</script") == 2);
+    check_data(text, runs->count);
     free(text);
 }
 

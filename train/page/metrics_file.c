@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Line after line; what a line is follows from its members. */
+ * Line after line; the members of a line tell what it is. */
 #include "metrics_file.h"
 
 #include <math.h>
@@ -15,7 +15,18 @@ enum { PATH_MAX_BYTES = 4096 };
 /* Two million updates. */
 static const size_t most_bytes = (size_t)256 << 20;
 
+static const char *const step_members[STEP_COLUMNS] = {"step", "loss", "lr", "grad_norm",
+                                                       "samples_per_s"};
+static const char *const epoch_members[EPOCH_MEMBERS] = {"after_epoch", "accuracy", "test_loss",
+                                                         "overlap"};
+
 /* ---- Tables -------------------------------------------------------------------------------- */
+
+const char *metrics_column_name(const metrics_table *table, int column)
+{
+    return column < table->member_count ? table->members[column]
+                                        : part_names[column - table->member_count];
+}
 
 static bool make_room(metrics_table *table)
 {
@@ -32,12 +43,17 @@ static bool make_room(metrics_table *table)
     return true;
 }
 
-static ring_status add_row(metrics_table *table, const double *row)
+static ring_status add_row(metrics_table *table, const cJSON *line)
 {
+    const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(line, "seconds");
     if (!make_room(table))
         return train_fail(RING_ERR_MEMORY, "no memory for the metrics");
-    for (int c = 0; c < table->columns; c++)
-        table->list[c][table->count] = row[c];
+    for (int c = 0; c < table->columns; c++) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(c < table->member_count ? line
+                                                                                      : seconds,
+                                                              metrics_column_name(table, c));
+        table->list[c][table->count] = cJSON_IsNumber(value) ? value->valuedouble : (double)NAN;
+    }
     table->count++;
     return RING_OK;
 }
@@ -50,26 +66,44 @@ static void free_table(metrics_table *table)
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
 
-static ring_status add_run(metrics_runs *runs, const char *path, cJSON *about)
+/* The latest one counts. @param item  the run's from now on; NULL: none */
+static ring_status keep(metrics_run *run, const char *name, cJSON *item)
+{
+    if (item == NULL)
+        return RING_OK;
+    cJSON_DeleteItemFromObjectCaseSensitive(run->facts, name);
+    if (cJSON_AddItemToObject(run->facts, name, item))
+        return RING_OK;
+    cJSON_Delete(item);
+    return train_fail(RING_ERR_MEMORY, "no memory for the metrics");
+}
+
+static ring_status keep_member(metrics_run *run, cJSON *line, const char *member)
+{
+    return keep(run, member, cJSON_DetachItemFromObjectCaseSensitive(line, member));
+}
+
+static ring_status add_run(metrics_runs *runs, const char *path)
 {
     metrics_run *list = realloc(runs->list, (runs->count + 1) * sizeof *list);
-    if (list == NULL) {
-        cJSON_Delete(about);
+    if (list == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for the metrics");
-    }
     runs->list = list;
     metrics_run *run = &list[runs->count++];
-    *run = (metrics_run){.about = about, .steps.columns = COLUMNS, .epochs.columns = EPOCH_COLUMNS};
-    snprintf(run->name, sizeof run->name, "%s", path);
-    return RING_OK;
+    *run = (metrics_run){.facts = cJSON_CreateObject(),
+                         .steps = {.members = step_members,
+                                   .member_count = STEP_COLUMNS,
+                                   .columns = STEP_COLUMNS},
+                         .epochs = {.members = epoch_members,
+                                    .member_count = EPOCH_MEMBERS,
+                                    .columns = EPOCH_MEMBERS + PARTS}};
+    return keep(run, "name", cJSON_CreateString(path));
 }
 
 void metrics_runs_free(metrics_runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++) {
-        cJSON_Delete(runs->list[i].about);
-        cJSON_Delete(runs->list[i].devices);
-        cJSON_Delete(runs->list[i].pipeline);
+        cJSON_Delete(runs->list[i].facts);
         free_table(&runs->list[i].steps);
         free_table(&runs->list[i].epochs);
     }
@@ -77,73 +111,23 @@ void metrics_runs_free(metrics_runs *runs)
     *runs = (metrics_runs){0};
 }
 
-const char *metrics_text(const metrics_run *run, const char *member, char text[64])
-{
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(run->about, member);
-    text[0] = '\0';
-    if (cJSON_IsString(value))
-        snprintf(text, 64, "%s", value->valuestring);
-    else if (cJSON_IsNumber(value))
-        snprintf(text, 64, "%.10g", value->valuedouble);
-    return text;
-}
-
 /* ---- Lines --------------------------------------------------------------------------------- */
 
-static double number(const cJSON *line, const char *member, double fallback)
-{
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, member);
-    return cJSON_IsNumber(value) ? value->valuedouble : fallback;
-}
-
-/* The latest one counts. @param[in,out] kept  NULL: none yet */
-static void keep_member(cJSON **kept, cJSON *line, const char *member)
-{
-    cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(line, member);
-    if (found == NULL)
-        return;
-    cJSON_Delete(*kept);
-    *kept = found;
-}
-
-static ring_status add_step(metrics_run *run, const cJSON *line)
-{
-    const double row[COLUMNS] = {[COLUMN_STEP] = number(line, "step", 0),
-                                 [COLUMN_LOSS] = number(line, "loss", NAN),
-                                 [COLUMN_LR] = number(line, "lr", 0),
-                                 [COLUMN_GRAD_NORM] = number(line, "grad_norm", NAN),
-                                 [COLUMN_RATE] = number(line, "samples_per_s", 0)};
-    return add_row(&run->steps, row);
-}
-
-static ring_status add_epoch(metrics_run *run, const cJSON *line)
-{
-    const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(line, "seconds");
-    double row[EPOCH_COLUMNS] = {[EPOCH_NUMBER] = number(line, "after_epoch", 0),
-                                 [EPOCH_STEP] = number(line, "after_step", 0),
-                                 [EPOCH_LOSS] = number(line, "loss", 0),
-                                 [EPOCH_ACCURACY] = number(line, "accuracy", NAN),
-                                 [EPOCH_TEST_LOSS] = number(line, "test_loss", NAN),
-                                 [EPOCH_RATE] = number(line, "samples_per_s", 0),
-                                 [EPOCH_OVERLAP] = number(line, "overlap", -1)};
-    for (int p = 0; p < PARTS; p++)
-        row[EPOCH_PARTS + p] = number(seconds, part_names[p], 0);
-    return add_row(&run->epochs, row);
-}
-
-/* @param line  the caller's; parts may be taken from it. */
+/* @param line    the caller's; parts may be taken from it.
+ * @param before  so many runs are of earlier files */
 static ring_status take_line(metrics_runs *runs, const char *path, cJSON *line, size_t before)
 {
-    if (cJSON_HasObjectItem(line, "run"))
-        return add_run(runs, path, cJSON_DetachItemFromObjectCaseSensitive(line, "run"));
-    if (runs->count == before)
-        RING_TRY(add_run(runs, path, NULL));
+    const bool begins = cJSON_HasObjectItem(line, "run");
+    if (begins || runs->count == before)
+        RING_TRY(add_run(runs, path));
     metrics_run *run = &runs->list[runs->count - 1];
-    keep_member(&run->devices, line, "devices");
-    keep_member(&run->pipeline, line, "pipeline");
+    if (begins)
+        return keep_member(run, line, "run");
+    RING_TRY(keep_member(run, line, "devices"));
+    RING_TRY(keep_member(run, line, "pipeline"));
     if (cJSON_HasObjectItem(line, "step"))
-        return add_step(run, line);
-    return cJSON_HasObjectItem(line, "after_epoch") ? add_epoch(run, line) : RING_OK;
+        return add_row(&run->steps, line);
+    return cJSON_HasObjectItem(line, "after_epoch") ? add_row(&run->epochs, line) : RING_OK;
 }
 
 static ring_status take_text(metrics_runs *runs, const char *path, char *text, size_t length)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics_file: what --metrics has written, in columns. A file holds a run, or several one behind
- * the other.
+ * metrics_file: what --metrics has written. A file holds a run, or several one behind the other.
  */
 #ifndef TRAIN_METRICS_FILE_H
 #define TRAIN_METRICS_FILE_H
@@ -12,41 +11,22 @@
 
 #include "breakdown.h"
 
-typedef enum metrics_column {
-    COLUMN_STEP,
-    COLUMN_LOSS,
-    COLUMN_LR,
-    COLUMN_GRAD_NORM,
-    COLUMN_RATE, /* samples a second */
-    COLUMNS
-} metrics_column;
+enum { COLUMN_STEP, COLUMN_LOSS, COLUMN_LR, COLUMN_GRAD_NORM, COLUMN_RATE, STEP_COLUMNS };
+enum { EPOCH_NUMBER, EPOCH_ACCURACY, EPOCH_TEST_LOSS, EPOCH_OVERLAP, EPOCH_MEMBERS };
 
-typedef enum epoch_column {
-    EPOCH_NUMBER,
-    EPOCH_STEP, /* the last */
-    EPOCH_LOSS,
-    EPOCH_ACCURACY,
-    EPOCH_TEST_LOSS,
-    EPOCH_RATE,
-    EPOCH_OVERLAP, /* -1: none */
-    EPOCH_PARTS,   /* PARTS of them, in seconds */
-    EPOCH_COLUMNS = EPOCH_PARTS + PARTS
-} epoch_column;
-
-/** Rows of numbers, by column. */
+/** Numbers of lines, by column; NAN where a line has none. Behind columns for members of the lines
+ *  may be one for each part of their "seconds". */
 typedef struct metrics_table {
-    int columns;
-    double *list[EPOCH_COLUMNS]; /* [columns][count] */
+    const char *const *members; /* [member_count] */
+    int member_count, columns;
+    double *list[EPOCH_MEMBERS + PARTS]; /* [columns][count] */
     size_t count, room;
 } metrics_table;
 
 typedef struct metrics_run {
-    char name[256];       /* where it is from */
-    cJSON *about;         /* the object "run"; NULL: the file has none */
-    cJSON *devices;       /* the latest list; NULL: none */
-    cJSON *pipeline;      /* the latest object "pipeline"; NULL: none */
-    metrics_table steps;  /* by metrics_column */
-    metrics_table epochs; /* by epoch_column */
+    cJSON *facts;         /* "name": where it is from; the latest "run", "devices", "pipeline" */
+    metrics_table steps;  /* of updates; COLUMN_STEP, … */
+    metrics_table epochs; /* EPOCH_NUMBER, …, and parts */
 } metrics_run;
 
 typedef struct metrics_runs {
@@ -61,7 +41,7 @@ typedef struct metrics_runs {
 ring_status metrics_runs_read(metrics_runs *runs, const char *path);
 void metrics_runs_free(metrics_runs *runs);
 
-/** @return the text or number of @p about's member, as text; "" if there is none. */
-const char *metrics_text(const metrics_run *run, const char *member, char text[64]);
+/** @return "loss", "forward", … */
+const char *metrics_column_name(const metrics_table *table, int column);
 
 #endif

@@ -45,11 +45,11 @@ static ring_status write_page(const request *asked)
         status = metrics_runs_read(&runs, asked->runs[i]);
     if (status == RING_OK && !output_begin(&page, asked->page))
         status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
-    if (status == RING_OK) {
-        run_page_write(page.stream, &runs);
-        if (!output_finish(&page))
-            status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
-    }
+    if (status == RING_OK)
+        status = run_page_write(page.stream, &runs);
+    if (status == RING_OK && !output_finish(&page))
+        status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
+    output_discard(&page);
     metrics_runs_free(&runs);
     return status;
 }
