@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * From options to an engine: every phase ends with all ranks agreeing that it worked. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agree.h"
-#include "builtin.h"
 #include "errors.h"
 #include "gemm.h"
 #include "layer_list.h"
-#include "schedule.h"
-#include "text_file.h"
+#include "run_progress.h"
+#include "run_settings.h"
 #include "thread_count.h"
 #include "train_handle.h"
-
-enum { LAYERS_BYTES_MAX = 1 << 20 };
 
 const char *ring_train_error(void)
 {
     return train_error();
-}
-
-void handle_note(void *context, const char *text)
-{
-    const ring_train *engine = context;
-    if (engine->note != NULL)
-        engine->note(engine->note_context, text);
 }
 
 /* ---- Options ------------------------------------------------------------------------------- */
@@ -60,7 +49,7 @@ static ring_status copy_options(const ring_train_options *given, ring_train_opti
 /* Notes the keys about output: the caller's program prints and writes. */
 static void note_reports(ring_train *engine)
 {
-    const train_config *config = &engine->config;
+    const train_config *config = &engine->trainer.config;
     const struct {
         const char *key;
         bool given;
@@ -77,61 +66,44 @@ static void note_reports(ring_train *engine)
                  "%s has no effect here: the program reports, from ring_train_get_info()",
                  keys[i].key);
         if (keys[i].given)
-            handle_note(engine, text);
+            trainer_note(&engine->trainer, text);
     }
 }
 
 static ring_status read_config(ring_train *engine, const ring_train_options *options)
 {
     static const char name[] = "the configuration";
+    trainer *made = &engine->trainer;
     const config_options how = {.warn_unknown = options->warn_unknown != 0,
-                                .compat_ds_0_13 = engine->compat};
+                                .compat_ds_0_13 = made->compat};
     ring_comm_info info = {.size = sizeof info};
-    train_config *config = &engine->config;
     if (options->config != NULL)
-        RING_TRY(config_read(options->config, &how, handle_note, engine, config));
+        RING_TRY(config_read(options->config, &how, trainer_note, made, &made->config));
     else
         RING_TRY(config_parse(name, options->config_text, strlen(options->config_text), &how,
-                              handle_note, engine, config));
+                              trainer_note, made, &made->config));
     note_reports(engine);
-    RING_TRY(train_ring(engine->comm, ring_comm_get_info(engine->comm, &info)));
+    RING_TRY(train_ring(made->comm, ring_comm_get_info(made->comm, &info)));
     const char *launcher = info.launcher[0] != '\0' ? info.launcher : "the communicator";
-    RING_TRY(config_resolve_tensor(config, 0, info.ranks, launcher));
-    const int tensors = (int)config->tensor_ranks;
-    RING_TRY(config_resolve_stages(config, 0, info.ranks / tensors, launcher));
-    engine->grid = grid_place(info.ranks, info.rank, (int)config->pipeline.stages, tensors);
-    return config_resolve_batch(config, engine->grid.shares, launcher, BATCH_EXACT);
-}
-
-static ring_status read_layers(ring_train *engine, const char *path)
-{
-    char *text;
-    size_t length;
-    ring_status status = text_file_read(path, LAYERS_BYTES_MAX, "a list of layers", &text, &length);
-    if (status == RING_OK)
-        status = layer_list_parse_own(&engine->spec, engine->ops.rows, path, text, length);
-    free(text);
-    return status;
+    RING_TRY(trainer_place_ranks(made, 0, 0, launcher));
+    return trainer_resolve_batch(made, launcher, BATCH_EXACT);
 }
 
 static ring_status read_model(ring_train *engine, const ring_train_options *options)
 {
-    const char *model = options->model != NULL ? options->model : "mlp", *end = strrchr(model, '.');
     RING_TRY(user_ops_create(&engine->ops, options->ops, options->op_count));
     if (options->layers != NULL)
-        return layer_list_parse_own(&engine->spec, engine->ops.rows, "layers", options->layers,
-                                    strlen(options->layers));
-    if (end != NULL && strcmp(end, ".json") == 0)
-        return read_layers(engine, model);
-    return model_build(&engine->spec, model);
+        return layer_list_parse_own(&engine->trainer.spec, engine->ops.rows, "layers",
+                                    options->layers, strlen(options->layers));
+    return trainer_read_model(&engine->trainer, options->model != NULL ? options->model : "mlp",
+                              engine->ops.rows);
 }
 
 /* How long the caller trains is not known here. */
 static ring_status fill_automatic(ring_train *engine)
 {
-    const automatic_facts facts = {.width = model_spec_width(&engine->spec)};
-    config_fill_automatic(&engine->config, &facts, handle_note, engine);
-    const char *open = config_open_automatic(&engine->config);
+    trainer_fill_automatic(&engine->trainer, 0);
+    const char *open = config_open_automatic(&engine->trainer.config);
     if (open == NULL)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG, "%s = auto: only the caller knows it; write a value", open);
@@ -139,12 +111,13 @@ static ring_status fill_automatic(ring_train *engine)
 
 static ring_status prepare(ring_train *engine, const ring_train_options *options)
 {
-    engine->note = options->note;
-    engine->note_context = options->note_context;
+    trainer *made = &engine->trainer;
+    made->note = options->note;
+    made->note_context = options->note_context;
     engine->schedule = options->schedule;
     engine->schedule_context = options->schedule_context;
-    engine->seed = options->seed;
-    engine->compat = options->compat_ds_0_13 != 0;
+    made->seed = options->seed;
+    made->compat = options->compat_ds_0_13 != 0;
     engine->loss_is_scaled = options->loss_is_scaled != 0;
     engine->lr = -1.0;
     engine->keep = options->keep;
@@ -164,83 +137,41 @@ static const char *data_kind(const ring_train_options *options)
     return options->train.count > 0 || options->test.count > 0 ? "the caller's" : "none";
 }
 
+/* With the options that were given; what settings_compare() is to list. */
+typedef struct given_options {
+    ring_train *engine;
+    const ring_train_options *options;
+} given_options;
+
 /* Before the data are read, which ranks of a host do together. */
-static void list_settings(const ring_train *engine, const ring_train_options *options, FILE *out)
+static void list_settings(void *context, FILE *out)
 {
-    fprintf(out, "model=%s (%d layers, hash %016" PRIx64 ")\nseed=%" PRIu64 "\ncompat_ds_0_13=%d\n",
-            engine->spec.name, engine->spec.count, model_spec_hash(&engine->spec), engine->seed,
-            engine->compat);
-    config_list(&engine->config, out);
-    fprintf(out, "data=%s\nnormalize=%s\nmaths library=%s\n", data_kind(options),
-            engine->norm.channels > 0 ? engine->norm.text : "none", gemm_library());
+    const given_options *given = context;
+    fprintf(out, "compat_ds_0_13=%d\n", given->engine->trainer.compat);
+    settings_list(&given->engine->trainer, "", out);
+    fprintf(out, "data=%s\n", data_kind(given->options));
 }
 
-static void list_data(const ring_train *engine, const ring_train_options *options, FILE *out)
+static void list_data(void *context, FILE *out)
 {
-    (void)options;
-    fprintf(out, "loss=%s\ntraining data=%zu samples (hash %016" PRIx64 ")\n",
-            loss_names[engine->loss], engine->train.count, dataset_hash(&engine->train));
-    fprintf(out, "test data=%zu samples (hash %016" PRIx64 ")\n", engine->test.count,
-            dataset_hash(&engine->test));
-}
-
-typedef void list_fn(const ring_train *engine, const ring_train_options *options, FILE *out);
-
-static ring_status write_list(const ring_train *engine, const ring_train_options *options,
-                              list_fn *list, char text[SAME_TEXT_MAX])
-{
-    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
-    if (out == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
-    list(engine, options, out);
-    if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
-    return RING_OK;
-}
-
-/* Collective. */
-static ring_status compare(const ring_train *engine, const ring_train_options *options,
-                           list_fn *list)
-{
-    char text[SAME_TEXT_MAX] = "";
-    RING_TRY(agree(engine->comm, write_list(engine, options, list, text)));
-    return same_check(engine->comm, text);
+    settings_list_data(context, "", out);
 }
 
 /* ---- The engine ---------------------------------------------------------------------------- */
 
-static void identify(ring_train *engine)
-{
-    engine->run = (checkpoint_run){.identity = {.model_hash = model_spec_hash(&engine->spec),
-                                                .data_hash = dataset_hash(&engine->train),
-                                                .seed = engine->seed},
-                                   .settings = engine->settings};
-    snprintf(engine->run.identity.model, sizeof engine->run.identity.model, "%s",
-             engine->spec.name);
-}
-
-static ring_status describe(ring_train *engine)
-{
-    return checkpoint_describe(&engine->engine, engine->compat,
-                               engine->norm.channels > 0 ? engine->norm.text : NULL,
-                               engine->settings);
-}
-
 static ring_status build(ring_train *engine, const ring_train_options *given)
 {
     ring_train_options options;
+    trainer *made = &engine->trainer;
     gemm_set_threads(threads_wanted());
-    RING_TRY(agree(engine->comm, copy_options(given, &options)));
-    RING_TRY(agree(engine->comm, prepare(engine, &options)));
-    RING_TRY(compare(engine, &options, list_settings));
+    RING_TRY(agree(made->comm, copy_options(given, &options)));
+    RING_TRY(agree(made->comm, prepare(engine, &options)));
+    RING_TRY(settings_compare(made, list_settings, &(given_options){engine, &options}));
     RING_TRY(handle_open_data(engine, &options));
-    RING_TRY(compare(engine, &options, list_data));
-    RING_TRY(engine_create(&engine->engine, engine->comm, &engine->config, engine->loss,
-                           &engine->spec, engine->micro, engine->seed));
-    identify(engine);
-    RING_TRY(agree(engine->comm, handle_make_batches(engine)));
-    RING_TRY(agree(engine->comm, describe(engine)));
-    handle_begin_epoch(engine, 1);
+    RING_TRY(settings_compare(made, list_data, made));
+    RING_TRY(trainer_create_engine(made, engine->micro));
+    RING_TRY(agree(made->comm, handle_make_batches(engine)));
+    progress_begin_epoch(made, 1);
     return RING_OK;
 }
 
@@ -256,7 +187,9 @@ ring_status ring_train_create(ring_train **engine, ring_comm *comm,
         free(made);
         return status;
     }
-    made->comm = comm;
+    made->trainer.comm = comm;
+    made->trainer.ranks = ring_comm_size(comm);
+    made->trainer.rank = ring_comm_rank(comm);
     status = handle_settle(made, build(made, options));
     if (status == RING_OK)
         *engine = made;
@@ -270,12 +203,7 @@ void ring_train_destroy(ring_train *engine)
     if (engine == NULL)
         return;
     open_update_drop(&engine->update);
-    engine_destroy(&engine->engine);
-    sampler_destroy(&engine->sampler);
-    shares_free(&engine->shares);
-    dataset_free(&engine->train);
-    dataset_free(&engine->test);
-    model_spec_free(&engine->spec);
+    trainer_free(&engine->trainer);
     user_ops_free(&engine->ops);
     free(engine->next.inputs);
     free(engine->next.labels);

@@ -5,8 +5,6 @@
 
 #include "agree.h"
 #include "errors.h"
-#include "host_data.h"
-#include "model_data.h"
 #include "train_handle.h"
 
 enum { WORKERS_MAX = 256 };
@@ -15,12 +13,12 @@ enum { WORKERS_MAX = 256 };
 
 static ring_status find_loss(ring_train *engine, const char *name)
 {
-    engine->loss = LOSS_KINDS;
+    engine->trainer.loss = LOSS_KINDS;
     for (int kind = 0; name != NULL && kind < LOSS_KINDS; kind++) {
         if (strcmp(name, loss_names[kind]) == 0)
-            engine->loss = (loss_kind)kind;
+            engine->trainer.loss = (loss_kind)kind;
     }
-    if (name == NULL || engine->loss != LOSS_KINDS)
+    if (name == NULL || engine->trainer.loss != LOSS_KINDS)
         return RING_OK;
     return train_fail(RING_ERR_ARGUMENT, "there is no loss %s; write mse or cross_entropy", name);
 }
@@ -32,7 +30,7 @@ static ring_status read_norm(ring_train *engine, const ring_train_options *optio
     if (options->data == NULL)
         return train_fail(RING_ERR_ARGUMENT, "normalize is for images in data, a folder; samples "
                                              "of the caller's come as they are to be");
-    if (pixel_norm_parse(options->normalize, &engine->norm))
+    if (pixel_norm_parse(options->normalize, &engine->trainer.norm))
         return RING_OK;
     return train_fail(RING_ERR_ARGUMENT,
                       "normalize \"%.100s\": give a mean and a standard deviation above 0 of each "
@@ -50,50 +48,35 @@ ring_status handle_choose_data(ring_train *engine, const ring_train_options *opt
     return read_norm(engine, options);
 }
 
-/* Collective. */
-static ring_status read_files(ring_train *engine, const char *folder)
-{
-    RING_TRY(host_data_read(engine->comm, folder, DATASET_TRAIN, &engine->train));
-    return host_data_read(engine->comm, folder, DATASET_TEST, &engine->test);
-}
-
-static ring_status fit_files(ring_train *engine, const char *folder)
-{
-    RING_TRY(model_data_fit(folder, &engine->spec, &engine->loss, &engine->train, &engine->test));
-    if (engine->norm.channels == 0)
-        return RING_OK;
-    RING_TRY(dataset_normalize(&engine->train, &engine->norm));
-    return dataset_normalize(&engine->test, &engine->norm);
-}
-
 static ring_status open_own(ring_train *engine, const ring_train_options *options)
 {
-    const op_shape *input = &engine->spec.input;
-    engine->spec.any_output = true;
-    if (engine->loss == LOSS_KINDS)
-        engine->loss = model_spec_words(&engine->spec) > 0 ? LOSS_CROSS_ENTROPY : LOSS_MSE;
-    RING_TRY(user_data_open(&engine->train_given, &options->train, input, &engine->train));
-    return user_data_open(&engine->test_given, &options->test, input, &engine->test);
+    const op_shape *input = &engine->trainer.spec.input;
+    engine->trainer.spec.any_output = true;
+    if (engine->trainer.loss == LOSS_KINDS)
+        engine->trainer.loss = model_spec_words(&engine->trainer.spec) > 0 ? LOSS_CROSS_ENTROPY
+                                                                           : LOSS_MSE;
+    RING_TRY(user_data_open(&engine->train_given, &options->train, input, &engine->trainer.train));
+    return user_data_open(&engine->test_given, &options->test, input, &engine->trainer.test);
 }
 
 static ring_status divide(ring_train *engine)
 {
-    const train_config *config = &engine->config;
-    const int share = engine->grid.share;
+    const train_config *config = &engine->trainer.config;
+    const int share = engine->trainer.grid.share;
     engine->micro = (size_t)config->micro_batches.values[config->micro_batches.listed ? share : 0];
-    if (engine->train.count == 0)
+    if (engine->trainer.train.count == 0)
         return RING_OK;
-    return division_make(config, engine->train.count, engine->grid.shares, share, engine->seed,
-                         &engine->shares, &engine->sampler);
+    return trainer_divide(&engine->trainer);
 }
 
 ring_status handle_open_data(ring_train *engine, const ring_train_options *options)
 {
     if (options->data != NULL)
-        RING_TRY(read_files(engine, options->data));
-    RING_TRY(agree(engine->comm, options->data != NULL ? fit_files(engine, options->data)
-                                                       : open_own(engine, options)));
-    return agree(engine->comm, divide(engine));
+        RING_TRY(trainer_read_data(&engine->trainer, options->data));
+    RING_TRY(agree(engine->trainer.comm, options->data != NULL
+                                             ? trainer_fit_data(&engine->trainer, options->data)
+                                             : open_own(engine, options)));
+    return agree(engine->trainer.comm, divide(engine));
 }
 
 /* ---- Micro-batches ------------------------------------------------------------------------- */
@@ -101,7 +84,7 @@ ring_status handle_open_data(ring_train *engine, const ring_train_options *optio
 /* As large as those of a reader, which exchanges them. */
 static ring_status allocate_next(ring_train *engine)
 {
-    const train_model *model = &engine->engine.model;
+    const train_model *model = &engine->trainer.engine.model;
     const size_t rows = model->max_batch;
     next_batch *next = &engine->next;
     RING_TRY(train_alloc((void **)&next->inputs, rows * shape_count(&model->input) * sizeof(float),
@@ -112,15 +95,18 @@ static ring_status allocate_next(ring_train *engine)
 
 ring_status handle_make_batches(ring_train *engine)
 {
-    const op_shape *output = &engine_network(&engine->engine)->output;
+    const op_shape *output = &engine_network(&engine->trainer.engine)->output;
     engine->train_given.output = engine->test_given.output = *output;
-    engine->train.own_labels = engine->test.own_labels = shape_rows(output);
-    engine->given.features = shape_count(&engine->spec.input);
+    engine->trainer.train.own_labels = engine->trainer.test.own_labels = shape_rows(output);
+    engine->given.features = shape_count(&engine->trainer.spec.input);
     engine->batches = user_batch_open(&engine->given);
     RING_TRY(
         train_alloc((void **)&engine->numbers, engine->micro * sizeof *engine->numbers, "a batch"));
-    RING_TRY(engine_read_ahead(&engine->engine, engine->train.count > 0 ? engine->workers : 0));
-    return engine->train.count > 0 && engine->grid.stages == 1 ? allocate_next(engine) : RING_OK;
+    RING_TRY(engine_read_ahead(&engine->trainer.engine,
+                               engine->trainer.train.count > 0 ? engine->workers : 0));
+    return engine->trainer.train.count > 0 && engine->trainer.grid.stages == 1
+               ? allocate_next(engine)
+               : RING_OK;
 }
 
 static data_batch batch_at(const ring_train *engine, int micro)
@@ -128,7 +114,7 @@ static data_batch batch_at(const ring_train *engine, int micro)
     const engine_share *share = &engine->share;
     const size_t begin = (size_t)micro * share->micro;
     const size_t left = begin < share->samples ? share->samples - begin : 0;
-    return (data_batch){&engine->train, share->order + (left > 0 ? begin : 0),
+    return (data_batch){&engine->trainer.train, share->order + (left > 0 ? begin : 0),
                         left < share->micro ? left : share->micro};
 }
 
@@ -140,13 +126,13 @@ static data_batch batch_behind(const ring_train *engine, int micro)
     const size_t next = share->next_samples < share->micro ? share->next_samples : share->micro;
     if (behind.rows > 0)
         return behind;
-    return (data_batch){&engine->train, share->next, share->next != NULL ? next : 0};
+    return (data_batch){&engine->trainer.train, share->next, share->next != NULL ? next : 0};
 }
 
 static ring_status take(ring_train *engine, const data_batch *batch, const data_batch *behind)
 {
     next_batch *next = &engine->next;
-    data_reader *reader = engine->engine.reader;
+    data_reader *reader = engine->trainer.engine.reader;
     if (reader == NULL)
         return dataset_take(batch->dataset, batch->order, batch->rows, next->inputs, next->labels);
     RING_TRY(reader_take(reader, batch, &next->inputs, &next->labels));

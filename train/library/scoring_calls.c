@@ -21,8 +21,9 @@ ring_status ring_train_evaluate(ring_train *engine, double *loss, double *accura
 {
     engine_score score = {0};
     RING_TRY(handle_check_closed(engine, "ring_train_evaluate()"));
-    RING_TRY(check_set(&engine->test, "test"));
-    RING_TRY(handle_settle(engine, engine_evaluate(&engine->engine, &engine->test, &score)));
+    RING_TRY(check_set(&engine->trainer.test, "test"));
+    RING_TRY(handle_settle(engine, engine_evaluate(&engine->trainer.engine, &engine->trainer.test,
+                                                   &score)));
     if (loss != NULL)
         *loss = score.loss;
     if (accuracy != NULL)
@@ -35,24 +36,25 @@ ring_status ring_train_evaluate(ring_train *engine, double *loss, double *accura
 /* Collective. @param[in,out] passes  of this rank; becomes those of the rank that has most. */
 static ring_status most_passes(const ring_train *engine, uint64_t *passes)
 {
-    return train_ring(engine->comm, ring_all_reduce(passes, passes, 1, RING_UINT64, RING_MAX,
-                                                    engine->comm, NULL));
+    return train_ring(engine->trainer.comm, ring_all_reduce(passes, passes, 1, RING_UINT64,
+                                                            RING_MAX, engine->trainer.comm, NULL));
 }
 
 static ring_status predict(ring_train *engine, const float *inputs, size_t rows, float *outputs)
 {
-    const size_t most = engine->engine.evaluation_rows, features = engine->given.features;
-    const size_t width = shape_count(&engine_network(&engine->engine)->output);
+    const size_t most = engine->trainer.engine.evaluation_rows, features = engine->given.features;
+    const size_t width = shape_count(&engine_network(&engine->trainer.engine)->output);
     uint64_t passes = (rows + most - 1) / most;
     RING_TRY(most_passes(engine, &passes));
     for (uint64_t p = 0; p < passes; p++) {
         const size_t done = (size_t)p * most, left = done < rows ? rows - done : 0;
         const size_t now = left < most ? left : most, begin = now > 0 ? done : 0;
         engine->given.inputs = inputs + begin * features;
-        RING_TRY(
-            engine_outputs(&engine->engine, &engine->batches, begin, now, outputs + begin * width));
+        RING_TRY(engine_outputs(&engine->trainer.engine, &engine->batches, begin, now,
+                                outputs + begin * width));
     }
-    return offload_leave(&engine->engine.offload, &engine->config.offload, engine->comm);
+    return offload_leave(&engine->trainer.engine.offload, &engine->trainer.config.offload,
+                         engine->trainer.comm);
 }
 
 ring_status ring_train_predict(ring_train *engine, const float *inputs, size_t rows, float *outputs)
@@ -78,7 +80,7 @@ static void weigh(const double *values, size_t count, double weight, double *sum
 
 static ring_status mean_of(ring_train *engine, double *values, size_t count, double *sums)
 {
-    RING_TRY(grid_sum(engine->comm, sums, count + 1));
+    RING_TRY(grid_sum(engine->trainer.comm, sums, count + 1));
     if (!(sums[0] > 0.0)) {
         train_fail(RING_ERR_ARGUMENT, "ring_train_mean: on some rank the weight is below 0 or not "
                                       "finite, or values is NULL; or all weights are 0");
@@ -97,7 +99,8 @@ ring_status ring_train_mean(ring_train *engine, double *values, size_t count, do
     if (engine == NULL)
         return train_fail(RING_ERR_ARGUMENT, "the engine is NULL");
     if (__builtin_add_overflow(count, 1, &bytes) ||
-        __builtin_mul_overflow(bytes, (size_t)ring_comm_size(engine->comm) * sizeof *sums, &bytes))
+        __builtin_mul_overflow(bytes, (size_t)ring_comm_size(engine->trainer.comm) * sizeof *sums,
+                               &bytes))
         return train_fail(RING_ERR_ARGUMENT, "ring_train_mean: %zu values are too many", count);
     ring_status status = train_alloc((void **)&sums, bytes, "means");
     if (status == RING_OK) {
@@ -129,7 +132,7 @@ ring_status ring_train_samples(const ring_train *engine, ring_train_set set,
         return train_fail(RING_ERR_ARGUMENT, "ring_train_samples: engine, samples or labels is "
                                              "NULL, or there is no such set");
     const bool test = set == RING_TRAIN_SET_TEST;
-    const train_dataset *dataset = test ? &engine->test : &engine->train;
+    const train_dataset *dataset = test ? &engine->trainer.test : &engine->trainer.train;
     RING_TRY(check_set(dataset, test ? "test" : "train"));
     RING_TRY(check_numbers(dataset, samples, rows));
     return rows > 0 ? dataset_take(dataset, samples, rows, inputs, labels) : RING_OK;

@@ -8,6 +8,7 @@
 #include "engine_state.h"
 #include "errors.h"
 #include "params_dump.h"
+#include "run_progress.h"
 #include "step_folders.h"
 #include "train_handle.h"
 
@@ -23,15 +24,16 @@ static int micro_taken(const ring_train *engine)
 static bool at_boundary(const ring_train *engine)
 {
     const open_update *update = &engine->update;
-    const int micro_batches = update->phase == UPDATE_CLOSED ? (int)engine->config.accumulation
-                                                             : update->micro_batches;
+    const int micro_batches = update->phase == UPDATE_CLOSED
+                                  ? (int)engine->trainer.config.accumulation
+                                  : update->micro_batches;
     return micro_taken(engine) + 1 == micro_batches;
 }
 
 static ring_train_info info_of(const ring_train *engine)
 {
-    const train_model *network = engine_network(&engine->engine);
-    const train_config *config = &engine->config;
+    const train_model *network = engine_network(&engine->trainer.engine);
+    const train_config *config = &engine->trainer.config;
     return (ring_train_info){.input = user_shape(&network->input),
                              .output = user_shape(&network->output),
                              .parameters = model_parameters(network),
@@ -40,25 +42,26 @@ static ring_train_info info_of(const ring_train *engine)
                              .micro_batch = engine->micro,
                              .accumulation = (int)config->accumulation,
                              .zero_stage = (int)config->zero_stage,
-                             .stages = engine->grid.stages,
-                             .updates_per_epoch = (long)engine->shares.updates,
-                             .step = engine->position.step,
-                             .micro_steps = engine->position.micro_steps + micro_taken(engine),
-                             .skipped = engine->engine.overflow.skipped,
-                             .epoch = engine->position.epoch,
+                             .stages = engine->trainer.grid.stages,
+                             .updates_per_epoch = (long)engine->trainer.shares.updates,
+                             .step = engine->trainer.position.step,
+                             .micro_steps = engine->trainer.position.micro_steps +
+                                            micro_taken(engine),
+                             .skipped = engine->trainer.engine.overflow.skipped,
+                             .epoch = engine->trainer.position.epoch,
                              .at_boundary = at_boundary(engine),
-                             .lr = handle_lr(engine, engine->engine.optimizer.step + 1),
-                             .loss_scale = engine->engine.overflow.scaler.scale,
+                             .lr = handle_lr(engine, engine->trainer.engine.optimizer.step + 1),
+                             .loss_scale = engine->trainer.engine.overflow.scaler.scale,
                              .loss = engine->result.loss,
                              .grad_norm = engine->result.grad_norm,
-                             .state_bytes = engine_state_bytes(&engine->engine),
-                             .shares = engine->grid.shares,
-                             .share = engine->grid.share,
-                             .stage = engine->grid.stage,
-                             .tensor_ranks = engine->grid.tensors,
-                             .tensor_rank = engine->grid.tensor,
-                             .train_samples = engine->train.count,
-                             .test_samples = engine->test.count,
+                             .state_bytes = engine_state_bytes(&engine->trainer.engine),
+                             .shares = engine->trainer.grid.shares,
+                             .share = engine->trainer.grid.share,
+                             .stage = engine->trainer.grid.stage,
+                             .tensor_ranks = engine->trainer.grid.tensors,
+                             .tensor_rank = engine->trainer.grid.tensor,
+                             .train_samples = engine->trainer.train.count,
+                             .test_samples = engine->trainer.test.count,
                              .labels = shape_rows(&network->output),
                              .applied = engine->applied,
                              .gradient_clipping = config->gradient_clipping,
@@ -88,7 +91,7 @@ ring_status ring_train_set_lr(ring_train *engine, double lr)
 
 static bool has_schedule(const ring_train *engine)
 {
-    return engine->schedule != NULL || engine->config.schedule.kind != SCHEDULE_CONSTANT;
+    return engine->schedule != NULL || engine->trainer.config.schedule.kind != SCHEDULE_CONSTANT;
 }
 
 ring_status ring_train_scheduler_step(ring_train *engine)
@@ -103,8 +106,8 @@ ring_status ring_train_scheduler_step(ring_train *engine)
              "the scheduler is stepped twice behind update %ld: ring_train_step() does it already, "
              "and ring_train_scheduler_step() has no effect here; DeepSpeed's schedule would go "
              "twice as fast",
-             engine->position.step);
-    handle_note(engine, text);
+             engine->trainer.position.step);
+    trainer_note(&engine->trainer, text);
     return RING_OK;
 }
 
@@ -113,7 +116,7 @@ ring_status ring_train_scheduler_step(ring_train *engine)
 /* Tied ones are not counted. */
 static const train_tensor *tensor_at(const ring_train *engine, int index)
 {
-    const tensor_table *tensors = &engine_network(&engine->engine)->tensors;
+    const tensor_table *tensors = &engine_network(&engine->trainer.engine)->tensors;
     for (int t = 0; t < tensors->count; t++) {
         if (tensors->list[t].tie < 0 && tensors->list[t].own == index)
             return &tensors->list[t];
@@ -142,7 +145,7 @@ static ring_status find_tensor(const ring_train *engine, const char *name, const
                                size_t count, const train_tensor **found)
 {
     RING_TRY(handle_check_closed(engine, "reading or setting a tensor"));
-    const tensor_table *tensors = &engine_network(&engine->engine)->tensors;
+    const tensor_table *tensors = &engine_network(&engine->trainer.engine)->tensors;
     *found = NULL;
     for (int t = 0; t < tensors->count && name != NULL; t++) {
         if (strcmp(tensors->list[t].name, name) == 0)
@@ -161,7 +164,7 @@ ring_status ring_train_get_tensor(ring_train *engine, const char *name, float *v
     const train_tensor *tensor;
     const float *params;
     RING_TRY(find_tensor(engine, name, values, count, &tensor));
-    RING_TRY(handle_settle(engine, engine_params(&engine->engine, &params)));
+    RING_TRY(handle_settle(engine, engine_params(&engine->trainer.engine, &params)));
     memcpy(values, params + tensor->offset, count * sizeof *values);
     return RING_OK;
 }
@@ -171,7 +174,7 @@ ring_status ring_train_set_tensor(ring_train *engine, const char *name, const fl
 {
     const train_tensor *tensor;
     RING_TRY(find_tensor(engine, name, values, count, &tensor));
-    return handle_settle(engine, engine_set_param(&engine->engine, tensor, values));
+    return handle_settle(engine, engine_set_param(&engine->trainer.engine, tensor, values));
 }
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
@@ -182,27 +185,15 @@ static ring_status check_saving(const ring_train *engine, const char *path, cons
     return path != NULL ? RING_OK : train_fail(RING_ERR_ARGUMENT, "%s: the path is NULL", what);
 }
 
-static run_place place_of(const ring_train *engine)
-{
-    const train_position *position = &engine->position;
-    const bool has_data = engine->train.count > 0;
-    return (run_place){.step = position->step,
-                       .epoch = position->epoch,
-                       .taken = has_data ? shares_until(&engine->shares, position->updates) : 0,
-                       .epoch_over = has_data && position->updates >= shares_left(&engine->shares),
-                       .micro_batches = position->micro_steps};
-}
-
 static ring_status save(ring_train *engine, const char *dir)
 {
     int lock = -1;
-    RING_TRY(engine_check_params(&engine->engine));
-    engine->run.place = place_of(engine);
-    ring_status status = agree(engine->comm, ring_comm_rank(engine->comm) == 0
-                                                 ? step_folders_open(dir, &lock)
-                                                 : RING_OK);
+    RING_TRY(engine_check_params(&engine->trainer.engine));
+    ring_status status = agree(engine->trainer.comm, ring_comm_rank(engine->trainer.comm) == 0
+                                                         ? step_folders_open(dir, &lock)
+                                                         : RING_OK);
     if (status == RING_OK)
-        status = checkpoint_save(&engine->engine, dir, &engine->run, engine->keep);
+        status = progress_save(&engine->trainer, dir, engine->keep);
     step_folders_close(lock);
     return status;
 }
@@ -213,24 +204,12 @@ ring_status ring_train_save(ring_train *engine, const char *dir)
     return handle_settle(engine, save(engine, dir));
 }
 
-static void go_to(ring_train *engine, const run_place *place)
-{
-    handle_begin_epoch(engine, place->epoch);
-    engine->position.step = place->step;
-    engine->position.micro_steps = place->micro_batches;
-    if (engine->train.count == 0)
-        return;
-    if (place->epoch_over)
-        engine->position.updates = shares_left(&engine->shares);
-    else
-        shares_resume(&engine->shares, place->taken);
-}
-
 static ring_status load(ring_train *engine, const char *path, char found[STORED_PATH_MAX])
 {
-    RING_TRY(agree(engine->comm, checkpoint_load(&engine->engine, path, &engine->run, handle_note,
-                                                 engine, found)));
-    go_to(engine, &engine->run.place);
+    trainer *made = &engine->trainer;
+    RING_TRY(agree(made->comm,
+                   checkpoint_load(&made->engine, path, &made->run, trainer_note, made, found)));
+    progress_go_to(made, &made->run.place);
     return RING_OK;
 }
 
@@ -259,11 +238,12 @@ ring_status ring_train_resume(ring_train *engine, const char *dir, int *found)
 static ring_status save_params(ring_train *engine, const char *path)
 {
     const float *params;
-    RING_TRY(engine_check_params(&engine->engine));
-    RING_TRY(engine_params(&engine->engine, &params));
-    return agree(engine->comm,
-                 ring_comm_rank(engine->comm) == 0
-                     ? params_file_write(path, &engine_network(&engine->engine)->tensors, params)
+    RING_TRY(engine_check_params(&engine->trainer.engine));
+    RING_TRY(engine_params(&engine->trainer.engine, &params));
+    return agree(engine->trainer.comm,
+                 ring_comm_rank(engine->trainer.comm) == 0
+                     ? params_file_write(path, &engine_network(&engine->trainer.engine)->tensors,
+                                         params)
                      : RING_OK);
 }
 
@@ -278,5 +258,5 @@ ring_status ring_train_save_params(ring_train *engine, const char *path)
 ring_status ring_train_load_params(ring_train *engine, const char *path)
 {
     RING_TRY(check_saving(engine, path, "ring_train_load_params()"));
-    return handle_settle(engine, checkpoint_init_params(&engine->engine, path));
+    return handle_settle(engine, checkpoint_init_params(&engine->trainer.engine, path));
 }

@@ -7,18 +7,10 @@
 
 #include <ring/train.h>
 
-#include "checkpoint.h"
-#include "division.h"
 #include "open_update.h"
+#include "trainer.h"
 #include "user_data.h"
 #include "user_op.h"
-
-/** Where the run is in its data, and how far. */
-typedef struct train_position {
-    long step, micro_steps;
-    int epoch;      /* from 1 */
-    size_t updates; /* of it, since its start or that of a run that went on in it */
-} train_position;
 
 /** The micro-batch that ring_train_next() gave out. */
 typedef struct next_batch {
@@ -30,32 +22,18 @@ typedef struct next_batch {
 } next_batch;
 
 struct ring_train {
-    ring_comm *comm; /* borrowed */
-    train_grid grid;
-    train_config config;
+    trainer trainer;
     user_ops ops;
-    model_spec spec;
-    loss_kind loss;
-    uint64_t seed;
-    bool compat;               /* DeepSpeed 0.13's ways */
-    bool loss_is_scaled;       /* the caller divides his losses by the accumulation steps */
-    pixel_norm norm;           /* channels 0: none */
-    int workers;               /* threads that read ahead */
-    train_dataset train, test; /* count 0: there is none */
+    bool loss_is_scaled; /* the caller divides his losses by the accumulation steps */
+    int workers;         /* threads that read ahead */
     user_data train_given, test_given;
-    data_shares shares;
-    train_sampler sampler;
-    train_engine engine;
     size_t micro; /* most samples of a micro-batch on this rank */
 
     ring_train_schedule schedule; /* or NULL */
     void *schedule_context;
-    double lr; /* below 0: as the schedule says */
-    ring_train_note note;
-    void *note_context;
+    double lr;            /* below 0: as the schedule says */
     bool scheduler_noted; /* that a call stepped it once more */
 
-    train_position position;
     next_batch next;
     open_update update;
     engine_share share;    /* of the update that is open, if it is of the engine's data */
@@ -68,13 +46,8 @@ struct ring_train {
     uint32_t *numbers;     /* and the numbers of its samples, where it brought none [micro] */
     engine_result result;  /* of the latest update */
 
-    checkpoint_run run;
     int keep; /* checkpoints of a folder; 0: all */
-    char settings[SAME_TEXT_MAX];
 };
-
-/** Tells the caller's note function, if there is one. @param context  the ring_train */
-void handle_note(void *context, const char *text);
 
 /** @return @p status; a failure that other ranks do not know of ends the communicator. */
 ring_status handle_settle(ring_train *engine, ring_status status);
@@ -101,8 +74,5 @@ ring_status handle_make_batches(ring_train *engine);
 
 /** The next micro-batch of engine->share. */
 ring_status handle_take_next(ring_train *engine, ring_train_batch *batch);
-
-/** Goes to the first update of an epoch. */
-void handle_begin_epoch(ring_train *engine, int epoch);
 
 #endif

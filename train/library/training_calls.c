@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "errors.h"
-#include "schedule.h"
+#include "run_progress.h"
 #include "train_handle.h"
 
 /* ---- What all calls need ------------------------------------------------------------------- */
@@ -11,7 +11,7 @@
 ring_status handle_settle(ring_train *engine, ring_status status)
 {
     if (status != RING_OK && !train_error_is_shared())
-        ring_comm_abort(engine->comm, train_error());
+        ring_comm_abort(engine->trainer.comm, train_error());
     return status;
 }
 
@@ -28,13 +28,13 @@ ring_status handle_check_closed(const ring_train *engine, const char *what)
     return train_fail(RING_ERR_USAGE,
                       "%s within an update: take its %d micro-batches through forward, loss, "
                       "backward and step before",
-                      what, (int)engine->config.accumulation);
+                      what, (int)engine->trainer.config.accumulation);
 }
 
 ring_status handle_check_no_stages(const ring_train *engine)
 {
     RING_TRY(check_engine(engine));
-    if (engine->grid.stages == 1)
+    if (engine->trainer.grid.stages == 1)
         return RING_OK;
     return train_fail(RING_ERR_USAGE, "only ring_train_train_batch() is accessible in pipeline "
                                       "mode: its stages are at different micro-batches");
@@ -52,49 +52,23 @@ double handle_lr(const ring_train *engine, long update)
         return engine->lr;
     if (engine->schedule != NULL)
         return engine->schedule(engine->schedule_context, update);
-    return schedule_lr(&engine->config.schedule, engine->config.optimizer.lr, update,
-                       engine->compat);
+    return schedule_lr(&engine->trainer.config.schedule, engine->trainer.config.optimizer.lr,
+                       update, engine->trainer.compat);
 }
 
 /* @return the rate of the next update. */
 static double begin_rates(ring_train *engine)
 {
-    train_optimizer *optimizer = &engine->engine.optimizer;
-    const long next = optimizer->step + 1;
-    schedule_rates rates = schedule_rates_of(&engine->config.schedule, &optimizer->config, next,
-                                             engine->compat);
-    if (has_own_lr(engine))
-        rates.lr = rates.no_decay_lr = handle_lr(engine, next);
-    optimizer_set_rates(optimizer, &rates);
-    return rates.lr;
-}
-
-void handle_begin_epoch(ring_train *engine, int epoch)
-{
-    engine->position.epoch = epoch;
-    engine->position.updates = 0;
-    if (engine->train.count == 0)
-        return;
-    shares_rewind(&engine->shares);
-    reader_drop(engine->engine.reader);
-    sampler_set_epoch(&engine->sampler, engine->compat ? 0 : (uint64_t)epoch - 1);
-}
-
-static bool epoch_is_over(const ring_train *engine)
-{
-    return engine->position.updates >= shares_left(&engine->shares);
-}
-
-static engine_share next_share(const ring_train *engine)
-{
-    return engine_share_of(&engine->shares, &engine->sampler, engine->grid.share,
-                           engine->position.updates);
+    if (!has_own_lr(engine))
+        return progress_set_rates(&engine->trainer, NULL);
+    const double lr = handle_lr(engine, engine->trainer.engine.optimizer.step + 1);
+    return progress_set_rates(&engine->trainer, &lr);
 }
 
 static ring_status check_data(const ring_train *engine)
 {
     RING_TRY(check_engine(engine));
-    if (engine->train.count > 0)
+    if (engine->trainer.train.count > 0)
         return RING_OK;
     return train_fail(RING_ERR_USAGE, "the engine was made without data: set data or train in its "
                                       "options, or give batches to ring_train_forward()");
@@ -125,13 +99,13 @@ ring_status ring_train_next(ring_train *engine, ring_train_batch *batch, int *mo
     RING_TRY(check_next(engine));
     if (batch == NULL || more == NULL || batch->size != sizeof *batch)
         return train_fail(RING_ERR_ARGUMENT, "no batch or more: begin with RING_TRAIN_BATCH_INIT");
-    *more = engine->update.phase != UPDATE_CLOSED || !epoch_is_over(engine);
+    *more = engine->update.phase != UPDATE_CLOSED || !progress_epoch_over(&engine->trainer);
     if (*more == 0) {
-        handle_begin_epoch(engine, engine->position.epoch + 1);
+        progress_begin_epoch(&engine->trainer, engine->trainer.position.epoch + 1);
         return RING_OK;
     }
     if (engine->update.phase == UPDATE_CLOSED) {
-        engine->share = next_share(engine);
+        engine->share = progress_share(&engine->trainer);
         engine->next.taken = 0;
     }
     return handle_settle(engine, handle_take_next(engine, batch));
@@ -177,8 +151,8 @@ static ring_status check_batch(const ring_train *engine, const ring_train_batch 
 /* All that the configuration says, since a caller's data have no end. */
 static engine_share whole_share(const ring_train *engine)
 {
-    return (engine_share){.total = (size_t)engine->config.train_batch,
-                          .micro_batches = (int)engine->config.accumulation};
+    return (engine_share){.total = (size_t)engine->trainer.config.train_batch,
+                          .micro_batches = (int)engine->trainer.config.accumulation};
 }
 
 static ring_status begin(ring_train *engine, bool owns)
@@ -187,14 +161,16 @@ static ring_status begin(ring_train *engine, bool owns)
         return RING_OK;
     const engine_share share = owns ? whole_share(engine) : engine->share;
     engine->owns_update = owns;
-    return open_update_begin(&engine->update, &engine->engine, &share);
+    return open_update_begin(&engine->update, &engine->trainer.engine, &share);
 }
 
 /* Dropout draws by these. */
 static const uint32_t *number(ring_train *engine, const ring_train_batch *batch)
 {
-    const size_t before = (size_t)engine->position.micro_steps + (size_t)engine->update.micro;
-    const size_t batches = before * (size_t)engine->grid.shares + (size_t)engine->grid.share;
+    const size_t before = (size_t)engine->trainer.position.micro_steps +
+                          (size_t)engine->update.micro;
+    const size_t batches = before * (size_t)engine->trainer.grid.shares +
+                           (size_t)engine->trainer.grid.share;
     for (size_t i = 0; i < batch->rows && batch->samples == NULL; i++)
         engine->numbers[i] = (uint32_t)(batches * engine->micro + i);
     return batch->samples != NULL ? batch->samples : engine->numbers;
@@ -218,7 +194,7 @@ ring_status ring_train_forward(ring_train *engine, const ring_train_batch *batch
                                     .weight = is_short ? (double)engine->micro / (double)batch->rows
                                                        : 1.0};
     if (outputs != NULL)
-        *outputs = model_output(&engine->engine.model, 0);
+        *outputs = model_output(&engine->trainer.engine.model, 0);
     engine->next.is_out = false;
     return handle_settle(engine, open_update_forward(&engine->update, &samples));
 }
@@ -236,7 +212,7 @@ static ring_status check_output(const ring_train *engine)
 ring_status ring_train_loss(ring_train *engine, const uint16_t *labels, double *loss)
 {
     RING_TRY(check_output(engine));
-    const op_shape *output = &engine->engine.model.output;
+    const op_shape *output = &engine->trainer.engine.model.output;
     if (labels == NULL)
         return train_fail(RING_ERR_ARGUMENT, "ring_train_loss: labels is NULL");
     RING_TRY(user_labels_check(output, labels, engine->update.rows * shape_rows(output)));
@@ -252,7 +228,8 @@ ring_status ring_train_own_loss(ring_train *engine, double loss, const float *gr
     if (gradient == NULL)
         return train_fail(RING_ERR_ARGUMENT, "ring_train_own_loss: gradient is NULL");
     open_update_own_loss(&engine->update, loss, gradient,
-                         engine->loss_is_scaled ? (double)engine->config.accumulation : 1.0);
+                         engine->loss_is_scaled ? (double)engine->trainer.config.accumulation
+                                                : 1.0);
     return RING_OK;
 }
 
@@ -263,7 +240,7 @@ static ring_status check_sync(const ring_train *engine)
     return train_fail(RING_ERR_USAGE,
                       "backward: no gradient exchange would happen in update %ld: call "
                       "ring_train_no_sync(engine, 0) before its last micro-batch",
-                      engine->position.step + 1);
+                      engine->trainer.position.step + 1);
 }
 
 ring_status ring_train_backward(ring_train *engine)
@@ -287,9 +264,9 @@ static void count_update(ring_train *engine, ring_status status, int micro_batch
     engine->applied = status == RING_OK && !engine->result.skipped;
     if (engine->result.unloaded)
         return;
-    engine->position.updates += !engine->owns_update;
-    engine->position.micro_steps += micro_batches;
-    engine->position.step += status == RING_OK;
+    engine->trainer.position.updates += !engine->owns_update;
+    engine->trainer.position.micro_steps += micro_batches;
+    engine->trainer.position.step += status == RING_OK;
 }
 
 ring_status ring_train_step(ring_train *engine)
@@ -310,11 +287,11 @@ ring_status ring_train_no_sync(ring_train *engine, int on)
 {
     RING_TRY(check_engine(engine));
     RING_TRY(handle_check_no_stages(engine));
-    if (on != 0 && engine->config.zero_stage >= 2)
+    if (on != 0 && engine->trainer.config.zero_stage >= 2)
         return train_fail(RING_ERR_USAGE,
                           "ring_train_no_sync: with stage %ld no rank keeps gradients that it does "
                           "not own: they are sent behind each micro-batch; stages 0 and 1 wait",
-                          engine->config.zero_stage);
+                          engine->trainer.config.zero_stage);
     engine->no_sync = on != 0;
     return RING_OK;
 }
@@ -336,11 +313,11 @@ ring_status ring_train_train_batch(ring_train *engine, double *loss)
     if (engine->no_sync)
         return train_fail(RING_ERR_USAGE, "ring_train_train_batch: it is a whole update; end "
                                           "ring_train_no_sync() before it");
-    if (epoch_is_over(engine))
-        handle_begin_epoch(engine, engine->position.epoch + 1);
-    const engine_share share = next_share(engine);
-    const ring_status status = engine_update_share(&engine->engine, &engine->train, &share,
-                                                   begin_rates(engine), &engine->result);
+    if (progress_epoch_over(&engine->trainer))
+        progress_begin_epoch(&engine->trainer, engine->trainer.position.epoch + 1);
+    const engine_share share = progress_share(&engine->trainer);
+    const ring_status status = engine_update_share(&engine->trainer.engine, &engine->trainer.train,
+                                                   &share, begin_rates(engine), &engine->result);
     engine->owns_update = false;
     count_update(engine, status, share.micro_batches);
     if (loss != NULL)

@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "builtin.h"
 #include "errors.h"
-#include "host_data.h"
-#include "layer_list.h"
-#include "model_data.h"
+#include "run_settings.h"
 
 /* Of lines; with the others an epoch then has at most ten. */
 enum { PAIRS_AN_EPOCH = 4 };
@@ -20,7 +17,7 @@ enum { PAIRS_AN_EPOCH = 4 };
 static void print_note(void *context, const char *text)
 {
     const train_state *state = context;
-    if (state->rank == 0)
+    if (state->trainer.rank == 0)
         printf("NOTE %s\n", text);
 }
 
@@ -59,36 +56,22 @@ static void note_ignored(train_state *state)
 
 static ring_status resolve_batch(train_state *state, const char *launcher)
 {
-    train_config *config = &state->config;
-    const train_grid *grid = &state->grid;
-    const long before = config->accumulation;
-    char text[128], from[128];
-    const int others = grid->stages * grid->tensors;
-    if (grid->tensors > 1)
-        snprintf(from, sizeof from, "%s: %d in %d stages of %d tensor ranks", launcher,
-                 state->ranks, grid->stages, grid->tensors);
-    else
-        snprintf(from, sizeof from, "%s: %d in %d stages", launcher, state->ranks, grid->stages);
-    RING_TRY(config_resolve_batch(config, grid->shares, others > 1 ? from : launcher,
-                                  state->options->policy));
-    if (before == 0 || before == config->accumulation)
+    const long before = state->trainer.config.accumulation;
+    char text[128];
+    RING_TRY(trainer_resolve_batch(&state->trainer, launcher, state->options->policy));
+    const long after = state->trainer.config.accumulation;
+    if (before == 0 || before == after)
         return RING_OK;
     snprintf(text, sizeof text,
-             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before,
-             config->accumulation);
+             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before, after);
     print_note(state, text);
     return RING_OK;
 }
 
-static ring_status resolve_grid(train_state *state, const char *launcher)
+static ring_status place_ranks(train_state *state, const char *launcher)
 {
-    train_config *config = &state->config;
-    RING_TRY(config_resolve_tensor(config, state->options->tensor_ranks, state->ranks, launcher));
-    const int tensors = (int)config->tensor_ranks;
-    RING_TRY(
-        config_resolve_stages(config, state->options->stages, state->ranks / tensors, launcher));
-    state->grid = grid_place(state->ranks, state->rank, (int)config->pipeline.stages, tensors);
-    return RING_OK;
+    return trainer_place_ranks(&state->trainer, state->options->stages,
+                               state->options->tensor_ranks, launcher);
 }
 
 /* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. What of them
@@ -100,9 +83,9 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
     const long batch = state->options->batch;
     if (batch == 0)
         return RING_OK;
-    RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &state->config));
-    RING_TRY(resolve_grid(state, launcher));
-    const int shares = grid_shares_of(&state->grid, first, local);
+    RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &state->trainer.config));
+    RING_TRY(place_ranks(state, launcher));
+    const int shares = grid_shares_of(&state->trainer.grid, first, local);
     options->micro_batch = batch / shares;
     if (batch % shares == 0)
         return RING_OK;
@@ -115,12 +98,14 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
 static void note_processes(train_state *state)
 {
     char text[256];
-    if (state->config.processes == 0 || state->config.processes == state->ranks)
+    if (state->trainer.config.processes == 0 ||
+        state->trainer.config.processes == state->trainer.ranks)
         return;
     snprintf(text, sizeof text,
              "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
-             state->config.processes, state->ranks == 1 ? "is" : "are", state->ranks,
-             state->ranks == 1 ? "" : "s", state->config.processes);
+             state->trainer.config.processes, state->trainer.ranks == 1 ? "is" : "are",
+             state->trainer.ranks, state->trainer.ranks == 1 ? "" : "s",
+             state->trainer.config.processes);
     print_note(state, text);
 }
 
@@ -137,16 +122,19 @@ ring_status inputs_read_config(train_state *state)
                               .accelerate = state->options->accelerate,
                               .fp16 = state->options->fp16,
                               .bf16 = state->options->bf16};
+    state->trainer.note = print_note;
+    state->trainer.note_context = state;
     note_ignored(state);
-    RING_TRY(train_ring(state->comm, ring_comm_get_info(state->comm, &info)));
+    RING_TRY(train_ring(state->trainer.comm, ring_comm_get_info(state->trainer.comm, &info)));
     const bool here = state->options->check <= 0;
     const int first = here ? info.rank - info.local_rank : 0; /* they are neighbours */
-    const int local = here ? info.local_ranks : state->ranks;
+    const int local = here ? info.local_ranks : state->trainer.ranks;
     const char *launcher = here ? launcher_of(&info) : "--check";
     RING_TRY(share_batch(state, launcher, first, local, &options));
-    RING_TRY(config_read(state->options->config_path, &options, print_note, state, &state->config));
+    RING_TRY(config_read(state->options->config_path, &options, trainer_note, &state->trainer,
+                         &state->trainer.config));
     note_processes(state);
-    RING_TRY(resolve_grid(state, launcher));
+    RING_TRY(place_ranks(state, launcher));
     return resolve_batch(state, launcher);
 }
 
@@ -154,49 +142,19 @@ ring_status inputs_read_config(train_state *state)
 
 ring_status inputs_read_data(train_state *state)
 {
+    trainer *made = &state->trainer;
     const char *folder = state->options->data;
-    if (state->options->check == CHECK_NOTHING) {
-        RING_TRY(host_data_read(state->comm, folder, DATASET_TRAIN, &state->train));
-        return host_data_read(state->comm, folder, DATASET_TEST, &state->test);
-    }
-    RING_TRY(dataset_read(folder, DATASET_TRAIN, &state->train));
-    return dataset_read(folder, DATASET_TEST, &state->test);
-}
-
-static ring_status normalize(train_state *state)
-{
-    const pixel_norm *norm = &state->options->norm;
-    if (norm->channels == 0)
-        return RING_OK;
-    RING_TRY(dataset_normalize(&state->train, norm));
-    return dataset_normalize(&state->test, norm);
-}
-
-ring_status inputs_fit_data(train_state *state)
-{
-    RING_TRY(model_data_fit(state->options->data, &state->spec, &state->loss, &state->train,
-                            &state->test));
-    return normalize(state);
-}
-
-static bool is_file(const char *model)
-{
-    const size_t length = strlen(model);
-    return length > 5 && strcmp(model + length - 5, ".json") == 0;
-}
-
-static void fill_automatic(train_state *state, long updates)
-{
-    const automatic_facts facts = {.width = model_spec_width(&state->spec), .updates = updates};
-    config_fill_automatic(&state->config, &facts, print_note, state);
+    if (state->options->check == CHECK_NOTHING)
+        return trainer_read_data(made, folder);
+    RING_TRY(dataset_read(folder, DATASET_TRAIN, &made->train));
+    return dataset_read(folder, DATASET_TEST, &made->test);
 }
 
 ring_status inputs_read_model(train_state *state)
 {
-    const char *model = state->options->model;
-    RING_TRY(is_file(model) ? layer_list_read(&state->spec, model)
-                            : model_build(&state->spec, model));
-    fill_automatic(state, 0);
+    static const nn_op *const none[] = {NULL};
+    RING_TRY(trainer_read_model(&state->trainer, state->options->model, none));
+    trainer_fill_automatic(&state->trainer, 0);
     return RING_OK;
 }
 
@@ -212,19 +170,48 @@ static int count_epochs(const run_options *options, long epoch_updates)
  * of each may be short. */
 ring_status inputs_divide(train_state *state)
 {
-    RING_TRY(division_make(&state->config, state->train.count, state->grid.shares,
-                           state->grid.share, state->options->seed, &state->shares,
-                           &state->sampler));
-    const long updates = (long)state->shares.updates;
+    RING_TRY(trainer_divide(&state->trainer));
+    const long updates = (long)state->trainer.shares.updates;
     state->epochs = count_epochs(state->options, updates);
-    if (state->config.steps_per_print == 0)
-        state->config.steps_per_print = 1 + (updates - 1) / PAIRS_AN_EPOCH;
-    fill_automatic(state, inputs_updates(state));
+    if (state->trainer.config.steps_per_print == 0)
+        state->trainer.config.steps_per_print = 1 + (updates - 1) / PAIRS_AN_EPOCH;
+    trainer_fill_automatic(&state->trainer, inputs_updates(state));
     return RING_OK;
 }
 
 long inputs_updates(const train_state *state)
 {
-    const long most = state->options->max_steps, all = state->epochs * (long)state->shares.updates;
+    const long most = state->options->max_steps,
+               all = state->epochs * (long)state->trainer.shares.updates;
     return most > 0 && most < all ? most : all;
+}
+
+/* ---- The same on all ranks ----------------------------------------------------------------- */
+
+static void list_saving(const run_options *options, FILE *out)
+{
+    fprintf(out, "--save=%.200s\n--save-every=%ld\n--resume=%.200s\n--init=%.200s\n",
+            options->save_dir != NULL ? options->save_dir : "", options->save_every,
+            options->resume != NULL ? options->resume : "",
+            options->init_path != NULL ? options->init_path : "");
+    fprintf(out, "--eval-every=%d\n", options->eval_every);
+}
+
+/* All settings that an update's result depends on. */
+static void list_all(void *context, FILE *out)
+{
+    train_state *state = context;
+    const run_options *options = state->options;
+    fprintf(out, "--compat=%s\n--max-steps=%ld\n", options->compat_ds_0_13 ? "ds-0.13" : "none",
+            options->max_steps);
+    settings_list(&state->trainer, "--", out);
+    fprintf(out, "--epochs=%d\n--monitor-every=%ld\n", state->epochs,
+            options->events.monitor_every);
+    list_saving(options, out);
+    settings_list_data(&state->trainer, "--", out);
+}
+
+ring_status inputs_compare(train_state *state)
+{
+    return settings_compare(&state->trainer, list_all, state);
 }

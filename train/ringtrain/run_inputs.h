@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * run_inputs: what a run is made from: configuration, network, data, and each rank's part of them.
- * Each step needs those before it; only inputs_read_data() talks to other ranks.
+ * Each step needs those before it; only inputs_read_data() and inputs_compare() talk to
+ * other ranks.
  */
 #ifndef TRAIN_RUN_INPUTS_H
 #define TRAIN_RUN_INPUTS_H
@@ -14,10 +15,10 @@ ring_status inputs_read_config(train_state *state);
 ring_status inputs_read_model(train_state *state);
 /** Fills train and test; collective, but with --check. */
 ring_status inputs_read_data(train_state *state);
-/** Cuts texts into samples, and fills loss if the options leave it open. */
-ring_status inputs_fit_data(train_state *state);
 /** Fills shares, sampler and epochs. */
 ring_status inputs_divide(train_state *state);
+/** Collective: fails on all ranks, with the first setting that differs, unless they share all. */
+ring_status inputs_compare(train_state *state);
 
 /** @return updates of the whole run, after inputs_divide(). */
 long inputs_updates(const train_state *state);

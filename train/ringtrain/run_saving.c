@@ -9,6 +9,7 @@
 #include "agree.h"
 #include "clock.h"
 #include "errors.h"
+#include "run_progress.h"
 #include "step_folders.h"
 
 #define LATEST "latest"
@@ -36,22 +37,22 @@ static bool saves_where_it_resumes(const run_options *options)
             strcmp(options->resume, options->save_dir) == 0);
 }
 
-static ring_status resume(run_saving *saving, train_engine *engine, run_place *place)
+static ring_status resume(run_saving *saving)
 {
     const run_options *options = saving->options;
+    const run_place *place = &saving->made->run.place;
     char found[STORED_PATH_MAX];
     const bool latest = strcmp(options->resume, LATEST) == 0;
     const double start = train_now();
-    const ring_status status = agree(engine->world,
-                                     checkpoint_load(engine,
+    const ring_status status = agree(saving->made->comm,
+                                     checkpoint_load(&saving->made->engine,
                                                      latest ? options->save_dir : options->resume,
-                                                     &saving->run, note, saving, found));
+                                                     &saving->made->run, note, saving, found));
     if (begins_anew(saving, status, found)) {
         note(saving, "no checkpoint is there yet: training starts from the beginning");
         return RING_OK;
     }
     RING_TRY(status);
-    *place = saving->run.place;
     saving->begun = place->step;
     saving->saved = saves_where_it_resumes(options) ? place->step : -1;
     report_line(saving->report, "resumed from %s: update %ld, epoch %d (%.2f s)", found,
@@ -59,13 +60,13 @@ static ring_status resume(run_saving *saving, train_engine *engine, run_place *p
     return RING_OK;
 }
 
-static ring_status begin(run_saving *saving, train_engine *engine, run_place *place)
+static ring_status begin(run_saving *saving)
 {
     const run_options *options = saving->options;
     if (options->resume != NULL)
-        RING_TRY(resume(saving, engine, place));
+        RING_TRY(resume(saving));
     if (options->init_path != NULL && saving->begun < 0)
-        RING_TRY(checkpoint_init_params(engine, options->init_path));
+        RING_TRY(checkpoint_init_params(&saving->made->engine, options->init_path));
     return RING_OK;
 }
 
@@ -85,28 +86,23 @@ static ring_status check_newer(const run_saving *saving)
                       options->save_dir, newest);
 }
 
-static ring_status open_folder(run_saving *saving, const train_engine *engine)
+static ring_status open_folder(run_saving *saving)
 {
-    if (saving->options->save_dir == NULL || ring_comm_rank(engine->world) != 0)
+    if (saving->options->save_dir == NULL || saving->made->rank != 0)
         return RING_OK;
     return step_folders_open(saving->options->save_dir, &saving->lock);
 }
 
-ring_status run_saving_start(run_saving *saving, const run_options *options, train_engine *engine,
-                             train_report *report, const run_identity *identity, char *settings,
-                             run_place *place)
+ring_status run_saving_start(run_saving *saving, const run_options *options, trainer *made,
+                             train_report *report)
 {
-    *saving = (run_saving){.options = options,
-                           .report = report,
-                           .lock = -1,
-                           .begun = -1,
-                           .saved = -1,
-                           .run = {.identity = *identity, .settings = settings}};
-    RING_TRY(agree(engine->world, open_folder(saving, engine)));
-    RING_TRY(begin(saving, engine, place));
+    *saving = (run_saving){
+        .options = options, .made = made, .report = report, .lock = -1, .begun = -1, .saved = -1};
+    RING_TRY(agree(made->comm, open_folder(saving)));
+    RING_TRY(begin(saving));
     if (options->save_dir == NULL)
         return RING_OK;
-    return agree(engine->world, ring_comm_rank(engine->world) == 0 ? check_newer(saving) : RING_OK);
+    return agree(made->comm, made->rank == 0 ? check_newer(saving) : RING_OK);
 }
 
 void run_saving_close(run_saving *saving)
@@ -126,30 +122,29 @@ bool run_saving_due(const run_saving *saving, long step, bool epoch_over)
     return options->save_every > 0 ? step % options->save_every == 0 : epoch_over;
 }
 
-static ring_status tell_failure(run_saving *saving, const train_engine *engine)
+static ring_status tell_failure(run_saving *saving)
 {
     char text[TRAIN_ERROR_MAX];
     snprintf(text, sizeof text, "checkpoint not saved, and training goes on: %s", train_error());
-    if (ring_comm_rank(engine->world) == 0)
+    if (saving->made->rank == 0)
         report_error(saving->report, text);
     return RING_OK;
 }
 
-ring_status run_saving_save(run_saving *saving, train_engine *engine, const run_place *place,
-                            bool last)
+ring_status run_saving_save(run_saving *saving, bool last)
 {
     const run_options *options = saving->options;
-    if (options->save_dir == NULL || saving->saved == place->step)
+    const long step = saving->made->position.step;
+    if (options->save_dir == NULL || saving->saved == step)
         return RING_OK;
+    RING_TRY(engine_check_params(&saving->made->engine));
     const double start = train_now();
-    saving->run.place = *place;
-    const ring_status status = checkpoint_save(engine, options->save_dir, &saving->run,
-                                               options->keep);
+    const ring_status status = progress_save(saving->made, options->save_dir, options->keep);
     if (status == RING_ERR_SYSTEM && !last)
-        return tell_failure(saving, engine);
+        return tell_failure(saving);
     RING_TRY(status);
-    saving->saved = place->step;
-    report_line(saving->report, "saved %s/step-%08ld in %.2f s", options->save_dir, place->step,
+    saving->saved = step;
+    report_line(saving->report, "saved %s/step-%08ld in %.2f s", options->save_dir, step,
                 train_now() - start);
     return RING_OK;
 }

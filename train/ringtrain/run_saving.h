@@ -6,27 +6,25 @@
 #ifndef TRAIN_RUN_SAVING_H
 #define TRAIN_RUN_SAVING_H
 
-#include "checkpoint.h"
 #include "report.h"
+#include "trainer.h"
 #include "training.h"
 
 typedef struct run_saving {
     const run_options *options; /* borrowed */
+    trainer *made;              /* borrowed */
     train_report *report;       /* borrowed */
     int lock;                   /* of the folder, on rank 0 */
     long begun;                 /* the step that was resumed from; -1: none */
     long saved;                 /* the newest checkpoint's step; -1: none */
-    checkpoint_run run;
 } run_saving;
 
 /** Opens the folder, and sets the engine to where the run begins: a checkpoint, --init's file, or
  *  as it is.
- *  @param identity, settings  of this run; the text is borrowed.
- *  @param[out] place  where the run begins; as it was if that is the beginning.
+ *  @param made  made->run.place becomes where the run begins; as it was if that is the beginning.
  *  Close with run_saving_close() whatever the result. */
-ring_status run_saving_start(run_saving *saving, const run_options *options, train_engine *engine,
-                             train_report *report, const run_identity *identity, char *settings,
-                             run_place *place);
+ring_status run_saving_start(run_saving *saving, const run_options *options, trainer *made,
+                             train_report *report);
 void run_saving_close(run_saving *saving);
 
 /** @return whether a checkpoint is to be made behind update @p step. */
@@ -34,7 +32,6 @@ bool run_saving_due(const run_saving *saving, long step, bool epoch_over);
 
 /** Saves, unless there is no folder or it has this step already. A checkpoint that cannot be
  *  written is reported, and training continues; unless it is the @p last one. */
-ring_status run_saving_save(run_saving *saving, train_engine *engine, const run_place *place,
-                            bool last);
+ring_status run_saving_save(run_saving *saving, bool last);
 
 #endif

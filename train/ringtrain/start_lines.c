@@ -65,13 +65,13 @@ static void print_precision(const train_engine *engine)
 
 static void print_data(const train_state *state)
 {
-    const idx_array *arrays[] = {&state->train.images, &state->train.labels, &state->test.images,
-                                 &state->test.labels};
+    const idx_array *arrays[] = {&state->trainer.train.images, &state->trainer.train.labels,
+                                 &state->trainer.test.images, &state->trainer.test.labels};
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         bytes += arrays[i]->bytes;
     printf("data: %zu bytes in memory, %s\n", bytes,
-           state->train.shared != NULL ? "once for the ranks of a host" : "of each rank");
+           state->trainer.train.shared != NULL ? "once for the ranks of a host" : "of each rank");
 }
 
 /* The way that messages take where the algorithm is a ring: in the order of the ranks. */
@@ -86,16 +86,16 @@ static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 /* Collective. */
 static ring_status tell_ring(const train_state *state)
 {
-    ring_comm *comm = state->engine.comms.data;
+    ring_comm *comm = state->trainer.engine.comms.data;
     char(*hosts)[HOST_BYTES] = NULL;
-    const size_t bytes = (size_t)state->grid.shares * sizeof *hosts;
-    RING_TRY(agree(state->comm, train_alloc((void **)&hosts, bytes, "names of hosts")));
-    char *mine = hosts[state->grid.share];
+    const size_t bytes = (size_t)state->trainer.grid.shares * sizeof *hosts;
+    RING_TRY(agree(state->trainer.comm, train_alloc((void **)&hosts, bytes, "names of hosts")));
+    char *mine = hosts[state->trainer.grid.share];
     gethostname(mine, HOST_BYTES - 1);
     const ring_status status = train_ring(comm, ring_all_gather(mine, hosts, HOST_BYTES, RING_UINT8,
                                                                 comm, NULL));
-    if (status == RING_OK && state->rank == 0 && state->grid.shares > 1)
-        print_ring(&state->grid, (const char(*)[HOST_BYTES])hosts);
+    if (status == RING_OK && state->trainer.rank == 0 && state->trainer.grid.shares > 1)
+        print_ring(&state->trainer.grid, (const char(*)[HOST_BYTES])hosts);
     free(hosts);
     return status;
 }
@@ -104,12 +104,12 @@ static ring_status tell_ring(const train_state *state)
 static void print_ranks(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
-    grid_print_groups(&state->grid, stdout);
-    if (ring_comm_get_info(state->comm, &info) == RING_OK)
+    grid_print_groups(&state->trainer.grid, stdout);
+    if (ring_comm_get_info(state->trainer.comm, &info) == RING_OK)
         printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
                info.hosts == 1 ? "" : "s", info.launcher[0] != '\0' ? info.launcher : "nobody",
                info.transport);
-    partition_print(&state->engine.partition, stdout);
+    partition_print(&state->trainer.engine.partition, stdout);
 }
 
 /* Then they wait for each other: every rank computes on one core at least, and readers beside it.
@@ -119,7 +119,7 @@ static void warn_of_many_threads(const train_state *state)
     ring_comm_info info = {.size = sizeof info};
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const int readers = state->options->workers;
-    if (ring_comm_get_info(state->comm, &info) != RING_OK)
+    if (ring_comm_get_info(state->trainer.comm, &info) != RING_OK)
         return;
     if (info.local_ranks > cores)
         printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
@@ -134,44 +134,46 @@ static void warn_of_many_threads(const train_state *state)
 /* Of the samples that the ranks do not divide. */
 static void print_rest(const train_state *state)
 {
-    const size_t repeated = sampler_repeated(&state->sampler),
-                 left_out = sampler_left_out(&state->sampler);
+    const size_t repeated = sampler_repeated(&state->trainer.sampler),
+                 left_out = sampler_left_out(&state->trainer.sampler);
     const size_t rest = repeated + left_out;
     if (rest > 0)
-        printf("%zu/%d ranks: %zu sample%s %s an epoch\n", state->train.count, state->grid.shares,
-               rest, rest == 1 ? "" : "s", repeated > 0 ? "repeated" : "left out");
+        printf("%zu/%d ranks: %zu sample%s %s an epoch\n", state->trainer.train.count,
+               state->trainer.grid.shares, rest, rest == 1 ? "" : "s",
+               repeated > 0 ? "repeated" : "left out");
 }
 
 static void print_lines(const train_state *state)
 {
     printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
            "layers by %s\n",
-           state->spec.name, model_parameters(engine_network(&state->engine)),
-           loss_names[state->loss], state->train.count, state->test.count, state->ranks,
-           state->ranks == 1 ? "" : "s", gemm_library());
+           state->trainer.spec.name, model_parameters(engine_network(&state->trainer.engine)),
+           loss_names[state->trainer.loss], state->trainer.train.count, state->trainer.test.count,
+           state->trainer.ranks, state->trainer.ranks == 1 ? "" : "s", gemm_library());
     if (state->options->norm.channels > 0)
         printf("images are normalized, mean/std %s\n", state->options->norm.text);
-    config_print(&state->config, state->config.dump_state, stdout);
-    print_precision(&state->engine);
-    if (state->grid.stages * state->grid.tensors > 1)
-        grid_print(&state->grid, stdout);
-    print_tensor_ranks(&state->engine);
-    print_zero(&state->engine);
-    print_offload(&state->engine);
-    division_print(&state->config, &state->shares, state->train.count, stdout);
+    config_print(&state->trainer.config, state->trainer.config.dump_state, stdout);
+    print_precision(&state->trainer.engine);
+    if (state->trainer.grid.stages * state->trainer.grid.tensors > 1)
+        grid_print(&state->trainer.grid, stdout);
+    print_tensor_ranks(&state->trainer.engine);
+    print_zero(&state->trainer.engine);
+    print_offload(&state->trainer.engine);
+    division_print(&state->trainer.config, &state->trainer.shares, state->trainer.train.count,
+                   stdout);
     warn_of_many_threads(state);
     print_rest(state);
-    if (state->config.dump_state || state->config.memory_breakdown)
+    if (state->trainer.config.dump_state || state->trainer.config.memory_breakdown)
         print_data(state);
-    if (state->config.dump_state)
+    if (state->trainer.config.dump_state)
         print_ranks(state);
 }
 
 ring_status start_lines_print(const train_state *state)
 {
-    if (state->rank == 0)
+    if (state->trainer.rank == 0)
         print_lines(state);
-    const ring_status status = state->config.dump_state ? tell_ring(state) : RING_OK;
+    const ring_status status = state->trainer.config.dump_state ? tell_ring(state) : RING_OK;
     fflush(stdout);
     return status;
 }

@@ -15,8 +15,7 @@
 #include "gemm.h"
 #include "pipeline_lines.h"
 #include "run_inputs.h"
-#include "run_settings.h"
-#include "schedule.h"
+#include "run_progress.h"
 #include "start_lines.h"
 #include "stop_signals.h"
 #include "thread_count.h"
@@ -30,73 +29,49 @@ static ring_status open_outputs(train_state *state)
     report_options wishes = options->report;
     wishes.resumed = options->resume != NULL;
     wishes.append_metrics |= wishes.resumed;
-    const report_run run = {.config = &state->config,
+    const report_run run = {.config = &state->trainer.config,
                             .options = wishes,
-                            .ranks = state->ranks,
+                            .ranks = state->trainer.ranks,
                             .epochs = state->epochs,
-                            .steps_per_epoch = (long)state->shares.updates,
+                            .steps_per_epoch = (long)state->trainer.shares.updates,
                             .steps = inputs_updates(state)};
-    RING_TRY(events_open(&state->events, state->comm, &run, &options->events));
+    RING_TRY(events_open(&state->events, state->trainer.comm, &run, &options->events));
     if (options->dump_path == NULL)
         return RING_OK;
-    return params_dump_open(&state->dump, options->dump_path, state->rank);
+    return params_dump_open(&state->dump, options->dump_path, state->trainer.rank);
 }
 
 static bool is_over(const train_state *state)
 {
-    return state->epoch > state->epochs ||
-           (state->options->max_steps > 0 && state->step >= state->options->max_steps);
+    return state->trainer.position.epoch > state->epochs ||
+           (state->options->max_steps > 0 &&
+            state->trainer.position.step >= state->options->max_steps);
 }
 
 static void go_to(train_state *state, const run_place *place)
 {
-    state->step = state->first_step = place->step;
-    state->epoch = place->epoch;
-    state->micro_steps = place->micro_batches;
-    state->events.all_samples = place->step * state->config.train_batch;
-    const size_t again = place->epoch_over ? 0 : shares_resume(&state->shares, place->taken);
+    trainer *made = &state->trainer;
+    const size_t again = progress_go_to(made, place);
+    state->first_step = place->step;
+    state->events.all_samples = place->step * made->config.train_batch;
     if (again > 0)
         report_line(&state->events.report, "NOTE --resume: %zu samples are taken twice in epoch %d",
                     again, place->epoch);
-    if (place->epoch_over && state->epoch < state->epochs && !is_over(state))
-        state->epoch++;
-    else if (place->epoch_over)
-        state->updates = shares_left(&state->shares);
-}
-
-static ring_status describe(train_state *state)
-{
-    const pixel_norm *norm = &state->options->norm;
-    return checkpoint_describe(&state->engine, state->options->compat_ds_0_13,
-                               norm->channels > 0 ? norm->text : NULL, state->settings);
-}
-
-static ring_status start_saving(train_state *state)
-{
-    run_place place = {.epoch = 1};
-    run_identity identity = {.model_hash = model_spec_hash(&state->spec),
-                             .seed = state->options->seed};
-    snprintf(identity.model, sizeof identity.model, "%s", state->spec.name);
-    if (state->options->save_dir != NULL || state->options->resume != NULL)
-        identity.data_hash = dataset_hash(&state->train);
-    RING_TRY(agree(state->comm, describe(state)));
-    RING_TRY(run_saving_start(&state->saving, state->options, &state->engine, &state->events.report,
-                              &identity, state->settings, &place));
-    go_to(state, &place);
-    return RING_OK;
+    if (place->epoch_over && place->epoch < state->epochs && !is_over(state))
+        progress_begin_epoch(made, place->epoch + 1);
 }
 
 /* Collective. */
 static ring_status start_events(train_state *state)
 {
-    return events_start(&state->events, &state->engine,
-                        &(report_start){.model = state->spec.name,
-                                        .loss = loss_names[state->loss],
+    return events_start(&state->events, &state->trainer.engine,
+                        &(report_start){.model = state->trainer.spec.name,
+                                        .loss = loss_names[state->trainer.loss],
                                         .maths = gemm_library(),
                                         .parameters = model_parameters(
-                                            engine_network(&state->engine)),
-                                        .train_samples = state->train.count,
-                                        .test_samples = state->test.count,
+                                            engine_network(&state->trainer.engine)),
+                                        .train_samples = state->trainer.train.count,
+                                        .test_samples = state->trainer.test.count,
                                         .seed = state->options->seed});
 }
 
@@ -104,52 +79,45 @@ static ring_status start_events(train_state *state)
 static ring_status choose_norm(train_state *state)
 {
     int32_t asked = state->options->report.metrics_path != NULL;
-    RING_TRY(train_ring(state->comm, ring_all_reduce(&asked, &asked, 1, RING_INT32, RING_MAX,
-                                                     state->comm, NULL)));
-    state->engine.skips_norm = asked == 0;
+    RING_TRY(train_ring(state->trainer.comm, ring_all_reduce(&asked, &asked, 1, RING_INT32,
+                                                             RING_MAX, state->trainer.comm, NULL)));
+    state->trainer.engine.skips_norm = asked == 0;
     return RING_OK;
 }
 
 static ring_status set_up(train_state *state)
 {
-    ring_comm *comm = state->comm;
+    trainer *made = &state->trainer;
+    ring_comm *comm = made->comm;
     RING_TRY(agree(comm, inputs_read_config(state)));
     RING_TRY(agree(comm, inputs_read_model(state)));
     RING_TRY(inputs_read_data(state));
-    RING_TRY(agree(comm, inputs_fit_data(state)));
+    RING_TRY(agree(comm, trainer_fit_data(&state->trainer, state->options->data)));
     RING_TRY(agree(comm, inputs_divide(state)));
-    RING_TRY(settings_compare(state));
+    RING_TRY(inputs_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
-    RING_TRY(engine_create(&state->engine, comm, &state->config, state->loss, &state->spec,
-                           state->shares.samples[state->grid.share], state->options->seed));
+    RING_TRY(trainer_create_engine(made, made->shares.samples[made->grid.share]));
     RING_TRY(choose_norm(state));
-    RING_TRY(agree(comm, engine_read_ahead(&state->engine, state->options->workers)));
-    RING_TRY(start_saving(state));
+    RING_TRY(agree(comm, engine_read_ahead(&state->trainer.engine, state->options->workers)));
+    RING_TRY(run_saving_start(&state->saving, state->options, made, &state->events.report));
+    go_to(state, &made->run.place);
     RING_TRY(start_lines_print(state));
     RING_TRY(start_events(state));
-    return pipeline_lines_start(&state->events.report, &state->engine);
-}
-
-/* @return what the next update takes; those that are skipped are not counted. */
-static schedule_rates next_rates(const train_state *state)
-{
-    const train_optimizer *optimizer = &state->engine.optimizer;
-    return schedule_rates_of(&state->config.schedule, &optimizer->config, optimizer->step + 1,
-                             state->options->compat_ds_0_13);
+    return pipeline_lines_start(&state->events.report, &state->trainer.engine);
 }
 
 static double loss_scale(const train_state *state)
 {
-    const bool scaled = state->config.precision.params == RING_FLOAT16;
-    return scaled ? state->engine.overflow.scaler.scale : 0.0;
+    const bool scaled = state->trainer.config.precision.params == RING_FLOAT16;
+    return scaled ? state->trainer.engine.overflow.scaler.scale : 0.0;
 }
 
 /* This rank's part of the next update. */
 static engine_share next_share(const train_state *state)
 {
-    engine_share next = engine_share_of(&state->shares, &state->sampler, state->grid.share,
-                                        state->updates);
-    if (state->options->max_steps > 0 && state->step + 1 >= state->options->max_steps)
+    engine_share next = progress_share(&state->trainer);
+    if (state->options->max_steps > 0 &&
+        state->trainer.position.step + 1 >= state->options->max_steps)
         next.next = NULL;
     return next;
 }
@@ -157,7 +125,7 @@ static engine_share next_share(const train_state *state)
 /* Adds the schedule's values for the next update. */
 static void add_next_rates(const train_state *state, report_step *step)
 {
-    const schedule_rates rates = next_rates(state);
+    const schedule_rates rates = progress_rates(&state->trainer);
     step->next_lr = rates.lr;
     step->next_other_lr = rates.no_decay_lr;
     memcpy(step->next_betas, rates.betas, sizeof step->next_betas);
@@ -166,90 +134,64 @@ static void add_next_rates(const train_state *state, report_step *step)
 static void tell_skip(train_state *state)
 {
     for (int i = 0; i < OVERFLOW_LINES; i++)
-        report_line(&state->events.report, "%s", state->engine.overflow.lines[i]);
-}
-
-/* @return the rate of the next update. */
-static double begin_rates(train_state *state)
-{
-    const schedule_rates rates = next_rates(state);
-    optimizer_set_rates(&state->engine.optimizer, &rates);
-    return rates.lr;
+        report_line(&state->events.report, "%s", state->trainer.engine.overflow.lines[i]);
 }
 
 static ring_status update(train_state *state)
 {
     engine_result result;
     const engine_share share = next_share(state);
-    const double lr = begin_rates(state), start = train_now();
-    state->engine.stop_asked = stop_signals_asked();
-    events_begin_update(&state->events, state->step + 1, share.micro_batches);
-    RING_TRY(engine_update_share(&state->engine, &state->train, &share, lr, &result));
+    const double lr = progress_set_rates(&state->trainer, NULL), start = train_now();
+    state->trainer.engine.stop_asked = stop_signals_asked();
+    events_begin_update(&state->events, state->trainer.position.step + 1, share.micro_batches);
+    RING_TRY(
+        engine_update_share(&state->trainer.engine, &state->trainer.train, &share, lr, &result));
     const double end = train_now();
     state->stopped = stop_signals_of(result.stop_asked);
-    state->updates++;
-    state->step++;
-    state->micro_steps += share.micro_batches;
-    if (state->step == state->first_step + 1)
+    state->trainer.position.updates++;
+    state->trainer.position.step++;
+    state->trainer.position.micro_steps += share.micro_batches;
+    if (state->trainer.position.step == state->first_step + 1)
         report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
     if (result.skipped)
         tell_skip(state);
-    report_step done = {.step = state->step,
-                        .epoch = state->epoch,
+    report_step done = {.step = state->trainer.position.step,
+                        .epoch = state->trainer.position.epoch,
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
                         .lr = lr,
-                        .skipped = state->engine.overflow.skipped,
+                        .skipped = state->trainer.engine.overflow.skipped,
                         .loss_scale = loss_scale(state),
                         .samples = (long)result.samples,
-                        .all_micro_batches = state->micro_steps,
+                        .all_micro_batches = state->trainer.position.micro_steps,
                         .micro_batches = share.micro_batches,
                         .seconds = end - start};
     add_next_rates(state, &done);
     return events_end_update(&state->events, &done);
 }
 
-/* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
-static void shuffle(train_state *state)
-{
-    const bool constant = state->options->compat_ds_0_13;
-    sampler_set_epoch(&state->sampler, constant ? 0 : (uint64_t)state->epoch - 1);
-}
-
-static ring_status save(train_state *state, bool last)
-{
-    const run_place place = {.step = state->step,
-                             .epoch = state->epoch,
-                             .taken = shares_until(&state->shares, state->updates),
-                             .epoch_over = state->updates >= shares_left(&state->shares),
-                             .micro_batches = state->micro_steps};
-    if (state->options->save_dir != NULL) /* nothing that is of no use */
-        RING_TRY(engine_check_params(&state->engine));
-    return run_saving_save(&state->saving, &state->engine, &place, last);
-}
-
 static ring_status run_updates(train_state *state)
 {
-    const size_t left = shares_left(&state->shares);
-    while (state->updates < left && !is_over(state) && state->stopped == 0) {
+    const size_t left = shares_left(&state->trainer.shares);
+    while (state->trainer.position.updates < left && !is_over(state) && state->stopped == 0) {
         RING_TRY(update(state));
-        if (run_saving_due(&state->saving, state->step, false))
-            RING_TRY(save(state, false));
+        if (run_saving_due(&state->saving, state->trainer.position.step, false))
+            RING_TRY(run_saving_save(&state->saving, false));
     }
     return RING_OK;
 }
 
 static bool is_last_epoch(const train_state *state)
 {
-    return state->epoch >= state->epochs || is_over(state);
+    return state->trainer.position.epoch >= state->epochs || is_over(state);
 }
 
 /* "test accuracy 0.9812", or of text "validation loss 1.6214, accuracy of tokens 0.5120". */
 static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX])
 {
     const engine_score *score = &state->score;
-    if (state->train.token_bytes > 0)
+    if (state->trainer.train.token_bytes > 0)
         snprintf(text, SCORE_TEXT_MAX, "validation loss %.4f, accuracy of tokens %.4f", score->loss,
                  score->accuracy);
     else
@@ -265,9 +207,9 @@ static ring_status test(train_state *state, engine_score *score, double *seconds
     const double start = train_now();
     *score = (engine_score){(double)NAN, (double)NAN};
     *seconds = 0.0;
-    if (every == 0 || (state->epoch % every > 0 && !is_last_epoch(state)))
+    if (every == 0 || (state->trainer.position.epoch % every > 0 && !is_last_epoch(state)))
         return RING_OK;
-    RING_TRY(engine_evaluate(&state->engine, &state->test, &state->score));
+    RING_TRY(engine_evaluate(&state->trainer.engine, &state->trainer.test, &state->score));
     *score = state->score;
     *seconds = train_now() - start;
     return RING_OK;
@@ -282,14 +224,14 @@ static ring_status tell_epoch(train_state *state, size_t samples, double trained
     const double rate = (double)samples / trained;
     RING_TRY(test(state, &score, &tested));
     if (isnan(score.accuracy))
-        report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s", state->epoch, rate,
-                    trained);
+        report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s",
+                    state->trainer.position.epoch, rate, trained);
     else
         report_line(&state->events.report,
-                    "epoch %d: %s, %.0f samples/s, %.2f s, then %.2f s of testing", state->epoch,
-                    score_text(state, text), rate, trained, tested);
-    return events_end_epoch(&state->events, &(report_epoch){.step = state->step,
-                                                            .epoch = state->epoch,
+                    "epoch %d: %s, %.0f samples/s, %.2f s, then %.2f s of testing",
+                    state->trainer.position.epoch, score_text(state, text), rate, trained, tested);
+    return events_end_epoch(&state->events, &(report_epoch){.step = state->trainer.position.step,
+                                                            .epoch = state->trainer.position.epoch,
                                                             .accuracy = score.accuracy,
                                                             .test_loss = score.loss,
                                                             .seconds = trained,
@@ -298,25 +240,27 @@ static ring_status tell_epoch(train_state *state, size_t samples, double trained
 
 static ring_status train_epoch(train_state *state)
 {
-    const size_t first = shares_until(&state->shares, 0);
+    const size_t first = shares_until(&state->trainer.shares, 0);
     const double start = train_now();
-    shuffle(state);
     RING_TRY(run_updates(state));
     if (state->stopped != 0)
         return RING_OK;
     const double trained = train_now() - start;
-    RING_TRY(engine_check_params(&state->engine));
-    const size_t samples = shares_until(&state->shares, state->updates) - first;
+    RING_TRY(engine_check_params(&state->trainer.engine));
+    const size_t samples = shares_until(&state->trainer.shares, state->trainer.position.updates) -
+                           first;
     RING_TRY(tell_epoch(state, samples, trained));
-    if (run_saving_due(&state->saving, state->step, state->updates >= shares_left(&state->shares)))
-        RING_TRY(save(state, false));
+    if (run_saving_due(&state->saving, state->trainer.position.step,
+                       progress_epoch_over(&state->trainer)))
+        RING_TRY(run_saving_save(&state->saving, false));
     return RING_OK;
 }
 
 static ring_status close_outputs(train_state *state, const float *params)
 {
     if (state->dump.stream != NULL)
-        RING_TRY(params_dump_write(&state->dump, &engine_network(&state->engine)->tensors, params));
+        RING_TRY(params_dump_write(&state->dump, &engine_network(&state->trainer.engine)->tensors,
+                                   params));
     return events_close(&state->events);
 }
 
@@ -325,31 +269,31 @@ static ring_status stop(train_state *state)
 {
     const bool saves = state->options->save_dir != NULL;
     const char *name = sigabbrev_np(state->stopped);
-    RING_TRY(save(state, true));
+    RING_TRY(run_saving_save(&state->saving, true));
     RING_TRY(events_finish(&state->events));
     output_discard(&state->dump);
     report_line(&state->events.report, "SIG%s: stopped after update %ld, in epoch %d%s", name,
-                state->step, state->epoch,
+                state->trainer.position.step, state->trainer.position.epoch,
                 saves ? "; go on with --resume latest" : "; nothing is saved without --save DIR");
-    return agree(state->comm, events_close(&state->events));
+    return agree(state->trainer.comm, events_close(&state->events));
 }
 
 static ring_status finish(train_state *state)
 {
     const float *params = NULL;
     char text[SCORE_TEXT_MAX];
-    if (state->step < state->options->max_steps)
+    if (state->trainer.position.step < state->options->max_steps)
         report_line(&state->events.report,
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
-                    state->epochs, state->step, state->options->max_steps);
-    RING_TRY(pipeline_lines_end(&state->events.report, &state->engine));
+                    state->epochs, state->trainer.position.step, state->options->max_steps);
+    RING_TRY(pipeline_lines_end(&state->events.report, &state->trainer.engine));
     RING_TRY(events_finish(&state->events));
-    RING_TRY(save(state, true));
+    RING_TRY(run_saving_save(&state->saving, true));
     if (state->options->eval_every > 0)
         report_line(&state->events.report, "%s", score_text(state, text));
     if (state->options->dump_path != NULL)
-        RING_TRY(engine_params(&state->engine, &params));
-    return agree(state->comm, close_outputs(state, params));
+        RING_TRY(engine_params(&state->trainer.engine, &params));
+    return agree(state->trainer.comm, close_outputs(state, params));
 }
 
 static ring_status train(train_state *state)
@@ -357,9 +301,7 @@ static ring_status train(train_state *state)
     stop_signals_begin();
     RING_TRY(train_epoch(state));
     while (state->stopped == 0 && !is_last_epoch(state)) {
-        state->epoch++;
-        state->updates = 0;
-        shares_rewind(&state->shares);
+        progress_begin_epoch(&state->trainer, state->trainer.position.epoch + 1);
         RING_TRY(train_epoch(state));
     }
     return state->stopped != 0 ? stop(state) : finish(state);
@@ -373,13 +315,14 @@ static ring_status check_all(train_state *state)
     RING_TRY(inputs_read_model(state));
     if (state->options->data != NULL) {
         RING_TRY(inputs_read_data(state));
-        RING_TRY(inputs_fit_data(state));
+        RING_TRY(trainer_fit_data(&state->trainer, state->options->data));
         RING_TRY(inputs_divide(state));
-        samples = state->shares.samples[0];
+        samples = state->trainer.shares.samples[0];
     }
-    if (state->rank == 0) {
-        config_print(&state->config, true, stdout);
-        RING_TRY(estimate_print(&state->config, &state->spec, samples, &state->grid, stdout));
+    if (state->trainer.rank == 0) {
+        config_print(&state->trainer.config, true, stdout);
+        RING_TRY(estimate_print(&state->trainer.config, &state->trainer.spec, samples,
+                                &state->trainer.grid, stdout));
         printf("checked%s: this would train\n", samples == SIZE_MAX ? ", but for the data" : "");
     }
     return RING_OK;
@@ -387,13 +330,13 @@ static ring_status check_all(train_state *state)
 
 static ring_status run_all(train_state *state)
 {
-    RING_TRY(train_ring(NULL, ring_comm_init_env(&state->comm)));
-    state->ranks = ring_comm_size(state->comm);
-    state->rank = ring_comm_rank(state->comm);
+    RING_TRY(train_ring(NULL, ring_comm_init_env(&state->trainer.comm)));
+    state->trainer.ranks = ring_comm_size(state->trainer.comm);
+    state->trainer.rank = ring_comm_rank(state->trainer.comm);
     if (state->options->check > 0)
-        state->ranks = state->options->check;
+        state->trainer.ranks = state->options->check;
     if (state->options->check != CHECK_NOTHING)
-        return agree(state->comm, check_all(state));
+        return agree(state->trainer.comm, check_all(state));
     RING_TRY(set_up(state));
     return train(state);
 }
@@ -403,22 +346,21 @@ static void tear_down(train_state *state)
     events_close(&state->events);
     output_discard(&state->dump);
     run_saving_close(&state->saving);
-    engine_destroy(&state->engine);
-    sampler_destroy(&state->sampler);
-    shares_free(&state->shares);
-    model_spec_free(&state->spec);
-    dataset_free(&state->train);
-    dataset_free(&state->test);
-    ring_comm_destroy(state->comm);
+    trainer_free(&state->trainer);
+    ring_comm_destroy(state->trainer.comm);
 }
 
 int run(const run_options *options)
 {
-    train_state state = {.options = options, .loss = options->loss};
+    train_state state = {.options = options,
+                         .trainer = {.loss = options->loss,
+                                     .seed = options->seed,
+                                     .compat = options->compat_ds_0_13,
+                                     .norm = options->norm}};
     stop_signals_watch();
     gemm_set_threads(threads_wanted());
     const ring_status status = run_all(&state);
-    if (status != RING_OK && (state.rank == 0 || !train_error_is_shared()))
+    if (status != RING_OK && (state.trainer.rank == 0 || !train_error_is_shared()))
         report_error(&state.events.report, train_error());
     const int stopped = state.stopped;
     tear_down(&state);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counts, and the order of samples; a trainer without data has no epochs. */
+#include "run_progress.h"
+
+/* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
+void progress_begin_epoch(trainer *made, int epoch)
+{
+    made->position.epoch = epoch;
+    made->position.updates = 0;
+    if (made->train.count == 0)
+        return;
+    shares_rewind(&made->shares);
+    reader_drop(made->engine.reader);
+    sampler_set_epoch(&made->sampler, made->compat ? 0 : (uint64_t)epoch - 1);
+}
+
+bool progress_epoch_over(const trainer *made)
+{
+    return made->position.updates >= shares_left(&made->shares);
+}
+
+engine_share progress_share(const trainer *made)
+{
+    return engine_share_of(&made->shares, &made->sampler, made->grid.share, made->position.updates);
+}
+
+schedule_rates progress_rates(const trainer *made)
+{
+    const train_optimizer *optimizer = &made->engine.optimizer;
+    return schedule_rates_of(&made->config.schedule, &optimizer->config, optimizer->step + 1,
+                             made->compat);
+}
+
+double progress_set_rates(trainer *made, const double *own_lr)
+{
+    schedule_rates rates = progress_rates(made);
+    if (own_lr != NULL)
+        rates.lr = rates.no_decay_lr = *own_lr;
+    optimizer_set_rates(&made->engine.optimizer, &rates);
+    return rates.lr;
+}
+
+static run_place place_of(const trainer *made)
+{
+    const trainer_position *position = &made->position;
+    const bool has_data = made->train.count > 0;
+    return (run_place){.step = position->step,
+                       .epoch = position->epoch,
+                       .taken = has_data ? shares_until(&made->shares, position->updates) : 0,
+                       .epoch_over = has_data && progress_epoch_over(made),
+                       .micro_batches = position->micro_steps};
+}
+
+ring_status progress_save(trainer *made, const char *dir, int keep)
+{
+    made->run.place = place_of(made);
+    return checkpoint_save(&made->engine, dir, &made->run, keep);
+}
+
+size_t progress_go_to(trainer *made, const run_place *place)
+{
+    progress_begin_epoch(made, place->epoch);
+    made->position.step = place->step;
+    made->position.micro_steps = place->micro_batches;
+    if (made->train.count == 0)
+        return 0;
+    if (!place->epoch_over)
+        return shares_resume(&made->shares, place->taken);
+    made->position.updates = shares_left(&made->shares);
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each step needs those before it. */
+#include "trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agree.h"
+#include "builtin.h"
+#include "errors.h"
+#include "host_data.h"
+#include "layer_list.h"
+#include "model_data.h"
+#include "text_file.h"
+
+enum { LAYERS_BYTES_MAX = 1 << 20 };
+
+void trainer_note(void *context, const char *text)
+{
+    const trainer *made = context;
+    if (made->note != NULL)
+        made->note(made->note_context, text);
+}
+
+/* ---- Ranks and batches --------------------------------------------------------------------- */
+
+ring_status trainer_place_ranks(trainer *made, long stages, long tensors, const char *launcher)
+{
+    train_config *config = &made->config;
+    RING_TRY(config_resolve_tensor(config, tensors, made->ranks, launcher));
+    const int tensor_ranks = (int)config->tensor_ranks;
+    RING_TRY(config_resolve_stages(config, stages, made->ranks / tensor_ranks, launcher));
+    made->grid = grid_place(made->ranks, made->rank, (int)config->pipeline.stages, tensor_ranks);
+    return RING_OK;
+}
+
+ring_status trainer_resolve_batch(trainer *made, const char *launcher, batch_policy policy)
+{
+    const train_grid *grid = &made->grid;
+    const int others = grid->stages * grid->tensors;
+    char from[128];
+    if (grid->tensors > 1)
+        snprintf(from, sizeof from, "%s: %d in %d stages of %d tensor ranks", launcher, made->ranks,
+                 grid->stages, grid->tensors);
+    else
+        snprintf(from, sizeof from, "%s: %d in %d stages", launcher, made->ranks, grid->stages);
+    return config_resolve_batch(&made->config, grid->shares, others > 1 ? from : launcher, policy);
+}
+
+/* ---- Network and data ---------------------------------------------------------------------- */
+
+static ring_status read_layers(trainer *made, const char *path, const nn_op *const *own)
+{
+    char *text;
+    size_t length;
+    ring_status status = text_file_read(path, LAYERS_BYTES_MAX, "a list of layers", &text, &length);
+    if (status == RING_OK)
+        status = layer_list_parse_own(&made->spec, own, path, text, length);
+    free(text);
+    return status;
+}
+
+ring_status trainer_read_model(trainer *made, const char *model, const nn_op *const *own)
+{
+    const char *end = strrchr(model, '.');
+    if (end != NULL && strcmp(end, ".json") == 0)
+        return read_layers(made, model, own);
+    return model_build(&made->spec, model);
+}
+
+void trainer_fill_automatic(trainer *made, long updates)
+{
+    const automatic_facts facts = {.width = model_spec_width(&made->spec), .updates = updates};
+    config_fill_automatic(&made->config, &facts, trainer_note, made);
+}
+
+ring_status trainer_read_data(trainer *made, const char *folder)
+{
+    RING_TRY(host_data_read(made->comm, folder, DATASET_TRAIN, &made->train));
+    return host_data_read(made->comm, folder, DATASET_TEST, &made->test);
+}
+
+ring_status trainer_fit_data(trainer *made, const char *folder)
+{
+    RING_TRY(model_data_fit(folder, &made->spec, &made->loss, &made->train, &made->test));
+    if (made->norm.channels == 0)
+        return RING_OK;
+    RING_TRY(dataset_normalize(&made->train, &made->norm));
+    return dataset_normalize(&made->test, &made->norm);
+}
+
+ring_status trainer_divide(trainer *made)
+{
+    return division_make(&made->config, made->train.count, made->grid.shares, made->grid.share,
+                         made->seed, &made->shares, &made->sampler);
+}
+
+/* ---- The engine ---------------------------------------------------------------------------- */
+
+static ring_status describe(trainer *made)
+{
+    run_identity *identity = &made->run.identity;
+    identity->model_hash = model_spec_hash(&made->spec);
+    identity->seed = made->seed;
+    snprintf(identity->model, sizeof identity->model, "%s", made->spec.name);
+    made->run.settings = made->settings;
+    made->run.place = (run_place){.epoch = 1};
+    return checkpoint_describe(&made->engine, made->compat,
+                               made->norm.channels > 0 ? made->norm.text : NULL, made->settings);
+}
+
+ring_status trainer_create_engine(trainer *made, size_t samples_max)
+{
+    RING_TRY(engine_create(&made->engine, made->comm, &made->config, made->loss, &made->spec,
+                           samples_max, made->seed));
+    return agree(made->comm, describe(made));
+}
+
+void trainer_free(trainer *made)
+{
+    engine_destroy(&made->engine);
+    sampler_destroy(&made->sampler);
+    shares_free(&made->shares);
+    dataset_free(&made->train);
+    dataset_free(&made->test);
+    model_spec_free(&made->spec);
+}
