@@ -28,40 +28,38 @@ static ring_status check_ring(const step_machine *machine, int number, ring_stat
 
 /* ---- Compute ------------------------------------------------------------------------------- */
 
-/* Samples of this rank before a micro-batch. */
-static size_t begin_of(const step_batch *batch, int micro)
+data_batch step_micro_batch(const step_batch *batch, int micro)
 {
-    return (size_t)(micro - batch->first) * batch->micro;
+    const size_t begin = (size_t)(micro - batch->first) * batch->micro;
+    const size_t left = begin < batch->samples ? batch->samples - begin : 0;
+    return (data_batch){batch->dataset, batch->order + (left > 0 ? begin : 0),
+                        left < batch->micro ? left : batch->micro};
 }
 
 static size_t rows_of(const step_batch *batch, int micro)
 {
-    const size_t begin = begin_of(batch, micro);
-    const size_t left = begin < batch->samples ? batch->samples - begin : 0;
-    return left < batch->micro ? left : batch->micro;
+    return step_micro_batch(batch, micro).rows;
 }
 
-/* The micro-batch behind @p micro, of this update or the next one. No rows: there is none. */
-static data_batch batch_behind(const step_batch *batch, int micro)
+data_batch step_batch_behind(const step_batch *batch, int micro)
 {
-    const size_t rows = rows_of(batch, micro + 1);
+    const data_batch behind = step_micro_batch(batch, micro + 1);
     const size_t next = batch->next_samples < batch->micro ? batch->next_samples : batch->micro;
-    if (rows > 0)
-        return (data_batch){batch->dataset, batch->order + begin_of(batch, micro + 1), rows};
+    if (behind.rows > 0)
+        return behind;
     return (data_batch){batch->dataset, batch->next, batch->next != NULL ? next : 0};
 }
 
 /* Labels alone where activations come from another stage. */
 static ring_status take(train_engine *engine, const step_batch *batch, const step_instruction *at)
 {
-    const data_batch want = {batch->dataset, batch->order + begin_of(batch, at->micro),
-                             rows_of(batch, at->micro)};
+    const data_batch want = step_micro_batch(batch, at->micro);
     float **images = engine->images != NULL ? &engine->images[at->slot] : NULL;
     if (engine->reader == NULL)
         return dataset_take(want.dataset, want.order, want.rows, images != NULL ? *images : NULL,
                             engine->labels);
     RING_TRY(reader_take(engine->reader, &want, images, &engine->labels));
-    const data_batch next = batch_behind(batch, at->micro);
+    const data_batch next = step_batch_behind(batch, at->micro);
     if (batch->training && next.rows > 0)
         reader_ask(engine->reader, &next);
     return RING_OK;
@@ -71,18 +69,17 @@ static ring_status load_rows(const step_machine *machine, const step_instruction
 {
     train_engine *engine = machine->engine;
     const step_batch *batch = machine->batch;
-    const size_t rows = rows_of(batch, at->micro);
-    if (rows == 0)
+    const data_batch own = step_micro_batch(batch, at->micro);
+    if (own.rows == 0)
         return RING_OK;
-    const uint32_t *order = batch->order + begin_of(batch, at->micro);
     RING_TRY(take(engine, batch, at));
     const op_random random = {.seed = engine->seed,
                               .step = (uint32_t)engine->optimizer.step,
-                              .samples = order};
+                              .samples = own.order};
     return model_load(&engine->model, at->slot,
                       &(model_batch){.input = engine->images != NULL ? engine->images[at->slot]
                                                                      : NULL,
-                                     .rows = rows,
+                                     .rows = own.rows,
                                      .training = batch->training,
                                      .random = random});
 }

@@ -60,6 +60,12 @@ void step_machine_abandon(step_machine *machine);
 step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
                          const engine_share *share, double lr);
 
+/** @return the samples of micro-batch @p micro; no rows: this rank has none. */
+data_batch step_micro_batch(const step_batch *batch, int micro);
+
+/** @return those of the one behind it, of this update or the next one. No rows: there is none. */
+data_batch step_batch_behind(const step_batch *batch, int micro);
+
 /** Fills the gradient of the loss by the output in @p slot, of @p rows samples that count
  *  @p weight times. @return the sum of their losses, without the weight. */
 double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,

@@ -85,8 +85,7 @@ static ring_status read_config(ring_train *engine, const ring_train_options *opt
     note_reports(engine);
     RING_TRY(train_ring(made->comm, ring_comm_get_info(made->comm, &info)));
     const char *launcher = info.launcher[0] != '\0' ? info.launcher : "the communicator";
-    RING_TRY(trainer_place_ranks(made, 0, 0, launcher));
-    return trainer_resolve_batch(made, launcher, BATCH_EXACT);
+    return trainer_resolve(made, 0, 0, launcher, BATCH_EXACT);
 }
 
 static ring_status read_model(ring_train *engine, const ring_train_options *options)
@@ -169,7 +168,7 @@ static ring_status build(ring_train *engine, const ring_train_options *given)
     RING_TRY(settings_compare(made, list_settings, &(given_options){engine, &options}));
     RING_TRY(handle_open_data(engine, &options));
     RING_TRY(settings_compare(made, list_data, made));
-    RING_TRY(trainer_create_engine(made, engine->micro));
+    RING_TRY(trainer_create_engine(made, engine->micro, options.workers));
     RING_TRY(agree(made->comm, handle_make_batches(engine)));
     progress_begin_epoch(made, 1);
     return RING_OK;

@@ -43,7 +43,6 @@ ring_status handle_choose_data(ring_train *engine, const ring_train_options *opt
     if (options->workers < 0 || options->workers > WORKERS_MAX)
         return train_fail(RING_ERR_ARGUMENT, "workers %d: threads that read ahead are 0 to %d",
                           options->workers, WORKERS_MAX);
-    engine->workers = options->workers;
     RING_TRY(find_loss(engine, options->loss));
     return read_norm(engine, options);
 }
@@ -102,31 +101,9 @@ ring_status handle_make_batches(ring_train *engine)
     engine->batches = user_batch_open(&engine->given);
     RING_TRY(
         train_alloc((void **)&engine->numbers, engine->micro * sizeof *engine->numbers, "a batch"));
-    RING_TRY(engine_read_ahead(&engine->trainer.engine,
-                               engine->trainer.train.count > 0 ? engine->workers : 0));
     return engine->trainer.train.count > 0 && engine->trainer.grid.stages == 1
                ? allocate_next(engine)
                : RING_OK;
-}
-
-static data_batch batch_at(const ring_train *engine, int micro)
-{
-    const engine_share *share = &engine->share;
-    const size_t begin = (size_t)micro * share->micro;
-    const size_t left = begin < share->samples ? share->samples - begin : 0;
-    return (data_batch){&engine->trainer.train, share->order + (left > 0 ? begin : 0),
-                        left < share->micro ? left : share->micro};
-}
-
-/* Of the update, or of the next one. */
-static data_batch batch_behind(const ring_train *engine, int micro)
-{
-    const engine_share *share = &engine->share;
-    const data_batch behind = batch_at(engine, micro + 1);
-    const size_t next = share->next_samples < share->micro ? share->next_samples : share->micro;
-    if (behind.rows > 0)
-        return behind;
-    return (data_batch){&engine->trainer.train, share->next, share->next != NULL ? next : 0};
 }
 
 static ring_status take(ring_train *engine, const data_batch *batch, const data_batch *behind)
@@ -144,7 +121,10 @@ static ring_status take(ring_train *engine, const data_batch *batch, const data_
 ring_status handle_take_next(ring_train *engine, ring_train_batch *batch)
 {
     next_batch *next = &engine->next;
-    const data_batch at = batch_at(engine, next->taken), behind = batch_behind(engine, next->taken);
+    const step_batch update = step_batch_of(&engine->trainer.engine, &engine->trainer.train,
+                                            &engine->share, 0.0);
+    const data_batch at = step_micro_batch(&update, next->taken);
+    const data_batch behind = step_batch_behind(&update, next->taken);
     if (at.rows > 0)
         RING_TRY(take(engine, &at, &behind));
     next->taken++;

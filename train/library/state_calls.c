@@ -44,11 +44,10 @@ static ring_train_info info_of(const ring_train *engine)
                              .zero_stage = (int)config->zero_stage,
                              .stages = engine->trainer.grid.stages,
                              .updates_per_epoch = (long)engine->trainer.shares.updates,
-                             .step = engine->trainer.position.step,
-                             .micro_steps = engine->trainer.position.micro_steps +
-                                            micro_taken(engine),
+                             .step = engine->trainer.step,
+                             .micro_steps = engine->trainer.micro_steps + micro_taken(engine),
                              .skipped = engine->trainer.engine.overflow.skipped,
-                             .epoch = engine->trainer.position.epoch,
+                             .epoch = engine->trainer.epoch,
                              .at_boundary = at_boundary(engine),
                              .lr = handle_lr(engine, engine->trainer.engine.optimizer.step + 1),
                              .loss_scale = engine->trainer.engine.overflow.scaler.scale,
@@ -106,7 +105,7 @@ ring_status ring_train_scheduler_step(ring_train *engine)
              "the scheduler is stepped twice behind update %ld: ring_train_step() does it already, "
              "and ring_train_scheduler_step() has no effect here; DeepSpeed's schedule would go "
              "twice as fast",
-             engine->trainer.position.step);
+             engine->trainer.step);
     trainer_note(&engine->trainer, text);
     return RING_OK;
 }

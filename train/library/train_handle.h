@@ -25,7 +25,6 @@ struct ring_train {
     trainer trainer;
     user_ops ops;
     bool loss_is_scaled; /* the caller divides his losses by the accumulation steps */
-    int workers;         /* threads that read ahead */
     user_data train_given, test_given;
     size_t micro; /* most samples of a micro-batch on this rank */
 

@@ -101,7 +101,7 @@ ring_status ring_train_next(ring_train *engine, ring_train_batch *batch, int *mo
         return train_fail(RING_ERR_ARGUMENT, "no batch or more: begin with RING_TRAIN_BATCH_INIT");
     *more = engine->update.phase != UPDATE_CLOSED || !progress_epoch_over(&engine->trainer);
     if (*more == 0) {
-        progress_begin_epoch(&engine->trainer, engine->trainer.position.epoch + 1);
+        progress_begin_epoch(&engine->trainer, engine->trainer.epoch + 1);
         return RING_OK;
     }
     if (engine->update.phase == UPDATE_CLOSED) {
@@ -167,8 +167,7 @@ static ring_status begin(ring_train *engine, bool owns)
 /* Dropout draws by these. */
 static const uint32_t *number(ring_train *engine, const ring_train_batch *batch)
 {
-    const size_t before = (size_t)engine->trainer.position.micro_steps +
-                          (size_t)engine->update.micro;
+    const size_t before = (size_t)engine->trainer.micro_steps + (size_t)engine->update.micro;
     const size_t batches = before * (size_t)engine->trainer.grid.shares +
                            (size_t)engine->trainer.grid.share;
     for (size_t i = 0; i < batch->rows && batch->samples == NULL; i++)
@@ -240,7 +239,7 @@ static ring_status check_sync(const ring_train *engine)
     return train_fail(RING_ERR_USAGE,
                       "backward: no gradient exchange would happen in update %ld: call "
                       "ring_train_no_sync(engine, 0) before its last micro-batch",
-                      engine->trainer.position.step + 1);
+                      engine->trainer.step + 1);
 }
 
 ring_status ring_train_backward(ring_train *engine)
@@ -264,9 +263,9 @@ static void count_update(ring_train *engine, ring_status status, int micro_batch
     engine->applied = status == RING_OK && !engine->result.skipped;
     if (engine->result.unloaded)
         return;
-    engine->trainer.position.updates += !engine->owns_update;
-    engine->trainer.position.micro_steps += micro_batches;
-    engine->trainer.position.step += status == RING_OK;
+    engine->trainer.updates += !engine->owns_update;
+    engine->trainer.micro_steps += micro_batches;
+    engine->trainer.step += status == RING_OK;
 }
 
 ring_status ring_train_step(ring_train *engine)
@@ -314,7 +313,7 @@ ring_status ring_train_train_batch(ring_train *engine, double *loss)
         return train_fail(RING_ERR_USAGE, "ring_train_train_batch: it is a whole update; end "
                                           "ring_train_no_sync() before it");
     if (progress_epoch_over(&engine->trainer))
-        progress_begin_epoch(&engine->trainer, engine->trainer.position.epoch + 1);
+        progress_begin_epoch(&engine->trainer, engine->trainer.epoch + 1);
     const engine_share share = progress_share(&engine->trainer);
     const ring_status status = engine_update_share(&engine->trainer.engine, &engine->trainer.train,
                                                    &share, begin_rates(engine), &engine->result);

@@ -54,26 +54,6 @@ static void note_ignored(train_state *state)
                    "scale's window counted from the overflow, log lines each 10 updates");
 }
 
-static ring_status resolve_batch(train_state *state, const char *launcher)
-{
-    const long before = state->trainer.config.accumulation;
-    char text[128];
-    RING_TRY(trainer_resolve_batch(&state->trainer, launcher, state->options->policy));
-    const long after = state->trainer.config.accumulation;
-    if (before == 0 || before == after)
-        return RING_OK;
-    snprintf(text, sizeof text,
-             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before, after);
-    print_note(state, text);
-    return RING_OK;
-}
-
-static ring_status place_ranks(train_state *state, const char *launcher)
-{
-    return trainer_place_ranks(&state->trainer, state->options->stages,
-                               state->options->tensor_ranks, launcher);
-}
-
 /* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. What of them
  * are stages and tensor ranks is known behind a first reading, whose notes the second one gives.
  * @param local  the ranks of this host. @param options  gets the micro-batch. */
@@ -84,7 +64,8 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
     if (batch == 0)
         return RING_OK;
     RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &state->trainer.config));
-    RING_TRY(place_ranks(state, launcher));
+    RING_TRY(trainer_place_ranks(&state->trainer, state->options->stages,
+                                 state->options->tensor_ranks, launcher));
     const int shares = grid_shares_of(&state->trainer.grid, first, local);
     options->micro_batch = batch / shares;
     if (batch % shares == 0)
@@ -134,8 +115,8 @@ ring_status inputs_read_config(train_state *state)
     RING_TRY(config_read(state->options->config_path, &options, trainer_note, &state->trainer,
                          &state->trainer.config));
     note_processes(state);
-    RING_TRY(place_ranks(state, launcher));
-    return resolve_batch(state, launcher);
+    return trainer_resolve(&state->trainer, state->options->stages, state->options->tensor_ranks,
+                           launcher, state->options->policy);
 }
 
 /* ---- Data and network ---------------------------------------------------------------------- */

@@ -134,7 +134,7 @@ static ring_status tell_failure(run_saving *saving)
 ring_status run_saving_save(run_saving *saving, bool last)
 {
     const run_options *options = saving->options;
-    const long step = saving->made->position.step;
+    const long step = saving->made->step;
     if (options->save_dir == NULL || saving->saved == step)
         return RING_OK;
     RING_TRY(engine_check_params(&saving->made->engine));

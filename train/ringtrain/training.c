@@ -43,9 +43,8 @@ static ring_status open_outputs(train_state *state)
 
 static bool is_over(const train_state *state)
 {
-    return state->trainer.position.epoch > state->epochs ||
-           (state->options->max_steps > 0 &&
-            state->trainer.position.step >= state->options->max_steps);
+    return state->trainer.epoch > state->epochs ||
+           (state->options->max_steps > 0 && state->trainer.step >= state->options->max_steps);
 }
 
 static void go_to(train_state *state, const run_place *place)
@@ -96,9 +95,9 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, inputs_divide(state)));
     RING_TRY(inputs_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
-    RING_TRY(trainer_create_engine(made, made->shares.samples[made->grid.share]));
+    RING_TRY(trainer_create_engine(made, made->shares.samples[made->grid.share],
+                                   state->options->workers));
     RING_TRY(choose_norm(state));
-    RING_TRY(agree(comm, engine_read_ahead(&state->trainer.engine, state->options->workers)));
     RING_TRY(run_saving_start(&state->saving, state->options, made, &state->events.report));
     go_to(state, &made->run.place);
     RING_TRY(start_lines_print(state));
@@ -116,8 +115,7 @@ static double loss_scale(const train_state *state)
 static engine_share next_share(const train_state *state)
 {
     engine_share next = progress_share(&state->trainer);
-    if (state->options->max_steps > 0 &&
-        state->trainer.position.step + 1 >= state->options->max_steps)
+    if (state->options->max_steps > 0 && state->trainer.step + 1 >= state->options->max_steps)
         next.next = NULL;
     return next;
 }
@@ -143,28 +141,28 @@ static ring_status update(train_state *state)
     const engine_share share = next_share(state);
     const double lr = progress_set_rates(&state->trainer, NULL), start = train_now();
     state->trainer.engine.stop_asked = stop_signals_asked();
-    events_begin_update(&state->events, state->trainer.position.step + 1, share.micro_batches);
+    events_begin_update(&state->events, state->trainer.step + 1, share.micro_batches);
     RING_TRY(
         engine_update_share(&state->trainer.engine, &state->trainer.train, &share, lr, &result));
     const double end = train_now();
     state->stopped = stop_signals_of(result.stop_asked);
-    state->trainer.position.updates++;
-    state->trainer.position.step++;
-    state->trainer.position.micro_steps += share.micro_batches;
-    if (state->trainer.position.step == state->first_step + 1)
+    state->trainer.updates++;
+    state->trainer.step++;
+    state->trainer.micro_steps += share.micro_batches;
+    if (state->trainer.step == state->first_step + 1)
         report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
     if (result.skipped)
         tell_skip(state);
-    report_step done = {.step = state->trainer.position.step,
-                        .epoch = state->trainer.position.epoch,
+    report_step done = {.step = state->trainer.step,
+                        .epoch = state->trainer.epoch,
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
                         .lr = lr,
                         .skipped = state->trainer.engine.overflow.skipped,
                         .loss_scale = loss_scale(state),
                         .samples = (long)result.samples,
-                        .all_micro_batches = state->trainer.position.micro_steps,
+                        .all_micro_batches = state->trainer.micro_steps,
                         .micro_batches = share.micro_batches,
                         .seconds = end - start};
     add_next_rates(state, &done);
@@ -174,9 +172,9 @@ static ring_status update(train_state *state)
 static ring_status run_updates(train_state *state)
 {
     const size_t left = shares_left(&state->trainer.shares);
-    while (state->trainer.position.updates < left && !is_over(state) && state->stopped == 0) {
+    while (state->trainer.updates < left && !is_over(state) && state->stopped == 0) {
         RING_TRY(update(state));
-        if (run_saving_due(&state->saving, state->trainer.position.step, false))
+        if (run_saving_due(&state->saving, state->trainer.step, false))
             RING_TRY(run_saving_save(&state->saving, false));
     }
     return RING_OK;
@@ -184,7 +182,7 @@ static ring_status run_updates(train_state *state)
 
 static bool is_last_epoch(const train_state *state)
 {
-    return state->trainer.position.epoch >= state->epochs || is_over(state);
+    return state->trainer.epoch >= state->epochs || is_over(state);
 }
 
 /* "test accuracy 0.9812", or of text "validation loss 1.6214, accuracy of tokens 0.5120". */
@@ -207,7 +205,7 @@ static ring_status test(train_state *state, engine_score *score, double *seconds
     const double start = train_now();
     *score = (engine_score){(double)NAN, (double)NAN};
     *seconds = 0.0;
-    if (every == 0 || (state->trainer.position.epoch % every > 0 && !is_last_epoch(state)))
+    if (every == 0 || (state->trainer.epoch % every > 0 && !is_last_epoch(state)))
         return RING_OK;
     RING_TRY(engine_evaluate(&state->trainer.engine, &state->trainer.test, &state->score));
     *score = state->score;
@@ -224,14 +222,14 @@ static ring_status tell_epoch(train_state *state, size_t samples, double trained
     const double rate = (double)samples / trained;
     RING_TRY(test(state, &score, &tested));
     if (isnan(score.accuracy))
-        report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s",
-                    state->trainer.position.epoch, rate, trained);
+        report_line(&state->events.report, "epoch %d: %.0f samples/s, %.2f s", state->trainer.epoch,
+                    rate, trained);
     else
         report_line(&state->events.report,
                     "epoch %d: %s, %.0f samples/s, %.2f s, then %.2f s of testing",
-                    state->trainer.position.epoch, score_text(state, text), rate, trained, tested);
-    return events_end_epoch(&state->events, &(report_epoch){.step = state->trainer.position.step,
-                                                            .epoch = state->trainer.position.epoch,
+                    state->trainer.epoch, score_text(state, text), rate, trained, tested);
+    return events_end_epoch(&state->events, &(report_epoch){.step = state->trainer.step,
+                                                            .epoch = state->trainer.epoch,
                                                             .accuracy = score.accuracy,
                                                             .test_loss = score.loss,
                                                             .seconds = trained,
@@ -247,11 +245,9 @@ static ring_status train_epoch(train_state *state)
         return RING_OK;
     const double trained = train_now() - start;
     RING_TRY(engine_check_params(&state->trainer.engine));
-    const size_t samples = shares_until(&state->trainer.shares, state->trainer.position.updates) -
-                           first;
+    const size_t samples = shares_until(&state->trainer.shares, state->trainer.updates) - first;
     RING_TRY(tell_epoch(state, samples, trained));
-    if (run_saving_due(&state->saving, state->trainer.position.step,
-                       progress_epoch_over(&state->trainer)))
+    if (run_saving_due(&state->saving, state->trainer.step, progress_epoch_over(&state->trainer)))
         RING_TRY(run_saving_save(&state->saving, false));
     return RING_OK;
 }
@@ -273,7 +269,7 @@ static ring_status stop(train_state *state)
     RING_TRY(events_finish(&state->events));
     output_discard(&state->dump);
     report_line(&state->events.report, "SIG%s: stopped after update %ld, in epoch %d%s", name,
-                state->trainer.position.step, state->trainer.position.epoch,
+                state->trainer.step, state->trainer.epoch,
                 saves ? "; go on with --resume latest" : "; nothing is saved without --save DIR");
     return agree(state->trainer.comm, events_close(&state->events));
 }
@@ -282,10 +278,10 @@ static ring_status finish(train_state *state)
 {
     const float *params = NULL;
     char text[SCORE_TEXT_MAX];
-    if (state->trainer.position.step < state->options->max_steps)
+    if (state->trainer.step < state->options->max_steps)
         report_line(&state->events.report,
                     "--epochs %d ended the run after %ld updates, before --max-steps %ld",
-                    state->epochs, state->trainer.position.step, state->options->max_steps);
+                    state->epochs, state->trainer.step, state->options->max_steps);
     RING_TRY(pipeline_lines_end(&state->events.report, &state->trainer.engine));
     RING_TRY(events_finish(&state->events));
     RING_TRY(run_saving_save(&state->saving, true));
@@ -301,7 +297,7 @@ static ring_status train(train_state *state)
     stop_signals_begin();
     RING_TRY(train_epoch(state));
     while (state->stopped == 0 && !is_last_epoch(state)) {
-        progress_begin_epoch(&state->trainer, state->trainer.position.epoch + 1);
+        progress_begin_epoch(&state->trainer, state->trainer.epoch + 1);
         RING_TRY(train_epoch(state));
     }
     return state->stopped != 0 ? stop(state) : finish(state);

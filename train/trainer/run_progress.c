@@ -5,8 +5,8 @@
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
 void progress_begin_epoch(trainer *made, int epoch)
 {
-    made->position.epoch = epoch;
-    made->position.updates = 0;
+    made->epoch = epoch;
+    made->updates = 0;
     if (made->train.count == 0)
         return;
     shares_rewind(&made->shares);
@@ -16,12 +16,12 @@ void progress_begin_epoch(trainer *made, int epoch)
 
 bool progress_epoch_over(const trainer *made)
 {
-    return made->position.updates >= shares_left(&made->shares);
+    return made->updates >= shares_left(&made->shares);
 }
 
 engine_share progress_share(const trainer *made)
 {
-    return engine_share_of(&made->shares, &made->sampler, made->grid.share, made->position.updates);
+    return engine_share_of(&made->shares, &made->sampler, made->grid.share, made->updates);
 }
 
 schedule_rates progress_rates(const trainer *made)
@@ -42,13 +42,12 @@ double progress_set_rates(trainer *made, const double *own_lr)
 
 static run_place place_of(const trainer *made)
 {
-    const trainer_position *position = &made->position;
     const bool has_data = made->train.count > 0;
-    return (run_place){.step = position->step,
-                       .epoch = position->epoch,
-                       .taken = has_data ? shares_until(&made->shares, position->updates) : 0,
+    return (run_place){.step = made->step,
+                       .epoch = made->epoch,
+                       .taken = has_data ? shares_until(&made->shares, made->updates) : 0,
                        .epoch_over = has_data && progress_epoch_over(made),
-                       .micro_batches = position->micro_steps};
+                       .micro_batches = made->micro_steps};
 }
 
 ring_status progress_save(trainer *made, const char *dir, int keep)
@@ -60,12 +59,12 @@ ring_status progress_save(trainer *made, const char *dir, int keep)
 size_t progress_go_to(trainer *made, const run_place *place)
 {
     progress_begin_epoch(made, place->epoch);
-    made->position.step = place->step;
-    made->position.micro_steps = place->micro_batches;
+    made->step = place->step;
+    made->micro_steps = place->micro_batches;
     if (made->train.count == 0)
         return 0;
     if (!place->epoch_over)
         return shares_resume(&made->shares, place->taken);
-    made->position.updates = shares_left(&made->shares);
+    made->updates = shares_left(&made->shares);
     return 0;
 }

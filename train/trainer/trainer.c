@@ -35,7 +35,7 @@ ring_status trainer_place_ranks(trainer *made, long stages, long tensors, const 
     return RING_OK;
 }
 
-ring_status trainer_resolve_batch(trainer *made, const char *launcher, batch_policy policy)
+static ring_status resolve_batch(trainer *made, const char *launcher, batch_policy policy)
 {
     const train_grid *grid = &made->grid;
     const int others = grid->stages * grid->tensors;
@@ -46,6 +46,22 @@ ring_status trainer_resolve_batch(trainer *made, const char *launcher, batch_pol
     else
         snprintf(from, sizeof from, "%s: %d in %d stages", launcher, made->ranks, grid->stages);
     return config_resolve_batch(&made->config, grid->shares, others > 1 ? from : launcher, policy);
+}
+
+ring_status trainer_resolve(trainer *made, long stages, long tensors, const char *launcher,
+                            batch_policy policy)
+{
+    const long before = made->config.accumulation;
+    char text[128];
+    RING_TRY(trainer_place_ranks(made, stages, tensors, launcher));
+    RING_TRY(resolve_batch(made, launcher, policy));
+    const long after = made->config.accumulation;
+    if (before == 0 || before == after)
+        return RING_OK;
+    snprintf(text, sizeof text,
+             "--batch-policy=keep-global: gradient_accumulation_steps %ld -> %ld", before, after);
+    trainer_note(made, text);
+    return RING_OK;
 }
 
 /* ---- Network and data ---------------------------------------------------------------------- */
@@ -98,7 +114,7 @@ ring_status trainer_divide(trainer *made)
 
 /* ---- The engine ---------------------------------------------------------------------------- */
 
-static ring_status describe(trainer *made)
+static ring_status start(trainer *made, int readers)
 {
     run_identity *identity = &made->run.identity;
     identity->model_hash = model_spec_hash(&made->spec);
@@ -106,15 +122,16 @@ static ring_status describe(trainer *made)
     snprintf(identity->model, sizeof identity->model, "%s", made->spec.name);
     made->run.settings = made->settings;
     made->run.place = (run_place){.epoch = 1};
+    RING_TRY(engine_read_ahead(&made->engine, made->train.count > 0 ? readers : 0));
     return checkpoint_describe(&made->engine, made->compat,
                                made->norm.channels > 0 ? made->norm.text : NULL, made->settings);
 }
 
-ring_status trainer_create_engine(trainer *made, size_t samples_max)
+ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
 {
     RING_TRY(engine_create(&made->engine, made->comm, &made->config, made->loss, &made->spec,
                            samples_max, made->seed));
-    return agree(made->comm, describe(made));
+    return agree(made->comm, start(made, readers));
 }
 
 void trainer_free(trainer *made)

@@ -13,13 +13,6 @@
 #include "pixel_norm.h"
 #include "train_engine.h"
 
-/** Where the run is in its data, and how far. */
-typedef struct trainer_position {
-    long step, micro_steps; /* updates done, and micro-batches of this rank in them */
-    int epoch;              /* from 1 */
-    size_t updates;         /* of it, since its start or that of a run that went on in it */
-} trainer_position;
-
 typedef struct trainer {
     ring_comm *comm; /* borrowed */
     int ranks, rank;
@@ -36,7 +29,12 @@ typedef struct trainer {
     data_shares shares;
     train_sampler sampler;
     train_engine engine;
-    trainer_position position;
+
+    /* Where the run is in its data, and how far. */
+    long step, micro_steps; /* updates done, and micro-batches of this rank in them */
+    int epoch;              /* from 1 */
+    size_t updates;         /* of it, since its start or that of a run that went on in it */
+
     checkpoint_run run;
     char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
 } trainer;
@@ -48,8 +46,9 @@ void trainer_note(void *context, const char *text);
  *  @param launcher  for messages: where the number of ranks comes from */
 ring_status trainer_place_ranks(trainer *made, long stages, long tensors, const char *launcher);
 
-/** Settles the batch sizes for the ranks as they are placed. */
-ring_status trainer_resolve_batch(trainer *made, const char *launcher, batch_policy policy);
+/** The same, and settles the batch sizes for the ranks as they are placed. */
+ring_status trainer_resolve(trainer *made, long stages, long tensors, const char *launcher,
+                            batch_policy policy);
 
 /** Fills spec. @param model  a built-in network's name, or a list of layers, FILE.json
  *  @param own  layers of the caller's, ended by NULL */
@@ -68,8 +67,9 @@ ring_status trainer_fit_data(trainer *made, const char *folder);
 ring_status trainer_divide(trainer *made);
 
 /** Collective. Makes the engine, and what checkpoints tell of the run.
- *  @param samples_max  most samples of an update on this rank */
-ring_status trainer_create_engine(trainer *made, size_t samples_max);
+ *  @param samples_max  most samples of an update on this rank
+ *  @param readers  threads that read ahead, if there are data */
+ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers);
 
 void trainer_free(trainer *made);
 
