@@ -279,10 +279,10 @@ static double pass(network *net, size_t begin)
     }
     const model_batch batch = {.input = in, .rows = VECTOR_BATCH, .training = true};
     assert_int_equal(model_load(model, 0, &batch), RING_OK);
-    assert_int_equal(model_forward(model, 0, 0, nodes, NULL), RING_OK);
+    model_forward(model, 0, 0, nodes);
     const double sum = loss_sum(LOSS_CROSS_ENTROPY, model_output(model, 0), labels, LABELS,
                                 VECTOR_WORDS, 1.0 / LABELS, model_delta(model, 0, nodes - 1));
-    assert_int_equal(model_backward(model, 0, 0, nodes, false, NULL), RING_OK);
+    model_backward(model, 0, 0, nodes, false);
     return sum / LABELS;
 }
 

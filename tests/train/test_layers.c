@@ -59,7 +59,7 @@ static const float *small_forward(small_network *net, const float *images, size_
     train_model *model = &net->model;
     const model_batch load = {.input = images, .rows = batch, .training = true};
     assert_int_equal(model_load(model, 0, &load), RING_OK);
-    assert_int_equal(model_forward(model, 0, 0, SMALL_NODES, NULL), RING_OK);
+    model_forward(model, 0, 0, SMALL_NODES);
     return model_output(model, 0);
 }
 
@@ -68,9 +68,9 @@ static float *small_delta(const small_network *net)
     return model_delta(&net->model, 0, SMALL_NODES - 1);
 }
 
-static ring_status small_backward(small_network *net, bool accumulate, const model_hooks *hooks)
+static void small_backward(small_network *net, bool accumulate)
 {
-    return model_backward(&net->model, 0, 0, SMALL_NODES, accumulate, hooks);
+    model_backward(&net->model, 0, 0, SMALL_NODES, accumulate);
 }
 
 static double small_loss(small_network *net, loss_kind kind)
@@ -107,7 +107,7 @@ static void check_network(loss_kind kind, const float *output, double loss, cons
     const float *got = model_output(&net.model, 0);
     for (size_t i = 0; i < SMALL_BATCH * SMALL_OUT; i++)
         assert_near(got[i], output[i], 1e-5, 1e-7);
-    assert_int_equal(small_backward(&net, false, NULL), RING_OK);
+    small_backward(&net, false);
     for (size_t i = 0; i < net.model.tensors.elements; i++)
         assert_near(net.grads[i], grads[i], 1e-5, 1e-8);
     small_close(&net);
@@ -134,7 +134,7 @@ static void gradients_equal_finite_differences(void **state)
     small_open(&net);
     for (int kind = LOSS_MSE; kind <= LOSS_CROSS_ENTROPY; kind++) {
         small_loss(&net, (loss_kind)kind);
-        assert_int_equal(small_backward(&net, false, NULL), RING_OK);
+        small_backward(&net, false);
         for (size_t i = 0; i < net.model.tensors.elements; i++) {
             const float kept = net.params[i], h = 4e-3F;
             net.params[i] = kept + h;
@@ -158,56 +158,10 @@ static void gradients_of_parts_add_up(void **state)
         const float *output = small_forward(&net, net.images + at * SMALL_IN, batch);
         loss_sum(LOSS_MSE, output, net.labels + at, batch, SMALL_OUT, 1.0 / SMALL_BATCH,
                  small_delta(&net));
-        assert_int_equal(small_backward(&net, at > 0, NULL), RING_OK);
+        small_backward(&net, at > 0);
     }
     for (size_t i = 0; i < net.model.tensors.elements; i++)
         assert_near(net.grads[i], mse_grads[i], 1e-5, 1e-8);
-    small_close(&net);
-}
-
-/* Calls of the hooks: 10 + tensor before a use, the tensor alone when its gradient is final. */
-typedef struct hook_calls {
-    int list[32], count;
-    int fails_at;
-} hook_calls;
-
-static ring_status tell(hook_calls *told, int what)
-{
-    told->list[told->count++] = what;
-    return told->count == told->fails_at ? RING_ERR_ABORTED : RING_OK;
-}
-
-static ring_status tell_use(void *context, int tensor)
-{
-    return tell(context, 10 + tensor);
-}
-
-static ring_status tell_ready(void *context, int tensor)
-{
-    return tell(context, tensor);
-}
-
-static void tensors_are_told_before_use_and_when_final(void **state)
-{
-    (void)state;
-    static const int forward[] = {10, 11, 12, 13, 14, 15},
-                     backward[] = {14, 15, 5, 4, 12, 13, 3, 2, 10, 11, 1, 0};
-    small_network net;
-    hook_calls told = {0};
-    const model_hooks hooks = {tell_use, tell_ready, &told};
-    small_open(&net);
-    small_loss(&net, LOSS_MSE);
-    assert_int_equal(model_forward(&net.model, 0, 0, SMALL_NODES, &hooks), RING_OK);
-    assert_int_equal(told.count, COUNT_OF(forward));
-    assert_memory_equal(told.list, forward, sizeof forward);
-    told.count = 0;
-    assert_int_equal(small_backward(&net, false, &hooks), RING_OK);
-    assert_int_equal(told.count, COUNT_OF(backward));
-    assert_memory_equal(told.list, backward, sizeof backward);
-    told.count = 0;
-    told.fails_at = 7; /* when tensor 3 is final */
-    assert_int_equal(small_backward(&net, false, &hooks), RING_ERR_ABORTED);
-    assert_int_equal(told.count, 7);
     small_close(&net);
 }
 
@@ -318,7 +272,6 @@ int main(void)
         cmocka_unit_test(cross_entropy_network_equals_pytorchs),
         cmocka_unit_test(gradients_equal_finite_differences),
         cmocka_unit_test(gradients_of_parts_add_up),
-        cmocka_unit_test(tensors_are_told_before_use_and_when_final),
         cmocka_unit_test(gemm_equals_the_sum_over_k),
         cmocka_unit_test(tensors_follow_each_other_without_gaps),
         cmocka_unit_test(what_is_not_finite_stays_visible),

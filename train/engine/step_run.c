@@ -129,7 +129,7 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
         return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
     if (at->opens)
         load_params(engine, at->bucket);
-    RING_TRY(model_forward(&engine->model, at->slot, at->first, at->end, NULL));
+    model_forward(&engine->model, at->slot, at->first, at->end);
     if (wants_loss(machine, at->end))
         batch->local_loss += step_fill_loss(engine, batch, at->slot, engine->labels, rows, 1.0);
     return RING_OK;
@@ -137,19 +137,19 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
 
 /* Of this rank's samples in the micro-batch; zeros if it has none left and others have.
  * @param add  to what earlier micro-batches left */
-static ring_status compute_grads(step_machine *machine, const step_instruction *at, bool add)
+static void compute_grads(step_machine *machine, const step_instruction *at, bool add)
 {
     const zero_memory *memory = &machine->engine->memory;
     const train_partition *partition = &machine->engine->partition;
     if (rows_of(machine->batch, at->micro) > 0) {
         if (at->opens)
             load_params(machine->engine, at->bucket);
-        return model_backward(&machine->engine->model, at->slot, at->first, at->end, add, NULL);
+        model_backward(&machine->engine->model, at->slot, at->first, at->end, add);
+        return;
     }
     for (int b = at->bucket; b >= 0 && !add; b = partition_beside(partition, b))
         memset(zero_bucket(memory, memory->node_grads, b), 0,
                partition->buckets[b].count * sizeof(float));
-    return RING_OK;
 }
 
 static ring_status backward(step_machine *machine, const step_instruction *at)
@@ -157,7 +157,7 @@ static ring_status backward(step_machine *machine, const step_instruction *at)
     const zero_memory *memory = &machine->engine->memory;
     const train_partition *partition = &machine->engine->partition;
     const bool in_place = memory->node_grads == &memory->grads;
-    RING_TRY(compute_grads(machine, at, in_place && at->accumulate));
+    compute_grads(machine, at, in_place && at->accumulate);
     if (at->first != partition->buckets[at->bucket].first)
         return RING_OK;
     for (int b = at->bucket; b >= 0; b = partition_beside(partition, b))

@@ -175,7 +175,6 @@ static void plan_grads(train_model *model)
         for (int t = 0; t < node->use.tensor_count; t++) {
             const int root = root_of(model, node->tensors[t]);
             node->adds_grad[t] = shares_tensor(model, n + 1, model->node_count, root);
-            node->ends_grad[t] = !shares_tensor(model, 0, n, root);
         }
     }
 }

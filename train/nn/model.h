@@ -25,7 +25,6 @@ typedef struct model_node {
     bool delta_begun;            /* a node that uses it writes that gradient */
     bool adds_delta[OP_INPUTS_MAX]; /* a later node has written the input's gradient already */
     bool adds_grad[OP_TENSORS_MAX]; /* a later node has written the (tied) tensor's gradient */
-    bool ends_grad[OP_TENSORS_MAX]; /* no earlier node adds to it */
     int segment;                    /* computed again as one (segments.h) */
     bool ends_segment;              /* its output is kept until backward */
     bool keeps_memory;              /* what lies at value_at and delta_at is a slot's own */
@@ -63,17 +62,6 @@ typedef struct train_model {
     int interval;                /* 0: all is kept */
     size_t shared_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* allocated here */
 } train_model;
-
-/** Called around the use of tensors, by their number in the table; each may be NULL, and a
- *  failure ends the pass. */
-typedef struct model_hooks {
-    /** Before a node reads the tensor, forward and backward. */
-    ring_status (*before_use)(void *context, int tensor);
-    /** The gradient of the tensor (not of a tied one) is final; from the last tensors to the
-     *  first, while earlier gradients are still to be computed. */
-    ring_status (*gradient_ready)(void *context, int tensor);
-    void *context;
-} model_hooks;
 
 /** Makes the network of @p spec with @p slots slots of batches of up to @p max_batch samples.
  *  Free with model_destroy() whatever the result.
@@ -113,15 +101,13 @@ void model_init(train_model *model, uint64_t seed);
  *  maths library cannot make ready for this number of rows. */
 ring_status model_load(train_model *model, int slot, const model_batch *batch);
 
-/** Runs nodes @p first to below @p end on the slot's batch. @param hooks  may be NULL. */
-ring_status model_forward(train_model *model, int slot, int first, int end,
-                          const model_hooks *hooks);
+/** Runs nodes @p first to below @p end on the slot's batch. */
+void model_forward(train_model *model, int slot, int first, int end);
 
 /** Runs the nodes from @p end - 1 down to @p first, from the gradient by the output of the last.
  * Where segments share memory, theirs must be the one whose forward ran last.
  *  @param accumulate  add to the parameters' gradients instead of replacing them. */
-ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
-                           const model_hooks *hooks);
+void model_backward(train_model *model, int slot, int first, int end, bool accumulate);
 
 /** @return the output of @p node in the slot, [rows, its shape]; of MODEL_INPUT the batch's
  *  input. */

@@ -60,51 +60,26 @@ static op_run run_of(const train_model *model, int slot, int number)
     return run;
 }
 
-static ring_status use_tensors(const model_node *node, const model_hooks *hooks)
-{
-    for (int t = 0; t < node->use.tensor_count && hooks != NULL && hooks->before_use != NULL; t++)
-        RING_TRY(hooks->before_use(hooks->context, node->tensors[t]));
-    return RING_OK;
-}
-
-ring_status model_forward(train_model *model, int slot, int first, int end,
-                          const model_hooks *hooks)
+void model_forward(train_model *model, int slot, int first, int end)
 {
     for (int n = first; n < end; n++) {
         const op_run run = run_of(model, slot, n);
-        RING_TRY(use_tensors(&model->nodes[n], hooks));
         run.use->op->fast.forward(&run);
     }
-    return RING_OK;
 }
 
 /* ---- Backward ------------------------------------------------------------------------------ */
 
-/* From the last tensor to the first. */
-static ring_status report_ready(const train_model *model, const model_node *node,
-                                const model_hooks *hooks)
-{
-    if (hooks == NULL || hooks->gradient_ready == NULL)
-        return RING_OK;
-    for (int t = node->use.tensor_count - 1; t >= 0; t--) {
-        const int tie = model->tensors.list[node->tensors[t]].tie;
-        if (node->ends_grad[t])
-            RING_TRY(hooks->gradient_ready(hooks->context, tie >= 0 ? tie : node->tensors[t]));
-    }
-    return RING_OK;
-}
-
-static ring_status compute_grads(const train_model *model, const model_node *node, op_run *run,
-                                 bool accumulate, const model_hooks *hooks)
+static void compute_grads(const train_model *model, const model_node *node, op_run *run,
+                          bool accumulate)
 {
     if (node->use.tensor_count == 0)
-        return RING_OK;
+        return;
     for (int t = 0; t < node->use.tensor_count; t++) {
         run->grads[t] = model->grads[node->tensors[t]];
         run->add[t] = accumulate || node->adds_grad[t];
     }
     run->use->op->fast.params(run);
-    return report_ready(model, node, hooks);
 }
 
 static bool wants_delta(const train_model *model, int node)
@@ -137,8 +112,7 @@ static void compute_deltas(const train_model *model, int slot, const model_node 
     }
 }
 
-ring_status model_backward(train_model *model, int slot, int first, int end, bool accumulate,
-                           const model_hooks *hooks)
+void model_backward(train_model *model, int slot, int first, int end, bool accumulate)
 {
     for (int n = end - 1; n >= first; n--) {
         const model_node *node = &model->nodes[n];
@@ -146,9 +120,7 @@ ring_status model_backward(train_model *model, int slot, int first, int end, boo
             continue;
         op_run run = run_of(model, slot, n);
         run.out_delta = model_delta(model, slot, n);
-        RING_TRY(use_tensors(node, hooks));
-        RING_TRY(compute_grads(model, node, &run, accumulate, hooks));
+        compute_grads(model, node, &run, accumulate);
         compute_deltas(model, slot, node, &run);
     }
-    return RING_OK;
 }
