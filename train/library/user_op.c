@@ -154,8 +154,7 @@ static ring_status create(user_ops *ops, size_t number, const ring_train_op *giv
                       .inputs = 1,
                       .keeps_output = true,
                       .shape = shape,
-                      .fast = {forward, params, inputs},
-                      .reference = {forward, params, inputs}};
+                      .fast = {forward, params, inputs}};
     ops->rows[number] = &own->op;
     return RING_OK;
 }

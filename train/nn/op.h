@@ -132,8 +132,7 @@ typedef struct nn_op {
      *  @return RING_ERR_CONFIG with a text that follows the use's name. */
     ring_status (*shape)(op_use *use);
 
-    op_functions fast;      /* what runs */
-    op_functions reference; /* plain loops, for tests and where there is nothing faster */
+    op_functions fast;
 
     /** Makes ready for batches of @p batch; called before them, cheap if it is ready. May be
      *  NULL, as release. */

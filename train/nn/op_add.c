@@ -17,14 +17,14 @@ static ring_status add_shape(op_use *use)
     return RING_OK;
 }
 
-static void add_forward_reference(const op_run *run)
+static void add_forward(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);
     for (size_t i = 0; i < count; i++)
         run->out[i] = run->in[0][i] + run->in[1][i];
 }
 
-static void add_inputs_reference(const op_run *run)
+static void add_inputs(const op_run *run)
 {
     const size_t bytes = run->batch * shape_count(&run->use->out) * sizeof(float);
     for (int k = 0; k < 2; k++) {
@@ -37,6 +37,5 @@ const nn_op op_add = {
     .name = "add",
     .inputs = 2,
     .shape = add_shape,
-    .fast = {add_forward_reference, NULL, add_inputs_reference},
-    .reference = {add_forward_reference, NULL, add_inputs_reference},
+    .fast = {add_forward, NULL, add_inputs},
 };

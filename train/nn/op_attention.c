@@ -190,101 +190,10 @@ static void attention_inputs(const op_run *run)
     }
 }
 
-/* ---- Reference ----------------------------------------------------------------------------- */
-
-static double dot(const float *a, const float *b, size_t count)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < count; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
-static void token_forward_reference(const op_run *run, const attention_head *h, size_t i)
-{
-    const float *in = run->in[0];
-    float *softmax = (float *)(void *)run->saved + h->softmax + i * h->tokens;
-    double sum = 0.0;
-    for (size_t j = 0; j < h->tokens; j++) {
-        const double score = dot(in + h->q + i * h->row_in, in + h->k + j * h->row_in, h->size);
-        softmax[j] = j <= i ? (float)exp(score / sqrt((double)h->size)) : 0.0F;
-        sum += (double)softmax[j];
-    }
-    for (size_t j = 0; j < h->tokens; j++)
-        softmax[j] = (float)((double)softmax[j] / sum);
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
-    if (drops(run))
-        drop_weights(run, h, i, softmax);
-    for (size_t f = 0; f < h->size; f++) {
-        double value = 0.0;
-        for (size_t j = 0; j < h->tokens; j++)
-            value += (double)kept(softmax[j], softmax[j], scale) *
-                     (double)in[h->v + j * h->row_in + f];
-        run->out[h->out + i * h->row_out + f] = (float)value;
-    }
-}
-
-static void attention_forward_reference(const op_run *run)
-{
-    for (size_t n = 0; n < run->batch * run->use->settings.heads; n++) {
-        const attention_head h = head_of(run, n);
-        for (size_t i = 0; i < h.tokens; i++)
-            token_forward_reference(run, &h, i);
-    }
-}
-
-/* The gradient of the loss by the softmax of token i at token j. */
-static double by_softmax(const op_run *run, const attention_head *h, size_t i, size_t j)
-{
-    const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
-    if (signbit(softmax[j]))
-        return 0.0;
-    return (double)scale * dot(run->out_delta + h->out + i * h->row_out,
-                               run->in[0] + h->v + j * h->row_in, h->size);
-}
-
-/* Gradients from token i for itself and the tokens before it. */
-static void token_inputs_reference(const op_run *run, const attention_head *h, size_t i)
-{
-    const float *in = run->in[0], *out_delta = run->out_delta + h->out + i * h->row_out;
-    const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
-    float *in_delta = run->in_delta[0];
-    double sum = 0.0;
-    for (size_t j = 0; j <= i; j++)
-        sum += (double)fabsf(softmax[j]) * by_softmax(run, h, i, j);
-    for (size_t j = 0; j <= i; j++) {
-        const double by_score = (double)fabsf(softmax[j]) * (by_softmax(run, h, i, j) - sum) /
-                                sqrt((double)h->size);
-        const float weight = kept(softmax[j], softmax[j], scale);
-        for (size_t f = 0; f < h->size; f++) {
-            in_delta[h->v + j * h->row_in + f] += weight * out_delta[f];
-            in_delta[h->q + i * h->row_in + f] += (float)(by_score *
-                                                          (double)in[h->k + j * h->row_in + f]);
-            in_delta[h->k + j * h->row_in + f] += (float)(by_score *
-                                                          (double)in[h->q + i * h->row_in + f]);
-        }
-    }
-}
-
-static void attention_inputs_reference(const op_run *run)
-{
-    const size_t count = run->batch * shape_count(&run->use->in[0]);
-    for (size_t i = 0; i < count; i++)
-        run->in_delta[0][i] = 0.0F;
-    for (size_t n = 0; n < run->batch * run->use->settings.heads; n++) {
-        const attention_head h = head_of(run, n);
-        for (size_t i = 0; i < h.tokens; i++)
-            token_inputs_reference(run, &h, i);
-    }
-}
-
 const nn_op op_attention = {
     .name = "attention",
     .inputs = 1,
     .takes = TAKES_HEADS,
     .shape = attention_shape,
     .fast = {attention_forward, NULL, attention_inputs},
-    .reference = {attention_forward_reference, NULL, attention_inputs_reference},
 };

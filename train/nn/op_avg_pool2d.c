@@ -44,13 +44,13 @@ static void pass_plane(const op_run *run, size_t p, bool forward)
     }
 }
 
-static void avg_pool2d_forward_reference(const op_run *run)
+static void avg_pool2d_forward(const op_run *run)
 {
     for (size_t p = 0; p < run->batch * run->use->in[0].dim[0]; p++)
         pass_plane(run, p, true);
 }
 
-static void avg_pool2d_inputs_reference(const op_run *run)
+static void avg_pool2d_inputs(const op_run *run)
 {
     memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
     for (size_t p = 0; p < run->batch * run->use->in[0].dim[0]; p++)
@@ -62,6 +62,5 @@ const nn_op op_avg_pool2d = {
     .inputs = 1,
     .takes = TAKES_POOL,
     .shape = window_shape_pool,
-    .fast = {avg_pool2d_forward_reference, NULL, avg_pool2d_inputs_reference},
-    .reference = {avg_pool2d_forward_reference, NULL, avg_pool2d_inputs_reference},
+    .fast = {avg_pool2d_forward, NULL, avg_pool2d_inputs},
 };

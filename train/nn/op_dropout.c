@@ -43,7 +43,7 @@ static void apply(const op_run *run, float *to, const float *from, const uint8_t
         to[j] = keep[j] ? from[j] * scale : 0.0F;
 }
 
-static void dropout_forward_reference(const op_run *run)
+static void dropout_forward(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);
     if (!run->training) {
@@ -57,7 +57,7 @@ static void dropout_forward_reference(const op_run *run)
     }
 }
 
-static void dropout_inputs_reference(const op_run *run)
+static void dropout_inputs(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);
     for (size_t i = 0; i < run->batch; i++)
@@ -71,6 +71,5 @@ const nn_op op_dropout = {
     .takes = TAKES_PROBABILITY,
     .in_place = true,
     .shape = dropout_shape,
-    .fast = {dropout_forward_reference, NULL, dropout_inputs_reference},
-    .reference = {dropout_forward_reference, NULL, dropout_inputs_reference},
+    .fast = {dropout_forward, NULL, dropout_inputs},
 };

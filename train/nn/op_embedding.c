@@ -36,7 +36,7 @@ static size_t word_at(const op_run *run, size_t i)
     return word >= 0.0F && word < (float)run->use->settings.words ? (size_t)word : SIZE_MAX;
 }
 
-static void embedding_forward_reference(const op_run *run)
+static void embedding_forward(const op_run *run)
 {
     const size_t features = shape_width(&run->use->out);
     const size_t rows = run->batch * run->use->in[0].dim[0];
@@ -49,7 +49,7 @@ static void embedding_forward_reference(const op_run *run)
 }
 
 /* weight_grad[word] = sum of out_delta where the word stands */
-static void embedding_params_reference(const op_run *run)
+static void embedding_params(const op_run *run)
 {
     const size_t features = shape_width(&run->use->out);
     const size_t rows = run->batch * run->use->in[0].dim[0];
@@ -64,7 +64,7 @@ static void embedding_params_reference(const op_run *run)
 }
 
 /* Which word it is has no slope. */
-static void embedding_inputs_reference(const op_run *run)
+static void embedding_inputs(const op_run *run)
 {
     memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
 }
@@ -74,7 +74,5 @@ const nn_op op_embedding = {
     .inputs = 1,
     .takes = TAKES_OUTPUTS | TAKES_WORDS | TAKES_DEVIATION,
     .shape = embedding_shape,
-    .fast = {embedding_forward_reference, embedding_params_reference, embedding_inputs_reference},
-    .reference = {embedding_forward_reference, embedding_params_reference,
-                  embedding_inputs_reference},
+    .fast = {embedding_forward, embedding_params, embedding_inputs},
 };

@@ -17,12 +17,12 @@ static void copy(float *to, const float *from, const op_run *run)
         memcpy(to, from, run->batch * shape_count(&run->use->out) * sizeof(float));
 }
 
-static void flatten_forward_reference(const op_run *run)
+static void flatten_forward(const op_run *run)
 {
     copy(run->out, run->in[0], run);
 }
 
-static void flatten_inputs_reference(const op_run *run)
+static void flatten_inputs(const op_run *run)
 {
     copy(run->in_delta[0], run->out_delta, run);
 }
@@ -33,6 +33,5 @@ const nn_op op_flatten = {
     .in_place = true,
     .is_view = true,
     .shape = flatten_shape,
-    .fast = {flatten_forward_reference, NULL, flatten_inputs_reference},
-    .reference = {flatten_forward_reference, NULL, flatten_inputs_reference},
+    .fast = {flatten_forward, NULL, flatten_inputs},
 };

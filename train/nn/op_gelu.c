@@ -81,43 +81,10 @@ static void gelu_inputs(const op_run *run)
     }
 }
 
-/* ---- Reference ----------------------------------------------------------------------------- */
-
-/* The share of x that passes, and its derivative. */
-static double share_reference(const op_use *use, double x, double *slope)
-{
-    if (use->settings.by_tanh) {
-        const double at = tanh(ROOT_2_OVER_PI * (x + CUBE * x * x * x));
-        *slope = 0.5 * (1.0 - at * at) * ROOT_2_OVER_PI * (1.0 + 3.0 * CUBE * x * x);
-        return 0.5 * (1.0 + at);
-    }
-    *slope = exp(-0.5 * x * x) * 0.5 * M_SQRT1_2 * M_2_SQRTPI;
-    return 0.5 * erfc(-x * M_SQRT1_2);
-}
-
-static void gelu_forward_reference(const op_run *run)
-{
-    double slope;
-    for (size_t i = 0; i < count_of(run); i++) {
-        const double x = (double)run->in[0][i];
-        run->out[i] = (float)(x * share_reference(run->use, x, &slope));
-    }
-}
-
-static void gelu_inputs_reference(const op_run *run)
-{
-    for (size_t i = 0; i < count_of(run); i++) {
-        double slope;
-        const double x = (double)run->in[0][i], share = share_reference(run->use, x, &slope);
-        run->in_delta[0][i] = (float)((double)run->out_delta[i] * (share + x * slope));
-    }
-}
-
 const nn_op op_gelu = {
     .name = "gelu",
     .inputs = 1,
     .takes = TAKES_APPROXIMATE,
     .shape = gelu_shape,
     .fast = {gelu_forward, NULL, gelu_inputs},
-    .reference = {gelu_forward_reference, NULL, gelu_inputs_reference},
 };

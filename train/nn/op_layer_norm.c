@@ -132,77 +132,9 @@ static void layer_norm_inputs(const op_run *run)
     }
 }
 
-/* ---- Reference ----------------------------------------------------------------------------- */
-
-/* Mean and 1 / √(variance + …) of one row. */
-static void measure(const float *in, size_t features, double *mean, double *factor)
-{
-    double sum = 0.0, squares = 0.0;
-    for (size_t j = 0; j < features; j++)
-        sum += (double)in[j];
-    *mean = sum / (double)features;
-    for (size_t j = 0; j < features; j++)
-        squares += ((double)in[j] - *mean) * ((double)in[j] - *mean);
-    *factor = 1.0 / sqrt(squares / (double)features + smallest_variance);
-}
-
-static void layer_norm_forward_reference(const op_run *run)
-{
-    const size_t features = shape_width(&run->use->in[0]);
-    for (size_t i = 0; i < rows_of(run); i++) {
-        double mean, factor;
-        const float *in = run->in[0] + i * features;
-        measure(in, features, &mean, &factor);
-        for (size_t j = 0; j < features; j++)
-            run->out[i * features + j] = (float)(((double)in[j] - mean) * factor *
-                                                     (double)run->params[0][j] +
-                                                 (double)run->params[1][j]);
-    }
-}
-
-static void layer_norm_params_reference(const op_run *run)
-{
-    const size_t features = shape_width(&run->use->in[0]);
-    for (size_t j = 0; j < features; j++) {
-        double weight = run->add[0] ? (double)run->grads[0][j] : 0.0;
-        double bias = run->add[1] ? (double)run->grads[1][j] : 0.0;
-        for (size_t i = 0; i < rows_of(run); i++) {
-            double mean, factor;
-            const double delta = (double)run->out_delta[i * features + j];
-            measure(run->in[0] + i * features, features, &mean, &factor);
-            weight += delta * ((double)run->in[0][i * features + j] - mean) * factor;
-            bias += delta;
-        }
-        run->grads[0][j] = (float)weight;
-        run->grads[1][j] = (float)bias;
-    }
-}
-
-static void layer_norm_inputs_reference(const op_run *run)
-{
-    const size_t features = shape_width(&run->use->in[0]);
-    const float *weight = run->params[0];
-    for (size_t i = 0; i < rows_of(run); i++) {
-        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
-        double mean, factor, level = 0.0, slope = 0.0;
-        measure(in, features, &mean, &factor);
-        for (size_t j = 0; j < features; j++) {
-            const double d = (double)delta[j] * (double)weight[j] / (double)features;
-            level += d;
-            slope += d * ((double)in[j] - mean) * factor;
-        }
-        for (size_t j = 0; j < features; j++)
-            run->in_delta[0][i * features + j] =
-                (float)(factor * ((double)delta[j] * (double)weight[j] - level -
-                                  ((double)in[j] - mean) * factor * slope));
-    }
-}
-
 const nn_op op_layer_norm = {
     .name = "layer_norm",
     .inputs = 1,
     .shape = layer_norm_shape,
     .fast = {layer_norm_forward, layer_norm_params, layer_norm_inputs},
-    .reference = {layer_norm_forward_reference, layer_norm_params_reference,
-                  layer_norm_inputs_reference},
 };

@@ -84,54 +84,10 @@ static void linear_inputs(const op_run *run)
          run->in_delta[0]);
 }
 
-/* ---- Reference ----------------------------------------------------------------------------- */
-
-static void linear_forward_reference(const op_run *run)
-{
-    const linear_sizes n = sizes_of(run);
-    const size_t inputs = n.inputs, outputs = n.outputs;
-    for (size_t i = 0; i < n.rows; i++) {
-        for (size_t o = 0; o < outputs; o++) {
-            double sum = run->use->settings.no_bias ? 0.0 : (double)run->params[1][o];
-            for (size_t k = 0; k < inputs; k++)
-                sum += (double)run->in[0][i * inputs + k] * (double)run->params[0][o * inputs + k];
-            run->out[i * outputs + o] = (float)sum;
-        }
-    }
-}
-
-static void linear_params_reference(const op_run *run)
-{
-    const linear_sizes n = sizes_of(run);
-    const size_t inputs = n.inputs, outputs = n.outputs;
-    bias_gradient(run);
-    for (size_t at = 0; at < outputs * inputs; at++) {
-        double sum = run->add[0] ? (double)run->grads[0][at] : 0.0;
-        for (size_t i = 0; i < n.rows; i++)
-            sum += (double)run->out_delta[i * outputs + at / inputs] *
-                   (double)run->in[0][i * inputs + at % inputs];
-        run->grads[0][at] = (float)sum;
-    }
-}
-
-static void linear_inputs_reference(const op_run *run)
-{
-    const linear_sizes n = sizes_of(run);
-    const size_t inputs = n.inputs, outputs = n.outputs;
-    for (size_t at = 0; at < n.rows * inputs; at++) {
-        double sum = 0.0;
-        for (size_t o = 0; o < outputs; o++)
-            sum += (double)run->out_delta[at / inputs * outputs + o] *
-                   (double)run->params[0][o * inputs + at % inputs];
-        run->in_delta[0][at] = (float)sum;
-    }
-}
-
 const nn_op op_linear = {
     .name = "linear",
     .inputs = 1,
     .takes = TAKES_OUTPUTS | TAKES_BIAS | TAKES_DEVIATION,
     .shape = linear_shape,
     .fast = {linear_forward, linear_params, linear_inputs},
-    .reference = {linear_forward_reference, linear_params_reference, linear_inputs_reference},
 };

@@ -42,7 +42,7 @@ static void pool_plane(const op_window *window, const float *in, float *out, uin
     }
 }
 
-static void max_pool2d_forward_reference(const op_run *run)
+static void pool_any_windows(const op_run *run)
 {
     const op_window window = window_of(run->use);
     const size_t in_plane = window.rows * window.columns,
@@ -54,7 +54,7 @@ static void max_pool2d_forward_reference(const op_run *run)
 }
 
 /* Windows may overlap: a place that won several gets the sum. */
-static void max_pool2d_inputs_reference(const op_run *run)
+static void max_pool2d_inputs(const op_run *run)
 {
     const op_window window = window_of(run->use);
     const size_t in_plane = window.rows * window.columns,
@@ -122,7 +122,7 @@ static void max_pool2d_forward(const op_run *run)
                  out_plane = window.out_rows * window.out_columns;
     uint32_t *places = (void *)run->saved;
     if (!is_two_by_two(&window)) {
-        max_pool2d_forward_reference(run);
+        pool_any_windows(run);
         return;
     }
     for (size_t p = 0; p < run->batch * window.channels; p++)
@@ -135,6 +135,5 @@ const nn_op op_max_pool2d = {
     .inputs = 1,
     .takes = TAKES_POOL,
     .shape = max_pool2d_shape,
-    .fast = {max_pool2d_forward, NULL, max_pool2d_inputs_reference},
-    .reference = {max_pool2d_forward_reference, NULL, max_pool2d_inputs_reference},
+    .fast = {max_pool2d_forward, NULL, max_pool2d_inputs},
 };

@@ -24,7 +24,7 @@ static ring_status position_embedding_shape(op_use *use)
     return RING_OK;
 }
 
-static void position_embedding_forward_reference(const op_run *run)
+static void position_embedding_forward(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);
     for (size_t i = 0; i < run->batch; i++) {
@@ -33,7 +33,7 @@ static void position_embedding_forward_reference(const op_run *run)
     }
 }
 
-static void position_embedding_params_reference(const op_run *run)
+static void position_embedding_params(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);
     float *grad = run->grads[0];
@@ -46,7 +46,7 @@ static void position_embedding_params_reference(const op_run *run)
     }
 }
 
-static void position_embedding_inputs_reference(const op_run *run)
+static void position_embedding_inputs(const op_run *run)
 {
     if (run->in_delta[0] != run->out_delta)
         memcpy(run->in_delta[0], run->out_delta,
@@ -59,8 +59,5 @@ const nn_op op_position_embedding = {
     .takes = TAKES_DEVIATION,
     .in_place = true,
     .shape = position_embedding_shape,
-    .fast = {position_embedding_forward_reference, position_embedding_params_reference,
-             position_embedding_inputs_reference},
-    .reference = {position_embedding_forward_reference, position_embedding_params_reference,
-                  position_embedding_inputs_reference},
+    .fast = {position_embedding_forward, position_embedding_params, position_embedding_inputs},
 };

@@ -22,5 +22,4 @@ const nn_op op_received = {
     .is_received = true,
     .shape = received_shape,
     .fast = {nothing, NULL, nothing},
-    .reference = {nothing, NULL, nothing},
 };

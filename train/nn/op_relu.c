@@ -23,22 +23,6 @@ static void relu_inputs(const op_run *run)
                          run->batch * shape_count(&run->use->out));
 }
 
-/* ---- Reference ----------------------------------------------------------------------------- */
-
-static void relu_forward_reference(const op_run *run)
-{
-    const size_t count = run->batch * shape_count(&run->use->out);
-    for (size_t i = 0; i < count; i++)
-        run->out[i] = run->in[0][i] < 0.0F ? 0.0F : run->in[0][i];
-}
-
-static void relu_inputs_reference(const op_run *run)
-{
-    const size_t count = run->batch * shape_count(&run->use->out);
-    for (size_t i = 0; i < count; i++)
-        run->in_delta[0][i] = run->out[i] > 0.0F ? run->out_delta[i] : 0.0F;
-}
-
 const nn_op op_relu = {
     .name = "relu",
     .inputs = 1,
@@ -46,5 +30,4 @@ const nn_op op_relu = {
     .keeps_output = true,
     .shape = relu_shape,
     .fast = {relu_forward, NULL, relu_inputs},
-    .reference = {relu_forward_reference, NULL, relu_inputs_reference},
 };
