@@ -263,7 +263,8 @@ static ring_status overflow_twice(overflow_case *at, ring_comm *comm, train_mode
                                         .set = {.scale_power = 4, .hysteresis = 1}};
     const overflow_tensors tensors = {.here = &model->tensors, .whole = &model->tensors};
     overflow_watch watch = overflow_start(&precision);
-    RING_TRY(zero_memory_create(memory, model, partition, &precision, at->stage, at->rank));
+    zero_memory_plan(memory, partition, &precision, at->stage, at->rank);
+    RING_TRY(zero_memory_allocate(memory, model));
     RING_TRY(exchange(&watch, memory, comm, model, at->rank == 0 ? INFINITY : 0.0F, true));
     RING_TRY(overflow_skip(&watch, memory, &tensors, comm, 7));
     memcpy(at->first_line, watch.lines[1], sizeof at->first_line);

@@ -3,7 +3,7 @@
 #ifndef RING_DIGIT_STROKES_H
 #define RING_DIGIT_STROKES_H
 
-enum { DIGIT_MAX_STROKES = 3, DIGIT_MAX_POINTS = 12, DIGIT_MAX_FORMS = 2 };
+enum { DIGIT_MAX_STROKES = 3, DIGIT_MAX_POINTS = 12 };
 
 typedef struct digit_point {
     float x, y;

@@ -184,14 +184,6 @@ static void place_all(const zero_memory *memory, train_model *model)
     }
 }
 
-ring_status zero_memory_create(zero_memory *memory, train_model *model,
-                               const train_partition *partition, const precision_config *precision,
-                               int stage, int rank)
-{
-    zero_memory_plan(memory, partition, precision, stage, rank);
-    return zero_memory_allocate(memory, model);
-}
-
 ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
 {
     RING_TRY(allocate(memory));

@@ -54,14 +54,9 @@ typedef struct zero_memory {
 void zero_memory_plan(zero_memory *memory, const train_partition *partition,
                       const precision_config *precision, int stage, int rank);
 
-/** Plans and allocates, and places the tensors of @p model there. Free with zero_memory_free()
- * whatever the result; do not move it meanwhile. @return RING_OK or RING_ERR_MEMORY. */
-ring_status zero_memory_create(zero_memory *memory, train_model *model,
-                               const train_partition *partition, const precision_config *precision,
-                               int stage, int rank);
-
-/** The second half of that: allocates what zero_memory_plan() planned but for arrays outside, which
- *  have their place, and places the tensors. */
+/** Allocates what is planned but for arrays outside, which have their place, and places the tensors
+ *  of @p model there. Free with zero_memory_free() whatever the result; do not move it meanwhile.
+ *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status zero_memory_allocate(zero_memory *memory, train_model *model);
 void zero_memory_free(zero_memory *memory);
 
