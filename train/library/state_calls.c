@@ -32,8 +32,9 @@ static bool at_boundary(const ring_train *engine)
 
 static ring_train_info info_of(const ring_train *engine)
 {
-    const train_model *network = engine_network(&engine->trainer.engine);
-    const train_config *config = &engine->trainer.config;
+    const trainer *made = &engine->trainer;
+    const train_model *network = engine_network(&made->engine);
+    const train_config *config = &made->config;
     return (ring_train_info){.input = user_shape(&network->input),
                              .output = user_shape(&network->output),
                              .parameters = model_parameters(network),
@@ -42,25 +43,25 @@ static ring_train_info info_of(const ring_train *engine)
                              .micro_batch = engine->micro,
                              .accumulation = (int)config->accumulation,
                              .zero_stage = (int)config->zero_stage,
-                             .stages = engine->trainer.grid.stages,
-                             .updates_per_epoch = (long)engine->trainer.shares.updates,
-                             .step = engine->trainer.step,
-                             .micro_steps = engine->trainer.micro_steps + micro_taken(engine),
-                             .skipped = engine->trainer.engine.overflow.skipped,
-                             .epoch = engine->trainer.epoch,
+                             .stages = made->grid.stages,
+                             .updates_per_epoch = (long)made->shares.updates,
+                             .step = made->step,
+                             .micro_steps = made->micro_steps + micro_taken(engine),
+                             .skipped = made->engine.overflow.skipped,
+                             .epoch = made->epoch,
                              .at_boundary = at_boundary(engine),
-                             .lr = handle_lr(engine, engine->trainer.engine.optimizer.step + 1),
-                             .loss_scale = engine->trainer.engine.overflow.scaler.scale,
+                             .lr = handle_lr(engine, made->engine.optimizer.step + 1),
+                             .loss_scale = made->engine.overflow.scaler.scale,
                              .loss = engine->result.loss,
                              .grad_norm = engine->result.grad_norm,
-                             .state_bytes = engine_state_bytes(&engine->trainer.engine),
-                             .shares = engine->trainer.grid.shares,
-                             .share = engine->trainer.grid.share,
-                             .stage = engine->trainer.grid.stage,
-                             .tensor_ranks = engine->trainer.grid.tensors,
-                             .tensor_rank = engine->trainer.grid.tensor,
-                             .train_samples = engine->trainer.train.count,
-                             .test_samples = engine->trainer.test.count,
+                             .state_bytes = engine_state_bytes(&made->engine),
+                             .shares = made->grid.shares,
+                             .share = made->grid.share,
+                             .stage = made->grid.stage,
+                             .tensor_ranks = made->grid.tensors,
+                             .tensor_rank = made->grid.tensor,
+                             .train_samples = made->train.count,
+                             .test_samples = made->test.count,
                              .labels = shape_rows(&network->output),
                              .applied = engine->applied,
                              .gradient_clipping = config->gradient_clipping,
@@ -186,13 +187,13 @@ static ring_status check_saving(const ring_train *engine, const char *path, cons
 
 static ring_status save(ring_train *engine, const char *dir)
 {
+    trainer *made = &engine->trainer;
     int lock = -1;
-    RING_TRY(engine_check_params(&engine->trainer.engine));
-    ring_status status = agree(engine->trainer.comm, ring_comm_rank(engine->trainer.comm) == 0
-                                                         ? step_folders_open(dir, &lock)
-                                                         : RING_OK);
+    RING_TRY(engine_check_params(&made->engine));
+    ring_status status = agree(made->comm,
+                               made->rank == 0 ? step_folders_open(dir, &lock) : RING_OK);
     if (status == RING_OK)
-        status = progress_save(&engine->trainer, dir, engine->keep);
+        status = progress_save(made, dir, engine->keep);
     step_folders_close(lock);
     return status;
 }
@@ -236,13 +237,13 @@ ring_status ring_train_resume(ring_train *engine, const char *dir, int *found)
 
 static ring_status save_params(ring_train *engine, const char *path)
 {
+    trainer *made = &engine->trainer;
     const float *params;
-    RING_TRY(engine_check_params(&engine->trainer.engine));
-    RING_TRY(engine_params(&engine->trainer.engine, &params));
-    return agree(engine->trainer.comm,
-                 ring_comm_rank(engine->trainer.comm) == 0
-                     ? params_file_write(path, &engine_network(&engine->trainer.engine)->tensors,
-                                         params)
+    RING_TRY(engine_check_params(&made->engine));
+    RING_TRY(engine_params(&made->engine, &params));
+    return agree(made->comm,
+                 made->rank == 0
+                     ? params_file_write(path, &engine_network(&made->engine)->tensors, params)
                      : RING_OK);
 }
 

@@ -60,13 +60,14 @@ static void note_ignored(train_state *state)
 static ring_status share_batch(train_state *state, const char *launcher, int first, int local,
                                config_options *options)
 {
+    trainer *made = &state->trainer;
     const long batch = state->options->batch;
     if (batch == 0)
         return RING_OK;
-    RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &state->trainer.config));
-    RING_TRY(trainer_place_ranks(&state->trainer, state->options->stages,
-                                 state->options->tensor_ranks, launcher));
-    const int shares = grid_shares_of(&state->trainer.grid, first, local);
+    RING_TRY(config_read(state->options->config_path, options, NULL, NULL, &made->config));
+    RING_TRY(
+        trainer_place_ranks(made, state->options->stages, state->options->tensor_ranks, launcher));
+    const int shares = grid_shares_of(&made->grid, first, local);
     options->micro_batch = batch / shares;
     if (batch % shares == 0)
         return RING_OK;
@@ -78,15 +79,14 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
 
 static void note_processes(train_state *state)
 {
+    const long wanted = state->trainer.config.processes;
+    const int ranks = state->trainer.ranks;
     char text[256];
-    if (state->trainer.config.processes == 0 ||
-        state->trainer.config.processes == state->trainer.ranks)
+    if (wanted == 0 || wanted == ranks)
         return;
     snprintf(text, sizeof text,
              "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
-             state->trainer.config.processes, state->trainer.ranks == 1 ? "is" : "are",
-             state->trainer.ranks, state->trainer.ranks == 1 ? "" : "s",
-             state->trainer.config.processes);
+             wanted, ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s", wanted);
     print_note(state, text);
 }
 
@@ -97,26 +97,26 @@ static const char *launcher_of(const ring_comm_info *info)
 
 ring_status inputs_read_config(train_state *state)
 {
+    trainer *made = &state->trainer;
     ring_comm_info info = {.size = sizeof info};
     config_options options = {.warn_unknown = state->options->warn_unknown,
                               .compat_ds_0_13 = state->options->compat_ds_0_13,
                               .accelerate = state->options->accelerate,
                               .fp16 = state->options->fp16,
                               .bf16 = state->options->bf16};
-    state->trainer.note = print_note;
-    state->trainer.note_context = state;
+    made->note = print_note;
+    made->note_context = state;
     note_ignored(state);
-    RING_TRY(train_ring(state->trainer.comm, ring_comm_get_info(state->trainer.comm, &info)));
+    RING_TRY(train_ring(made->comm, ring_comm_get_info(made->comm, &info)));
     const bool here = state->options->check <= 0;
     const int first = here ? info.rank - info.local_rank : 0; /* they are neighbours */
-    const int local = here ? info.local_ranks : state->trainer.ranks;
+    const int local = here ? info.local_ranks : made->ranks;
     const char *launcher = here ? launcher_of(&info) : "--check";
     RING_TRY(share_batch(state, launcher, first, local, &options));
-    RING_TRY(config_read(state->options->config_path, &options, trainer_note, &state->trainer,
-                         &state->trainer.config));
+    RING_TRY(config_read(state->options->config_path, &options, trainer_note, made, &made->config));
     note_processes(state);
-    return trainer_resolve(&state->trainer, state->options->stages, state->options->tensor_ranks,
-                           launcher, state->options->policy);
+    return trainer_resolve(made, state->options->stages, state->options->tensor_ranks, launcher,
+                           state->options->policy);
 }
 
 /* ---- Data and network ---------------------------------------------------------------------- */

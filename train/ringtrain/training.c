@@ -63,14 +63,15 @@ static void go_to(train_state *state, const run_place *place)
 /* Collective. */
 static ring_status start_events(train_state *state)
 {
-    return events_start(&state->events, &state->trainer.engine,
-                        &(report_start){.model = state->trainer.spec.name,
-                                        .loss = loss_names[state->trainer.loss],
+    trainer *made = &state->trainer;
+    return events_start(&state->events, &made->engine,
+                        &(report_start){.model = made->spec.name,
+                                        .loss = loss_names[made->loss],
                                         .maths = gemm_library(),
                                         .parameters = model_parameters(
-                                            engine_network(&state->trainer.engine)),
-                                        .train_samples = state->trainer.train.count,
-                                        .test_samples = state->trainer.test.count,
+                                            engine_network(&made->engine)),
+                                        .train_samples = made->train.count,
+                                        .test_samples = made->test.count,
                                         .seed = state->options->seed});
 }
 
@@ -91,7 +92,7 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, inputs_read_config(state)));
     RING_TRY(agree(comm, inputs_read_model(state)));
     RING_TRY(inputs_read_data(state));
-    RING_TRY(agree(comm, trainer_fit_data(&state->trainer, state->options->data)));
+    RING_TRY(agree(comm, trainer_fit_data(made, state->options->data)));
     RING_TRY(agree(comm, inputs_divide(state)));
     RING_TRY(inputs_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
@@ -102,7 +103,7 @@ static ring_status set_up(train_state *state)
     go_to(state, &made->run.place);
     RING_TRY(start_lines_print(state));
     RING_TRY(start_events(state));
-    return pipeline_lines_start(&state->events.report, &state->trainer.engine);
+    return pipeline_lines_start(&state->events.report, &made->engine);
 }
 
 static double loss_scale(const train_state *state)
@@ -137,32 +138,32 @@ static void tell_skip(train_state *state)
 
 static ring_status update(train_state *state)
 {
+    trainer *made = &state->trainer;
     engine_result result;
     const engine_share share = next_share(state);
-    const double lr = progress_set_rates(&state->trainer, NULL), start = train_now();
-    state->trainer.engine.stop_asked = stop_signals_asked();
-    events_begin_update(&state->events, state->trainer.step + 1, share.micro_batches);
-    RING_TRY(
-        engine_update_share(&state->trainer.engine, &state->trainer.train, &share, lr, &result));
+    const double lr = progress_set_rates(made, NULL), start = train_now();
+    made->engine.stop_asked = stop_signals_asked();
+    events_begin_update(&state->events, made->step + 1, share.micro_batches);
+    RING_TRY(engine_update_share(&made->engine, &made->train, &share, lr, &result));
     const double end = train_now();
     state->stopped = stop_signals_of(result.stop_asked);
-    state->trainer.updates++;
-    state->trainer.step++;
-    state->trainer.micro_steps += share.micro_batches;
-    if (state->trainer.step == state->first_step + 1)
+    made->updates++;
+    made->step++;
+    made->micro_steps += share.micro_batches;
+    if (made->step == state->first_step + 1)
         report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
     if (result.skipped)
         tell_skip(state);
-    report_step done = {.step = state->trainer.step,
-                        .epoch = state->trainer.epoch,
+    report_step done = {.step = made->step,
+                        .epoch = made->epoch,
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
                         .lr = lr,
-                        .skipped = state->trainer.engine.overflow.skipped,
+                        .skipped = made->engine.overflow.skipped,
                         .loss_scale = loss_scale(state),
                         .samples = (long)result.samples,
-                        .all_micro_batches = state->trainer.micro_steps,
+                        .all_micro_batches = made->micro_steps,
                         .micro_batches = share.micro_batches,
                         .seconds = end - start};
     add_next_rates(state, &done);
@@ -238,16 +239,17 @@ static ring_status tell_epoch(train_state *state, size_t samples, double trained
 
 static ring_status train_epoch(train_state *state)
 {
-    const size_t first = shares_until(&state->trainer.shares, 0);
+    trainer *made = &state->trainer;
+    const size_t first = shares_until(&made->shares, 0);
     const double start = train_now();
     RING_TRY(run_updates(state));
     if (state->stopped != 0)
         return RING_OK;
     const double trained = train_now() - start;
-    RING_TRY(engine_check_params(&state->trainer.engine));
-    const size_t samples = shares_until(&state->trainer.shares, state->trainer.updates) - first;
+    RING_TRY(engine_check_params(&made->engine));
+    const size_t samples = shares_until(&made->shares, made->updates) - first;
     RING_TRY(tell_epoch(state, samples, trained));
-    if (run_saving_due(&state->saving, state->trainer.step, progress_epoch_over(&state->trainer)))
+    if (run_saving_due(&state->saving, made->step, progress_epoch_over(made)))
         RING_TRY(run_saving_save(&state->saving, false));
     return RING_OK;
 }
@@ -306,19 +308,19 @@ static ring_status train(train_state *state)
 /* All that can be wrong before the training, and what it would take. */
 static ring_status check_all(train_state *state)
 {
+    trainer *made = &state->trainer;
     size_t samples = SIZE_MAX;
     RING_TRY(inputs_read_config(state));
     RING_TRY(inputs_read_model(state));
     if (state->options->data != NULL) {
         RING_TRY(inputs_read_data(state));
-        RING_TRY(trainer_fit_data(&state->trainer, state->options->data));
+        RING_TRY(trainer_fit_data(made, state->options->data));
         RING_TRY(inputs_divide(state));
-        samples = state->trainer.shares.samples[0];
+        samples = made->shares.samples[0];
     }
-    if (state->trainer.rank == 0) {
-        config_print(&state->trainer.config, true, stdout);
-        RING_TRY(estimate_print(&state->trainer.config, &state->trainer.spec, samples,
-                                &state->trainer.grid, stdout));
+    if (made->rank == 0) {
+        config_print(&made->config, true, stdout);
+        RING_TRY(estimate_print(&made->config, &made->spec, samples, &made->grid, stdout));
         printf("checked%s: this would train\n", samples == SIZE_MAX ? ", but for the data" : "");
     }
     return RING_OK;
@@ -326,13 +328,14 @@ static ring_status check_all(train_state *state)
 
 static ring_status run_all(train_state *state)
 {
-    RING_TRY(train_ring(NULL, ring_comm_init_env(&state->trainer.comm)));
-    state->trainer.ranks = ring_comm_size(state->trainer.comm);
-    state->trainer.rank = ring_comm_rank(state->trainer.comm);
+    trainer *made = &state->trainer;
+    RING_TRY(train_ring(NULL, ring_comm_init_env(&made->comm)));
+    made->ranks = ring_comm_size(made->comm);
+    made->rank = ring_comm_rank(made->comm);
     if (state->options->check > 0)
-        state->trainer.ranks = state->options->check;
+        made->ranks = state->options->check;
     if (state->options->check != CHECK_NOTHING)
-        return agree(state->trainer.comm, check_all(state));
+        return agree(made->comm, check_all(state));
     RING_TRY(set_up(state));
     return train(state);
 }
