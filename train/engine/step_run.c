@@ -477,13 +477,6 @@ static ring_status await_earlier(step_machine *machine, int number)
     return RING_OK;
 }
 
-static ring_status release(step_machine *machine, const step_instruction *at)
-{
-    (void)machine;
-    (void)at;
-    return RING_OK; /* its place is free for the next GATHER that comes after this */
-}
-
 typedef ring_status run_function(step_machine *machine, const step_instruction *at);
 
 /* Whether the instruction is without use, as the samples are not there. */
@@ -508,10 +501,10 @@ static ring_status compute(run_function *function, step_machine *machine,
 static ring_status run_instruction(step_machine *machine, int number)
 {
     static run_function *const functions[STEP_KINDS] = {
-        [STEP_LOAD] = load,     [STEP_GATHER] = gather,   [STEP_FORWARD] = forward,
-        [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,       [STEP_BACKWARD] = backward,
-        [STEP_STEP] = step,     [STEP_RELEASE] = release, [STEP_SEND] = transfer,
-        [STEP_RECV] = transfer, [STEP_SUM] = sum,
+        [STEP_LOAD] = load,     [STEP_GATHER] = gather, [STEP_FORWARD] = forward,
+        [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,     [STEP_BACKWARD] = backward,
+        [STEP_STEP] = step,     [STEP_SEND] = transfer, [STEP_RECV] = transfer,
+        [STEP_SUM] = sum,
     };
     const step_instruction *at = &machine->schedule->list[number];
     RING_TRY(await_earlier(machine, number));

@@ -41,7 +41,7 @@ void step_trace_span(step_trace *trace, const char *before, const step_instructi
                      double begin, double end)
 {
     char name[NAME_MAX_BYTES];
-    if (trace == NULL || at->kind == STEP_RELEASE)
+    if (trace == NULL)
         return;
     fprintf(trace->out,
             ",\n{\"ph\": \"X\", \"name\": \"%s%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": 0, "

@@ -8,10 +8,10 @@
 #include "step_writer.h"
 
 const char *const step_names[STEP_KINDS] = {
-    [STEP_LOAD] = "load",         [STEP_GATHER] = "gather",   [STEP_FORWARD] = "forward",
-    [STEP_SUM] = "sum",           [STEP_SEND] = "send",       [STEP_RECV] = "recv",
-    [STEP_BACKWARD] = "backward", [STEP_REDUCE] = "reduce",   [STEP_CLIP] = "clip",
-    [STEP_STEP] = "step",         [STEP_RELEASE] = "release",
+    [STEP_LOAD] = "load",         [STEP_GATHER] = "gather", [STEP_FORWARD] = "forward",
+    [STEP_SUM] = "sum",           [STEP_SEND] = "send",     [STEP_RECV] = "recv",
+    [STEP_BACKWARD] = "backward", [STEP_REDUCE] = "reduce", [STEP_CLIP] = "clip",
+    [STEP_STEP] = "step",
 };
 
 int step_write(step_writer *w, step_instruction instruction)
@@ -68,18 +68,15 @@ static void gather(step_writer *w, int bucket, int earlier)
     if (!comes_and_goes(w, bucket))
         return;
     const int place = bucket % LIVE_BUCKETS;
-    w->gathered[place] = write_gather(w, bucket, w->released[place]);
+    w->gathered[place] = write_gather(w, bucket, w->left[place]);
     step_follow(w, w->gathered[place], earlier);
 }
 
-static void release(step_writer *w, int bucket, int user)
+/* The bucket's place is free for another one behind what was computed last. */
+static void leave(step_writer *w, int bucket)
 {
-    if (!comes_and_goes(w, bucket))
-        return;
-    const int place = bucket % LIVE_BUCKETS;
-    const int number = step_write(w, (step_instruction){.kind = STEP_RELEASE, .bucket = bucket});
-    step_follow(w, number, user);
-    w->released[place] = number;
+    if (comes_and_goes(w, bucket))
+        w->left[bucket % LIVE_BUCKETS] = w->computed;
 }
 
 /* Nodes of one bucket. @param summed  the SUM before them, or STEP_NOTHING. */
@@ -254,9 +251,9 @@ static void write_visit(step_writer *w, const step_instruction *visit, const ste
     if (visit->kind == STEP_BACKWARD && visit->first == w->partition->buckets[bucket].first)
         reduce_range(w, bucket, visit->micro);
     if (leaves)
-        release(w, bucket, w->computed);
+        leave(w, bucket);
     if (follows && !ahead)
-        gather(w, next->bucket, w->released[bucket % LIVE_BUCKETS]);
+        gather(w, next->bucket, w->left[bucket % LIVE_BUCKETS]);
 }
 
 /* Writes the visit before this one, now that it is known where the pass goes from there. */
@@ -371,7 +368,7 @@ step_writer step_writer_start(step_schedule *schedule, const train_partition *pa
                      .stage = stage,
                      .micro_batches = micro_batches};
     for (int i = 0; i < LIVE_BUCKETS; i++)
-        w.gathered[i] = w.released[i] = w.reduced[i] = w.beside[i] = STEP_NOTHING;
+        w.gathered[i] = w.left[i] = w.reduced[i] = w.beside[i] = STEP_NOTHING;
     for (int b = 0; b < partition->count && stage == 3; b++) {
         if (partition->buckets[b].is_tied && !partition->buckets[b].is_whole)
             write_gather(&w, b, STEP_NOTHING);

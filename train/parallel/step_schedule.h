@@ -23,7 +23,6 @@ typedef enum step_kind {
     STEP_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS, BUCKET_TIES */
     STEP_CLIP,     /* the norm of all gradients, and whether they are finite */
     STEP_STEP,     /* the optimiser on what this rank owns of a bucket */
-    STEP_RELEASE,  /* gathered parameters of a bucket are needed no more */
     STEP_KINDS
 } step_kind;
 

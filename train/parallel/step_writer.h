@@ -16,7 +16,7 @@ typedef struct step_writer {
     int stage, micro_batches;
     int slot;                   /* of the passes that are written */
     int gathered[LIVE_BUCKETS]; /* by place in memory: the latest GATHER into it, */
-    int released[LIVE_BUCKETS]; /* RELEASE of it, */
+    int left[LIVE_BUCKETS];     /* the last FORWARD or BACKWARD with it, */
     int reduced[LIVE_BUCKETS];  /* REDUCE from it, */
     int beside[LIVE_BUCKETS];   /* and of the bucket beside */
     int computed;               /* the pass's latest FORWARD or BACKWARD */
