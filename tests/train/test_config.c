@@ -312,7 +312,7 @@ static const struct {
     {"{" SGD ", wandb: {team: '''a\n'''}}",
      "c.json:1:46: no value has several lines; write it between \" and \""},
     {"{" SGD ", 'x: 1}", "c.json:1:32: this text has no closing quote on its line"},
-    {"a: 1}", "c.json:1:6: a } too many, or the { at the start is missing"},
+    {"a: 1}", "c.json:1:5: a } too many, or the { at the start is missing"},
     {"{" SGD ", dump_state: \x1b[2J,}",
      "c.json:1:32: dump_state must be true or false\n"
      "c.json:1:44: `…` is no number, true, false or null; put a text in quotes\n"

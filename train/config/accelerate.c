@@ -72,7 +72,7 @@ static ring_status add(const accelerate_reader *reader, const char *path, cJSON 
 {
     config_entries *entries = reader->entries;
     config_entry *entry = &entries->list[entries->count];
-    if (value == NULL || !cJSON_AddItemToObject(entries->tree, path, value)) {
+    if (value == NULL || !cJSON_AddItemToObject(entries->text.tree, path, value)) {
         cJSON_Delete(value);
         return train_fail(RING_ERR_MEMORY, "no memory for a configuration");
     }
@@ -238,9 +238,9 @@ static ring_status translate(const accelerate_reader *reader, const char *source
     config_entries *entries = reader->entries;
     if (!yaml_read(yaml, source, length))
         return lenient_fail(&entries->text, yaml->at, RING_ERR_CONFIG, "%s", yaml->problem);
-    entries->tree = cJSON_CreateObject();
+    entries->text.tree = cJSON_CreateObject();
     entries->list = calloc(yaml->count + 1, sizeof *entries->list);
-    if (entries->tree == NULL || entries->list == NULL)
+    if (entries->text.tree == NULL || entries->list == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for a configuration");
     return take_entries(reader);
 }

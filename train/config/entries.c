@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cJSON does not keep positions; but its tree in depth-first order has the keys in the
- * order in which lenient_read() met them, so the n-th of one is the n-th of the other. */
+ * A walk over the objects of a file. */
 #include "entries.h"
 
 #include <stdint.h>
@@ -13,129 +12,62 @@
 /* Far more than any configuration has; keeps the search for duplicates quick. */
 enum { KEYS_MAX = 2000 };
 
-/* The walk over the tree. */
-typedef struct entries_walk {
-    config_entries *entries;
-    size_t seen; /* keys met so far, those inside lists included */
-} entries_walk;
-
-static ring_status check_duplicate(const config_entries *entries, const config_entry *entry)
+static ring_status add_entry(config_entries *entries, const char *parent, const cJSON *value)
 {
-    const config_entry *first = entries_find(entries, entry->path);
-    if (first == NULL)
-        return RING_OK;
-    return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
-                        "\"%s\" is given twice; keep one", entry->path);
-}
-
-static ring_status add_entry(config_entries *entries, const char *parent, const cJSON *value,
-                             size_t at)
-{
-    config_entry entry = {.value = value, .at = at};
+    config_entry *entry = &entries->list[entries->count];
+    *entry = (config_entry){.value = value, .at = lenient_place(value)};
     if (strchr(value->string, '.') != NULL)
-        return lenient_fail(&entries->text, at, RING_ERR_CONFIG,
+        return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
                             "unknown key \"%s\"; sections are nested: { … { … } }", value->string);
-    const int length = snprintf(entry.path, sizeof entry.path, "%s%s%s", parent,
+    const int length = snprintf(entry->path, sizeof entry->path, "%s%s%s", parent,
                                 parent[0] != '\0' ? "." : "", value->string);
-    if (length < 0 || (size_t)length >= sizeof entry.path)
-        return lenient_fail(&entries->text, at, RING_ERR_CONFIG,
+    if (length < 0 || (size_t)length >= sizeof entry->path)
+        return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
                             "no key is that long or nested that deeply");
-    RING_TRY(check_duplicate(entries, &entry));
-    entries->list[entries->count++] = entry;
+    if (entries_find(entries, entry->path) != NULL)
+        return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
+                            "\"%s\" is given twice; keep one", entry->path);
+    entries->count++;
     return RING_OK;
 }
 
-/* Counts keys below a list, which are no settings of their own. */
-static void count_keys(entries_walk *walk, const cJSON *value)
+static void list_members(config_entries *entries, const char *parent, const cJSON *object,
+                         faults *list)
 {
-    for (const cJSON *child = value->child; child != NULL; child = child->next) {
-        walk->seen += child->string != NULL;
-        count_keys(walk, child);
+    for (const cJSON *member = object->child; member != NULL; member = member->next) {
+        const ring_status status = add_entry(entries, parent, member);
+        faults_note(list, lenient_place(member), status);
+        if (status == RING_OK && cJSON_IsObject(member))
+            list_members(entries, entries->list[entries->count - 1].path, member, list);
     }
 }
 
-static ring_status walk_object(entries_walk *walk, const char *parent, const cJSON *object)
+static ring_status list_entries(config_entries *entries, faults *list)
 {
-    config_entries *entries = walk->entries;
-    for (const cJSON *child = object->child; child != NULL; child = child->next) {
-        if (walk->seen == entries->text.key_count)
-            return train_fail(RING_ERR_INTERNAL, "%s: more keys than were read",
-                              entries->text.name);
-        const size_t at = entries->text.keys[walk->seen++];
-        const ring_status status = add_entry(entries, parent, child, at);
-        faults_note(entries->text.faults, at, status);
-        if (status == RING_OK && cJSON_IsObject(child))
-            RING_TRY(walk_object(walk, entries->list[entries->count - 1].path, child));
-        else
-            count_keys(walk, child);
-    }
-    return RING_OK;
-}
-
-/* Messages quote keys and texts: the control characters in them, also those from U+0080 to U+009F,
- * would be orders to a terminal. */
-static void hide_controls(char *text)
-{
-    for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
-        if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
-            at[0] = at[1] = '?';
-        else if (*at < ' ' || *at == 0x7f)
-            *at = '?';
-    }
-}
-
-static void make_printable(cJSON *value)
-{
-    for (; value != NULL; value = value->next) {
-        hide_controls(value->string);
-        hide_controls(value->valuestring);
-        make_printable(value->child);
-    }
-}
-
-static ring_status parse(config_entries *entries, size_t *failed_at)
-{
-    const char *end = NULL;
-    entries->tree = cJSON_ParseWithOpts(entries->text.json, &end, 1);
-    if (entries->tree == NULL) {
-        *failed_at = entries->text.origin[end - entries->text.json];
-        return lenient_syntax_error(&entries->text, (size_t)(end - entries->text.json));
-    }
-    make_printable(entries->tree);
-    if (!cJSON_IsObject(entries->tree))
-        return lenient_fail(&entries->text, 0, RING_ERR_CONFIG,
-                            "the file must hold one object: { … }");
-    return RING_OK;
-}
-
-static ring_status list_entries(config_entries *entries)
-{
-    const char *name = entries->text.name;
-    if (entries->text.key_count > KEYS_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: more than %d keys", name, KEYS_MAX);
-    entries->list = calloc(entries->text.key_count + 1, sizeof *entries->list);
+    const lenient_text *text = &entries->text;
+    if (!cJSON_IsObject(text->tree))
+        return lenient_fail(text, 0, RING_ERR_CONFIG, "the file must hold one object: { … }");
+    if (text->key_count > KEYS_MAX)
+        return train_fail(RING_ERR_CONFIG, "%s: more than %d keys", text->name, KEYS_MAX);
+    entries->list = calloc(text->key_count + 1, sizeof *entries->list);
     if (entries->list == NULL)
-        return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", name);
-    return walk_object(&(entries_walk){.entries = entries}, "", entries->tree);
+        return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", text->name);
+    list_members(entries, "", text->tree, list);
+    return RING_OK;
 }
 
 ring_status entries_read(config_entries *entries, const char *name, const char *source,
                          size_t length, faults *list)
 {
-    size_t failed_at = SIZE_MAX; /* behind all that was read before */
     *entries = (config_entries){0};
-    ring_status status = lenient_read(&entries->text, name, source, length, list);
-    if (status == RING_OK)
-        status = parse(entries, &failed_at);
-    if (status == RING_OK)
-        status = list_entries(entries);
-    faults_note(list, failed_at, status);
+    RING_TRY(lenient_read(&entries->text, name, source, length, list));
+    const ring_status status = list_entries(entries, list);
+    faults_note(list, SIZE_MAX, status);
     return status;
 }
 
 void entries_free(config_entries *entries)
 {
-    cJSON_Delete(entries->tree);
     free(entries->list);
     lenient_free(&entries->text);
     *entries = (config_entries){0};

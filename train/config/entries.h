@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * entries: a parsed file as a flat list of dotted paths in file order, each with its value
- * and its place: "optimizer.params.lr". Checking is then one loop over a list.
+ * entries: a file as a flat list of dotted paths in file order, each with its value and its
+ * place: "optimizer.params.lr". Checking is then one loop over a list.
  */
 #ifndef TRAIN_ENTRIES_H
 #define TRAIN_ENTRIES_H
-
-#include <cjson/cJSON.h>
-#include <stddef.h>
 
 #include "lenient.h"
 
@@ -21,7 +18,6 @@ typedef struct config_entry {
 
 typedef struct config_entries {
     lenient_text text;
-    cJSON *tree;
     config_entry *list;
     size_t count;
 } config_entries;

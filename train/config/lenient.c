@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One pass over the source, by the grammar of Hjson; what it does not understand it copies, for
- * cJSON to refuse. */
+ * Recursive descent, by the grammar of Hjson; numbers and what is in quotes are cJSON's to read.
+ * The reader always stands at a token. */
 #include "lenient.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
 
-enum { COMMAS_KEPT = 4, SHOWN_MAX = 40 };
+enum { COMMAS_KEPT = 4, SHOWN_MAX = 40, CHOICES_MAX = 64 };
 
-/* Where the pass is. */
-typedef struct lenient_cursor {
+#define SPACES " \t\r\n"
+#define QUOTES "\"'"
+#define DIGITS "0123456789"
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$-+." DIGITS
+
+typedef struct lenient_reader {
     lenient_text *text;
-    size_t at;
-    char last;                  /* emitted that is no space; '\0': none yet */
-    bool line_passed;           /* since that one */
-    bool open;                  /* the file leaves out the outermost { } */
-    size_t commas, missing;     /* commas that are there, and that a new line stands for */
-    size_t places[COMMAS_KEPT]; /* of the first missing ones */
-} lenient_cursor;
+    faults *faults;                  /* those that reading can go on after */
+    char *source;                    /* a copy that ends in '\0', which is nowhere else in it */
+    const char *at;                  /* the token */
+    const char *behind;              /* the token before it; NULL: there is none */
+    bool line_passed;                /* between them */
+    bool open;                       /* the file leaves out the outermost { } */
+    int depth;                       /* of lists and objects */
+    size_t commas, missing;          /* commas that are there, and that a new line stands for */
+    const char *places[COMMAS_KEPT]; /* of the first missing ones */
+} lenient_reader;
 
 ring_status lenient_fail(const lenient_text *text, size_t at, ring_status status,
                          const char *format, ...)
@@ -41,462 +50,431 @@ ring_status lenient_fail(const lenient_text *text, size_t at, ring_status status
     return train_fail(status, "%s:%zu:%zu: %s", text->name, line, column, message);
 }
 
-static char peek(const lenient_text *text, size_t at)
+#define PLACE(reader, at) ((size_t)((at) - (reader)->source))
+#define REFUSE(reader, at, ...) \
+    lenient_fail((reader)->text, PLACE(reader, at), RING_ERR_CONFIG, __VA_ARGS__)
+/* Reading goes on. */
+#define NOTE(reader, at, ...) \
+    faults_note((reader)->faults, PLACE(reader, at), REFUSE(reader, at, __VA_ARGS__))
+
+static ring_status no_memory(const lenient_reader *reader)
 {
-    return at < text->source_length ? text->source[at] : '\0';
+    return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", reader->text->name);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+/* ---- Looking ahead ------------------------------------------------------------------------- */
 
-static bool is_word(char c)
+/* @return true if @p c is one of @p set, which the end of the source is not. */
+static bool is_one_of(char c, const char *set)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '+' || c == '.' || c == '$';
+    return c != '\0' && strchr(set, c) != NULL;
 }
 
 /* "...", where a manual leaves something out. */
-static bool is_ellipsis(const lenient_text *text, size_t at)
+static bool is_ellipsis(const char *at)
 {
-    return peek(text, at) == '.' && peek(text, at + 1) == '.' && peek(text, at + 2) == '.' &&
-           !is_word(peek(text, at + 3));
+    return strncmp(at, "...", 3) == 0 && !is_one_of(at[3], WORD);
 }
 
-static bool starts_comment(const lenient_text *text, size_t at)
+/* @return the byte behind the comment at @p at; @p at if there is none; NULL: it is never closed.
+ */
+static const char *comment_end(const char *at)
 {
-    const char c = peek(text, at), next = peek(text, at + 1);
-    return c == '#' || (c == '/' && (next == '/' || next == '*')) || is_ellipsis(text, at);
-}
-
-/* @return the byte behind the comment; past the end if a block comment is never closed. */
-static size_t comment_end(const lenient_text *text, size_t at)
-{
-    const bool block = peek(text, at) == '/' && peek(text, at + 1) == '*';
-    if (is_ellipsis(text, at))
+    if (is_ellipsis(at))
         return at + 3;
-    size_t i = at + (block ? 2 : 0);
-    for (; i < text->source_length; i++) {
-        if (!block && text->source[i] == '\n')
-            return i;
-        if (block && text->source[i] == '*' && peek(text, i + 1) == '/')
-            return i + 2;
-    }
-    return block ? i + 1 : i;
+    if (at[0] == '#' || (at[0] == '/' && at[1] == '/'))
+        return at + strcspn(at, "\n");
+    if (at[0] != '/' || at[1] != '*')
+        return at;
+    const char *end = strstr(at + 2, "*/");
+    return end != NULL ? end + 2 : NULL;
 }
 
-/* @return the first byte from @p at that is no space, or the end of its line. */
-static size_t skip_spaces(const lenient_text *text, size_t at)
+/* @return true if a colon is next, behind spaces and comments. */
+static bool is_key(const char *at)
 {
-    while (is_space(peek(text, at)) && peek(text, at) != '\n')
-        at++;
+    const char *before;
+    do {
+        before = at;
+        at = comment_end(at + strspn(at, SPACES));
+    } while (at != NULL && at != before);
+    return at != NULL && *at == ':';
+}
+
+/* @return the byte behind the text in quotes at @p at, NULL if nothing closes it on its line. */
+static const char *quoted_end(const char *at)
+{
+    const char quote = *at++;
+    while (*at != quote) {
+        if (*at == '\0' || *at == '\n')
+            return NULL;
+        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+    }
+    return at + 1;
+}
+
+static bool starts_key(const char *at)
+{
+    const char *end = is_one_of(*at, QUOTES) ? quoted_end(at) : at + strspn(at, WORD);
+    return end != NULL && end != at && is_key(end);
+}
+
+/* ---- Moving -------------------------------------------------------------------------------- */
+
+/* Moves to the token from byte @p end on, where the present one ends. */
+static ring_status move_on(lenient_reader *reader, const char *end)
+{
+    reader->at = reader->behind = end;
+    reader->line_passed = false;
+    for (;;) {
+        const size_t spaces = strspn(reader->at, SPACES);
+        reader->line_passed |= memchr(reader->at, '\n', spaces) != NULL;
+        reader->at += spaces;
+        end = comment_end(reader->at);
+        if (end == NULL)
+            return REFUSE(reader, reader->at, "this comment is never closed");
+        if (end == reader->at)
+            return RING_OK;
+        if (is_ellipsis(reader->at))
+            NOTE(reader, reader->at,
+                 "`...` stands for more in a manual; write it, or leave it out");
+        reader->at = end;
+    }
+}
+
+/* @return the first quote that nothing closes, on the line from @p at on; NULL: there is none. */
+static const char *open_quote(const char *at)
+{
+    for (;;) {
+        at += strcspn(at, QUOTES "#/\n");
+        if (!is_one_of(*at, QUOTES))
+            return NULL;
+        const char *end = quoted_end(at);
+        if (end == NULL)
+            return at;
+        at = end;
+    }
+}
+
+/* Of the token that the reader stands at. */
+static ring_status unexpected(const lenient_reader *reader)
+{
+    const char here = *reader->at, before = reader->behind != NULL ? reader->behind[-1] : '{';
+    const char *quote = open_quote(reader->at); /* more likely the fault */
+    if (here == '\0' && reader->behind == NULL)
+        return REFUSE(reader, reader->source, "the file is empty; write { … }");
+    if (here == '\0')
+        return REFUSE(reader, reader->at, "the file ends too early: a } or ] is missing");
+    if (quote != NULL)
+        return REFUSE(reader, quote, "this text has no closing quote on its line");
+    if (!reader->line_passed && is_one_of(here, "{" QUOTES WORD) && !is_one_of(before, "{[,:"))
+        return REFUSE(reader, reader->at, "a comma is missing before this");
+    if (here == '}' && reader->open && reader->depth == 1)
+        return REFUSE(reader, reader->at, "a } too many, or the { at the start is missing");
+    if (here < ' ' || here > '~')
+        return REFUSE(reader, reader->at, "this character is not expected here");
+    return REFUSE(reader, reader->at, "`%c` is not expected here", here);
+}
+
+/* ---- Values in one piece ------------------------------------------------------------------- */
+
+/* Messages quote keys and texts: the control characters in them, also those from U+0080 to U+009F,
+ * would be orders to a terminal. */
+static void hide_controls(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
+        if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
+            at[0] = at[1] = '?';
+        else if (*at < ' ' || *at == 0x7f)
+            *at = '?';
+    }
+}
+
+/* @return a text for cJSON to free; NULL: no memory. */
+static char *copy(const char *from, const char *end)
+{
+    const size_t length = (size_t)(end - from);
+    char *text = cJSON_malloc(length + 1);
+    if (text == NULL)
+        return NULL;
+    memcpy(text, from, length);
+    text[length] = '\0';
+    hide_controls(text);
+    return text;
+}
+
+/* Makes the value that @p json begins with that of @p item.
+ * @param[out] end  behind it, or the first wrong byte. @return false: it is no JSON. */
+static bool read_json(cJSON *item, const char *json, size_t length, const char **end)
+{
+    cJSON *value = cJSON_ParseWithLengthOpts(json, length, end, false);
+    if (value == NULL)
+        return false;
+    item->type = value->type;
+    item->valuedouble = value->valuedouble;
+    item->valuestring = value->valuestring;
+    value->valuestring = NULL;
+    cJSON_Delete(value);
+    hide_controls(item->valuestring);
+    return true;
+}
+
+/* Writes at most @p most bytes of the text between quotes from @p at to @p end as JSON has it.
+ * @return the byte of the source behind them. */
+static const char *write_json(const char *at, const char *end, char *to, ptrdiff_t most)
+{
+    const char *start = to, quote = *at++;
+    *to++ = '"';
+    for (; at < end - 1 && to - start < most; at++) {
+        if (at[0] == '\\' && at[1] == '\'' && quote == '\'')
+            at++;
+        else if (at[0] == '\\')
+            *to++ = *at++;
+        else if (*at == '"')
+            *to++ = '\\';
+        *to++ = *at;
+    }
+    *to++ = '"';
+    *to = '\0';
     return at;
 }
 
-/* @return the first byte from @p at that is neither space nor comment. */
-static size_t skip_blank(const lenient_text *text, size_t at)
+static ring_status read_quoted(lenient_reader *reader, cJSON *item)
 {
-    for (;;) {
-        if (is_space(peek(text, at)))
-            at++;
-        else if (starts_comment(text, at))
-            at = comment_end(text, at);
-        else
-            return at;
-    }
+    const char *at = reader->at, *end = quoted_end(at), *behind;
+    if (strncmp(at, "\'\'\'", 3) == 0)
+        return REFUSE(reader, at, "no value has several lines; write it between \" and \"");
+    if (end == NULL)
+        return REFUSE(reader, at, "this text has no closing quote on its line");
+    char *json = malloc(2 * (size_t)(end - at) + 1);
+    if (json == NULL)
+        return no_memory(reader);
+    write_json(at, end, json, PTRDIFF_MAX);
+    const bool good = read_json(item, json, strlen(json), &behind);
+    if (!good)
+        at = write_json(at, end, json, behind - json);
+    free(json);
+    return good ? move_on(reader, end) : REFUSE(reader, at, "`\\` is not expected here");
 }
 
-static void emit(lenient_cursor *cursor, char c, size_t origin)
+/* A number, true, false or null. */
+static ring_status read_word(lenient_reader *reader, cJSON *item)
 {
-    lenient_text *text = cursor->text;
-    text->json[text->length] = c;
-    text->origin[text->length++] = (uint32_t)origin;
-    if (!is_space(c)) {
-        cursor->last = c;
-        cursor->line_passed = false;
-    } else if (c == '\n') {
-        cursor->line_passed = true;
-    }
+    const size_t length = strspn(reader->at, WORD);
+    const char *end;
+    if (length == 0)
+        return unexpected(reader);
+    const bool good = read_json(item, reader->at, length, &end);
+    return good ? move_on(reader, end) : unexpected(reader);
 }
 
-static void emit_until(lenient_cursor *cursor, size_t end)
+/* @return true if a value ends at @p end: with more behind it on its line, it is a text. */
+static bool ends_value(const char *end)
 {
-    while (cursor->at < end) {
-        emit(cursor, cursor->text->source[cursor->at], cursor->at);
-        cursor->at++;
-    }
+    end += strspn(end, " \t\r");
+    return *end == '\0' || is_one_of(*end, ",}]\n") || comment_end(end) != end || starts_key(end);
 }
 
-static bool is_key(const lenient_text *text, size_t end)
-{
-    return peek(text, skip_blank(text, end)) == ':';
-}
-
-static void note_key(lenient_text *text, size_t at)
-{
-    text->keys[text->key_count++] = (uint32_t)at;
-}
-
-/* "[0|1|2|3]", in the manual's notation: a list of choices where one must be written.
- * @return the byte behind it, 0 if there is none at @p open. Writes the choices as a sentence has
- * them. */
-static size_t choices_end(const lenient_text *text, size_t open, char choices[64])
-{
-    size_t length = 0, bars = 0, i = open + 1;
-    for (; i < text->source_length && length + 2 < 64; i++) {
-        const char c = text->source[i];
-        if (!(is_word(c) || c == ' ' || c == '|'))
-            break;
-        bars += c == '|';
-        if (c == '|')
-            choices[length++] = ',';
-        if (c != ' ')
-            choices[length++] = c == '|' ? ' ' : c;
-    }
-    choices[length] = '\0';
-    return peek(text, open) == '[' && peek(text, i) == ']' && bars > 0 ? i + 1 : 0;
-}
-
-/* Notes a list of choices. @return true if there is one at @p open. */
-static bool note_choices(const lenient_text *text, size_t open)
-{
-    char choices[64];
-    const size_t end = choices_end(text, open, choices);
-    if (end == 0)
-        return false;
-    faults_note(text->faults, open,
-                lenient_fail(text, open, RING_ERR_CONFIG,
-                             "`%.*s` is the manual's list of choices; write one of %s",
-                             (int)(end - open), text->source + open, choices));
-    return true;
-}
-
-/* In its place nothing is said, so that reading goes on. */
-static void copy_null(lenient_cursor *cursor, size_t end)
-{
-    for (const char *c = "null"; *c != '\0'; c++)
-        emit(cursor, *c, cursor->at);
-    cursor->at = end;
-}
-
-/* @return the byte behind the text in quotes at @p at, 0 if nothing closes it on its line. */
-static size_t quoted_end(const lenient_text *text, size_t at)
-{
-    const char quote = peek(text, at);
-    size_t end = at + 1;
-    while (peek(text, end) != quote) {
-        if (end >= text->source_length || text->source[end] == '\n')
-            return 0;
-        end += peek(text, end) == '\\' ? 2 : 1;
-    }
-    return end + 1;
-}
-
-/* Copies the bytes before @p end as a text of JSON. */
-static void emit_text(lenient_cursor *cursor, size_t end)
-{
-    emit(cursor, '"', cursor->at);
-    for (; cursor->at < end; cursor->at++) {
-        const char c = cursor->text->source[cursor->at];
-        if (c == '"' || c == '\\')
-            emit(cursor, '\\', cursor->at);
-        emit(cursor, c, cursor->at);
-    }
-    emit(cursor, '"', end);
-}
-
-/* The same of what lies between single quotes, where \' is one of them. */
-static void emit_single_quoted(lenient_cursor *cursor, size_t end)
-{
-    emit(cursor, '"', cursor->at++);
-    while (cursor->at < end - 1) {
-        const char c = cursor->text->source[cursor->at];
-        const char next = peek(cursor->text, cursor->at + 1);
-        if (c == '\\' && next != '\'')
-            emit(cursor, c, cursor->at++);
-        else if (c == '"')
-            emit(cursor, '\\', cursor->at);
-        cursor->at += c == '\\' && next == '\'';
-        emit(cursor, cursor->text->source[cursor->at], cursor->at);
-        cursor->at++;
-    }
-    emit(cursor, '"', cursor->at++);
-}
-
-static ring_status copy_quoted(lenient_cursor *cursor)
-{
-    lenient_text *text = cursor->text;
-    const size_t end = quoted_end(text, cursor->at);
-    const bool single = text->source[cursor->at] == '\'';
-    if (single && end == cursor->at + 2 && peek(text, end) == '\'')
-        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
-                            "no value has several lines; write it between \" and \"");
-    if (end == 0)
-        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
-                            "this text has no closing quote on its line");
-    if (is_key(text, end)) {
-        note_key(text, cursor->at);
-    } else if (note_choices(text, cursor->at + 1)) {
-        copy_null(cursor, end);
-        return RING_OK;
-    }
-    if (single)
-        emit_single_quoted(cursor, end);
-    else
-        emit_until(cursor, end);
-    return RING_OK;
-}
-
-static void copy_list(lenient_cursor *cursor)
-{
-    char choices[64];
-    if (note_choices(cursor->text, cursor->at))
-        copy_null(cursor, choices_end(cursor->text, cursor->at, choices));
-    else
-        emit_until(cursor, cursor->at + 1);
-}
-
-static bool copy_key(lenient_cursor *cursor)
-{
-    size_t end = cursor->at;
-    while (is_word(peek(cursor->text, end)))
-        end++;
-    if (end == cursor->at || !is_key(cursor->text, end))
-        return false;
-    note_key(cursor->text, cursor->at);
-    emit_text(cursor, end);
-    return true;
-}
-
-/* @return true if the bytes from @p at to @p end are a number, true, false or null. */
-static bool is_json_word(const lenient_text *text, size_t at, size_t end)
+/* @return true if a word is true, false, null, or was meant as a number. */
+static bool is_json_word(const char *word, size_t length)
 {
     static const char *const words[] = {"true", "false", "null"};
-    const size_t length = end - at;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (length == strlen(words[i]) && memcmp(text->source + at, words[i], length) == 0)
+        if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0)
             return true;
     }
-    size_t digits = 0;
-    while (at < end && strchr("+-.eE0123456789", text->source[at]) != NULL)
-        digits += text->source[at] >= '0' && text->source[at] <= '9', at++;
-    return at == end && digits > 0;
-}
-
-/* @return the byte behind the last of its line from @p at that is no space. */
-static size_t line_end(const lenient_text *text, size_t at)
-{
-    size_t end = at;
-    for (; peek(text, at) != '\n' && peek(text, at) != '\0'; at++)
-        end = is_space(text->source[at]) ? end : at + 1;
-    return end;
+    return strspn(word, "+-.eE" DIGITS) == length && strcspn(word, DIGITS) < length;
 }
 
 /* Where a text without quotes goes on to the end of its line, as Hjson has it, with what closes
- * an object behind it, no such text was meant. */
-static size_t note_unquoted(lenient_cursor *cursor, size_t end)
+ * an object behind it, no such text was meant. @return the end of the one that was. */
+static const char *note_unquoted(const lenient_reader *reader, const char *end)
 {
-    const lenient_text *text = cursor->text;
-    if (strchr(",}]", text->source[end - 1]) == NULL)
-        return end;
-    size_t meant = cursor->at;
-    while (strchr(",}]", text->source[meant]) == NULL)
-        meant++;
-    const char *start = text->source + cursor->at;
+    const char *at = reader->at, *meant = at + strcspn(at, ",}]");
     int shown = 0;
-    while (shown < SHOWN_MAX && cursor->at + (size_t)shown < meant && start[shown] >= ' ' &&
-           start[shown] <= '~')
+    if (!is_one_of(end[-1], ",}]"))
+        return end;
+    while (shown < SHOWN_MAX && at + shown < meant && at[shown] >= ' ' && at[shown] <= '~')
         shown++;
-    faults_note(text->faults, cursor->at,
-                lenient_fail(text, cursor->at, RING_ERR_CONFIG,
-                             "`%.*s%s` is no number, true, false or null; put a text in quotes",
-                             shown, start, cursor->at + (size_t)shown < meant ? "…" : ""));
+    NOTE(reader, at, "`%.*s%s` is no number, true, false or null; put a text in quotes", shown, at,
+         at + shown < meant ? "…" : "");
     return meant;
 }
 
-static bool starts_key(const lenient_text *text, size_t at)
+/* A value behind a key that is not in quotes: as above, or a text. */
+static ring_status read_unquoted(lenient_reader *reader, cJSON *item)
 {
-    const char c = peek(text, at);
-    size_t end = c == '"' || c == '\'' ? quoted_end(text, at) : at;
-    while (end >= at && is_word(peek(text, end)))
-        end++;
-    return end > at && is_key(text, end);
+    const char *at = reader->at;
+    const size_t length = strspn(at, WORD);
+    if (is_json_word(at, length) && ends_value(at + length))
+        return read_word(reader, item);
+    const char *end = at + strcspn(at, "\n");
+    while (is_one_of(end[-1], SPACES))
+        end--;
+    end = note_unquoted(reader, end);
+    item->type = cJSON_String;
+    item->valuestring = copy(at, end);
+    return item->valuestring != NULL ? move_on(reader, end) : no_memory(reader);
 }
 
-/* @return true if a value ends before @p at: behind it, a text is none without quotes. */
-static bool ends_value(const lenient_text *text, size_t at)
+/* "[0|1|2|3]", in the manual's notation: a list of choices where one must be written.
+ * @return the byte behind it, NULL if there is none at @p open. */
+static const char *note_choices(const lenient_reader *reader, const char *open)
 {
-    return strchr(",}]\n", peek(text, at)) != NULL || starts_comment(text, at) ||
-           starts_key(text, at);
+    char choices[2 * CHOICES_MAX] = "", *to = choices; /* as a sentence has them */
+    if (*open != '[')
+        return NULL;
+    const size_t length = strspn(open + 1, WORD " |");
+    const char *end = open + 1 + length;
+    if (length > CHOICES_MAX || *end != ']' || memchr(open + 1, '|', length) == NULL)
+        return NULL;
+    for (const char *c = open + 1; c < end; c++) {
+        if (*c == '|')
+            *to++ = ',';
+        if (*c != ' ')
+            *to++ = *c == '|' ? ' ' : *c;
+    }
+    NOTE(reader, open, "`%.*s` is the manual's list of choices; write one of %s",
+         (int)(end + 1 - open), open, choices);
+    return end + 1;
 }
 
-/* Copies an unquoted value: a number, true, false, null, or a text. */
-static void copy_unquoted(lenient_cursor *cursor)
+/* ---- Lists and objects --------------------------------------------------------------------- */
+
+static ring_status read_value(lenient_reader *reader, cJSON *item);
+
+static ring_status read_key(lenient_reader *reader, cJSON *item)
 {
-    const lenient_text *text = cursor->text;
-    size_t end = cursor->at;
-    while (is_word(peek(text, end)))
-        end++;
-    if (is_json_word(text, cursor->at, end) && ends_value(text, skip_spaces(text, end)))
-        emit_until(cursor, end);
-    else
-        emit_text(cursor, note_unquoted(cursor, line_end(text, cursor->at)));
+    const char *end = reader->at + strspn(reader->at, WORD);
+    item->valueint = (int)PLACE(reader, reader->at);
+    reader->text->key_count++;
+    if (is_one_of(*reader->at, QUOTES)) {
+        RING_TRY(read_quoted(reader, item));
+        item->string = item->valuestring;
+        item->valuestring = NULL;
+        item->type = cJSON_NULL;
+    } else if (end > reader->at && is_key(end)) {
+        item->string = copy(reader->at, end);
+        RING_TRY(item->string != NULL ? move_on(reader, end) : no_memory(reader));
+    }
+    return *reader->at == ':' && item->string != NULL ? move_on(reader, reader->at + 1)
+                                                      : unexpected(reader);
 }
 
-static ring_status skip_comment(lenient_cursor *cursor)
+/* Moves over what is between two members, or before the first or behind the last one. */
+static ring_status next_member(lenient_reader *reader, bool first, char close, bool *more)
 {
-    const size_t end = comment_end(cursor->text, cursor->at);
-    if (end > cursor->text->source_length)
-        return lenient_fail(cursor->text, cursor->at, RING_ERR_CONFIG,
-                            "this comment is never closed");
-    cursor->at = end;
+    const lenient_reader before = *reader;
+    const char c = *reader->at;
+    const bool line = reader->line_passed && c != '\0' && !is_one_of(c, ":}]");
+    if (c == ',') {
+        reader->commas++;
+        RING_TRY(move_on(reader, reader->at + 1));
+    }
+    *more = *reader->at != close;
+    if (*more && (first ? c == ',' : c != ',' && !line))
+        return unexpected(&before);
+    if (*more && !first && c != ',') {
+        if (reader->missing < COMMAS_KEPT)
+            reader->places[reader->missing] = reader->at;
+        reader->missing++;
+    }
     return RING_OK;
 }
 
-static void copy_comma(lenient_cursor *cursor)
+/* Reads up to @p close, which is '\0' if the file leaves out the outermost { }. */
+static ring_status read_members(lenient_reader *reader, cJSON *holder, char close)
 {
-    const char next = peek(cursor->text, skip_blank(cursor->text, cursor->at + 1));
-    cursor->commas++;
-    if (next == '}' || next == ']' || (next == '\0' && cursor->open))
-        cursor->at++;
-    else
-        emit_until(cursor, cursor->at + 1);
+    bool more = true;
+    if (reader->depth == CJSON_NESTING_LIMIT)
+        return unexpected(reader);
+    reader->depth++;
+    holder->type = close == ']' ? cJSON_Array : cJSON_Object;
+    if (close != '\0')
+        RING_TRY(move_on(reader, reader->at + 1));
+    for (;;) {
+        RING_TRY(next_member(reader, holder->child == NULL, close, &more));
+        if (!more)
+            break;
+        cJSON *item = cJSON_CreateNull();
+        if (!cJSON_AddItemToArray(holder, item))
+            return no_memory(reader);
+        item->valueint = holder->valueint;
+        if (close != ']')
+            RING_TRY(read_key(reader, item));
+        RING_TRY(read_value(reader, item));
+    }
+    reader->depth--;
+    return close != '\0' ? move_on(reader, reader->at + 1) : RING_OK;
 }
 
-/* Between what stands on lines of its own. */
-static void add_comma(lenient_cursor *cursor)
+static ring_status read_value(lenient_reader *reader, cJSON *item)
 {
-    const char c = cursor->text->source[cursor->at];
-    if (!cursor->line_passed || is_space(c) || strchr(",:}]", c) != NULL || cursor->last == '\0' ||
-        strchr("{[,:", cursor->last) != NULL)
-        return;
-    if (cursor->missing < COMMAS_KEPT)
-        cursor->places[cursor->missing] = cursor->at;
-    cursor->missing++;
-    emit(cursor, ',', cursor->at);
+    const char c = *reader->at;
+    if (is_one_of(c, QUOTES)) {
+        const char *end = quoted_end(reader->at);
+        const bool choices = end != NULL && note_choices(reader, reader->at + 1) != NULL;
+        return choices ? move_on(reader, end) : read_quoted(reader, item);
+    }
+    const char *choices_end = note_choices(reader, reader->at);
+    if (choices_end != NULL)
+        return move_on(reader, choices_end);
+    if (c == '{' || c == '[')
+        return read_members(reader, item, c == '{' ? '}' : ']');
+    if (item->string == NULL || c == '\0' || is_one_of(c, ",:}]"))
+        return read_word(reader, item);
+    return read_unquoted(reader, item);
 }
 
-/* Any other byte, or a word that stands where none may, for cJSON to refuse. */
-static void copy_other(lenient_cursor *cursor)
-{
-    size_t end = cursor->at;
-    while (is_word(peek(cursor->text, end)))
-        end++;
-    emit_until(cursor, end > cursor->at ? end : end + 1);
-}
+/* ---- The file ------------------------------------------------------------------------------ */
 
-static ring_status copy_token(lenient_cursor *cursor)
+static ring_status read_file(lenient_reader *reader)
 {
-    const char c = cursor->text->source[cursor->at];
-    add_comma(cursor);
-    if (c == '"' || c == '\'')
-        return copy_quoted(cursor);
-    if (c == '[')
-        copy_list(cursor);
-    else if (c == ',')
-        copy_comma(cursor);
-    else if (cursor->last == ':' && !is_space(c) && strchr("{}]:", c) == NULL)
-        copy_unquoted(cursor);
-    else if (!copy_key(cursor))
-        copy_other(cursor);
-    return RING_OK;
-}
-
-static ring_status copy_next(lenient_cursor *cursor)
-{
-    const lenient_text *text = cursor->text;
-    if (text->source[cursor->at] == '\0')
-        return lenient_fail(text, cursor->at, RING_ERR_CONFIG,
+    static const char byte_order_mark[] = "\xef\xbb\xbf";
+    const lenient_text *text = reader->text;
+    if (text->source_length > INT_MAX) /* a place is an int */
+        return train_fail(RING_ERR_CONFIG, "%s: no file is that large", text->name);
+    const char *zero = memchr(text->source, '\0', text->source_length);
+    if (zero != NULL)
+        return lenient_fail(text, (size_t)(zero - text->source), RING_ERR_CONFIG,
                             "a zero byte: this is not a text file");
-    if (is_ellipsis(text, cursor->at))
-        faults_note(text->faults, cursor->at,
-                    lenient_fail(text, cursor->at, RING_ERR_CONFIG,
-                                 "`...` stands for more in a manual; write it, or leave it out"));
-    return starts_comment(text, cursor->at) ? skip_comment(cursor) : copy_token(cursor);
+    if (text->tree == NULL || reader->source == NULL)
+        return no_memory(reader);
+    const bool marked = strncmp(reader->source, byte_order_mark, 3) == 0;
+    RING_TRY(move_on(reader, reader->source + (marked ? 3 : 0)));
+    reader->behind = NULL;
+    reader->open = starts_key(reader->at);
+    RING_TRY(reader->open ? read_members(reader, text->tree, '\0')
+                          : read_value(reader, text->tree));
+    return *reader->at != '\0' ? unexpected(reader) : RING_OK;
 }
 
 /* A file that has other faults as well was not meant to leave out commas, if it has most of them.
  */
-static void note_missing_commas(const lenient_cursor *cursor)
+static void note_missing_commas(const lenient_reader *reader)
 {
-    const lenient_text *text = cursor->text;
-    if (text->faults->count == 0 || cursor->missing > cursor->commas)
+    if (reader->missing > reader->commas)
         return;
-    for (size_t i = 0; i < cursor->missing && i < COMMAS_KEPT; i++)
-        faults_note(text->faults, cursor->places[i],
-                    lenient_fail(text, cursor->places[i], RING_ERR_CONFIG,
-                                 "a comma is missing before this"));
-}
-
-/* A colon and a text without quotes of one byte become five bytes at most, a line end and a key of
- * one letter with its colon six: three times is enough. */
-static ring_status allocate(lenient_text *text)
-{
-    const size_t most = 3 * text->source_length + 8;
-    text->json = malloc(most);
-    text->origin = malloc(most * sizeof *text->origin);
-    text->keys = malloc(most * sizeof *text->keys);
-    if (text->json == NULL || text->origin == NULL || text->keys == NULL)
-        return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", text->name);
-    return RING_OK;
+    for (size_t i = 0; i < reader->missing && i < COMMAS_KEPT; i++)
+        NOTE(reader, reader->places[i], "a comma is missing before this");
 }
 
 ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length,
                          faults *list)
 {
-    static const char byte_order_mark[] = "\xef\xbb\xbf";
-    *text = (lenient_text){.name = name, .source = source, .source_length = length, .faults = list};
-    RING_TRY(allocate(text));
-    const bool marked = length >= 3 && memcmp(source, byte_order_mark, 3) == 0;
-    lenient_cursor cursor = {.text = text, .at = marked ? 3 : 0};
-    cursor.open = starts_key(text, skip_blank(text, cursor.at)); /* no outermost { } */
-    if (cursor.open)
-        emit(&cursor, '{', cursor.at);
-    while (cursor.at < length)
-        RING_TRY(copy_next(&cursor));
-    if (cursor.open)
-        emit(&cursor, '}', length);
-    note_missing_commas(&cursor);
-    text->json[text->length] = '\0';
-    text->origin[text->length] = (uint32_t)length;
-    return RING_OK;
+    lenient_reader reader = {.text = text, .faults = list, .source = strndup(source, length)};
+    *text = (lenient_text){name, source, length, cJSON_CreateNull(), 0};
+    const ring_status status = read_file(&reader);
+    const bool others = list->count > 0;
+    faults_note(list, SIZE_MAX, status); /* behind all that was read before */
+    if (others)
+        note_missing_commas(&reader);
+    free(reader.source);
+    return status;
 }
 
 void lenient_free(lenient_text *text)
 {
-    free(text->json);
-    free(text->origin);
-    free(text->keys);
+    cJSON_Delete(text->tree);
     *text = (lenient_text){0};
-}
-
-static char last_before(const lenient_text *text, size_t at)
-{
-    while (at > 0 && is_space(text->json[at - 1]))
-        at--;
-    return at > 0 ? text->json[at - 1] : '\0';
-}
-
-ring_status lenient_syntax_error(const lenient_text *text, size_t at)
-{
-    while (at < text->length && is_space(text->json[at]))
-        at++;
-    const char here = text->json[at], before = last_before(text, at);
-    const size_t origin = text->origin[at];
-    if (text->length == 0)
-        return lenient_fail(text, 0, RING_ERR_CONFIG, "the file is empty; write { … }");
-    if (here == '\0')
-        return lenient_fail(text, origin, RING_ERR_CONFIG,
-                            "the file ends too early: a } or ] is missing");
-    if ((here == '"' || here == '{' || is_word(here)) && before != '\0' &&
-        strchr("{[,:", before) == NULL)
-        return lenient_fail(text, origin, RING_ERR_CONFIG, "a comma is missing before this");
-    if (origin == text->source_length) /* of those that the file leaves out */
-        return lenient_fail(text, origin, RING_ERR_CONFIG,
-                            "a } too many, or the { at the start is missing");
-    const char shown = text->source[origin];
-    if (shown < ' ' || shown > '~')
-        return lenient_fail(text, origin, RING_ERR_CONFIG, "this character is not expected here");
-    return lenient_fail(text, origin, RING_ERR_CONFIG, "`%c` is not expected here", shown);
 }
