@@ -312,6 +312,12 @@ static const struct {
     {"{" SGD ", wandb: {team: '''a\n'''}}",
      "c.json:1:46: no value has several lines; write it between \" and \""},
     {"{" SGD ", 'x: 1}", "c.json:1:32: this text has no closing quote on its line"},
+    {" \n# nothing\n", "c.json:1:1: the file is empty; write { … }"},
+    {"a: [1\n", "c.json:2:1: the file ends too early: a } or ] is missing"},
+    {"a: 1\n it\n", "c.json:2:2: `i` is not expected here"},
+    {"{\"a: 1, \"b\": 2}", "c.json:1:11: this text has no closing quote on its line"},
+    {"{'a': 'it\\'s \"x\" \\q'}", "c.json:1:18: `\\` is not expected here"},
+    {"{a: [1, [2], 3, \x1b]}", "c.json:1:17: this character is not expected here"},
     {"a: 1}", "c.json:1:5: a } too many, or the { at the start is missing"},
     {"{" SGD ", dump_state: \x1b[2J,}",
      "c.json:1:32: dump_state must be true or false\n"
@@ -889,6 +895,10 @@ static void damaged_files_never_do_harm(void **state)
             (void)config_parse("c", copy, sizeof text - 1, &options, NULL, NULL, &config);
         }
     }
+    static const char zero[] = "{ # \0\n}";
+    assert_int_equal(config_parse("c", zero, sizeof zero - 1, &options, NULL, NULL, &config),
+                     RING_ERR_CONFIG);
+    assert_string_equal(train_error(), "c:1:5: a zero byte: this is not a text file");
 }
 
 static void deep_and_wide_files_are_refused(void **state)
