@@ -64,6 +64,8 @@ struct ring_comm {
     bool crowded;                              /* more ranks than cores on this host */
     pthread_mutex_t lock;
     _Atomic int wanting;    /* threads that wait for the lock */
+    _Atomic uint32_t wakes; /* of its sleepers, see sleeper.h */
+    uint32_t wakes_seen;    /* before the latest look */
     work *first, **end;     /* works under way, in call order */
     work *held, **held_end; /* of them, those that the next engine turn advances, by `behind` */
     self_pair self_pair;

@@ -32,7 +32,7 @@ bool sleeper_begin(ring_comm *comm, nap *n, const waker *by)
     *n = (nap){.next = s->naps, .by = by};
     s->naps = n;
     pthread_mutex_unlock(&s->lock);
-    return by != NULL && atomic_load(&s->wakes) == s->seen;
+    return by != NULL && atomic_load(&comm->wakes) == comm->wakes_seen;
 }
 
 void sleeper_end(ring_comm *comm, const nap *n)
@@ -48,8 +48,9 @@ void sleeper_end(ring_comm *comm, const nap *n)
 
 void sleeper_wake(void *context)
 {
-    struct sleeper *s = ((ring_comm *)context)->sleeper;
-    atomic_fetch_add(&s->wakes, 1);
+    ring_comm *comm = context;
+    struct sleeper *s = comm->sleeper;
+    atomic_fetch_add(&comm->wakes, 1);
     pthread_mutex_lock(&s->lock);
     for (const nap *n = s->naps; n != NULL; n = n->next)
         if (n->by != NULL)

@@ -12,11 +12,9 @@
 struct sleeper {
     pthread_mutex_t lock; /* of the naps */
     struct nap *naps;
-    _Atomic uint32_t wakes;
     /* Guarded by ring_comm.lock: */
-    uint32_t seen; /* wakes before the latest look */
-    int sleepers;  /* threads in poll, or about to be */
-    int callers;   /* of them, those that are not the progress thread */
+    int sleepers; /* threads in poll, or about to be */
+    int callers;  /* of them, those that are not the progress thread */
 };
 
 /** One thread's sleep on a communicator. */
@@ -27,9 +25,9 @@ typedef struct nap {
 
 ring_status sleeper_new(ring_comm *comm);
 /** A look at all that wakes sleepers begins: what came before does not keep them awake. */
-static inline void sleeper_look(const ring_comm *comm)
+static inline void sleeper_look(ring_comm *comm)
 {
-    comm->sleeper->seen = atomic_load(&comm->sleeper->wakes);
+    comm->wakes_seen = atomic_load_explicit(&comm->wakes, memory_order_acquire);
 }
 /** The caller is about to sleep, also on by->fd. @return false: it has to look first. */
 bool sleeper_begin(ring_comm *comm, nap *n, const waker *by);
