@@ -47,7 +47,7 @@ static ring_status expand(host_list *list, const char *prefix, const char *rest,
     char name[WORD_MAX + 1];
     const size_t plain = strcspn(rest, "[");
     const char *close = strchr(rest + plain, ']');
-    int first, last, width;
+    int first, last, width = 0;
     if (!text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
         return bad_list(whole);
     if (rest[plain] == '\0')
