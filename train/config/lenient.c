@@ -459,10 +459,21 @@ static void note_missing_commas(const lenient_reader *reader)
         NOTE(reader, reader->places[i], "a comma is missing before this");
 }
 
+/* @return the text with a zero behind it; NULL without memory. */
+static char *ended(const char *source, size_t length)
+{
+    char *copy = malloc(length + 1);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, source, length);
+    copy[length] = '\0';
+    return copy;
+}
+
 ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length,
                          faults *list)
 {
-    lenient_reader reader = {.text = text, .faults = list, .source = strndup(source, length)};
+    lenient_reader reader = {.text = text, .faults = list, .source = ended(source, length)};
     *text = (lenient_text){name, source, length, cJSON_CreateNull(), 0};
     const ring_status status = read_file(&reader);
     const bool others = list->count > 0;
