@@ -318,7 +318,7 @@ void set_number(const char *name, double value)
 int set_timeouts(void **state)
 {
     (void)state;
-    set_number("RING_INIT_TIMEOUT", 30);
+    set_number("RING_INIT_TIMEOUT", 20);
     set_number("RING_PEER_TIMEOUT", 15);
     return 0;
 }

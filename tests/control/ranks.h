@@ -77,7 +77,7 @@ ring_status full_start_env(int rank, int size, void *unused);
 /** Links and tries out @p world, which it frees. */
 ring_status try_world(control_world *world);
 
-/** The set-up of most tests: RING_INIT_TIMEOUT=30, RING_PEER_TIMEOUT=15. */
+/** The set-up of most tests: RING_INIT_TIMEOUT=20, RING_PEER_TIMEOUT=15. */
 int set_timeouts(void **state);
 #define TIMED_TEST(name) cmocka_unit_test_setup(name, set_timeouts)
 /** Sets an environment variable. */
