@@ -2,8 +2,6 @@
  * Building plans: by their algorithm, or between a pair of ranks. */
 #include "shared_plan.h"
 
-#include "tuner.h"
-
 #include <stdlib.h>
 
 static void send_to(plan *p, int peer, bool eager)

@@ -46,6 +46,13 @@ static void open_link(const transport *t, int number, bool shares, transport_lin
         assert_true(clock_now() < end);
 }
 
+/* Two links that share their bell. */
+static void open_two(const transport *t, transport_link *first[2], transport_link *second[2])
+{
+    open_link(t, 0, true, first);
+    open_link(t, 1, true, second);
+}
+
 static void send_empty(transport_link *l)
 {
     assert_int_equal(l->transport->send(l, &(transport_frame){0}, NULL, true), RING_OK);
@@ -85,8 +92,7 @@ static void a_reader_wakes_the_sleepers_of_other_links(void **state)
     for (int i = 0; i < TRANSPORTS; i++) {
         transport_link *first[2], *second[2];
         const void *payload;
-        open_link(transports[i], 0, true, first);
-        open_link(transports[i], 1, true, second);
+        open_two(transports[i], first, second);
         assert_true(transports[i]->arm(first[1], false));
         assert_true(transports[i]->arm(second[1], false));
         send_empty(first[0]);
@@ -115,8 +121,7 @@ static void a_link_that_closes_ends_alone(void **state)
     for (int i = 0; i < TRANSPORTS; i++) {
         transport_link *first[2], *second[2];
         const void *payload;
-        open_link(transports[i], 0, true, first);
-        open_link(transports[i], 1, true, second);
+        open_two(transports[i], first, second);
         assert_true(transports[i]->arm(first[1], true));
         transports[i]->close(first[0]);
         first[0] = NULL;
