@@ -6,7 +6,7 @@
 #ifndef PERF_BUFFERS_H
 #define PERF_BUFFERS_H
 
-#include "oracle.h"
+#include "expected.h"
 #include "perf_gpu.h"
 #include "perf_options.h"
 

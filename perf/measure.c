@@ -5,7 +5,7 @@
  * same calls.
  */
 #include "measure.h"
-#include "oracle.h"
+#include "expected.h"
 #include "stopwatch.h"
 #include "try.h"
 

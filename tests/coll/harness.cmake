@@ -1,6 +1,6 @@
 # The harness and the sweep, for tests/coll and for tests/gpu, which may be built alone.
 set(coll ${PROJECT_SOURCE_DIR}/tests/coll)
-add_library(ring_test_harness STATIC ${coll}/harness.c ${coll}/oracle.c ${coll}/pinned.c
+add_library(ring_test_harness STATIC ${coll}/harness.c ${coll}/collective_oracle.c ${coll}/pinned.c
     ${coll}/../kernels/halves.c)
 target_include_directories(ring_test_harness PUBLIC ${coll}
     PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/doubles/ibverbs)
@@ -9,7 +9,7 @@ target_link_libraries(ring_test_harness PUBLIC ring_api PRIVATE ring_options m $
 # add_sweep(NAME LIBRARY): the program, of ranks over that libring.
 function(add_sweep name library)
     set(coll ${PROJECT_SOURCE_DIR}/tests/coll)
-    add_executable(${name} ${coll}/sweep.c ${coll}/sweep_buffers.c ${coll}/sweep_case.c
+    add_executable(${name} ${coll}/coll_sweep.c ${coll}/sweep_buffers.c ${coll}/sweep_case.c
         ${coll}/sweep_cases.c ${coll}/sweep_order.c ${coll}/pretended_host.c)
     set_target_properties(${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Buffers of all kinds of memory. */
-#include "sweep.h"
+#include "coll_sweep.h"
 
 #include "doubles/cuda/cuda_table.h"
 #include "doubles/far.h"

@@ -5,8 +5,8 @@
  * where two choices meet. Each new case takes a pair that is missing and fills up with what
  * brings most other ones.
  */
+#include "coll_sweep.h"
 #include "draw.h"
-#include "sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #ifndef TESTS_COLL_SWEEP_ORDER_H
 #define TESTS_COLL_SWEEP_ORDER_H
 
-#include "oracle.h"
-#include "sweep.h"
+#include "coll_sweep.h"
+#include "collective_oracle.h"
 
 #include "algo.h"
 

@@ -4,9 +4,9 @@
  * Usage: test_coll_far TRANSPORT */
 #include "harness.h"
 
+#include "coll_sweep.h"
 #include "far.h"
 #include "nic.h"
-#include "sweep.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * bits of sums in the order of ranks; and what cannot do that is not chosen. More bucketings:
  * RING_TEST_BUCKETINGS=1000.
  * Usage: test_coll_reproducible TRANSPORT */
+#include "collective_oracle.h"
 #include "harness.h"
-#include "oracle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,8 @@
  *
  * RING_TEST_FUZZ=N in the environment: N mutations, however long they take.
  */
+#include "crash_report.h"
 #include "mutate.h"
-#include "report.h"
 #include "words.h"
 
 #include <argp.h>

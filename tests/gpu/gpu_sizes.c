@@ -5,7 +5,7 @@
  * ELEMENTS */
 #include "cuda_device.h"
 #include "gpu_test.h"
-#include "kernels/oracle.h"
+#include "kernels/kernel_oracle.h"
 
 #include <unistd.h>
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "level.h"
-#include "oracle.h"
+#include "kernel_oracle.h"
+#include "simd_level.h"
 
 #include <math.h>
 #include <stdlib.h>

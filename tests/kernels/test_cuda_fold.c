@@ -13,7 +13,7 @@
 
 #include "gpu_launch.h"
 #include "kernel_args.h"
-#include "oracle.h"
+#include "kernel_oracle.h"
 
 #include <stdio.h>
 #include <string.h>

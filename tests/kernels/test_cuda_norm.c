@@ -12,7 +12,7 @@
 
 #include "gpu_launch.h"
 #include "kernel_args.h"
-#include "oracle.h"
+#include "kernel_oracle.h"
 
 #include <math.h>
 #include <stdlib.h>

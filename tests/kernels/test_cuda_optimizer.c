@@ -11,7 +11,7 @@
 
 #include "gpu_launch.h"
 #include "kernel_args.h"
-#include "oracle.h"
+#include "kernel_oracle.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "level.h"
-#include "oracle.h"
+#include "kernel_oracle.h"
+#include "simd_level.h"
 
 #include <kernels.h>
 #include <math.h>

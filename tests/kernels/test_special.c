@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "kernel_oracle.h"
 #include "kernels.h"
-#include "level.h"
-#include "oracle.h"
+#include "simd_level.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The oracle accepts what plain arithmetic gives in any order, and nothing else. */
-#include "oracle.h"
+#include "expected.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

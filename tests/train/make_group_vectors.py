@@ -17,7 +17,7 @@ from make_vectors import table
 
 VERSION = torch.__version__.split('+')[0]
 UPDATES, ELEMENTS = 6, 64
-LAID = [(0, 13), (13, 11), (24, 7), (33, 5), (38, 26)]  # as test_groups.c
+LAID = [(0, 13), (13, 11), (24, 7), (33, 5), (38, 26)]  # as test_parameter_groups.c
 NO_DECAY = {2, 3}
 
 

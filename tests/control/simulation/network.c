@@ -2,7 +2,7 @@
  * Sockets as Linux has them, as far as control uses them: TCP with a way of some length between
  * hosts, AF_UNIX without one, and epoll and eventfd. A descriptor is the lowest free one of its
  * rank, so numbers are used again at once. */
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

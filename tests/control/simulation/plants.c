@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Faults in control, put between its files. Without one, each call goes through. */
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 #include "bulletin.h"
 #include "departure.h"

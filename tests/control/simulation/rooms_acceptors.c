@@ -2,7 +2,7 @@
  * The room's file, with its state in sight. */
 #include "acceptor.c" /* NOLINT(bugprone-suspicious-include) */
 
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 sim_room sim_room_acceptors(void)
 {

@@ -2,7 +2,7 @@
  * The room's file, with its state in sight. */
 #include "id_listener.c" /* NOLINT(bugprone-suspicious-include) */
 
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 sim_room sim_room_ids(void)
 {

@@ -9,7 +9,7 @@
 #ifndef TEST_CONTROL_START_SCHEDULE_H
 #define TEST_CONTROL_START_SCHEDULE_H
 
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 #define PEER_TIMEOUT 2.0
 #define INIT_TIMEOUT 6.0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the environment says: settings, lists of names, and who launched this process. */
-#include "settings.h"
 #include "give.h"
+#include "settings.h"
 
 #include "fault.h"
 #include "interface.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "oracle.h"
+#include "kernel_oracle.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Scalar oracles. */
-#include "oracle.h"
+#include "collective_oracle.h"
 
 #include "kernels/halves.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "level.h"
+#include "simd_level.h"
 
 #include "kernels.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Virtual time, and fibers for threads. Only a wait changes fibers, so locks are never contended
  * except across one; every wake comes some microseconds late, in an order that is drawn. */
-#include "simulation.h"
+#include "simulated_ranks.h"
 
 #include "doubles/cuda/fiber_sanitizers.h"
 

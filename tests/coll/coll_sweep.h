@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of the sweep: which cases (sweep_cases.c), one case (sweep_case.c), the program
- * (sweep.c). */
+ * (coll_sweep.c). */
 #ifndef RING_TEST_SWEEP_H
 #define RING_TEST_SWEEP_H
 
-#include "oracle.h"
+#include "collective_oracle.h"
 
 typedef enum sweep_kind {
     SWEEP_ALL_REDUCE,

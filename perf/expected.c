@@ -10,7 +10,7 @@
  * order rounds; odd integers, which no product of others makes vanish. Combining therefore
  * happens here in double or in 64-bit integers, one rank after the other, in rank order.
  */
-#include "oracle.h"
+#include "expected.h"
 #include "names.h"
 #include "narrow.h"
 

@@ -2,9 +2,9 @@
  * The v-forms: blocks of drawn lengths at drawn places, on every algorithm, against the oracle;
  * what is wrong is refused, and what differs is shown.
  * RING_TEST_LONG: more of them. Usage: test_coll_uneven TRANSPORT */
+#include "coll_sweep.h"
 #include "draw.h"
 #include "harness.h"
-#include "sweep.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

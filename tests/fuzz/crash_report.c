@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The input that is being parsed, shown by calls that a signal handler may make. */
-#include "report.h"
+#include "crash_report.h"
 
 #include <signal.h>
 #include <stdatomic.h>

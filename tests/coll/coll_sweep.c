@@ -6,7 +6,7 @@
  *     sweep --transport shm --algo ring [--mode sample|pairwise|full] [--ranks 2,4]
  *           [--memory plain|registered|far|cuda] [--hosts 2] [--reproducible]
  */
-#include "sweep.h"
+#include "coll_sweep.h"
 #include "args.h"
 #include "harness.h"
 #include "pretended_host.h"

@@ -6,7 +6,7 @@
  * here (--wrap).
  *
  *     start_schedule.h  schedules: drawing, running and judging them
- *     fibers.c          virtual time, fibers, what threads wait for
+ *     virtual_time.c    virtual time, fibers, what threads wait for
  *     network.c         sockets, epoll, eventfd, and how links fail
  *     process.c         what a process has for itself: memory, card, id, random numbers
  *     rooms_*.c         the state that control keeps once a process, once a rank here

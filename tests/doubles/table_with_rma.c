@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of transports with the double in it, in place of the library's own. */
-#include "table.h"
 #include "rma.h"
+#include "table.h"
 
 static const transport *const transports[] = {
     &transport_loop, &transport_shm, &transport_verbs,
