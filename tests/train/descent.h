@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "parsing.h"
+#include "vectors.h"
 
 /** Close with optimizer_destroy(). @param config  a whole one. */
 static inline void descent_open(train_optimizer *optimizer, const char *config, size_t count)
@@ -39,10 +40,11 @@ typedef struct known_adam {
     const double *drifts; /* of parameters, a tensor */
 } known_adam;
 
-#define KNOWN_ADAM(name) \
+#define KNOWN_ADAM(name, steps) \
     { \
-        name##_adam_rate, name##_adam_drift, name##_adam_losses, name##_adam_moved, \
-            name##_adam_drifts \
+        vector_number(name "_adam_rate"), vector_number(name "_adam_drift"), \
+            vector_doubles(name "_adam_losses", steps), vector_floats(name "_adam_moved", 0), \
+            vector_doubles(name "_adam_drifts", 0) \
     }
 
 /* So many times as far as PyTorch's float32 may ours be from float64. */

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes gpt_vectors.h: what PyTorch computes with the ops of a GPT and with a small one, for
+"""Writes vectors/gpt.txt: what PyTorch computes with the ops of a GPT and with a small one, for
 test_gpt.c.
 
     pip install torch==2.15.0 numpy
-    python3 make_gpt_vectors.py > gpt_vectors.h && clang-format -i gpt_vectors.h
+    python3 make_gpt_vectors.py > vectors/gpt.txt
 
 First parameters are drawn from torch's generator; inputs are a formula of their place. Of
 parameters and gradients some values are stored, and a weighted sum of all.
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from make_vectors import table, tables_of_adam
+from make_vectors import table, tables_of_adam, title
 
 torch.set_num_threads(1)
 STEPS, PICKED, BATCH, ADAM_RATE = 50, 8, 4, 1e-3
@@ -55,7 +55,7 @@ def op(name, function, given, *params):
     out = function(given, *params)
     out.backward(scattered(5000, *out.shape))
     wanted = [out] + ([given.grad] if given.grad is not None else []) + [p.grad for p in params]
-    table(f"{name}_results", "float",
+    table(f"{name}_results",
           [v for t in wanted for v in t.detach().flatten().tolist()])
 
 
@@ -144,7 +144,7 @@ def gpt():
     start(model)
     params = list(model.parameters())
     first = [p.detach().clone() for p in params]
-    table("gpt_initial", "float", [v for p in params for v in picked_of(p)])
+    table("gpt_initial", [v for p in params for v in picked_of(p)])
     optimizer = torch.optim.SGD(params, lr=0.01)
     losses = []
     for step in range(STEPS):
@@ -153,23 +153,17 @@ def gpt():
         loss.backward()
         losses.append(loss.item())
         if step == 0:
-            table("gpt_picked", "float", [v for p in params for v in picked_of(p.grad)])
-            table("gpt_largest", "double", [p.grad.abs().max().item() for p in params])
-            table("gpt_sums", "double", [weighted_sum(p.grad) for p in params])
+            table("gpt_picked", [v for p in params for v in picked_of(p.grad)])
+            table("gpt_largest", [p.grad.abs().max().item() for p in params])
+            table("gpt_sums", [weighted_sum(p.grad) for p in params])
         optimizer.step()
-    table("gpt_losses", "double", losses)
+    table("gpt_losses", losses)
     moved = [p.detach() - s for p, s in zip(params, first)]
-    table("gpt_moved", "float", [v for m in moved for v in picked_of(m)])
-    table("gpt_most_moved", "double", [m.abs().max().item() for m in moved])
+    table("gpt_moved", [v for m in moved for v in picked_of(m)])
+    table("gpt_most_moved", [m.abs().max().item() for m in moved])
 
 
-print("/* SPDX-License-Identifier: Apache-2.0\n"
-      f" * Written by make_gpt_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
-      "#ifndef TRAIN_GPT_VECTORS_H\n#define TRAIN_GPT_VECTORS_H\n")
-print(f"enum {{ VECTOR_STEPS = {STEPS}, VECTOR_PICKED = {PICKED}, VECTOR_BATCH = {BATCH} }};\n"
-      f"enum {{ VECTOR_LAYERS = {LAYERS}, VECTOR_HEADS = {HEADS}, VECTOR_WIDTH = {WIDTH},"
-      f" VECTOR_TOKENS = {TOKENS}, VECTOR_WORDS = {WORDS} }};\n")
+title("make_gpt_vectors.py")
 ops()
 gpt()
 tables_of_adam("gpt", ADAM_RATE, picked_of, *adam_steps(torch.float64), *adam_steps(torch.float32))
-print("#endif")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes group_vectors.h: parameters after some updates of PyTorch's optimisers with two parameter
-groups, each with a learning rate and a weight decay of its own, under schedules.
+"""Writes vectors/groups.txt: parameters after some updates of PyTorch's optimisers with two
+parameter groups, each with a learning rate and a weight decay of its own, under schedules.
 
     pip install torch==2.13.0
-    python3 make_group_vectors.py | clang-format > group_vectors.h
+    python3 make_group_vectors.py > vectors/groups.txt
 
 WarmupCosineLR is DeepSpeed's rule: a ratio, the same for all groups, times each group's own rate;
 the first update has its constructor's rate, 0.
@@ -13,9 +13,8 @@ import math
 import torch
 from torch.optim import lr_scheduler
 
-from make_vectors import table
+from make_vectors import table, title
 
-VERSION = torch.__version__.split('+')[0]
 UPDATES, ELEMENTS = 6, 64
 LAID = [(0, 13), (13, 11), (24, 7), (33, 5), (38, 26)]  # as test_parameter_groups.c
 NO_DECAY = {2, 3}
@@ -52,13 +51,11 @@ def train(name, kind, scheduler, **options):
             tensor.grad = grad
         optimizer.step()
         schedule.step()
-    table(name, "float", torch.cat([t.detach() for t in tensors]).tolist())
+    table(name, torch.cat([t.detach() for t in tensors]).tolist())
 
 
 def main():
-    print("/* SPDX-License-Identifier: Apache-2.0\n"
-          f" * Written by make_group_vectors.py with PyTorch {VERSION}. */\n"
-          "#ifndef TRAIN_GROUP_VECTORS_H\n#define TRAIN_GROUP_VECTORS_H\n")
+    title("make_group_vectors.py")
     optim = torch.optim
     train("groups_constant", optim.SGD, lambda o: lr_scheduler.LambdaLR(o, lambda i: 1.0),
           momentum=0.9)
@@ -66,7 +63,6 @@ def main():
           lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=4, eta_min=0.01))
     train("groups_stairs", optim.SGD, lambda o: lr_scheduler.StepLR(o, 2, gamma=0.5))
     train("groups_cosine", optim.AdamW, lambda o: lr_scheduler.LambdaLR(o, warmup_cosine))
-    print("#endif")
 
 
 if __name__ == "__main__":

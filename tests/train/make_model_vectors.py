@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes model_vectors.h: what PyTorch computes with the built-in networks, for test_models.c.
+"""Writes vectors/models.txt: what PyTorch computes with the built-in networks, for test_models.c.
 
     pip install torch==2.15.0 numpy
-    python3 make_model_vectors.py > model_vectors.h && clang-format -i model_vectors.h
+    python3 make_model_vectors.py > vectors/models.txt
 
 Parameters, images and labels are drawn from torch's generator, which train/base/random.c
 reproduces bit for bit. Of gradients some values are stored, and a weighted sum of all.
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from make_vectors import table, tables_of_adam
+from make_vectors import table, tables_of_adam, title
 
 torch.set_num_threads(1)
 STEPS, PICKED = 50, 16
@@ -91,15 +91,15 @@ def sgd(name, build, shape, batch):
                 largest.append(p.grad.abs().max().item())
                 sums.append(weighted_sum(p.grad))
         optimizer.step()
-    print(f"/* {name}: of all parameters after torch.manual_seed(7), FNV-1a of their words. */")
-    print(f"static const uint64_t {name}_initial = 0x{fnv1a(flat.numpy()):016x}U;\n")
-    table(f"{name}_losses", "double", losses)
-    table(f"{name}_picked", "float", picked)
-    table(f"{name}_largest", "double", largest)
-    table(f"{name}_sums", "double", sums)
+    print(f"# {name}: of all parameters after torch.manual_seed(7), FNV-1a of their words.")
+    table(f"{name}_initial", [f"0x{fnv1a(flat.numpy()):016x}"], "{}")
+    table(f"{name}_losses", losses)
+    table(f"{name}_picked", picked)
+    table(f"{name}_largest", largest)
+    table(f"{name}_sums", sums)
     moved = [p.detach() - s for p, s in zip(model.parameters(), start)]
-    table(f"{name}_moved", "float", [value for m in moved for value in picked_of(m)])
-    table(f"{name}_most_moved", "double", [m.abs().max().item() for m in moved])
+    table(f"{name}_moved", [value for m in moved for value in picked_of(m)])
+    table(f"{name}_most_moved", [m.abs().max().item() for m in moved])
 
 
 def adam_steps(build, shape, batch, rate, dtype):
@@ -124,13 +124,8 @@ def vectors(name, build, shape, batch, rate):
                    *adam_steps(build, shape, batch, rate, torch.float32))
 
 
-print("/* SPDX-License-Identifier: Apache-2.0\n"
-      f" * Written by make_model_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
-      "#ifndef TRAIN_MODEL_VECTORS_H\n#define TRAIN_MODEL_VECTORS_H\n\n"
-      "#include <stdint.h>\n")
-print(f"enum {{ VECTOR_STEPS = {STEPS}, VECTOR_PICKED = {PICKED} }};\n")
+title("make_model_vectors.py")
 vectors("mlp", mlp, (1, 28, 28), 16, 1e-3)
 vectors("lenet5", lenet5, (1, 28, 28), 16, 1e-3)
 # At 1e-3 what PyTorch computes with and without oneDNN is soon 0.2 apart.
 vectors("alexnet", alexnet, (3, 32, 32), 4, 1e-4)
-print("#endif")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes precision_vectors.h: the scales of DeepSpeed's loss scaler after scripted overflows, and
-what PyTorch computes with 16-bit parameters and gradients, for test_scaler.c and test_precision.c.
+"""Writes vectors/precision.txt: the scales of DeepSpeed's loss scaler after scripted overflows, and
+what PyTorch computes with 16-bit parameters and gradients, for test_precision.c.
 
     pip install torch==2.15.0 numpy
     pip download --no-deps --no-binary :all: deepspeed==0.13.0  # and deepspeed==0.19.8
-    python3 make_precision_vectors.py OLD/deepspeed NEW/deepspeed > precision_vectors.h
+    python3 make_precision_vectors.py OLD/deepspeed NEW/deepspeed > vectors/precision.txt
 
 OLD and NEW are the unpacked archives. Of DeepSpeed only runtime/fp16/loss_scaler.py is run.
 """
@@ -17,7 +17,7 @@ import types
 import torch
 from torch.utils.data.distributed import DistributedSampler
 
-from make_vectors import loss_of, network, table
+from make_vectors import loss_of, network, table, title
 
 torch.set_num_threads(1)
 SAMPLES, BATCH, EPOCHS = 320, 32, 6
@@ -60,12 +60,10 @@ def scripts():
 
 
 def scaler_vectors(old, new):
-    print("/* After each update of the script, whose 1 is an overflow; shorter where the scaler")
-    print(" * gives up. The scale starts at 2^power. */")
-    print("enum { SCRIPT_MAX = 48 };\n\nstatic const struct {\n"
-          "    bool old;\n    int power, window, hysteresis;\n    bool consecutive;\n"
-          "    int least;\n    const char *script;\n    int count;\n"
-          "    double scales[SCRIPT_MAX];\n} scaler_vectors[] = {")
+    print("""\
+# Whether the scaler is the old one, the scale's first power of two, window, hysteresis, whether
+# that is consecutive, the least scale; the script, whose 1 is an overflow; how many updates it
+# takes before the scaler gives up, and the scales after each.""")
     settings = [(16, 1000, 2, False, 1), (16, 4, 2, False, 1), (8, 3, 1, False, 1),
                 (8, 2, 3, False, 3), (6, 3, 2, True, 1), (4, 1, 4, True, 2),
                 (10, 5, 2, False, 1024)]
@@ -79,12 +77,8 @@ def scaler_vectors(old, new):
                     except Exception:  # DeepSpeed's own way to give up
                         break
                     scales.append(float(state.cur_scale))
-                power, window, hysteresis, consecutive, least = setting
-                values = ", ".join(f"{s:.17g}" for s in scales)
-                print(f"    {{{str(is_old).lower()}, {power}, {window}, {hysteresis}, "
-                      f"{str(consecutive).lower()}, {least}, \"{script}\", {len(scales)}, "
-                      f"{{{values or 0}}}}},")
-    print("};\n")
+                table("scaler", [int(is_old), *map(int, setting), script, len(scales)] +
+                      [f"{s:.17g}" for s in scales], "{}")
 
 
 def batches():
@@ -142,25 +136,20 @@ def train(name, kind, micro, clip, make, scaler):
         losses.append(loss)
         norms.append(norm if finite else 0.0)
         scales.append(scale)
-    table(f"{name}_losses", "double", losses)
-    print("/* 0: not finite, the update is left out. */")
-    table(f"{name}_norms", "double", norms)
-    table(f"{name}_scales", "double", scales)
+    table(f"{name}_losses", losses)
+    print("# 0: not finite, the update is left out.")
+    table(f"{name}_norms", norms)
+    table(f"{name}_scales", scales)
 
 
 def main():
     old, new = (load_scaler(folder, f"scaler{i}") for i, folder in enumerate(sys.argv[1:3]))
-    print("/* SPDX-License-Identifier: Apache-2.0\n"
-          f" * Written by make_precision_vectors.py with PyTorch "
-          f"{torch.__version__.split('+')[0]}. */\n"
-          "#ifndef TRAIN_PRECISION_VECTORS_H\n#define TRAIN_PRECISION_VECTORS_H\n\n"
-          "#include <stdbool.h>\n")
+    title("make_precision_vectors.py")
     scaler_vectors(old, new)
     train("fp16", torch.float16, BATCH, 0.5, lambda p: torch.optim.AdamW(p, lr=1e-3),
           make_scaler(new, 22, 6, 2, False, 1))
     train("bf16", torch.bfloat16, BATCH // 2, 0.0,
           lambda p: torch.optim.SGD(p, lr=0.01), None)
-    print("#endif")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes vectors.h: what PyTorch computes, for the C tests to compare with.
+"""Writes vectors/training.txt: what PyTorch computes, for the C tests to compare with.
 
     pip install torch==2.13.0 numpy
-    python3 make_vectors.py [MNIST folder] > vectors.h
+    python3 make_vectors.py [MNIST folder] > vectors/training.txt
 
 Data are drawn from torch's generator, which train/base/random.c reproduces bit for bit, so
 only results are stored.
@@ -18,26 +18,30 @@ from torch.utils.data.distributed import DistributedSampler
 torch.set_num_threads(1)
 
 
-def table(name, kind, values, form="{:.9g}"):
-    lines, line = [], "   "
+def title(script):
+    print(f"# Written by {script} with PyTorch {torch.__version__.split('+')[0]}.")
+
+
+def table(name, values, form="{:.9g}"):
+    """An array or a row as vectors.c reads it. @param values  numbers, or texts with form "{}" """
+    line = f"{name}:"
     for value in values:
-        text = " " + form.format(value) + ","
-        if len(line) + len(text) > 98:
-            lines.append(line)
-            line = "   "
+        text = " " + form.format(value)
+        if len(line) + len(text) > 99:
+            print(line)
+            line = " "
         line += text
-    print(f"static const {kind} {name}[] = {{\n" + "\n".join(lines + [line]) + "\n};\n")
+    print(line)
 
 
 def tables_of_adam(name, rate, picked_of, losses, moved, losses32, moved32):
     """What float64 computes, and how far float32 drifts from it at most: in a loss of the run,
     and in a parameter of each tensor."""
-    print(f"static const double {name}_adam_rate = {rate:g};")
-    print(f"static const double {name}_adam_drift = "
-          f"{max(abs(a - b) for a, b in zip(losses, losses32)):.9g};")
-    table(f"{name}_adam_losses", "double", losses, "{:.12g}")
-    table(f"{name}_adam_moved", "float", [v for m in moved for v in picked_of(m)])
-    table(f"{name}_adam_drifts", "double",
+    table(f"{name}_adam_rate", [rate])
+    table(f"{name}_adam_drift", [max(abs(a - b) for a, b in zip(losses, losses32))])
+    table(f"{name}_adam_losses", losses, "{:.12g}")
+    table(f"{name}_adam_moved", [v for m in moved for v in picked_of(m)])
+    table(f"{name}_adam_drifts",
           [(a - b).abs().max().item() for a, b in zip(moved, moved32)])
 
 
@@ -56,12 +60,9 @@ def loss_of(kind, output, labels):
 
 
 def samplers():
-    print("/* DistributedSampler(samples, ranks, rank, not in_order, seed, drop_last)")
-    print(" * .set_epoch(epoch): its length, the first indices, and an FNV-1a hash of all of")
-    print(" * them as 32-bit numbers. */")
-    print("static const struct {\n    size_t samples;\n    int ranks, rank;\n"
-          "    uint64_t seed, epoch;\n    bool in_order, drop_last;\n    size_t length;\n"
-          "    uint32_t first[4];\n    uint64_t hash;\n} sampler_vectors[] = {")
+    print("""\
+# DistributedSampler: samples, ranks, rank, seed, epoch, in order, drop_last; its length, an FNV-1a
+# hash of all indices as 32-bit numbers, and the first four.""")
     shuffled = [(10, 1, 0, 0), (10, 3, 0, 0), (11, 4, 5, 2), (3, 8, 1, 0), (1, 2, 0, 0),
                 (1000, 7, 123, 9), (60000, 1, 0, 0), (60000, 2, 0, 1), (60000, 7, 42, 3),
                 (10007, 5, 4294967290, 10)]
@@ -80,11 +81,8 @@ def samplers():
             value = 0xcbf29ce484222325
             for byte in numpy.array(order, dtype="<u4").tobytes():
                 value = (value ^ byte) * 0x100000001b3 % 2**64
-            first = ", ".join(str(i) for i in order[:4])
-            flags = f"{int(not shuffle)}, {int(drop)}"
-            print(f"    {{{n}, {ranks}, {rank}, {seed}U, {epoch}, {flags}, {len(order)}, "
-                  f"{{{first}}}, 0x{value:016x}U}},")
-    print("};\n")
+            table("sampler", [n, ranks, rank, seed, epoch, int(not shuffle), int(drop),
+                              len(order), f"0x{value:016x}"] + order[:4], "{}")
 
 
 def layers(kind):
@@ -96,9 +94,9 @@ def layers(kind):
     loss = loss_of(kind, output, labels)
     loss.backward()
     grads = torch.cat([p.grad.flatten() for p in model.parameters()])
-    table(f"{kind}_output", "float", output.flatten().tolist())
-    table(f"{kind}_loss", "double", [loss.item()])
-    table(f"{kind}_grads", "float", grads.tolist())
+    table(f"{kind}_output", output.flatten().tolist())
+    table(f"{kind}_loss", [loss.item()])
+    table(f"{kind}_grads", grads.tolist())
 
 
 def initial():
@@ -107,8 +105,8 @@ def initial():
     value = 0xcbf29ce484222325
     for byte in flat.numpy().tobytes():
         value = (value ^ byte) * 0x100000001b3 % 2**64
-    print("/* FNV-1a of all parameters of 784-256-64-10 after torch.manual_seed(7). */")
-    print(f"static const uint64_t initial_hash = 0x{value:016x}U;\n")
+    print("# FNV-1a of all parameters of 784-256-64-10 after torch.manual_seed(7).")
+    table("initial_hash", [f"0x{value:016x}"], "{}")
 
 
 def warmup_decay(update, low, high, warmup, total):
@@ -133,8 +131,8 @@ def train(name, images, labels, batches, kind, make, rate=None, clip=0.0, seed=1
         optimizer.step()
         losses.append(loss.item())
         norms.append(norm.item())
-    table(f"{name}_losses", "double", losses)
-    table(f"{name}_norms", "double", norms)
+    table(f"{name}_losses", losses)
+    table(f"{name}_norms", norms)
 
 
 def synthetic():
@@ -171,16 +169,13 @@ def mnist(folder):
     labels = torch.tensor(labels).long()
     order = list(DistributedSampler(range(60000), num_replicas=1, rank=0, seed=0))
     batches = [order[i:i + 128] for i in range(0, 100 * 128, 128)]
-    print("/* The first 100 updates of docs/examples/mnist/deeps.json, global batch 128. */")
+    print("# The first 100 updates of docs/examples/mnist/deeps.json, global batch 128.")
     train("mnist", images, labels, batches, "mse", lambda p: torch.optim.SGD(p, lr=0.01),
           lambda step: warmup_decay(step, 1e-4, 0.1, 1000, 9000), clip=1.0, seed=0)
 
 
 def main():
-    print("/* SPDX-License-Identifier: Apache-2.0\n"
-          f" * Written by make_vectors.py with PyTorch {torch.__version__.split('+')[0]}. */\n"
-          "#ifndef TRAIN_VECTORS_H\n#define TRAIN_VECTORS_H\n\n"
-          "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
+    title("make_vectors.py")
     samplers()
     initial()
     layers("mse")
@@ -188,7 +183,6 @@ def main():
     synthetic()
     if len(sys.argv) > 1:
         mnist(sys.argv[1])
-    print("#endif")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
  * (make_gpt_vectors.py); its parameters' names, groups and sharing. */
 #include "check.h"
 #include "descent.h"
-#include "gpt_vectors.h"
 #include "op_references.h"
+#include "vectors.h"
 
 #include <errors.h>
 #include <exponential.h>
@@ -22,6 +22,18 @@ static uint32_t hashed(uint64_t i)
 }
 
 /* Between -1 and 1, in no order. */
+/* As in make_gpt_vectors.py. */
+enum {
+    STORED_STEPS = 50,
+    STORED_PICKED = 8,
+    STORED_BATCH = 4,
+    STORED_LAYERS = 2,
+    STORED_HEADS = 2,
+    STORED_WIDTH = 36,
+    STORED_TOKENS = 16,
+    STORED_WORDS = 50
+};
+
 static float scattered(size_t i)
 {
     return (float)((double)hashed(i) / 0x1p31 - 1.0);
@@ -29,7 +41,7 @@ static float scattered(size_t i)
 
 static uint16_t word(size_t i)
 {
-    return (uint16_t)((hashed(i) >> 16) % VECTOR_WORDS);
+    return (uint16_t)((hashed(i) >> 16) % STORED_WORDS);
 }
 
 /* ---- Ops ----------------------------------------------------------------------------------- */
@@ -43,23 +55,21 @@ typedef struct known_op {
     op_settings settings;
     op_shape in; /* of one of BATCH samples */
     float scale;
-    const float *results;
-    size_t count;
+    const char *results;
 } known_op;
 
 #define TEXT(t, f) \
     { \
         .dim = {(t), (f)}, .dims = 2 \
     }
-#define RESULTS(name) name##_results, COUNT_OF(name##_results)
 
 /* Compares with the next of the stored values. */
 static void check_next(const known_op *known, size_t *at, const float *got, size_t count)
 {
-    const float *want = known->results + *at;
+    const float *want = vector_floats(known->results, 0) + *at;
     double most = 0.0;
     *at += count;
-    assert_true(*at <= known->count);
+    assert_true(*at <= vector_count(known->results));
     for (size_t i = 0; i < count; i++)
         most = fmax(most, fabs((double)want[i]));
     for (size_t i = 0; i < count; i++) {
@@ -108,7 +118,7 @@ static void run_known(const known_op *known, const op_functions *functions, op_u
             count *= use->tensors[t].shape[d];
         check_next(known, &at, grads[t], count);
     }
-    assert_int_equal(at, known->count);
+    assert_int_equal(at, vector_count(known->results));
 }
 
 /* Both what runs and the plain loops. */
@@ -116,17 +126,17 @@ static void ops_compute_what_pytorchs_do(void **state)
 {
     (void)state;
     static const known_op known[] = {
-        {&op_gelu, {0}, TEXT(11, 1), 4, RESULTS(gelu)},
-        {&op_gelu, {.by_tanh = true}, TEXT(11, 1), 4, RESULTS(gelu_tanh)},
-        {&op_layer_norm, {0}, TEXT(3, 19), 1, RESULTS(layer_norm)},
-        {&op_attention, {.heads = 3}, TEXT(5, 18), 3, RESULTS(attention)},
+        {&op_gelu, {0}, TEXT(11, 1), 4, "gpt/gelu_results"},
+        {&op_gelu, {.by_tanh = true}, TEXT(11, 1), 4, "gpt/gelu_tanh_results"},
+        {&op_layer_norm, {0}, TEXT(3, 19), 1, "gpt/layer_norm_results"},
+        {&op_attention, {.heads = 3}, TEXT(5, 18), 3, "gpt/attention_results"},
         {&op_embedding,
-         {.words = VECTOR_WORDS, .outputs = 3},
+         {.words = STORED_WORDS, .outputs = 3},
          {.dim = {4}, .dims = 1},
          0,
-         RESULTS(embedding)},
-        {&op_position_embedding, {0}, TEXT(3, 5), 1, RESULTS(position_embedding)},
-        {&op_linear, {.outputs = 4}, TEXT(3, 5), 1, RESULTS(token_linear)},
+         "gpt/embedding_results"},
+        {&op_position_embedding, {0}, TEXT(3, 5), 1, "gpt/position_embedding_results"},
+        {&op_linear, {.outputs = 4}, TEXT(3, 5), 1, "gpt/token_linear_results"},
     };
     for (size_t k = 0; k < COUNT_OF(known); k++) {
         op_use use = {.op = known[k].op, .settings = known[k].settings, .in = {known[k].in}};
@@ -231,11 +241,11 @@ static void what_is_no_word_gives_nan(void **state)
 
 /* ---- A GPT --------------------------------------------------------------------------------- */
 
-static const gpt_sizes sizes = {.layers = VECTOR_LAYERS,
-                                .heads = VECTOR_HEADS,
-                                .width = VECTOR_WIDTH,
-                                .tokens = VECTOR_TOKENS,
-                                .words = VECTOR_WORDS,
+static const gpt_sizes sizes = {.layers = STORED_LAYERS,
+                                .heads = STORED_HEADS,
+                                .width = STORED_WIDTH,
+                                .tokens = STORED_TOKENS,
+                                .words = STORED_WORDS,
                                 .tied = true};
 
 /* A model with its flat buffers. */
@@ -249,7 +259,7 @@ static void network_open(network *net, const gpt_sizes *of)
 {
     assert_int_equal(model_build_gpt(&net->spec, "gpt", of), RING_OK);
     assert_int_equal(net->spec.count, gpt_layers(of));
-    if (model_create(&net->model, &net->spec, VECTOR_BATCH, 1) != RING_OK)
+    if (model_create(&net->model, &net->spec, STORED_BATCH, 1) != RING_OK)
         fail_msg("%s", train_error());
     const size_t bytes = net->model.tensors.elements * sizeof(float);
     assert_int_equal(train_alloc((void **)&net->params, bytes, "p"), RING_OK);
@@ -269,21 +279,21 @@ static void network_close(network *net)
 /* Forward and backward of one batch of the text. @return its loss. */
 static double pass(network *net, size_t begin)
 {
-    enum { LABELS = VECTOR_BATCH * VECTOR_TOKENS };
+    enum { LABELS = STORED_BATCH * STORED_TOKENS };
     float in[LABELS];
     uint16_t labels[LABELS];
     train_model *model = &net->model;
     const int nodes = model->node_count;
     for (size_t i = 0; i < LABELS; i++) {
-        const size_t at = begin + i / VECTOR_TOKENS * (VECTOR_TOKENS + 1) + i % VECTOR_TOKENS;
+        const size_t at = begin + i / STORED_TOKENS * (STORED_TOKENS + 1) + i % STORED_TOKENS;
         in[i] = (float)word(at);
         labels[i] = word(at + 1);
     }
-    const model_batch batch = {.input = in, .rows = VECTOR_BATCH, .training = true};
+    const model_batch batch = {.input = in, .rows = STORED_BATCH, .training = true};
     assert_int_equal(model_load(model, 0, &batch), RING_OK);
     model_forward(model, 0, 0, nodes);
     const double sum = loss_sum(LOSS_CROSS_ENTROPY, model_output(model, 0), labels, LABELS,
-                                VECTOR_WORDS, 1.0 / LABELS, model_delta(model, 0, nodes - 1));
+                                STORED_WORDS, 1.0 / LABELS, model_delta(model, 0, nodes - 1));
     model_backward(model, 0, 0, nodes, false);
     return sum / LABELS;
 }
@@ -294,8 +304,8 @@ static void check_picked(const network *net, const float *values, const float *w
 {
     for (int t = 0; t < net->model.tensors.count; t++) {
         const train_tensor *tensor = &net->model.tensors.list[t];
-        for (size_t i = 0; i < VECTOR_PICKED && tensor->tie < 0; i++, want++) {
-            const size_t at = i * (tensor->count - 1) / (VECTOR_PICKED - 1);
+        for (size_t i = 0; i < STORED_PICKED && tensor->tie < 0; i++, want++) {
+            const size_t at = i * (tensor->count - 1) / (STORED_PICKED - 1);
             const double got = (double)values[tensor->offset + at];
             if (!(fabs(got - (double)*want) <= share * (largest != NULL ? largest[t] : 1.0)))
                 fail_msg("%s[%zu]: got %.9g, want %.9g", tensor->name, at, got, (double)*want);
@@ -305,24 +315,28 @@ static void check_picked(const network *net, const float *values, const float *w
 
 static void check_sums(const network *net)
 {
+    const double *sums = vector_doubles("gpt/gpt_sums", 0);
+    const double *largest = vector_doubles("gpt/gpt_largest", 0);
     for (int t = 0; t < net->model.tensors.count; t++) {
         const train_tensor *tensor = &net->model.tensors.list[t];
         double sum = 0.0;
         for (size_t i = 0; i < tensor->count && tensor->tie < 0; i++)
             sum += (double)net->grads[tensor->offset + i] * ((double)hashed(i) / 0x1p31 - 1.0);
         if (tensor->tie < 0)
-            assert_near(sum, gpt_sums[t], 0, 1e-5 * gpt_largest[t] * sqrt((double)tensor->count));
+            assert_near(sum, sums[t], 0, 1e-5 * largest[t] * sqrt((double)tensor->count));
     }
 }
 
 static void train_by_sgd(network *net)
 {
     train_optimizer sgd;
+    const double *losses = vector_doubles("gpt/gpt_losses", STORED_STEPS);
     descent_open(&sgd, "{optimizer: {type: \"SGD\"}}", net->model.tensors.elements);
-    for (size_t step = 0; step < VECTOR_STEPS; step++) {
-        assert_near(pass(net, step * 1000), gpt_losses[step], 1e-5, 0);
+    for (size_t step = 0; step < STORED_STEPS; step++) {
+        assert_near(pass(net, step * 1000), losses[step], 1e-5, 0);
         if (step == 0) {
-            check_picked(net, net->grads, gpt_picked, gpt_largest, 1e-5);
+            check_picked(net, net->grads, vector_floats("gpt/gpt_picked", 0),
+                         vector_doubles("gpt/gpt_largest", 0), 1e-5);
             check_sums(net);
         }
         descent_step(&sgd, net->params, net->grads, 0.01);
@@ -332,10 +346,10 @@ static void train_by_sgd(network *net)
 
 static void train_by_adam(network *net)
 {
-    static const known_adam known = KNOWN_ADAM(gpt);
+    const known_adam known = KNOWN_ADAM("gpt/gpt", STORED_STEPS);
     train_optimizer adam;
     descent_open(&adam, "{optimizer: {type: \"Adam\"}}", net->model.tensors.elements);
-    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+    for (size_t step = 0; step < STORED_STEPS; step++) {
         assert_near(pass(net, step * 1000), known.losses[step], 0, DRIFT_ALLOWED * known.drift);
         descent_step(&adam, net->params, net->grads, known.rate);
     }
@@ -352,7 +366,7 @@ static void check_moved(void (*train)(network *), const float *want, const doubl
     const size_t count = net.model.tensors.elements, bytes = count * sizeof(float);
     assert_int_equal(train_alloc((void **)&moved, bytes, "moved"), RING_OK);
     memcpy(moved, net.params, bytes);
-    check_picked(&net, net.params, gpt_initial, NULL, 1e-7);
+    check_picked(&net, net.params, vector_floats("gpt/gpt_initial", 0), NULL, 1e-7);
     train(&net);
     for (size_t i = 0; i < count; i++)
         moved[i] = net.params[i] - moved[i];
@@ -364,8 +378,10 @@ static void check_moved(void (*train)(network *), const float *want, const doubl
 static void a_gpt_trains_as_pytorchs(void **state)
 {
     (void)state;
-    check_moved(train_by_sgd, gpt_moved, gpt_most_moved, 1e-3);
-    check_moved(train_by_adam, gpt_adam_moved, gpt_adam_drifts, DRIFT_ALLOWED);
+    check_moved(train_by_sgd, vector_floats("gpt/gpt_moved", 0),
+                vector_doubles("gpt/gpt_most_moved", 0), 1e-3);
+    const known_adam known = KNOWN_ADAM("gpt/gpt", STORED_STEPS);
+    check_moved(train_by_adam, known.moved, known.drifts, DRIFT_ALLOWED);
 }
 
 static const train_tensor *find_tensor(const network *net, const char *name)
@@ -398,7 +414,7 @@ static void tensors_have_nanogpts_names_and_their_groups(void **state)
     own.dropout = 0.1;
     own.attention_dropout = 0.2;
     network_open(&net, &own);
-    assert_int_equal(model_parameters(&net.model), shared + (size_t)VECTOR_WORDS * VECTOR_WIDTH);
+    assert_int_equal(model_parameters(&net.model), shared + (size_t)STORED_WORDS * STORED_WIDTH);
     network_close(&net);
 }
 

@@ -15,7 +15,7 @@
 
 enum { SMALL_LAYERS = 3, SMALL_NODES = 5, SMALL_BATCH = 7, SMALL_IN = 6, SMALL_OUT = 3 };
 
-/* The network of vectors.h: 6-5-4-3, seed 3, inputs drawn after the parameters. */
+/* The network of make_vectors.py: 6-5-4-3, seed 3, inputs drawn after the parameters. */
 typedef struct small_network {
     model_spec spec;
     train_model model;
@@ -93,16 +93,20 @@ static void initial_parameters_equal_pytorchs_bit_for_bit(void **state)
     assert_int_equal(train_alloc((void **)&params, 218058 * sizeof(float), "p"), RING_OK);
     model_bind(&model, params, params);
     model_init(&model, 7);
-    assert_int_equal(fnv1a(params, 218058 * sizeof(float)), initial_hash);
+    assert_int_equal(fnv1a(params, 218058 * sizeof(float)), vector_hash("training/initial_hash"));
     free(params);
     model_destroy(&model);
     model_spec_free(&spec);
 }
 
-static void check_network(loss_kind kind, const float *output, double loss, const float *grads)
+#define CHECK_NETWORK(kind, name) \
+    check_network(kind, vector_floats("training/" name "_output", SMALL_BATCH *SMALL_OUT), \
+                  vector_number("training/" name "_loss"), "training/" name "_grads")
+static void check_network(loss_kind kind, const float *output, double loss, const char *stored)
 {
     small_network net;
     small_open(&net);
+    const float *grads = vector_floats(stored, net.model.tensors.elements);
     assert_near(small_loss(&net, kind), loss, 1e-6, 0);
     const float *got = model_output(&net.model, 0);
     for (size_t i = 0; i < SMALL_BATCH * SMALL_OUT; i++)
@@ -116,14 +120,13 @@ static void check_network(loss_kind kind, const float *output, double loss, cons
 static void mse_network_equals_pytorchs(void **state)
 {
     (void)state;
-    check_network(LOSS_MSE, mse_output, mse_loss[0], mse_grads);
+    CHECK_NETWORK(LOSS_MSE, "mse");
 }
 
 static void cross_entropy_network_equals_pytorchs(void **state)
 {
     (void)state;
-    check_network(LOSS_CROSS_ENTROPY, cross_entropy_output, cross_entropy_loss[0],
-                  cross_entropy_grads);
+    CHECK_NETWORK(LOSS_CROSS_ENTROPY, "cross_entropy");
 }
 
 /* (loss(p + h) - loss(p - h)) / 2h, where float32 leaves about three digits. */
@@ -160,8 +163,9 @@ static void gradients_of_parts_add_up(void **state)
                  small_delta(&net));
         small_backward(&net, at > 0);
     }
+    const float *grads = vector_floats("training/mse_grads", net.model.tensors.elements);
     for (size_t i = 0; i < net.model.tensors.elements; i++)
-        assert_near(net.grads[i], mse_grads[i], 1e-5, 1e-8);
+        assert_near(net.grads[i], grads[i], 1e-5, 1e-8);
     small_close(&net);
 }
 

@@ -4,7 +4,7 @@
  * against whole ones, and lists of layers. Argument: docs/examples/models. */
 #include "check.h"
 #include "descent.h"
-#include "model_vectors.h"
+#include "vectors.h"
 
 #include <builtin.h>
 #include <errors.h>
@@ -75,6 +75,8 @@ static double mean_loss(network *net, int slot, const uint16_t *labels, size_t r
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
 
+enum { STORED_STEPS = 50, STORED_PICKED = 16 }; /* as in make_model_vectors.py */
+
 /* Values of a network stored by make_model_vectors.py; lists have PICKED values or one a tensor. */
 typedef struct known_run {
     uint64_t initial;
@@ -106,8 +108,8 @@ static double weighted_sum(const float *values, size_t count)
 static void check_picked(const train_tensor *tensor, const float *got, const float *want,
                          double allowed)
 {
-    for (size_t i = 0; i < VECTOR_PICKED; i++) {
-        const size_t at = i * (tensor->count - 1) / (VECTOR_PICKED - 1);
+    for (size_t i = 0; i < STORED_PICKED; i++) {
+        const size_t at = i * (tensor->count - 1) / (STORED_PICKED - 1);
         if (!(fabs((double)got[at] - (double)want[i]) <= allowed))
             fail_msg("%s[%zu]: got %.9g, want %.9g within %g", tensor->name, at, (double)got[at],
                      (double)want[i], allowed);
@@ -120,7 +122,7 @@ static void check_gradients(const network *net, const known_run *known)
         const train_tensor *tensor = &net->model.tensors.list[t];
         const float *grads = net->grads + tensor->offset;
         const double allowed = 1e-5 * known->largest[t];
-        check_picked(tensor, grads, known->picked + (size_t)t * VECTOR_PICKED, allowed);
+        check_picked(tensor, grads, known->picked + (size_t)t * STORED_PICKED, allowed);
         assert_near(weighted_sum(grads, tensor->count), known->sums[t], 0,
                     allowed * sqrt((double)tensor->count));
     }
@@ -168,7 +170,7 @@ static void train_by_sgd(network *net, const known_run *known, float *images)
     train_random random = generator_after(net->model.tensors.elements);
     train_optimizer sgd;
     descent_open(&sgd, "{optimizer: {type: \"SGD\"}}", net->model.tensors.elements);
-    for (int step = 0; step < VECTOR_STEPS; step++) {
+    for (int step = 0; step < STORED_STEPS; step++) {
         assert_near(next_pass(net, known, &random, images), known->losses[step], 1e-5, 0);
         if (step == 0)
             check_gradients(net, known);
@@ -182,7 +184,7 @@ static void train_by_adam(network *net, const known_run *known, float *images)
     train_random random = generator_after(net->model.tensors.elements);
     train_optimizer adam;
     descent_open(&adam, "{optimizer: {type: \"Adam\"}}", net->model.tensors.elements);
-    for (size_t step = 0; step < VECTOR_STEPS; step++) {
+    for (size_t step = 0; step < STORED_STEPS; step++) {
         assert_near(next_pass(net, known, &random, images), known->adam.losses[step], 0,
                     DRIFT_ALLOWED * known->adam.drift);
         descent_step(&adam, net->params, net->grads, known->adam.rate);
@@ -211,7 +213,7 @@ static void check_moved(network *net, const known_run *known,
         moved[i] = net->params[i] - moved[i];
     for (int t = 0; t < net->model.tensors.count; t++)
         check_picked(&net->model.tensors.list[t], moved + net->model.tensors.list[t].offset,
-                     want + (size_t)t * VECTOR_PICKED, share * limits[t]);
+                     want + (size_t)t * STORED_PICKED, share * limits[t]);
     free(moved);
     free(images);
 }
@@ -226,16 +228,21 @@ static void check_network(network *net, const known_run *known)
 
 #define KNOWN(name, samples, planes, rows) \
     { \
-        .initial = name##_initial, .losses = name##_losses, .largest = name##_largest, \
-        .sums = name##_sums, .most_moved = name##_most_moved, .picked = name##_picked, \
-        .moved = name##_moved, .adam = KNOWN_ADAM(name), .batch = (samples), .channels = (planes), \
-        .side = (rows) \
+        .initial = vector_hash("models/" name "_initial"), \
+        .losses = vector_doubles("models/" name "_losses", STORED_STEPS), \
+        .largest = vector_doubles("models/" name "_largest", 0), \
+        .sums = vector_doubles("models/" name "_sums", 0), \
+        .most_moved = vector_doubles("models/" name "_most_moved", 0), \
+        .picked = vector_floats("models/" name "_picked", 0), \
+        .moved = vector_floats("models/" name "_moved", 0), \
+        .adam = KNOWN_ADAM("models/" name, STORED_STEPS), .batch = (samples), \
+        .channels = (planes), .side = (rows) \
     }
 
 static void the_mlp_trains_as_pytorch(void **state)
 {
     (void)state;
-    const known_run known = KNOWN(mlp, 16, 1, 28);
+    const known_run known = KNOWN("mlp", 16, 1, 28);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "mlp"), RING_OK);
     check_network(&net, &known);
@@ -244,7 +251,7 @@ static void the_mlp_trains_as_pytorch(void **state)
 static void lenet5_trains_as_pytorch(void **state)
 {
     (void)state;
-    const known_run known = KNOWN(lenet5, 16, 1, 28);
+    const known_run known = KNOWN("lenet5", 16, 1, 28);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "lenet5"), RING_OK);
     check_network(&net, &known);
@@ -253,7 +260,7 @@ static void lenet5_trains_as_pytorch(void **state)
 static void alexnet_without_dropout_trains_as_pytorch(void **state)
 {
     (void)state;
-    const known_run known = KNOWN(alexnet, 4, 3, 32);
+    const known_run known = KNOWN("alexnet", 4, 3, 32);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "alexnet"), RING_OK);
     for (int n = 0; n < net.spec.count; n++) {

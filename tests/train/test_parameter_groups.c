@@ -2,8 +2,8 @@
  * Parameter groups: an optimiser that is given ranges, cut anywhere, does to each tensor what the
  * kernel does with its group's weight decay; what else an optimiser hands to the kernels. */
 #include "check.h"
-#include "group_vectors.h"
 #include "parsing.h"
+#include "vectors.h"
 
 #include <errors.h>
 #include <kernels.h>
@@ -237,26 +237,26 @@ static bool is_padding(size_t offset)
 static void each_group_has_the_rate_that_pytorch_gives_it(void **state)
 {
     (void)state;
-    enum { STORED_UPDATES = 6 };
+    enum { STORED_UPDATES = 6, LAID_ELEMENTS = 62 };
     static const struct {
         const char *text;
-        const float *end; /* by offset, without the padding */
+        const char *end; /* by offset, without the padding */
     } runs[] = {
-        {TWO_GROUPS("SGD", ", momentum: 0.9") "}", groups_constant},
+        {TWO_GROUPS("SGD", ", momentum: 0.9") "}", "groups/groups_constant"},
         {TWO_GROUPS("AdamW", "") ", scheduler: {type: \"CosineAnnealingLR\", params: "
                                  "{T_max: 4, eta_min: 0.01}}}",
-         groups_annealing},
+         "groups/groups_annealing"},
         {TWO_GROUPS("SGD", "") ", scheduler: {type: \"StepLR\", params: "
                                "{step_size: 2, gamma: 0.5}}}",
-         groups_stairs},
+         "groups/groups_stairs"},
         {TWO_GROUPS("AdamW", "") ", scheduler: {type: \"WarmupCosineLR\", params: "
                                  "{warmup_num_steps: 2, total_num_steps: 6, cos_min_ratio: 0.1, "
                                  "warmup_type: \"linear\"}}}",
-         groups_cosine},
+         "groups/groups_cosine"},
     };
     for (size_t r = 0; r < COUNT_OF(runs); r++) {
         float got[ELEMENTS];
-        const float *want = runs[r].end;
+        const float *want = vector_floats(runs[r].end, LAID_ELEMENTS);
         train_as_configured(runs[r].text, STORED_UPDATES, got);
         for (size_t i = 0; i < ELEMENTS; i++) {
             if (!is_padding(i))

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "drawn.h"
 #include "parsing.h"
-#include "precision_vectors.h"
+#include "vectors.h"
 
 #include <bucket_casts.h>
 #include <builtin.h>
@@ -37,33 +37,45 @@ static int free_dataset(void **state)
 
 /* ---- The scaler ---------------------------------------------------------------------------- */
 
+/* @param scales  text: those after each update of the script, whose 1 is an overflow */
+static void check_scales(size_t row, const precision_config *precision, const char *script,
+                         int count, const char *scales)
+{
+    loss_scaler scaler = loss_scaler_start(precision);
+    for (int u = 0; u < count; u++) {
+        char *end;
+        const double before = scaler.scale, want = strtod(scales, &end);
+        const scaler_verdict verdict = loss_scaler_update(&scaler, script[u] == '1');
+        assert_true(end != scales);
+        scales = end;
+        if (scaler.scale != want)
+            fail_msg("row %zu, update %d: %g, not %g", row, u, scaler.scale, want);
+        assert_int_equal(verdict == SCALER_STEP, script[u] == '0');
+        assert_int_equal(verdict == SCALER_LOWER, scaler.scale < before);
+    }
+    if (script[count] == '1')
+        assert_int_equal(loss_scaler_update(&scaler, true), SCALER_AT_LEAST);
+}
+
 static void scales_are_those_of_deepspeed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(scaler_vectors); i++) {
-        const precision_config precision = {
-            .set = {.scale_power = scaler_vectors[i].power,
-                    .scale_window = scaler_vectors[i].window,
-                    .hysteresis = scaler_vectors[i].hysteresis,
-                    .consecutive_hysteresis = scaler_vectors[i].consecutive,
-                    .min_scale = scaler_vectors[i].least},
-            .scales = true,
-            .old_window = scaler_vectors[i].old};
-        loss_scaler scaler = loss_scaler_start(&precision);
-        const char *script = scaler_vectors[i].script;
-        const int count = scaler_vectors[i].count;
-        for (int u = 0; u < count; u++) {
-            const double before = scaler.scale;
-            const scaler_verdict verdict = loss_scaler_update(&scaler, script[u] == '1');
-            if (scaler.scale != scaler_vectors[i].scales[u])
-                fail_msg("vector %zu, update %d: %g, not %g", i, u, scaler.scale,
-                         scaler_vectors[i].scales[u]);
-            assert_int_equal(verdict == SCALER_STEP, script[u] == '0');
-            assert_int_equal(verdict == SCALER_LOWER, scaler.scale < before);
-        }
-        if (script[count] == '1')
-            assert_int_equal(loss_scaler_update(&scaler, true), SCALER_AT_LEAST);
+    const char *row;
+    size_t i = 0;
+    for (; (row = vector_row("precision/scaler", i)) != NULL; i++) {
+        precision_config precision = {.scales = true};
+        int old, consecutive, count, scales;
+        char script[49];
+        assert_int_equal(sscanf(row, "%d %ld %ld %ld %d %ld %48s %d%n", &old,
+                                &precision.set.scale_power, &precision.set.scale_window,
+                                &precision.set.hysteresis, &consecutive, &precision.set.min_scale,
+                                script, &count, &scales),
+                         8);
+        precision.old_window = old;
+        precision.set.consecutive_hysteresis = consecutive;
+        check_scales(i, &precision, script, count, row + scales);
     }
+    assert_int_equal(i, 84);
 }
 
 static void a_fixed_scale_stays(void **state)
@@ -160,6 +172,10 @@ static void train(precision_run *runs, int ranks, const char *config)
 }
 
 /* A gradient that lies between two numbers of 16 bits may be rounded to the other one here. */
+#define EXPECT_RUN(config, name, tolerance, norm_tolerance) \
+    expect_run(config, vector_doubles("precision/" name "_losses", UPDATES), \
+               vector_doubles("precision/" name "_norms", UPDATES), \
+               vector_doubles("precision/" name "_scales", UPDATES), tolerance, norm_tolerance)
 static void expect_run(const char *config, const double *losses, const double *norms,
                        const double *scales, double tolerance, double norm_tolerance)
 {
@@ -183,19 +199,19 @@ static void expect_run(const char *config, const double *losses, const double *n
 static void fp16_loses_and_skips_as_pytorch(void **state)
 {
     (void)state;
-    expect_run("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"AdamW\", "
+    EXPECT_RUN("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"AdamW\", "
                "params: {lr: 1e-3, weight_decay: 0.01}}, fp16: {enabled: true, "
                "initial_scale_power: 22, loss_scale_window: 6}}",
-               fp16_losses, fp16_norms, fp16_scales, 3e-5, 3e-4);
+               "fp16", 3e-5, 3e-4);
 }
 
 static void bf16_loses_as_pytorch(void **state)
 {
     (void)state;
-    expect_run("{train_batch_size: 32, gradient_accumulation_steps: 2, gradient_clipping: 0, "
+    EXPECT_RUN("{train_batch_size: 32, gradient_accumulation_steps: 2, gradient_clipping: 0, "
                "optimizer: {type: \"SGD\", params: {lr: 0.01}}, bf16: {enabled: "
                "true}}",
-               bf16_losses, bf16_norms, bf16_scales, 1e-5, 3e-4);
+               "bf16", 1e-5, 3e-4);
 }
 
 static void an_overflow_at_the_least_scale_stops_all_ranks(void **state)

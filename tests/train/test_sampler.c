@@ -4,29 +4,40 @@
 #include "vectors.h"
 
 #include <errors.h>
+#include <inttypes.h>
 #include <random.h>
 #include <sampler.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void orders_equal_pytorchs_bit_for_bit(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(sampler_vectors); i++) {
+    const char *row;
+    size_t i = 0;
+    for (; (row = vector_row("training/sampler", i)) != NULL; i++) {
+        size_t samples, length;
+        int ranks, rank, in_order, drop_last;
+        uint64_t seed, epoch, hash;
+        uint32_t first[4];
+        const int fields = sscanf(row,
+                                  "%zu %d %d %" SCNu64 " %" SCNu64 " %d %d %zu %" SCNx64 " %" SCNu32
+                                  " %" SCNu32 " %" SCNu32 " %" SCNu32,
+                                  &samples, &ranks, &rank, &seed, &epoch, &in_order, &drop_last,
+                                  &length, &hash, &first[0], &first[1], &first[2], &first[3]);
+        const size_t firsts = length < 4 ? length : 4;
         train_sampler sampler;
-        const sampler_rule rule = {.seed = sampler_vectors[i].seed,
-                                   .in_order = sampler_vectors[i].in_order,
-                                   .drop_last = sampler_vectors[i].drop_last};
-        assert_int_equal(sampler_create(&sampler, sampler_vectors[i].samples,
-                                        sampler_vectors[i].ranks, sampler_vectors[i].rank, &rule),
-                         RING_OK);
-        sampler_set_epoch(&sampler, sampler_vectors[i].epoch);
-        assert_int_equal(sampler.per_rank, sampler_vectors[i].length);
-        for (size_t k = 0; k < 4 && k < sampler.per_rank; k++)
-            assert_int_equal(sampler.order[k], sampler_vectors[i].first[k]);
-        assert_int_equal(fnv1a(sampler.order, sampler.per_rank * sizeof(uint32_t)),
-                         sampler_vectors[i].hash);
+        const sampler_rule rule = {.seed = seed, .in_order = in_order, .drop_last = drop_last};
+        assert_true(fields >= 9 + (int)firsts);
+        assert_int_equal(sampler_create(&sampler, samples, ranks, rank, &rule), RING_OK);
+        sampler_set_epoch(&sampler, epoch);
+        assert_int_equal(sampler.per_rank, length);
+        for (size_t k = 0; k < firsts; k++)
+            assert_int_equal(sampler.order[k], first[k]);
+        assert_int_equal(fnv1a(sampler.order, sampler.per_rank * sizeof(uint32_t)), hash);
         sampler_destroy(&sampler);
     }
+    assert_true(i > 40);
 }
 
 static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <train_engine.h>
 
-enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6 };
+enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
 
 static train_dataset dataset; /* what make_vectors.py calls synthetic */
 
@@ -49,7 +49,7 @@ typedef struct trained {
     int ranks, rank;
     const char *config;
     loss_kind loss;
-    double losses[EPOCHS * SAMPLES / BATCH], norms[EPOCHS * SAMPLES / BATCH];
+    double losses[UPDATES], norms[UPDATES];
     double accuracy;
     size_t max_batch;
     bool skips_norm;
@@ -159,14 +159,16 @@ static trained *train_ranks(int ranks, const char *config, loss_kind loss)
     return train_ranks_with(ranks, config, loss, false);
 }
 
+#define CHECK_RUN(config, loss, name, tolerance) \
+    check_run(config, loss, vector_doubles("training/" name "_losses", UPDATES), \
+              vector_doubles("training/" name "_norms", UPDATES), tolerance)
 static void check_run(const char *config, loss_kind loss, const double *losses, const double *norms,
-                      size_t count, double tolerance)
+                      double tolerance)
 {
-    assert_int_equal(count, EPOCHS * SAMPLES / BATCH);
     trained *got = train_ranks(1, config, loss);
     if (got->status != RING_OK)
         fail_msg("%s", got->error);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < UPDATES; i++) {
         assert_near(got->losses[i], losses[i], 1e-5, 0);
         assert_near(got->norms[i], norms[i], tolerance, 0);
     }
@@ -182,31 +184,31 @@ static void check_run(const char *config, loss_kind loss, const double *losses, 
 static void sgd_with_warmup_decay_loses_as_pytorch(void **state)
 {
     (void)state;
-    check_run(SGD_CONFIG, LOSS_MSE, sgd_losses, sgd_norms, COUNT_OF(sgd_losses), 1e-4);
+    CHECK_RUN(SGD_CONFIG, LOSS_MSE, "sgd", 1e-4);
 }
 
 static void momentum_with_clipping_loses_as_pytorch(void **state)
 {
     (void)state;
-    check_run("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"SGD\", params: "
+    CHECK_RUN("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"SGD\", params: "
               "{lr: 0.01, momentum: 0.9, weight_decay: 1e-3, nesterov: true}}}",
-              LOSS_CROSS_ENTROPY, momentum_losses, momentum_norms, COUNT_OF(momentum_losses), 1e-4);
+              LOSS_CROSS_ENTROPY, "momentum", 1e-4);
 }
 
 static void adam_with_l2_loses_as_pytorch(void **state)
 {
     (void)state;
-    check_run("{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"Adam\", params: "
+    CHECK_RUN("{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"Adam\", params: "
               "{lr: 1e-4, weight_decay: 1e-2, adam_w_mode: false}}}",
-              LOSS_CROSS_ENTROPY, adam_losses, adam_norms, COUNT_OF(adam_losses), 1e-3);
+              LOSS_CROSS_ENTROPY, "adam", 1e-3);
 }
 
 static void adamw_loses_as_pytorch(void **state)
 {
     (void)state;
-    check_run("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: [0.8, "
+    CHECK_RUN("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: [0.8, "
               "0.99], eps: 1e-7, weight_decay: 0.1}}}",
-              LOSS_MSE, adamw_losses, adamw_norms, COUNT_OF(adamw_losses), 1e-3);
+              LOSS_MSE, "adamw", 1e-3);
 }
 
 /* Stage 2 would otherwise sum squares over the ranks. */
@@ -243,6 +245,7 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
     static const struct {
         int ranks, micro;
     } splits[] = {{1, 8}, {2, 16}, {2, 4}, {4, 8}, {8, 1}};
+    const double *losses = vector_doubles("training/sgd_losses", UPDATES);
     for (size_t s = 0; s < COUNT_OF(splits); s++) {
         char config[512];
         snprintf(config, sizeof config, "{train_micro_batch_size_per_gpu: %d, %s", splits[s].micro,
@@ -251,8 +254,8 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
         for (int r = 0; r < splits[s].ranks; r++) {
             if (got[r].status != RING_OK)
                 fail_msg("rank %d: %s", r, got[r].error);
-            for (size_t i = 0; i < COUNT_OF(sgd_losses); i++)
-                assert_near(got[r].losses[i], sgd_losses[i], 1e-6, 0);
+            for (size_t i = 0; i < UPDATES; i++)
+                assert_near(got[r].losses[i], losses[i], 1e-6, 0);
             assert_int_equal(got[r].params_hash, got[0].params_hash);
             assert_near(got[r].accuracy, got[0].accuracy, 0, 0);
         }
