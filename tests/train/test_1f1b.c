@@ -357,7 +357,7 @@ static void passes_are_timed_as_a_whole(void **state)
     pass_span spans[4];
     pass_times passes = {.spans = spans};
     const step_instruction forward = {.kind = STEP_FORWARD, .micro = 1},
-                           again = {.kind = STEP_FORWARD, .micro = 1, .again = true},
+                           again = {.kind = STEP_FORWARD, .micro = 1, .recompute = true},
                            backward = {.kind = STEP_BACKWARD, .micro = 1},
                            load = {.kind = STEP_LOAD, .micro = 1};
     step_times times = {.passes = &passes};

@@ -53,21 +53,21 @@ typedef struct job {
 static float *base_of(train_engine *engine, int state)
 {
     if (state == 0)
-        return (float *)(void *)engine->memory.masters->data;
+        return (float *)(void *)zero_array_of(&engine->memory, ZERO_MASTERS)->data;
     return state == 1 ? engine->optimizer.first : engine->optimizer.second;
 }
 
 static array_layout layout_of(const train_engine *engine, int state)
 {
     if (state == 0)
-        return engine->memory.masters->layout;
-    return engine->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE;
+        return zero_array_of(&engine->memory, ZERO_MASTERS)->layout;
+    return engine->zero_stage > 0 ? LAYOUT_OWN : LAYOUT_FULL;
 }
 
 static const partition_bucket *bucket_of(const train_engine *engine, size_t flat)
 {
     const partition_bucket *bucket = engine->partition.buckets;
-    while (flat >= bucket->offset + bucket->count)
+    while (flat >= bucket->at[LAYOUT_FULL] + bucket->count)
         bucket++;
     return bucket;
 }
@@ -76,14 +76,14 @@ static const partition_bucket *bucket_of(const train_engine *engine, size_t flat
 static float *place_of(train_engine *engine, int state, size_t flat)
 {
     const partition_bucket *bucket = bucket_of(engine, flat);
-    const size_t in = flat - bucket->offset;
+    const size_t in = flat - bucket->at[LAYOUT_FULL];
     const array_layout layout = layout_of(engine, state);
     float *base = base_of(engine, state);
-    if (layout == LAYOUT_WHOLE)
+    if (layout == LAYOUT_FULL)
         return base + flat;
-    if (layout == LAYOUT_KEPT && bucket->is_whole)
-        return base + bucket->kept_at + in;
-    const size_t before = layout == LAYOUT_KEPT ? bucket->kept_at : bucket->own;
+    const size_t before = bucket->at[layout];
+    if (layout == LAYOUT_KEPT && bucket->is_persistent)
+        return base + before + in;
     return in / bucket->part == (size_t)engine->rank ? base + before + in % bucket->part : NULL;
 }
 

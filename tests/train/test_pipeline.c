@@ -154,7 +154,7 @@ static ring_status hash_params(pipe_run *run, train_engine *engine)
         run->params_hash = run->params_hash * 31 + fnv1a(params + tensors->list[i].offset,
                                                          tensors->list[i].count * sizeof(float));
     if (engine->pipeline.ties.count > 0) {
-        const zero_array *kept = &engine->memory.params;
+        const zero_array *kept = zero_array_of(&engine->memory, ZERO_PARAMS);
         const pipe_tie *tie = &engine->pipeline.ties.list[0];
         const size_t size = precision_size(kept->type);
         run->shared_hash = fnv1a(kept->data + tie->offset * size, tie->count * size);
@@ -165,7 +165,7 @@ static ring_status hash_params(pipe_run *run, train_engine *engine)
 
 static void scale_tensor(const train_engine *engine, const char *name, float by)
 {
-    float *masters = (float *)(void *)engine->memory.masters->data;
+    float *masters = (float *)(void *)zero_array_of(&engine->memory, ZERO_MASTERS)->data;
     for (int t = 0; t < engine->model.tensors.count; t++) {
         const train_tensor *tensor = &engine->model.tensors.list[t];
         for (size_t i = 0; i < tensor->count && strcmp(tensor->name, name) == 0; i++)

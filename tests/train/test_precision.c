@@ -250,9 +250,11 @@ static ring_status exchange(overflow_watch *watch, const zero_memory *memory, ri
                             train_model *model, float spoilt, bool both)
 {
     const train_partition *partition = memory->partition;
+    const zero_array *on_wire = zero_array_of(memory, ZERO_WIRE);
     for (int b = partition->count - 1; b >= 0; b--) {
         const size_t count = partition->buckets[b].count;
-        memset(zero_bucket(memory, memory->node_grads, b), 0, count * sizeof(float));
+        memset(zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), b), 0,
+               count * sizeof(float));
         if (partition_bucket_of(partition, 1) == b)
             model->grads[3][2] = spoilt;
         if (partition_bucket_of(partition, 0) == b && both)
@@ -260,9 +262,9 @@ static ring_status exchange(overflow_watch *watch, const zero_memory *memory, ri
         casts_keep_grads(memory, b, false);
         casts_send_grads(memory, b);
         overflow_look(watch, memory, b);
-        void *wire = zero_bucket(memory, memory->wire, b);
-        RING_TRY(ring_all_reduce(wire, wire, count, memory->wire->type, RING_SUM, comm, NULL));
-        casts_take_grads(memory, b, zero_owned(memory, memory->wire, b), false);
+        void *wire = zero_bucket(memory, on_wire, b);
+        RING_TRY(ring_all_reduce(wire, wire, count, on_wire->type, RING_SUM, comm, NULL));
+        casts_take_grads(memory, b, zero_owned(memory, on_wire, b), false);
     }
     return RING_OK;
 }

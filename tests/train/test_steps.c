@@ -22,11 +22,11 @@ static void check_buckets(const train_partition *partition, const train_model *m
         const partition_bucket *bucket = &partition->buckets[b];
         assert_int_equal(bucket->first, node);
         assert_true(bucket->end > node && bucket->used > 0);
-        assert_int_equal(bucket->offset, offset);
-        assert_int_equal(bucket->own, own);
+        assert_int_equal(bucket->at[LAYOUT_FULL], offset);
+        assert_int_equal(bucket->at[LAYOUT_OWN], own);
         assert_int_equal(bucket->part * (size_t)partition->ranks, bucket->count);
         assert_in_range(bucket->count - bucket->used, 0, (size_t)partition->ranks - 1);
-        assert_true(bucket->count <= partition->largest);
+        assert_true(bucket->count * LIVE_BUCKETS <= partition->elements[LAYOUT_LIVE]);
         assert_int_equal(partition_bucket_of(partition, bucket->first), b);
         assert_int_equal(partition_bucket_of(partition, bucket->end - 1), b);
         offset += bucket->count;
@@ -34,8 +34,8 @@ static void check_buckets(const train_partition *partition, const train_model *m
         node = bucket->end;
     }
     assert_int_equal(node, model->node_count);
-    assert_int_equal(offset, partition->elements);
-    assert_int_equal(own, partition->own);
+    assert_int_equal(offset, partition->elements[LAYOUT_FULL]);
+    assert_int_equal(own, partition->elements[LAYOUT_OWN]);
     assert_int_equal(offset, model->tensors.elements);
 }
 
@@ -43,7 +43,7 @@ static void check_buckets(const train_partition *partition, const train_model *m
 static void check_tensors(const train_partition *partition, const train_model *model)
 {
     for (int b = 0; b < partition->count; b++) {
-        size_t at = partition->buckets[b].offset;
+        size_t at = partition->buckets[b].at[LAYOUT_FULL];
         for (int n = partition->buckets[b].first; n < partition->buckets[b].end; n++) {
             for (int t = 0; t < model->nodes[n].use.tensor_count; t++) {
                 const train_tensor *tensor = &model->tensors.list[model->nodes[n].tensors[t]];
@@ -51,7 +51,7 @@ static void check_tensors(const train_partition *partition, const train_model *m
                 at += tensor->count;
             }
         }
-        assert_int_equal(at, partition->buckets[b].offset + partition->buckets[b].used);
+        assert_int_equal(at, partition->buckets[b].at[LAYOUT_FULL] + partition->buckets[b].used);
     }
 }
 
@@ -101,7 +101,7 @@ static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
     assert_int_equal(partition.buckets[0].end, 3);
     assert_int_equal(partition.buckets[0].used, 15);
     assert_int_equal(partition.buckets[0].count, 16);
-    assert_int_equal(partition.buckets[1].offset, 16);
+    assert_int_equal(partition.buckets[1].at[LAYOUT_FULL], 16);
     partition_free(&partition);
     model_destroy(&model);
     model_spec_free(&spec);
@@ -112,7 +112,9 @@ static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
 static const char *whole_of_mlp(size_t most, size_t all, size_t split)
 {
     static char letters[8];
-    const partition_rules rules = {.bucket_bytes = 65536, .whole_most = most, .whole_all = all};
+    const partition_rules rules = {.bucket_bytes = 65536,
+                                   .persistent_most = most,
+                                   .persistent_all = all};
     model_spec spec;
     train_model model;
     train_partition partition;
@@ -121,7 +123,7 @@ static const char *whole_of_mlp(size_t most, size_t all, size_t split)
     assert_int_equal(model_create(&model, &spec, 1, 1), RING_OK);
     assert_int_equal(partition_create(&partition, &model, &rules, 3), RING_OK);
     for (int t = 0; t < model.tensors.count; t++)
-        letters[t] = partition.whole[t] ? 'w' : '.';
+        letters[t] = partition.persistent[t] ? 'w' : '.';
     assert_int_equal(partition_split(&partition), split);
     partition_free(&partition);
     model_destroy(&model);
@@ -212,7 +214,7 @@ static void check_passes(const step_schedule *schedule, int micro, int nodes)
             continue;
         if (at->kind == STEP_LOAD)
             loads++;
-        if (at->kind == STEP_FORWARD && !at->again) {
+        if (at->kind == STEP_FORWARD && !at->recompute) {
             assert_int_equal(at->first, forward);
             forward = at->end;
         }
@@ -290,7 +292,7 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
     partition_bucket buckets[BUCKETS_MAX];
     for (int count = 1; count <= BUCKETS_MAX; count++) {
         const train_partition partition = made_up(buckets, count);
-        for (int stage = 0; stage <= STAGE_MAX; stage++) {
+        for (int stage = 0; stage <= ZERO_STAGE_MAX; stage++) {
             for (int micros = 1; micros <= MICROS_MAX; micros++) {
                 const int reduces[] = {1, 1, micros, micros}, gathers[] = {0, 1, 1, 2 * micros};
                 step_schedule schedule;
@@ -319,7 +321,7 @@ static void segments_run_again_before_they_go_backward(void **state)
     for (int count = 1; count <= BUCKETS_MAX; count++) {
         train_partition partition = made_up(buckets, count);
         partition.segments = segments;
-        for (int c = 0; c < 2 * BUCKETS_MAX * (STAGE_MAX + 1); c++) {
+        for (int c = 0; c < 2 * BUCKETS_MAX * (ZERO_STAGE_MAX + 1); c++) {
             const int interval = c % (2 * BUCKETS_MAX) + 1, stage = c / (2 * BUCKETS_MAX);
             step_schedule schedule;
             for (int n = 0; n < 2 * count; n++)

@@ -236,7 +236,7 @@ static void check_schedule(const step_schedule *schedule, const train_partition 
 static void passes_are_cut_where_ranks_sum(void **state)
 {
     (void)state;
-    for (int stage = 0; stage <= STAGE_MAX; stage++) {
+    for (int stage = 0; stage <= ZERO_STAGE_MAX; stage++) {
         for (size_t bytes = 1; bytes <= 1 << 16; bytes *= 16) {
             tensor_parallel tensor = {.ranks = 2};
             train_model own;

@@ -103,7 +103,8 @@ static bool is_timed(const train_engine *engine, double most)
         sum += engine->times.busy[k] + engine->times.waited[k];
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         all = all && engine->times.busy[kinds[k]] > 0.0;
-    return all && sum <= most && (engine->stage > 0) == (engine->times.busy[STEP_GATHER] > 0.0);
+    return all && sum <= most &&
+           (engine->zero_stage > 0) == (engine->times.busy[STEP_GATHER] > 0.0);
 }
 
 /* Rank r takes every ranks-th sample, so that all splits have the same global batches. */
@@ -141,9 +142,9 @@ static ring_status hash_params(zero_run *run, train_engine *engine)
         run->params_hash = run->params_hash * 31 +
                            fnv1a(params + tensor->offset, tensor->count * sizeof(float));
     }
-    run->padded = engine->partition.elements;
-    run->largest = engine->partition.largest;
-    run->live = engine->partition.live;
+    run->padded = engine->partition.elements[LAYOUT_FULL];
+    run->largest = engine->partition.elements[LAYOUT_LIVE] / LIVE_BUCKETS;
+    run->live = engine->partition.elements[LAYOUT_LIVE];
     run->state_bytes = engine_state_bytes(engine);
     run->live_bytes = zero_live_bytes(&engine->memory);
     return engine_check_params(engine);

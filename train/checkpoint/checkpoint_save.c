@@ -127,7 +127,7 @@ static ring_status finish(saving *save)
     const checkpoint_run *run = save->run;
     checkpoint_manifest manifest = {.place = run->place,
                                     .identity = run->identity,
-                                    .stage = save->engine->stage,
+                                    .stage = save->engine->zero_stage,
                                     .shards = save->shards,
                                     .shard_count = save->ranks,
                                     .settings = run->settings};

@@ -8,32 +8,37 @@
 
 void casts_load_params(const zero_memory *memory, int bucket)
 {
-    const zero_array *from = zero_gathered(memory, bucket), *to = zero_node_params(memory, bucket);
-    if (from != to)
-        cast_elements(zero_bucket(memory, to, bucket), to->type, zero_bucket(memory, from, bucket),
-                      from->type, memory->partition->buckets[bucket].count);
+    if (zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_GATHERED))
+        return;
+    const zero_array *from = zero_gathered(memory, bucket),
+                     *to = zero_array_of(memory, ZERO_NODE_PARAMS);
+    cast_elements(zero_bucket(memory, to, bucket), to->type, zero_bucket(memory, from, bucket),
+                  from->type, memory->partition->buckets[bucket].count);
 }
 
 void casts_keep_grads(const zero_memory *memory, int bucket, bool add)
 {
-    const zero_array *from = memory->node_grads, *to = &memory->grads;
+    const zero_array *from = zero_array_of(memory, ZERO_NODE_GRADS),
+                     *to = &memory->arrays[ZERO_GRADS];
     const size_t used = memory->partition->buckets[bucket].used;
-    if (from == to || to->layout == LAYOUT_OWN)
+    if (zero_is_same(memory, ZERO_NODE_GRADS, ZERO_GRADS) || memory->zero_stage >= 2)
         return;
     (add ? add_elements : cast_elements)(zero_bucket(memory, to, bucket), to->type,
                                          zero_bucket(memory, from, bucket), from->type, used);
 }
 
+/* Stages 2 and 3 send what nodes wrote, rounded to the type in which gradients are kept. */
 void casts_send_grads(const zero_memory *memory, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    const zero_array *to = memory->wire;
-    const zero_array *from = memory->stage >= 2 ? memory->node_grads : &memory->grads;
+    const zero_role sent = memory->zero_stage >= 2 ? ZERO_NODE_GRADS : ZERO_GRADS;
+    const zero_array *from = zero_array_of(memory, sent), *to = zero_array_of(memory, ZERO_WIRE);
+    const ring_dtype kept = memory->arrays[ZERO_GRADS].type;
     unsigned char *wire = zero_bucket(memory, to, bucket);
     const size_t size = precision_size(to->type);
-    if (memory->stage >= 2 && memory->grads.type != RING_FLOAT32 && memory->grads.type != to->type)
-        round_elements(zero_bucket(memory, from, bucket), memory->grads.type, at->used);
-    if (from != to)
+    if (sent == ZERO_NODE_GRADS && kept != RING_FLOAT32 && kept != to->type)
+        round_elements(zero_bucket(memory, from, bucket), kept, at->used);
+    if (!zero_is_same(memory, ZERO_WIRE, sent))
         cast_elements(wire, to->type, zero_bucket(memory, from, bucket), from->type, at->used);
     memset(wire + at->used * size, 0, (at->count - at->used) * size);
 }
@@ -41,41 +46,44 @@ void casts_send_grads(const zero_memory *memory, int bucket)
 void casts_take_grads(const zero_memory *memory, int bucket, const void *reduced, bool add)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    void *kept = at->is_shared ? zero_bucket(memory, &memory->grads, bucket)
-                               : zero_owned(memory, &memory->grads, bucket);
+    const zero_array *grads = &memory->arrays[ZERO_GRADS];
+    void *kept = at->is_shared ? zero_bucket(memory, grads, bucket)
+                               : zero_owned(memory, grads, bucket);
     if (reduced == kept)
         return;
-    (add ? add_elements : cast_elements)(kept, memory->grads.type, reduced, memory->wire->type,
-                                         at->is_shared ? at->count
-                                                       : zero_owned_count(memory, bucket));
+    const size_t count = at->is_shared ? at->count : zero_owned_count(memory, bucket);
+    (add ? add_elements : cast_elements)(kept, grads->type, reduced,
+                                         zero_array_of(memory, ZERO_WIRE)->type, count);
 }
 
 const float *casts_float_grads(const zero_memory *memory, int bucket, const void *kept,
                                size_t count)
 {
-    if (memory->grads.type == RING_FLOAT32)
+    const ring_dtype type = memory->arrays[ZERO_GRADS].type;
+    if (type == RING_FLOAT32)
         return kept;
-    float *copy = zero_bucket(memory, memory->node_grads, bucket);
-    elements_to_float(copy, kept, memory->grads.type, count);
+    float *copy = zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), bucket);
+    elements_to_float(copy, kept, type, count);
     return copy;
 }
 
-/* Without masters the optimiser works on a copy in the live place. */
+/* Without masters the optimiser works on a copy of 16-bit parameters, in their live place. */
 float *casts_begin_step(const zero_memory *memory, int bucket)
 {
-    float *params = zero_owned(memory, memory->masters, bucket);
-    if (memory->masters == memory->node_params && memory->masters != &memory->params)
-        elements_to_float(params, zero_owned(memory, &memory->params, bucket), memory->params.type,
+    const zero_array *kept = &memory->arrays[ZERO_PARAMS];
+    float *params = zero_owned(memory, zero_array_of(memory, ZERO_MASTERS), bucket);
+    if (!zero_has_own(memory, ZERO_MASTERS) && !zero_is_same(memory, ZERO_MASTERS, ZERO_PARAMS))
+        elements_to_float(params, zero_owned(memory, kept, bucket), kept->type,
                           zero_owned_count(memory, bucket));
     return params;
 }
 
 void casts_end_step(const zero_memory *memory, int bucket, size_t begin, size_t count)
 {
-    if (memory->masters == &memory->params)
+    if (zero_is_same(memory, ZERO_MASTERS, ZERO_PARAMS))
         return;
-    const ring_dtype type = memory->params.type;
-    const float *updated = zero_owned(memory, memory->masters, bucket);
-    elements_from_float(element_of(zero_owned(memory, &memory->params, bucket), type, begin), type,
+    const zero_array *kept = &memory->arrays[ZERO_PARAMS];
+    const float *updated = zero_owned(memory, zero_array_of(memory, ZERO_MASTERS), bucket);
+    elements_from_float(element_of(zero_owned(memory, kept, bucket), kept->type, begin), kept->type,
                         updated + begin, count);
 }

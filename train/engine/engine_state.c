@@ -27,7 +27,7 @@ static state_array from_optimizer(const train_engine *engine, int state, float *
 {
     return (state_array){optimizer_state_name(&engine->optimizer.config, state),
                          {.type = RING_FLOAT32,
-                          .layout = engine->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE,
+                          .layout = engine->zero_stage > 0 ? LAYOUT_OWN : LAYOUT_FULL,
                           .data = (unsigned char *)values}};
 }
 
@@ -36,9 +36,10 @@ static void list_arrays(const train_engine *engine, state_share share, state_arr
 {
     const train_optimizer *optimizer = &engine->optimizer;
     const zero_memory *memory = &engine->memory;
-    const bool masters = memory->own_masters.data != NULL;
-    arrays[0] = from_memory(masters ? &memory->own_masters : &memory->params);
-    arrays[1] = masters && share == SHARE_HELD ? from_memory(&memory->params) : (state_array){0};
+    const zero_array *params = &memory->arrays[ZERO_PARAMS];
+    const bool masters = zero_has_own(memory, ZERO_MASTERS);
+    arrays[0] = from_memory(masters ? &memory->arrays[ZERO_MASTERS] : params);
+    arrays[1] = masters && share == SHARE_HELD ? from_memory(params) : (state_array){0};
     arrays[2] = from_optimizer(engine, 0, optimizer->first);
     arrays[3] = from_optimizer(engine, 1, optimizer->second);
 }
@@ -95,10 +96,10 @@ static flat_range range_of(const train_engine *engine, const zero_array *array, 
 {
     const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
-    const size_t own = at->offset + (size_t)engine->rank * at->part;
+    const size_t own = at->at[LAYOUT_FULL] + (size_t)engine->rank * at->part;
     if (share == SHARE_OWN || zero_has_part(memory, array, bucket))
         return (flat_range){own, at->part, zero_part(memory, array, bucket)};
-    return (flat_range){at->offset, at->count, zero_bucket(memory, array, bucket)};
+    return (flat_range){at->at[LAYOUT_FULL], at->count, zero_bucket(memory, array, bucket)};
 }
 
 /* @return what of @p range lies in the tensor, counted from its first element. */

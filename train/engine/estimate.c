@@ -6,12 +6,12 @@
 
 #include "errors.h"
 
-memory_estimate estimate_memory(const train_engine *engine, int stage)
+memory_estimate estimate_memory(const train_engine *engine, int zero_stage)
 {
     const train_config *config = engine->config;
     const train_partition *partition = &engine->partition;
-    const int split = partition->ranks > 1 ? stage : 0;
-    const size_t updated = split > 0 ? partition->own : partition->elements;
+    const int split = partition->ranks > 1 ? zero_stage : 0;
+    const size_t updated = partition->elements[split > 0 ? LAYOUT_OWN : LAYOUT_FULL];
     zero_memory memory;
     zero_memory_plan(&memory, partition, &config->precision, split, 0);
     offload_plan(&config->offload, &memory);
@@ -26,12 +26,12 @@ memory_estimate estimate_memory(const train_engine *engine, int stage)
                                             engine_batch_bytes(engine)};
 }
 
-static void print_row(const train_engine *engine, int stage, FILE *out)
+static void print_row(const train_engine *engine, int zero_stage, FILE *out)
 {
-    const memory_estimate bytes = estimate_memory(engine, stage);
+    const memory_estimate bytes = estimate_memory(engine, zero_stage);
     fprintf(out, "%c %5d %13zu %13zu %13zu %13zu %13zu %13zu\n",
-            stage == engine->config->zero_stage ? '*' : ' ', stage, bytes.params, bytes.grads,
-            bytes.states, bytes.live, bytes.activations,
+            zero_stage == engine->config->zero_stage ? '*' : ' ', zero_stage, bytes.params,
+            bytes.grads, bytes.states, bytes.live, bytes.activations,
             bytes.params + bytes.grads + bytes.states + bytes.live + bytes.activations);
 }
 
@@ -68,8 +68,8 @@ static void print_rows(const train_engine *engine, FILE *out)
     const bool cut = engine->pipeline.place.stages > 1;
     if (cut)
         print_place(engine, out);
-    for (int stage = 0; stage <= (cut ? 1 : STAGE_MAX); stage++)
-        print_row(engine, stage, out);
+    for (int zero_stage = 0; zero_stage <= (cut ? 1 : ZERO_STAGE_MAX); zero_stage++)
+        print_row(engine, zero_stage, out);
     const size_t files = estimate_memory(engine, (int)engine->config->zero_stage).files;
     if (files > 0)
         fprintf(out, "offloaded, beside that: %zu bytes of a rank in files\n", files);

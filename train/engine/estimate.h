@@ -19,9 +19,10 @@ typedef struct memory_estimate {
                            labels */
 } memory_estimate;
 
-/** @return the memory of stage @p stage of ZeRO on a rank of @p engine, which engine_plan() made.
+/** @return the memory of stage @p zero_stage of ZeRO on a rank of @p engine, which engine_plan()
+ * made.
  */
-memory_estimate estimate_memory(const train_engine *engine, int stage);
+memory_estimate estimate_memory(const train_engine *engine, int zero_stage);
 
 /** Prints a line for each stage of ZeRO, of one rank of each stage of the pipeline; the configured
  *  one is marked.

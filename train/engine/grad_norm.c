@@ -42,15 +42,16 @@ static double sum_counted(const tensor_table *tensors, const float *grads, size_
 static double sum_squares(const train_engine *engine, int rank)
 {
     const zero_memory *memory = &engine->memory;
-    const size_t size = precision_size(memory->grads.type);
+    const zero_array *kept = &memory->arrays[ZERO_GRADS];
+    const size_t size = precision_size(kept->type);
     double sum = 0.0;
     for (int b = 0; b < engine->partition.count; b++) {
         const size_t part = engine->partition.buckets[b].part;
-        const size_t begin = (size_t)rank * part, before = engine->stage == 0 ? begin : 0;
-        const unsigned char *owned = zero_owned(memory, &memory->grads, b);
+        const size_t begin = (size_t)rank * part, before = engine->zero_stage == 0 ? begin : 0;
+        const unsigned char *owned = zero_owned(memory, kept, b);
         const float *grads = casts_float_grads(memory, b, owned + before * size, part);
         sum += sum_counted(&engine->model.tensors, grads,
-                           engine->partition.buckets[b].offset + begin, part);
+                           engine->partition.buckets[b].at[LAYOUT_FULL] + begin, part);
     }
     return sum;
 }
@@ -58,7 +59,7 @@ static double sum_squares(const train_engine *engine, int rank)
 /* @param[out] sums  [ranks] of those that share the data out */
 static ring_status sum_owners(const train_engine *engine, double *sums)
 {
-    if (engine->stage > 0) {
+    if (engine->zero_stage > 0) {
         sums[engine->rank] = sum_squares(engine, engine->rank);
         return train_ring(engine->comm, ring_all_gather(&sums[engine->rank], sums, 1, RING_FLOAT64,
                                                         engine->comm, NULL));

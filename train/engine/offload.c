@@ -20,21 +20,22 @@ static bool uses_file(const char *device)
 
 void offload_plan(const offload_config *config, zero_memory *memory)
 {
-    memory->own_masters.outside = memory->own_masters.used && uses_file(config->states.device);
-    memory->params.outside = memory->params.layout == LAYOUT_KEPT &&
-                             uses_file(config->params.device);
+    zero_array *params = &memory->arrays[ZERO_PARAMS];
+    memory->arrays[ZERO_MASTERS].outside = zero_has_own(memory, ZERO_MASTERS) &&
+                                           uses_file(config->states.device);
+    params->outside = params->layout == LAYOUT_KEPT && uses_file(config->params.device);
 }
 
 static size_t param_bytes(const zero_memory *memory, size_t updated)
 {
-    return memory->params.outside ? mapped_file_room(updated * precision_size(memory->params.type))
-                                  : 0;
+    const zero_array *params = &memory->arrays[ZERO_PARAMS];
+    return params->outside ? mapped_file_room(updated * precision_size(params->type)) : 0;
 }
 
 static size_t state_bytes(const train_config *config, const zero_memory *memory, size_t updated)
 {
     const size_t room = mapped_file_room(updated * sizeof(float));
-    size_t bytes = memory->own_masters.outside ? room : 0;
+    size_t bytes = memory->arrays[ZERO_MASTERS].outside ? room : 0;
     for (int s = 0; s < OPTIMIZER_STATES && uses_file(config->offload.states.device); s++)
         bytes += optimizer_state_name(&config->optimizer, s) != NULL ? room : 0;
     return bytes;
@@ -70,12 +71,12 @@ ring_status offload_open(train_offload *offload, const train_config *config, zer
         if (optimizer_state_name(&config->optimizer, s) != NULL)
             states[s] = add_array(offload, &offload->states, wanted, updated, sizeof(float));
     }
-    if (memory->own_masters.outside)
-        memory->own_masters.data = add_array(offload, &offload->states, wanted, updated,
-                                             sizeof(float));
-    if (memory->params.outside)
-        memory->params.data = add_array(offload, &offload->params, wanted, updated,
-                                        precision_size(memory->params.type));
+    zero_array *masters = &memory->arrays[ZERO_MASTERS], *params = &memory->arrays[ZERO_PARAMS];
+    if (masters->outside)
+        masters->data = add_array(offload, &offload->states, wanted, updated, sizeof(float));
+    if (params->outside)
+        params->data = add_array(offload, &offload->params, wanted, updated,
+                                 precision_size(params->type));
     return RING_OK;
 }
 

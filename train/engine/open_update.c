@@ -10,7 +10,7 @@ static int end_of_forward(const step_schedule *schedule, int micro)
     int end = 0;
     for (int i = 0; i < schedule->count; i++) {
         const step_instruction *at = &schedule->list[i];
-        if (at->kind == STEP_FORWARD && !at->again && at->micro == micro)
+        if (at->kind == STEP_FORWARD && !at->recompute && at->micro == micro)
             end = i + 1;
     }
     return end;

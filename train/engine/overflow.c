@@ -81,9 +81,10 @@ static void look_at(uint64_t *first, const void *values, ring_dtype type, size_t
 void overflow_look(overflow_watch *watch, const zero_memory *memory, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
+    const zero_array *wire = zero_array_of(memory, ZERO_WIRE);
     if (watch->skips)
-        look_at(&watch->first, zero_bucket(memory, memory->wire, bucket), memory->wire->type,
-                at->used, at->offset);
+        look_at(&watch->first, zero_bucket(memory, wire, bucket), wire->type, at->used,
+                at->at[LAYOUT_FULL]);
 }
 
 /* The first of what this rank owns after the reduction; of all, in stage 0. */
@@ -92,9 +93,10 @@ static uint64_t first_reduced(const zero_memory *memory)
     uint64_t first = NOWHERE;
     for (int b = 0; b < memory->partition->count; b++) {
         const partition_bucket *at = &memory->partition->buckets[b];
-        const size_t before = memory->stage > 0 ? (size_t)memory->rank * at->part : 0;
-        look_at(&first, zero_owned(memory, &memory->grads, b), memory->grads.type,
-                zero_owned_count(memory, b), at->offset + before);
+        const zero_array *grads = &memory->arrays[ZERO_GRADS];
+        const size_t before = memory->zero_stage > 0 ? (size_t)memory->rank * at->part : 0;
+        look_at(&first, zero_owned(memory, grads, b), grads->type, zero_owned_count(memory, b),
+                at->at[LAYOUT_FULL] + before);
     }
     return first;
 }

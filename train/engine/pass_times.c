@@ -14,7 +14,7 @@ void pass_times_ran(pass_times *passes, const step_instruction *at, double begin
 {
     if (passes == NULL || (at->kind != STEP_FORWARD && at->kind != STEP_BACKWARD))
         return;
-    const bool back = at->kind == STEP_BACKWARD || at->again;
+    const bool back = at->kind == STEP_BACKWARD || at->recompute;
     pass_span *span = &passes->spans[2 * at->micro + back];
     if (span->end == 0.0)
         span->begin = begin;

@@ -148,7 +148,7 @@ static void compute_grads(step_machine *machine, const step_instruction *at, boo
         return;
     }
     for (int b = at->bucket; b >= 0 && !add; b = partition_beside(partition, b))
-        memset(zero_bucket(memory, memory->node_grads, b), 0,
+        memset(zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), b), 0,
                partition->buckets[b].count * sizeof(float));
 }
 
@@ -156,7 +156,7 @@ static ring_status backward(step_machine *machine, const step_instruction *at)
 {
     const zero_memory *memory = &machine->engine->memory;
     const train_partition *partition = &machine->engine->partition;
-    const bool in_place = memory->node_grads == &memory->grads;
+    const bool in_place = zero_is_same(memory, ZERO_NODE_GRADS, ZERO_GRADS);
     compute_grads(machine, at, in_place && at->accumulate);
     if (at->first != partition->buckets[at->bucket].first)
         return RING_OK;
@@ -170,7 +170,7 @@ static size_t update_block(const train_engine *engine)
 {
     const size_t block = offload_block(&engine->offload);
     const size_t group = (size_t)engine->config->sub_group_size;
-    return engine->stage == 3 && group < block ? group : block;
+    return engine->zero_stage == 3 && group < block ? group : block;
 }
 
 /* Block by block where states lie in files. After a disk has failed ranks only go on to the end of
@@ -199,14 +199,15 @@ static ring_status step(step_machine *machine, const step_instruction *at)
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
-    const size_t before = (size_t)engine->rank * bucket->part;
+    const bool splits = engine->zero_stage > 0;
+    const array_layout layout = splits ? LAYOUT_OWN : LAYOUT_FULL;
+    const size_t before = splits ? (size_t)engine->rank * bucket->part : 0;
     const size_t count = zero_owned_count(memory, at->bucket);
-    const void *grads = zero_owned(memory, &memory->grads, at->bucket);
+    const void *grads = zero_owned(memory, &memory->arrays[ZERO_GRADS], at->bucket);
     if (machine->skip || engine->offload.failure.status != RING_OK)
         return RING_OK;
-    const optimizer_range range = {.offset = engine->stage == 0 ? bucket->offset
-                                                                : bucket->offset + before,
-                                   .at = engine->stage == 0 ? bucket->offset : bucket->own,
+    const optimizer_range range = {.offset = bucket->at[LAYOUT_FULL] + before,
+                                   .at = bucket->at[layout],
                                    .count = count,
                                    .params = casts_begin_step(memory, at->bucket),
                                    .grads = casts_float_grads(memory, at->bucket, grads, count)};
@@ -320,40 +321,42 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
 /* Every rank gets all of the sum. */
 static bool reduces_to_all(const train_engine *engine, int bucket)
 {
-    return engine->stage == 0 || engine->partition.buckets[bucket].is_shared ||
-           (engine->stage < 3 && !engine->config->reduce_scatter);
+    return engine->zero_stage == 0 || engine->partition.buckets[bucket].is_shared ||
+           (engine->zero_stage < 3 && !engine->config->reduce_scatter);
 }
 
 /* Where the reduced gradients that this rank keeps are to lie: where they travel, or are kept. */
 static void *reduced_at(const train_engine *engine, const step_instruction *at)
 {
     const zero_memory *memory = &engine->memory;
+    const zero_array *grads = &memory->arrays[ZERO_GRADS], *wire = zero_array_of(memory, ZERO_WIRE);
     if (memory->partition->buckets[at->bucket].is_shared)
-        return zero_bucket(memory, memory->wire, at->bucket);
-    const bool keeps = memory->stage >= 2 && !at->accumulate;
-    if (keeps && !reduces_to_all(engine, at->bucket) && memory->grads.type == memory->wire->type)
-        return zero_part(memory, &memory->grads, at->bucket);
-    return zero_owned(memory, memory->wire, at->bucket);
+        return zero_bucket(memory, wire, at->bucket);
+    const bool keeps = memory->zero_stage >= 2 && !at->accumulate;
+    if (keeps && !reduces_to_all(engine, at->bucket) && grads->type == wire->type)
+        return zero_part(memory, grads, at->bucket);
+    return zero_owned(memory, wire, at->bucket);
 }
 
 static ring_status reduce(step_machine *machine, const step_instruction *at)
 {
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
+    const zero_array *kept = &memory->arrays[ZERO_GRADS], *wire = zero_array_of(memory, ZERO_WIRE);
     if (at->bucket == BUCKET_TIES)
-        return pipe_ties_reduce(&engine->pipeline.ties, memory->grads.data, memory->grads.type);
+        return pipe_ties_reduce(&engine->pipeline.ties, kept->data, kept->type);
     if (at->bucket == BUCKET_LOSS)
         return reduce_loss(machine, at);
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
-    void *grads = zero_bucket(memory, memory->wire, at->bucket);
+    void *grads = zero_bucket(memory, wire, at->bucket);
     const ring_call call = call_of(machine, at);
     casts_send_grads(memory, at->bucket);
     overflow_look(&engine->overflow, memory, at->bucket);
     if (reduces_to_all(engine, at->bucket))
-        return ring_all_reduce(grads, grads, bucket->count, memory->wire->type, RING_SUM,
+        return ring_all_reduce(grads, grads, bucket->count, wire->type, RING_SUM, engine->comm,
+                               &call);
+    return ring_reduce_scatter(grads, reduced_at(engine, at), bucket->part, wire->type, RING_SUM,
                                engine->comm, &call);
-    return ring_reduce_scatter(grads, reduced_at(engine, at), bucket->part, memory->wire->type,
-                               RING_SUM, engine->comm, &call);
 }
 
 /* @return this rank's part of the bucket's parameters, which the wire may read: not in a file. */
@@ -361,11 +364,12 @@ static const void *part_to_send(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
-    const size_t bytes = at->part * precision_size(memory->params.type);
-    if (!memory->params.outside)
-        return zero_part(memory, &memory->params, bucket);
+    const zero_array *kept = &memory->arrays[ZERO_PARAMS];
+    const size_t bytes = at->part * precision_size(kept->type);
+    if (!kept->outside)
+        return zero_part(memory, kept, bucket);
     void *part = zero_part(memory, zero_gathered(memory, bucket), bucket);
-    offload_read_params(&engine->offload, part, zero_part(memory, &memory->params, bucket), bytes);
+    offload_read_params(&engine->offload, part, zero_part(memory, kept, bucket), bytes);
     return part;
 }
 

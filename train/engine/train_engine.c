@@ -61,7 +61,7 @@ static size_t evaluation_rows(const model_spec *spec)
 }
 
 /* Parameters in files are read when they are needed, all of them. */
-static size_t whole_most(const train_config *config)
+static size_t persistent_most(const train_config *config)
 {
     const bool in_file = strcmp(config->offload.params.device, "nvme") == 0;
     return in_file ? 0 : (size_t)config->stage3_param_persistence_threshold;
@@ -94,8 +94,9 @@ static ring_status plan_stage(train_engine *engine, const model_spec *spec, cons
     if (pipeline_is_last(&engine->pipeline) && !spec->any_output)
         RING_TRY(check_output(&engine->model, engine->words));
     const partition_rules rules = {.bucket_bytes = bucket_bytes(config),
-                                   .whole_most = whole_most(config),
-                                   .whole_all = (size_t)config->stage3_model_persistence_threshold,
+                                   .persistent_most = persistent_most(config),
+                                   .persistent_all = (size_t)
+                                                         config->stage3_model_persistence_threshold,
                                    .broadcasts = !config->allgather_partitions,
                                    .ahead_most = (size_t)config->stage3_prefetch_bucket_size,
                                    .live_most = (size_t)config->stage3_max_live_parameters};
@@ -160,9 +161,10 @@ static ring_status allocate_states(train_engine *engine)
 {
     const train_config *config = engine->config;
     const train_partition *partition = &engine->partition;
-    const size_t updated = engine->stage > 0 ? partition->own : partition->elements;
+    const size_t updated = partition->elements[engine->zero_stage > 0 ? LAYOUT_OWN : LAYOUT_FULL];
     float *states[OPTIMIZER_STATES] = {NULL};
-    zero_memory_plan(&engine->memory, partition, &config->precision, engine->stage, engine->rank);
+    zero_memory_plan(&engine->memory, partition, &config->precision, engine->zero_stage,
+                     engine->rank);
     offload_plan(&config->offload, &engine->memory);
     RING_TRY(offload_open(&engine->offload, config, &engine->memory, updated, states));
     RING_TRY(zero_memory_allocate(&engine->memory, &engine->model));
@@ -176,8 +178,8 @@ static ring_status allocate_states(train_engine *engine)
 static ring_status draw_parts(train_engine *engine, uint64_t seed)
 {
     float *all;
-    RING_TRY(
-        train_alloc((void **)&all, engine->partition.elements * sizeof *all, "first parameters"));
+    RING_TRY(train_alloc((void **)&all, engine->partition.elements[LAYOUT_FULL] * sizeof *all,
+                         "first parameters"));
     const ring_status status = tensor_parallel_init(&engine->tensor, &engine->model.tensors, seed,
                                                     all);
     if (status == RING_OK)
@@ -235,10 +237,10 @@ static ring_status create_schedules(train_engine *engine)
     RING_TRY(train_alloc((void **)&engine->updates, (size_t)most * sizeof *engine->updates,
                          "the schedules"));
     if (has_pipeline(engine))
-        RING_TRY(schedule_pipe_forward(&engine->evaluation, &engine->partition, engine->stage,
+        RING_TRY(schedule_pipe_forward(&engine->evaluation, &engine->partition, engine->zero_stage,
                                        &engine->pipeline.place));
     else
-        RING_TRY(schedule_forward(&engine->evaluation, &engine->partition, engine->stage));
+        RING_TRY(schedule_forward(&engine->evaluation, &engine->partition, engine->zero_stage));
     return make_room(engine, engine->evaluation.count);
 }
 
@@ -262,7 +264,7 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                              .seed = seed,
                              .ranks = grid.shares,
                              .rank = grid.share,
-                             .stage = grid.shares > 1 ? (int)config->zero_stage : 0,
+                             .zero_stage = grid.shares > 1 ? (int)config->zero_stage : 0,
                              .tensor = {.ranks = grid.tensors, .rank = grid.tensor},
                              .pipeline.place = {grid.stages, grid.stage}};
     RING_TRY(grid_join(&grid, comm, &engine->comms));
@@ -323,10 +325,10 @@ ring_status engine_schedule(train_engine *engine, int micro_batches, const step_
     if (found->count > 0)
         return RING_OK;
     if (has_pipeline(engine))
-        RING_TRY(schedule_1f1b(found, &engine->partition, engine->stage, &engine->pipeline.place,
-                               micro_batches));
+        RING_TRY(schedule_1f1b(found, &engine->partition, engine->zero_stage,
+                               &engine->pipeline.place, micro_batches));
     else
-        RING_TRY(schedule_update(found, &engine->partition, engine->stage, micro_batches));
+        RING_TRY(schedule_update(found, &engine->partition, engine->zero_stage, micro_batches));
     return make_room(engine, found->count);
 }
 
@@ -411,7 +413,8 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 static bool fetch_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
-    const zero_array *arrays[] = {memory->masters, &memory->params};
+    const zero_array *arrays[] = {zero_array_of(memory, ZERO_MASTERS),
+                                  zero_array_of(memory, ZERO_PARAMS)};
     bool fetched = true;
     for (int a = 0; a < 2 && fetched; a++)
         fetched = offload_fetch(&engine->offload, zero_owned(memory, arrays[a], bucket),
@@ -424,12 +427,12 @@ static ring_status gather_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
     const partition_bucket *at = &engine->partition.buckets[bucket];
-    const size_t before = engine->stage > 0 ? (size_t)engine->rank * at->part : 0;
-    float *whole = engine->gathered + at->offset;
+    const size_t before = engine->zero_stage > 0 ? (size_t)engine->rank * at->part : 0;
+    float *whole = engine->gathered + at->at[LAYOUT_FULL];
     if (fetch_params(engine, bucket))
         memcpy(whole + before, casts_begin_step(memory, bucket),
                zero_owned_count(memory, bucket) * sizeof(float));
-    if (engine->stage == 0)
+    if (engine->zero_stage == 0)
         return RING_OK;
     return check_ring(engine, ring_all_gather(whole + before, whole, at->part, RING_FLOAT32,
                                               engine->comm, NULL));
@@ -448,12 +451,11 @@ static ring_status make_params(const train_engine *engine, float **params, size_
 static ring_status gather_split(train_engine *engine, const float **params)
 {
     const train_partition *partition = &engine->partition;
-    const zero_array *masters = engine->memory.masters;
+    const zero_array *masters = zero_array_of(&engine->memory, ZERO_MASTERS);
     *params = (const float *)(const void *)masters->data;
-    if (masters->layout == LAYOUT_WHOLE && masters != &engine->memory.live_params &&
-        !masters->outside)
+    if (masters->layout == LAYOUT_FULL && !masters->outside)
         return RING_OK;
-    RING_TRY(make_params(engine, &engine->gathered, partition->elements));
+    RING_TRY(make_params(engine, &engine->gathered, partition->elements[LAYOUT_FULL]));
     for (int b = 0; b < partition->count; b++)
         RING_TRY(gather_params(engine, b));
     *params = engine->gathered;

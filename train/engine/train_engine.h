@@ -33,7 +33,7 @@ typedef struct train_engine {
     grid_comms comms;
     ring_comm *world, *comm;    /* of those: all ranks, and those that share the data out */
     int ranks, rank;            /* of comm */
-    int stage;                  /* of ZeRO; 0 on one rank */
+    int zero_stage;             /* 0 on one rank */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;

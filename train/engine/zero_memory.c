@@ -10,21 +10,12 @@
 
 /* ---- Where things lie ---------------------------------------------------------------------- */
 
-static size_t elements_of(const zero_memory *memory, const zero_array *array)
+static size_t bytes_of(const zero_memory *memory, zero_role role)
 {
-    const train_partition *partition = memory->partition;
-    const size_t counts[] = {[LAYOUT_WHOLE] = partition->elements,
-                             [LAYOUT_OWN] = partition->own,
-                             [LAYOUT_KEPT] = partition->kept,
-                             [LAYOUT_LIVE] = partition->live,
-                             [LAYOUT_GATHERED] = partition->gathered};
-    return counts[array->layout];
-}
-
-static size_t bytes_of(const zero_memory *memory, const zero_array *array)
-{
-    return array->used && !array->outside ? elements_of(memory, array) * precision_size(array->type)
-                                          : 0;
+    const zero_array *array = &memory->arrays[role];
+    if (!zero_has_own(memory, role) || array->outside)
+        return 0;
+    return memory->partition->elements[array->layout] * precision_size(array->type);
 }
 
 static void *element_at(const zero_array *array, size_t element)
@@ -32,38 +23,28 @@ static void *element_at(const zero_array *array, size_t element)
     return array->data + element * precision_size(array->type);
 }
 
-/* @return elements before the bucket. */
-static size_t bucket_at(const zero_memory *memory, const zero_array *array, int bucket)
-{
-    const partition_bucket *at = &memory->partition->buckets[bucket];
-    const size_t before[] = {[LAYOUT_WHOLE] = at->offset,
-                             [LAYOUT_OWN] = at->own,
-                             [LAYOUT_KEPT] = at->kept_at,
-                             [LAYOUT_LIVE] = at->live_at,
-                             [LAYOUT_GATHERED] = at->gathered_at};
-    return before[array->layout];
-}
-
 bool zero_has_part(const zero_memory *memory, const zero_array *array, int bucket)
 {
     return array->layout == LAYOUT_OWN ||
-           (array->layout == LAYOUT_KEPT && !memory->partition->buckets[bucket].is_whole);
+           (array->layout == LAYOUT_KEPT && !memory->partition->buckets[bucket].is_persistent);
 }
 
 const zero_array *zero_gathered(const zero_memory *memory, int bucket)
 {
-    return memory->partition->buckets[bucket].is_whole ? &memory->params : memory->gathered;
+    const bool is_kept = memory->partition->buckets[bucket].is_persistent;
+    return zero_array_of(memory, is_kept ? ZERO_PARAMS : ZERO_GATHERED);
 }
 
 const zero_array *zero_node_params(const zero_memory *memory, int bucket)
 {
-    return memory->node_params == memory->gathered ? zero_gathered(memory, bucket)
-                                                   : memory->node_params;
+    return zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_GATHERED)
+               ? zero_gathered(memory, bucket)
+               : zero_array_of(memory, ZERO_NODE_PARAMS);
 }
 
 void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket)
 {
-    return element_at(array, bucket_at(memory, array, bucket));
+    return element_at(array, memory->partition->buckets[bucket].at[array->layout]);
 }
 
 void *zero_part(const zero_memory *memory, const zero_array *array, int bucket)
@@ -71,83 +52,83 @@ void *zero_part(const zero_memory *memory, const zero_array *array, int bucket)
     const partition_bucket *at = &memory->partition->buckets[bucket];
     const size_t before = zero_has_part(memory, array, bucket) ? 0
                                                                : (size_t)memory->rank * at->part;
-    return element_at(array, bucket_at(memory, array, bucket) + before);
+    return element_at(array, at->at[array->layout] + before);
 }
 
 void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket)
 {
-    return memory->stage == 0 ? zero_bucket(memory, array, bucket)
-                              : zero_part(memory, array, bucket);
+    return memory->zero_stage == 0 ? zero_bucket(memory, array, bucket)
+                                   : zero_part(memory, array, bucket);
 }
 
 size_t zero_owned_count(const zero_memory *memory, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    return memory->stage == 0 ? at->count : at->part;
+    return memory->zero_stage == 0 ? at->count : at->part;
 }
 
 /* ---- Planning ------------------------------------------------------------------------------ */
 
-static void use(zero_array *array, ring_dtype type, array_layout layout)
+static void give_own(zero_memory *memory, zero_role role, ring_dtype type, array_layout layout)
 {
-    *array = (zero_array){.type = type, .layout = layout, .used = true};
+    memory->arrays[role] = (zero_array){.type = type, .layout = layout};
+    memory->served_by[role] = role;
+}
+
+static void serve(zero_memory *memory, zero_role role, zero_role by)
+{
+    memory->served_by[role] = memory->served_by[by];
 }
 
 static void plan_params(zero_memory *memory, const precision_config *precision)
 {
     const ring_dtype type = precision->params;
-    const bool splits = memory->stage >= 3;
-    use(&memory->params, type, splits ? LAYOUT_KEPT : LAYOUT_WHOLE);
-    memory->gathered = memory->node_params = memory->masters = &memory->params;
-    if (splits) {
-        use(&memory->live_gathered, type, LAYOUT_GATHERED);
-        memory->gathered = memory->node_params = &memory->live_gathered;
-    }
-    if (type == RING_FLOAT32)
-        return;
-    use(&memory->live_params, RING_FLOAT32, LAYOUT_LIVE);
-    memory->node_params = memory->masters = &memory->live_params;
-    if (!precision->masters)
-        return;
-    memory->masters = &memory->own_masters;
-    use(&memory->own_masters, RING_FLOAT32, memory->stage > 0 ? LAYOUT_OWN : LAYOUT_WHOLE);
+    const bool splits = memory->zero_stage >= 3, is_float = type == RING_FLOAT32;
+    give_own(memory, ZERO_PARAMS, type, splits ? LAYOUT_KEPT : LAYOUT_FULL);
+    if (splits)
+        give_own(memory, ZERO_GATHERED, type, LAYOUT_GATHERED);
+    else
+        serve(memory, ZERO_GATHERED, ZERO_PARAMS);
+    if (is_float)
+        serve(memory, ZERO_NODE_PARAMS, ZERO_GATHERED);
+    else
+        give_own(memory, ZERO_NODE_PARAMS, RING_FLOAT32, LAYOUT_LIVE);
+    if (!is_float && precision->masters)
+        give_own(memory, ZERO_MASTERS, RING_FLOAT32,
+                 memory->zero_stage > 0 ? LAYOUT_OWN : LAYOUT_FULL);
+    else
+        serve(memory, ZERO_MASTERS, is_float ? ZERO_PARAMS : ZERO_NODE_PARAMS);
 }
 
 static void plan_grads(zero_memory *memory, const precision_config *precision)
 {
-    const bool splits = memory->stage >= 2;
-    use(&memory->grads, precision->grads, splits ? LAYOUT_OWN : LAYOUT_WHOLE);
-    memory->node_grads = memory->wire = &memory->grads;
-    if (splits || precision->grads != RING_FLOAT32) {
-        use(&memory->live_grads, RING_FLOAT32, LAYOUT_LIVE);
-        memory->node_grads = &memory->live_grads;
-    }
-    if (splits)
-        memory->wire = &memory->live_grads;
-    if (memory->wire->type == precision->wire)
-        return;
-    memory->wire = &memory->live_wire;
-    use(&memory->live_wire, precision->wire, splits ? LAYOUT_LIVE : LAYOUT_WHOLE);
+    const bool splits = memory->zero_stage >= 2;
+    give_own(memory, ZERO_GRADS, precision->grads, splits ? LAYOUT_OWN : LAYOUT_FULL);
+    if (splits || precision->grads != RING_FLOAT32)
+        give_own(memory, ZERO_NODE_GRADS, RING_FLOAT32, LAYOUT_LIVE);
+    else
+        serve(memory, ZERO_NODE_GRADS, ZERO_GRADS);
+    const zero_role sent = splits ? ZERO_NODE_GRADS : ZERO_GRADS;
+    if (zero_array_of(memory, sent)->type == precision->wire)
+        serve(memory, ZERO_WIRE, sent);
+    else
+        give_own(memory, ZERO_WIRE, precision->wire, splits ? LAYOUT_LIVE : LAYOUT_FULL);
 }
 
 void zero_memory_plan(zero_memory *memory, const train_partition *partition,
-                      const precision_config *precision, int stage, int rank)
+                      const precision_config *precision, int zero_stage, int rank)
 {
-    *memory = (zero_memory){.partition = partition, .stage = stage, .rank = rank};
+    *memory = (zero_memory){.partition = partition, .zero_stage = zero_stage, .rank = rank};
     plan_params(memory, precision);
     plan_grads(memory, precision);
 }
 
 static ring_status allocate(zero_memory *memory)
 {
-    zero_array *const arrays[] = {
-        &memory->params,      &memory->grads,      &memory->own_masters, &memory->live_gathered,
-        &memory->live_params, &memory->live_grads, &memory->live_wire,
-    };
-    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        if (bytes_of(memory, arrays[i]) > 0)
-            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&arrays[i]->data,
-                                                     bytes_of(memory, arrays[i]))));
+    for (zero_role role = 0; role < ZERO_ROLES; role++) {
+        const size_t bytes = bytes_of(memory, role);
+        if (bytes > 0)
+            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&memory->arrays[role].data, bytes)));
     }
     return RING_OK;
 }
@@ -157,13 +138,13 @@ static ring_status allocate(zero_memory *memory)
 static void place_node(const zero_memory *memory, train_model *model, int number, int bucket)
 {
     const model_node *node = &model->nodes[number];
-    const size_t offset = memory->partition->buckets[bucket].offset,
+    const size_t offset = memory->partition->buckets[bucket].at[LAYOUT_FULL],
                  end = offset + memory->partition->buckets[bucket].used;
     float *params = zero_bucket(memory, zero_node_params(memory, bucket), bucket);
-    float *grads = zero_bucket(memory, memory->node_grads, bucket);
+    float *grads = zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), bucket);
     for (int t = 0; t < node->use.tensor_count; t++) {
         train_tensor *tensor = &model->tensors.list[node->tensors[t]];
-        tensor->type = memory->params.type;
+        tensor->type = memory->arrays[ZERO_PARAMS].type;
         if (tensor->tie < 0 && tensor->offset >= offset && tensor->offset < end)
             model_place(model, node->tensors[t], params + (tensor->offset - offset),
                         grads + (tensor->offset - offset));
@@ -191,21 +172,12 @@ ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
     return RING_OK;
 }
 
-static void free_array(zero_array *array)
-{
-    if (!array->outside)
-        ring_mem_free(array->data);
-}
-
 void zero_memory_free(zero_memory *memory)
 {
-    free_array(&memory->params);
-    ring_mem_free(memory->grads.data);
-    free_array(&memory->own_masters);
-    ring_mem_free(memory->live_gathered.data);
-    ring_mem_free(memory->live_params.data);
-    ring_mem_free(memory->live_grads.data);
-    ring_mem_free(memory->live_wire.data);
+    for (zero_role role = 0; role < ZERO_ROLES; role++) {
+        if (!memory->arrays[role].outside)
+            ring_mem_free(memory->arrays[role].data);
+    }
     *memory = (zero_memory){0};
 }
 
@@ -215,17 +187,17 @@ void zero_memory_free(zero_memory *memory)
 static void keep_first(const zero_memory *memory, const float *all, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
-    const zero_array whole = {.type = RING_FLOAT32, .data = (unsigned char *)(uintptr_t)all};
-    const zero_array *params = &memory->params;
+    const zero_array full = {.type = RING_FLOAT32, .data = (unsigned char *)(uintptr_t)all};
+    const zero_array *params = &memory->arrays[ZERO_PARAMS];
     if (zero_has_part(memory, params, bucket))
         cast_elements(zero_part(memory, params, bucket), params->type,
-                      zero_part(memory, &whole, bucket), RING_FLOAT32, at->part);
+                      zero_part(memory, &full, bucket), RING_FLOAT32, at->part);
     else
-        cast_elements(zero_bucket(memory, params, bucket), params->type, all + at->offset,
+        cast_elements(zero_bucket(memory, params, bucket), params->type, all + at->at[LAYOUT_FULL],
                       RING_FLOAT32, at->count);
-    if (memory->masters == &memory->own_masters)
-        memcpy(zero_owned(memory, memory->masters, bucket), zero_owned(memory, &whole, bucket),
-               zero_owned_count(memory, bucket) * sizeof(float));
+    if (zero_has_own(memory, ZERO_MASTERS))
+        memcpy(zero_owned(memory, &memory->arrays[ZERO_MASTERS], bucket),
+               zero_owned(memory, &full, bucket), zero_owned_count(memory, bucket) * sizeof(float));
 }
 
 void zero_memory_fill(zero_memory *memory, const float *all)
@@ -238,10 +210,10 @@ void zero_memory_fill(zero_memory *memory, const float *all)
 ring_status zero_memory_open(const zero_memory *memory, train_model *model, float **all)
 {
     *all = NULL;
-    if (memory->node_params == &memory->params)
+    if (zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_PARAMS))
         return RING_OK;
-    RING_TRY(
-        train_alloc((void **)all, memory->partition->elements * sizeof(float), "first parameters"));
+    RING_TRY(train_alloc((void **)all, memory->partition->elements[LAYOUT_FULL] * sizeof(float),
+                         "first parameters"));
     model_bind(model, *all, *all);
     return RING_OK;
 }
@@ -259,17 +231,17 @@ void zero_memory_keep(zero_memory *memory, train_model *model, float *all)
 
 size_t zero_param_bytes(const zero_memory *memory)
 {
-    return bytes_of(memory, &memory->params);
+    return bytes_of(memory, ZERO_PARAMS);
 }
 
 size_t zero_grad_bytes(const zero_memory *memory)
 {
-    return bytes_of(memory, &memory->grads);
+    return bytes_of(memory, ZERO_GRADS);
 }
 
 size_t zero_master_bytes(const zero_memory *memory)
 {
-    return bytes_of(memory, &memory->own_masters);
+    return bytes_of(memory, ZERO_MASTERS);
 }
 
 size_t zero_kept_bytes(const zero_memory *memory)
@@ -279,6 +251,6 @@ size_t zero_kept_bytes(const zero_memory *memory)
 
 size_t zero_live_bytes(const zero_memory *memory)
 {
-    return bytes_of(memory, &memory->live_gathered) + bytes_of(memory, &memory->live_params) +
-           bytes_of(memory, &memory->live_grads) + bytes_of(memory, &memory->live_wire);
+    return bytes_of(memory, ZERO_GATHERED) + bytes_of(memory, ZERO_NODE_PARAMS) +
+           bytes_of(memory, ZERO_NODE_GRADS) + bytes_of(memory, ZERO_WIRE);
 }

@@ -3,15 +3,29 @@
  * zero_memory: parameters and gradients of one rank, as much of them as the stage of ZeRO leaves
  * it, in the types that the configuration asks for, in memory that the ranks of a host share.
  *
- *     stage    parameters              gradients               masters, optimiser's states
- *     0        all                     all                     all
- *     1        all                     all                     own
- *     2        all                     own, 2 live buckets     own
- *     3        own, 2 live buckets     own, 2 live buckets     own
+ *     ZeRO stage  parameters              gradients               masters, optimiser's states
+ *     0           all                     all                     all
+ *     1           all                     all                     own
+ *     2           all                     own, 2 live buckets     own
+ *     3           own, 2 live buckets     own, 2 live buckets     own
  *
- * But for buckets that stay whole: their parameters are all there in stage 3, too.
+ * But for persistent buckets: their parameters are all there in stage 3, too.
+ *
+ * There is an array for each role, unless another role's array serves it as well:
+ *
+ *     role         type         layout                      served by
+ *     PARAMS       parameters'  FULL; stage 3: KEPT
+ *     GATHERED     parameters'  stage 3: GATHERED           else PARAMS
+ *     NODE_PARAMS  float32      of 16 bits: LIVE            else GATHERED
+ *     MASTERS      float32      with masters: FULL or OWN   else NODE_PARAMS or PARAMS
+ *     GRADS        gradients'   FULL; stages 2 and 3: OWN
+ *     NODE_GRADS   float32      of 16 bits or split: LIVE   else GRADS
+ *     WIRE         as sent      of another type: FULL       else GRADS, NODE_GRADS where split
+ *                               or LIVE
+ *
  * Nodes compute with float32. Where something else is kept, they read and write live buckets, and
- * bucket_casts.h goes between.
+ * bucket_casts.h goes between. Arrays never move between zero_memory_allocate() and
+ * zero_memory_free().
  */
 #ifndef TRAIN_ZERO_MEMORY_H
 #define TRAIN_ZERO_MEMORY_H
@@ -19,43 +33,56 @@
 #include "precision.h"
 #include "step_schedule.h"
 
-typedef enum array_layout {
-    LAYOUT_WHOLE,   /* [partition->elements] */
-    LAYOUT_OWN,     /* [partition->own] */
-    LAYOUT_KEPT,    /* [partition->kept] whole buckets, and the own part of the others */
-    LAYOUT_LIVE,    /* [partition->live] */
-    LAYOUT_GATHERED /* [partition->gathered] */
-} array_layout;
-
 /** A number for each parameter. */
 typedef struct zero_array {
     ring_dtype type;
     array_layout layout;
-    bool used;    /* else it is not there */
-    bool outside; /* whoever planned it places it: it takes no memory here (offload.h) */
+    bool outside; /* the caller of zero_memory_plan() places it: no memory here (offload.h) */
     unsigned char *data;
 } zero_array;
 
+typedef enum zero_role {
+    ZERO_PARAMS,      /* parameters that are kept all the time */
+    ZERO_GATHERED,    /* all of a bucket's parameters; see zero_gathered() */
+    ZERO_NODE_PARAMS, /* parameters that nodes read; see zero_node_params() */
+    ZERO_MASTERS,     /* parameters that the optimiser updates */
+    ZERO_GRADS,       /* gradients that are kept all the time */
+    ZERO_NODE_GRADS,  /* gradients that nodes write */
+    ZERO_WIRE,        /* all of a bucket's gradients, as they travel */
+    ZERO_ROLES
+} zero_role;
+
 typedef struct zero_memory {
     const train_partition *partition; /* borrowed */
-    int stage, rank;
-    zero_array params, grads; /* kept all the time */
-    zero_array own_masters;   /* float32, kept beside parameters of 16 bits */
-    zero_array live_gathered, live_params, live_grads, live_wire;
-    /* Each is one of those above. */
-    const zero_array *gathered;    /* all of a bucket's parameters, in their type, */
-    const zero_array *node_params; /* and in float32, what nodes read; see the functions below */
-    const zero_array *node_grads;  /* float32, what nodes write */
-    const zero_array *wire;        /* whole buckets of gradients as they travel */
-    const zero_array *masters;     /* float32, what the optimiser updates */
+    int zero_stage, rank;
+    zero_array arrays[ZERO_ROLES];   /* of a role that another one's array serves: nothing */
+    zero_role served_by[ZERO_ROLES]; /* the role whose array it is; itself, if it has one */
 } zero_memory;
 
-/** Says which arrays there are, without memory for them; do not move @p memory meanwhile. */
+/** @return the array of a role. */
+static inline const zero_array *zero_array_of(const zero_memory *memory, zero_role role)
+{
+    return &memory->arrays[memory->served_by[role]];
+}
+
+/** @return whether the two are the same memory. */
+static inline bool zero_is_same(const zero_memory *memory, zero_role one, zero_role other)
+{
+    return memory->served_by[one] == memory->served_by[other];
+}
+
+/** @return whether the role has an array of its own. */
+static inline bool zero_has_own(const zero_memory *memory, zero_role role)
+{
+    return memory->served_by[role] == role;
+}
+
+/** Says which arrays there are, without memory for them. */
 void zero_memory_plan(zero_memory *memory, const train_partition *partition,
-                      const precision_config *precision, int stage, int rank);
+                      const precision_config *precision, int zero_stage, int rank);
 
 /** Allocates what is planned but for arrays outside, which have their place, and places the tensors
- *  of @p model there. Free with zero_memory_free() whatever the result; do not move it meanwhile.
+ *  of @p model there. Free with zero_memory_free() whatever the result.
  *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status zero_memory_allocate(zero_memory *memory, train_model *model);
 void zero_memory_free(zero_memory *memory);
@@ -67,15 +94,16 @@ ring_status zero_memory_open(const zero_memory *memory, train_model *model, floa
 /** Keeps what is this rank's of these, and places the tensors for nodes again. */
 void zero_memory_keep(zero_memory *memory, train_model *model, float *all);
 
-/** Fills the parameters. @param all  [partition->elements] by the offsets of the partition. */
+/** Fills the parameters. @param all  [partition->elements[LAYOUT_FULL]] by the offsets of the
+ * partition. */
 void zero_memory_fill(zero_memory *memory, const float *all);
 
-/** @return where all of the bucket's parameters are, in their type, and in float32: in
- *  memory->gathered and node_params, or where they are kept, if they stay whole. */
+/** @return the array that has all of the bucket's parameters, in their type, and in float32: of the
+ *  roles GATHERED and NODE_PARAMS, but that of PARAMS for persistent buckets. */
 const zero_array *zero_gathered(const zero_memory *memory, int bucket);
 const zero_array *zero_node_params(const zero_memory *memory, int bucket);
 
-/** @return the whole bucket, [count], in an array that has more of it than a part. */
+/** @return all of the bucket, [count], in an array that has more of it than a part. */
 void *zero_bucket(const zero_memory *memory, const zero_array *array, int bucket);
 
 /** @return whether no more than this rank's part of the bucket is there. */
@@ -84,8 +112,8 @@ bool zero_has_part(const zero_memory *memory, const zero_array *array, int bucke
 /** @return this rank's part of the bucket, [part]. */
 void *zero_part(const zero_memory *memory, const zero_array *array, int bucket);
 
-/** @return what this rank updates of the bucket, [zero_owned_count()]: the whole of it in stage 0,
- *  then its part. */
+/** @return what this rank updates of the bucket, [zero_owned_count()]: all of it in stage 0 of
+ *  ZeRO, else its part. */
 void *zero_owned(const zero_memory *memory, const zero_array *array, int bucket);
 size_t zero_owned_count(const zero_memory *memory, int bucket);
 

@@ -7,14 +7,15 @@
 #include "errors.h"
 
 /* Greedy, as in DeepSpeed: a tensor that is too large for what is left does not end the choice. */
-static void choose_whole(train_partition *partition, const train_model *model)
+static void choose_persistent(train_partition *partition, const train_model *model)
 {
     size_t chosen = 0;
     for (int t = 0; t < model->tensors.count; t++) {
         const train_tensor *tensor = &model->tensors.list[t];
-        partition->whole[t] = tensor->tie < 0 && tensor->count <= partition->rules.whole_most &&
-                              tensor->count <= partition->rules.whole_all - chosen;
-        chosen += partition->whole[t] ? tensor->count : 0;
+        partition->persistent[t] = tensor->tie < 0 &&
+                                   tensor->count <= partition->rules.persistent_most &&
+                                   tensor->count <= partition->rules.persistent_all - chosen;
+        chosen += partition->persistent[t] ? tensor->count : 0;
     }
 }
 
@@ -59,25 +60,33 @@ static void reverse(train_partition *partition)
     }
 }
 
-/* Tensors that stay whole get a bucket, beside that of the others if there are any. */
+/* Persistent tensors get a bucket, beside that of the others if there are any. */
 static void set_apart(train_partition *partition, const train_model *model)
 {
     partition->ranges = partition->count;
     for (int b = 0; b < partition->ranges; b++) {
         partition_bucket *bucket = &partition->buckets[b];
-        size_t whole = 0;
+        size_t persistent = 0;
         for (int n = bucket->first; n < bucket->end; n++)
-            whole += elements_of(model, n, partition->whole);
-        bucket->is_whole = whole > 0 && whole == bucket->used;
-        if (whole == 0 || bucket->is_whole)
+            persistent += elements_of(model, n, partition->persistent);
+        bucket->is_persistent = persistent > 0 && persistent == bucket->used;
+        if (persistent == 0 || bucket->is_persistent)
             continue;
         bucket->beside = partition->count++;
-        bucket->used -= whole;
+        bucket->used -= persistent;
         partition->buckets[bucket->beside] = (partition_bucket){.first = bucket->first,
                                                                 .end = bucket->end,
-                                                                .is_whole = true,
-                                                                .used = whole};
+                                                                .is_persistent = true,
+                                                                .used = persistent};
     }
+}
+
+/* Appends to an array of a layout. @return where. */
+static size_t append(train_partition *partition, array_layout layout, size_t elements)
+{
+    const size_t at = partition->elements[layout];
+    partition->elements[layout] += elements;
+    return at;
 }
 
 static void lay_out(train_partition *partition)
@@ -87,12 +96,10 @@ static void lay_out(train_partition *partition)
         partition_bucket *bucket = &partition->buckets[b];
         bucket->part = (bucket->used + ranks - 1) / ranks;
         bucket->count = bucket->part * ranks;
-        bucket->offset = partition->elements;
-        bucket->own = partition->own;
-        partition->elements += bucket->count;
-        bucket->kept_at = partition->kept;
-        partition->own += bucket->part;
-        partition->kept += bucket->is_whole ? bucket->count : bucket->part;
+        bucket->at[LAYOUT_FULL] = append(partition, LAYOUT_FULL, bucket->count);
+        bucket->at[LAYOUT_OWN] = append(partition, LAYOUT_OWN, bucket->part);
+        bucket->at[LAYOUT_KEPT] = append(partition, LAYOUT_KEPT,
+                                         bucket->is_persistent ? bucket->count : bucket->part);
     }
 }
 
@@ -101,7 +108,7 @@ static bool holds(const train_partition *partition, int bucket, int tensor)
 {
     const partition_bucket *at = &partition->buckets[bucket];
     const bool alone = bucket < partition->ranges && at->beside == 0;
-    return alone || at->is_whole == partition->whole[tensor];
+    return alone || at->is_persistent == partition->persistent[tensor];
 }
 
 static int range_of_tensor(const train_partition *partition, const train_model *model, int tensor)
@@ -127,54 +134,49 @@ static void find_ties(train_partition *partition, const train_model *model)
     }
 }
 
-/* Elements of a bucket in one of the two places that ranges use alternately. */
-static size_t in_turn(const partition_bucket *bucket, bool gathered)
+/* @return whether an array of the layout has the bucket. */
+static bool has_bucket(array_layout layout, const partition_bucket *bucket)
 {
-    return bucket->is_tied || (gathered && bucket->is_whole) ? 0 : bucket->count;
+    return layout != LAYOUT_GATHERED || !bucket->is_persistent;
 }
 
-static size_t largest_range(const train_partition *partition, bool gathered)
+/* @return elements of the largest range that uses one of the two places. */
+static size_t largest_range(const train_partition *partition, array_layout layout)
 {
     size_t largest = 0;
     for (int r = 0; r < partition->ranges; r++) {
         size_t elements = 0;
-        for (int b = r; b >= 0; b = partition_beside(partition, b))
-            elements += in_turn(&partition->buckets[b], gathered);
+        for (int b = r; b >= 0; b = partition_beside(partition, b)) {
+            const partition_bucket *bucket = &partition->buckets[b];
+            elements += !bucket->is_tied && has_bucket(layout, bucket) ? bucket->count : 0;
+        }
         largest = elements > largest ? elements : largest;
     }
     return largest;
 }
 
-/* The two places, and behind them those of tied buckets. @param gathered  of what stage 3 gathers.
- * @return elements of all. */
-static size_t place_live(const train_partition *partition, size_t largest, bool gathered)
+/* Ranges use the two places in turn; a tied bucket has one of its own behind them, since several
+ * ranges use it. The buckets of a range lie side by side. */
+static void place_live(train_partition *partition, array_layout layout)
 {
-    size_t end = LIVE_BUCKETS * largest;
+    const size_t largest = largest_range(partition, layout);
+    append(partition, layout, LIVE_BUCKETS * largest);
     for (int r = 0; r < partition->ranges; r++) {
-        size_t at = (size_t)(r % LIVE_BUCKETS) * largest;
+        size_t next = (size_t)(r % LIVE_BUCKETS) * largest;
         for (int b = r; b >= 0; b = partition_beside(partition, b)) {
             partition_bucket *bucket = &partition->buckets[b];
-            const bool apart = bucket->is_tied && !(gathered && bucket->is_whole);
-            *(gathered ? &bucket->gathered_at : &bucket->live_at) = apart ? end : at;
-            at += in_turn(bucket, gathered);
-            end += apart ? bucket->count : 0;
+            const size_t count = has_bucket(layout, bucket) ? bucket->count : 0;
+            bucket->at[layout] = bucket->is_tied ? append(partition, layout, count) : next;
+            next += bucket->is_tied ? 0 : count;
         }
     }
-    return end;
-}
-
-static void place_all(train_partition *partition)
-{
-    partition->largest = largest_range(partition, false);
-    partition->live = place_live(partition, partition->largest, false);
-    partition->gathered = place_live(partition, largest_range(partition, true), true);
 }
 
 static void move_tensors(const train_partition *partition, train_model *model)
 {
     train_tensor *tensors = model->tensors.list;
     for (int b = 0; b < partition->count; b++) {
-        size_t offset = partition->buckets[b].offset;
+        size_t offset = partition->buckets[b].at[LAYOUT_FULL];
         for (int n = partition->buckets[b].first; n < partition->buckets[b].end; n++) {
             const model_node *node = &model->nodes[n];
             for (int t = 0; t < node->use.tensor_count; t++) {
@@ -188,7 +190,7 @@ static void move_tensors(const train_partition *partition, train_model *model)
     }
     for (int t = 0; t < model->tensors.count; t++)
         tensors[t].offset = tensors[tensors[t].tie >= 0 ? tensors[t].tie : t].offset;
-    model->tensors.elements = partition->elements;
+    model->tensors.elements = partition->elements[LAYOUT_FULL];
 }
 
 static void find_sums(const train_partition *partition, const train_model *model)
@@ -221,17 +223,18 @@ ring_status partition_create(train_partition *partition, train_model *model,
                          2 * (size_t)model->node_count * sizeof *partition->buckets, "buckets"));
     RING_TRY(train_alloc((void **)&partition->sums,
                          (size_t)model->node_count * sizeof *partition->sums, "buckets"));
-    RING_TRY(train_alloc((void **)&partition->whole,
-                         (size_t)model->tensors.count * sizeof *partition->whole, "buckets"));
+    RING_TRY(train_alloc((void **)&partition->persistent,
+                         (size_t)model->tensors.count * sizeof *partition->persistent, "buckets"));
     find_sums(partition, model);
-    choose_whole(partition, model);
+    choose_persistent(partition, model);
     RING_TRY(copy_segments(partition, model));
     cut(partition, model);
     reverse(partition);
     set_apart(partition, model);
     find_ties(partition, model);
     lay_out(partition);
-    place_all(partition);
+    place_live(partition, LAYOUT_LIVE);
+    place_live(partition, LAYOUT_GATHERED);
     move_tensors(partition, model);
     return RING_OK;
 }
@@ -240,7 +243,7 @@ void partition_free(train_partition *partition)
 {
     free(partition->buckets);
     free(partition->sums);
-    free(partition->whole);
+    free(partition->persistent);
     free(partition->segments);
     *partition = (train_partition){0};
 }
@@ -263,7 +266,7 @@ size_t partition_split(const train_partition *partition)
 {
     size_t elements = 0;
     for (int b = 0; b < partition->count; b++)
-        elements += partition->buckets[b].is_whole ? 0 : partition->buckets[b].used;
+        elements += partition->buckets[b].is_persistent ? 0 : partition->buckets[b].used;
     return elements;
 }
 
@@ -275,6 +278,6 @@ void partition_print(const train_partition *partition, FILE *out)
                 "bucket %d: nodes %d to %d, %zu elements and %zu of padding; rank r has %zu "
                 "from r * %zu on%s\n",
                 b, at->first, at->end - 1, at->used, at->count - at->used, at->part, at->part,
-                at->is_whole ? "; stage 3 leaves it whole" : "");
+                at->is_persistent ? "; stage 3 leaves it whole" : "");
     }
 }

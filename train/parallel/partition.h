@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * partition: which rank owns what, the same for every stage of ZeRO. The nodes of a model are cut
- * into ranges of neighbours. The tensors of a range are a bucket, or two: those that stay whole on
- * every rank in stage 3, and the others. The flat buffers are laid out bucket after bucket, each
- * filled up with zeros to a multiple of the ranks; rank r owns part r of every bucket. What a rank
- * owns, its parts one after another, is its own flat buffer.
+ * partition: which rank owns which parameters, the same for every stage of ZeRO. The nodes of a
+ * model are cut into ranges of neighbours. The tensors of a range are a bucket, or two: persistent
+ * ones, of which every rank keeps all in stage 3, and the others. The flat buffers are laid out
+ * bucket after bucket, each filled up with zeros to a multiple of the ranks; rank r owns part r of
+ * every bucket.
+ *
+ *     nodes       0 1 2 | 3 4 | 5            ranges, cut from the last node to the first
+ *     flat buffer AAAAaa00 BBBBbbb0 CCcc     [elements[LAYOUT_FULL]] a bucket a letter, on 2 ranks
+ *     of rank 1       aa00     bbb0   cc     [elements[LAYOUT_OWN]]
  */
 #ifndef TRAIN_PARTITION_H
 #define TRAIN_PARTITION_H
@@ -18,21 +22,28 @@
  * ZeRO on: one is computed with while the next one comes or the last one goes. */
 enum { LIVE_BUCKETS = 2 };
 
+/** How an array that has a number for each parameter is laid out: the buckets lie one after
+ * another, as much of each as the layout has. */
+typedef enum array_layout {
+    LAYOUT_FULL,     /* all of every bucket */
+    LAYOUT_OWN,      /* the own part of every bucket */
+    LAYOUT_KEPT,     /* all of persistent buckets, the own part of the others */
+    LAYOUT_LIVE,     /* two places, used in turn by the ranges, and one for each tied bucket */
+    LAYOUT_GATHERED, /* the same without persistent buckets */
+    LAYOUTS
+} array_layout;
+
 typedef struct partition_bucket {
-    int first, end; /* nodes; the ranges follow each other over all nodes */
-    int beside;     /* the bucket of the same range's tensors that stay whole; 0: none */
-    bool is_whole;  /* in stage 3 all ranks keep all of its parameters */
-    size_t offset;  /* elements before it in the flat buffers */
-    size_t used;    /* elements of its tensors */
-    size_t count;   /* the same, filled up to a multiple of the ranks */
-    size_t part;    /* of those, each rank's: count / ranks */
-    size_t own;     /* elements before its part in what a rank owns */
-    size_t kept_at; /* elements before it where a rank has its part, or the whole if that stays */
+    int first, end;     /* nodes; the ranges follow each other over all nodes */
+    int beside;         /* the bucket of the same range's persistent tensors; 0: none */
+    size_t used;        /* elements of its tensors, */
+    size_t count;       /* filled up to a multiple of the ranks, */
+    size_t part;        /* and of those each rank's: count / ranks */
+    bool is_persistent; /* in stage 3 of ZeRO all ranks keep all of its parameters */
     bool is_shared; /* has parameters of other stages of a pipeline, too: all ranks of this stage
-                       need their gradients whole */
+                       need all of their gradients */
     bool is_tied;   /* other buckets use its parameters, too: its live place is its own */
-    size_t live_at; /* elements before it among live buckets, */
-    size_t gathered_at; /* and among those of them that are gathered: without whole ones */
+    size_t at[LAYOUTS]; /* elements before it in an array of each layout */
 } partition_bucket;
 
 /** Numbers that tensor ranks sum before a pass comes to a node. */
@@ -40,12 +51,12 @@ enum { SUM_INPUT = 1 /* forward, what it reads */, SUM_DELTA = 2 /* backward, it
 
 /** How a model is cut, and what is gathered when. */
 typedef struct partition_rules {
-    size_t bucket_bytes; /* of float32 parameters, at which a range is closed */
-    size_t whole_most;   /* elements of a tensor that stays whole in stage 3; 0: none */
-    size_t whole_all;    /* elements of all of those together, chosen in the order of the model */
-    bool broadcasts;     /* owners send updated parameters one after the other */
-    size_t ahead_most;   /* elements of a bucket that is gathered ahead of its use */
-    size_t live_most;    /* gathered elements up to which another bucket is gathered ahead */
+    size_t bucket_bytes;    /* of float32 parameters, at which a range is closed */
+    size_t persistent_most; /* elements of a tensor that is persistent; 0: none is */
+    size_t persistent_all;  /* elements of all of those together, chosen in the model's order */
+    bool broadcasts;        /* owners send updated parameters one after the other */
+    size_t ahead_most;      /* elements of a bucket that is gathered ahead of its use */
+    size_t live_most;       /* gathered elements up to which another bucket is gathered ahead */
 } partition_rules;
 
 typedef struct train_partition {
@@ -53,16 +64,10 @@ typedef struct train_partition {
     partition_rules rules;
     partition_bucket *buckets; /* [count], in the order of the nodes; behind ranges those beside */
     int ranges, count;
-    bool *whole;     /* [tensors] stays whole in stage 3 */
-    uint8_t *sums;   /* [nodes] SUM_INPUT, SUM_DELTA or 0; NULL: there are none */
-    int *segments;   /* [nodes] whose activations are computed again as one; NULL: all are kept */
-    size_t elements; /* of the flat buffers, padding included */
-    size_t own;      /* elements that each rank owns: elements / ranks */
-    size_t kept;     /* those that stay whole, and of the others what each rank owns */
-    size_t largest;  /* elements of the largest range, without buckets that have a live place of
-                        their own */
-    size_t live;     /* elements of all live places, */
-    size_t gathered; /* and of those for gathered buckets */
+    bool *persistent; /* [tensors] all ranks keep it in stage 3 of ZeRO */
+    uint8_t *sums;    /* [nodes] SUM_INPUT, SUM_DELTA or 0; NULL: there are none */
+    int *segments;    /* [nodes] whose activations are computed again as one; NULL: all are kept */
+    size_t elements[LAYOUTS]; /* of an array of each layout, padding included */
 } train_partition;
 
 /** Cuts @p model from its last node to its first, as backward goes: a range is closed before the
@@ -81,7 +86,7 @@ int partition_bucket_of(const train_partition *partition, int node);
 /** @return the bucket behind @p bucket in its range; -1: there is none. */
 int partition_beside(const train_partition *partition, int bucket);
 
-/** @return elements of tensors that ranks split in stage 3, without padding. */
+/** @return elements of tensors that ranks split in stage 3 of ZeRO, without padding. */
 size_t partition_split(const train_partition *partition);
 
 #endif

@@ -56,7 +56,7 @@ ring_status pipeline_join(train_pipeline *pipeline)
 static void mark_bucket(const train_partition *partition, size_t offset)
 {
     int b = 0;
-    while (offset >= partition->buckets[b].offset + partition->buckets[b].count)
+    while (offset >= partition->buckets[b].at[LAYOUT_FULL] + partition->buckets[b].count)
         b++;
     partition->buckets[b].is_shared = true;
 }

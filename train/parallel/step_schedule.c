@@ -44,13 +44,13 @@ void step_follow(step_writer *w, int number, int earlier)
 static bool comes_and_goes(const step_writer *w, int bucket)
 {
     const partition_bucket *at = &w->partition->buckets[bucket];
-    return w->stage == 3 && !at->is_tied && !at->is_whole;
+    return w->zero_stage == 3 && !at->is_tied && !at->is_persistent;
 }
 
 /* Parameters of a bucket from all owners at once, or one after the other. @return the last. */
 static int write_gather(step_writer *w, int bucket, int earlier)
 {
-    const bool one_by_one = w->stage < 3 && w->partition->rules.broadcasts;
+    const bool one_by_one = w->zero_stage < 3 && w->partition->rules.broadcasts;
     const int senders = one_by_one ? w->partition->ranks : 1;
     int number = STEP_NOTHING;
     for (int r = 0; r < senders; r++) {
@@ -86,7 +86,7 @@ static void compute(step_writer *w, const step_instruction *range, int summed)
     step_follow(w, number, summed);
     if (comes_and_goes(w, range->bucket))
         step_follow(w, number, w->gathered[place]);
-    if (w->stage >= 2 && range->kind == STEP_BACKWARD) {
+    if (w->zero_stage >= 2 && range->kind == STEP_BACKWARD) {
         step_follow(w, number, w->reduced[place]);
         step_follow(w, number, w->beside[place]);
     }
@@ -121,7 +121,7 @@ static bool sums_before(const step_writer *w, const step_instruction *range, int
 {
     const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_DELTA;
     return w->partition->sums != NULL && w->partition->sums[node] == wanted &&
-           !(range->again && begins_segment(w->partition, node));
+           !(range->recompute && begins_segment(w->partition, node));
 }
 
 /* Nodes @p from to the one before @p to, as the pass goes. */
@@ -162,7 +162,7 @@ static void wait_for_all(step_writer *w, int number)
 /* @return elements of a bucket that stage 3 gathers. */
 static size_t gathered_elements(const partition_bucket *bucket)
 {
-    return bucket->is_whole ? 0 : bucket->count;
+    return bucket->is_persistent ? 0 : bucket->count;
 }
 
 /* @return whether @p next is gathered while @p bucket is computed with. */
@@ -181,7 +181,7 @@ static bool comes_ahead(const step_writer *w, int next, int bucket)
 /* Stages 0 and 1 sum over micro-batches before they reduce, 2 and 3 reduce before they sum. */
 static int reduce(step_writer *w, int bucket, int micro, int backward)
 {
-    const bool each = w->stage >= 2;
+    const bool each = w->zero_stage >= 2;
     if (bucket < 0 || (!each && micro + 1 < w->micro_batches))
         return STEP_NOTHING;
     const int number = step_write(w, (step_instruction){.kind = STEP_REDUCE,
@@ -225,63 +225,81 @@ static bool waits_for_ties(const step_writer *w, const step_instruction *visit)
     const train_partition *partition = w->partition;
     const partition_bucket *bucket = &partition->buckets[visit->bucket];
     if (visit->kind == STEP_FORWARD)
-        return w->stage == 3 && bucket->is_tied && !bucket->is_whole && visit->micro == 0 &&
-               !visit->again;
-    return w->stage >= 2 && visit->end == partition->buckets[partition->ranges - 1].end &&
+        return w->zero_stage == 3 && bucket->is_tied && !bucket->is_persistent &&
+               visit->micro == 0 && !visit->recompute;
+    return w->zero_stage >= 2 && visit->end == partition->buckets[partition->ranges - 1].end &&
            visit->micro > 0 && has_ties(partition);
 }
 
 /* ---- Passes -------------------------------------------------------------------------------- */
 
-/* A pass goes from bucket to bucket, and to and fro where activations are computed again. While one
- * is computed with, the next one is gathered, unless it needs the same place. */
-static void write_visit(step_writer *w, const step_instruction *visit, const step_instruction *next)
+/* A pass is a list of visits: neighbouring nodes of one bucket, to be computed forward or backward.
+ * It goes from bucket to bucket, and to and fro where activations are computed again.
+ *
+ * Two buckets have a place in memory each, by turns. While a bucket is computed with, the next one
+ * is gathered into the other place; if it needs the same place, it comes when this one has left.
+ *
+ *     compute    | bucket 0 | bucket 1 | bucket 2 |
+ *     wire       | gather 1 | gather 2 | gather 3 |
+ *
+ * Backward goes the other way, and reduces the gradients of a bucket when its first node is done.
+ */
+
+static void add_visit(step_writer *w, step_instruction visit)
 {
-    const int bucket = visit->bucket;
-    const bool leaves = next == NULL || next->bucket != bucket;
-    const bool follows = leaves && next != NULL;
-    const bool ahead = follows && (next->bucket - bucket) % LIVE_BUCKETS != 0 &&
-                       comes_ahead(w, next->bucket, bucket);
-    if (ahead)
-        gather(w, next->bucket, STEP_NOTHING);
+    if (w->visit_count == w->visit_room) {
+        const int room = w->visit_room > 0 ? 2 * w->visit_room : 16;
+        step_instruction *visits = realloc(w->visits, (size_t)room * sizeof *visits);
+        w->failed |= visits == NULL;
+        if (visits == NULL)
+            return;
+        w->visits = visits;
+        w->visit_room = room;
+    }
+    visit.slot = w->slot;
+    visit.opens = w->visit_count == 0 || visit.bucket != w->visits[w->visit_count - 1].bucket;
+    w->visits[w->visit_count++] = visit;
+}
+
+static void compute_and_reduce(step_writer *w, const step_instruction *visit)
+{
     const int begin = w->schedule->count;
     compute_visit(w, visit);
     if (waits_for_ties(w, visit))
         wait_for_all(w, begin);
-    if (visit->kind == STEP_BACKWARD && visit->first == w->partition->buckets[bucket].first)
-        reduce_range(w, bucket, visit->micro);
-    if (leaves)
-        leave(w, bucket);
-    if (follows && !ahead)
-        gather(w, next->bucket, w->left[bucket % LIVE_BUCKETS]);
+    if (visit->kind == STEP_BACKWARD && visit->first == w->partition->buckets[visit->bucket].first)
+        reduce_range(w, visit->bucket, visit->micro);
 }
 
-/* Writes the visit before this one, now that it is known where the pass goes from there. */
-static void add_visit(step_writer *w, step_instruction visit)
+/* @param next  the bucket of the visit behind it, or -1 */
+static void write_visit(step_writer *w, const step_instruction *visit, int next)
 {
-    const bool first = w->visit.end == 0;
-    visit.slot = w->slot;
-    visit.opens = first || visit.bucket != w->visit.bucket;
-    if (first)
-        gather(w, visit.bucket, STEP_NOTHING);
-    else
-        write_visit(w, &w->visit, &visit);
-    w->visit = visit;
+    const int bucket = visit->bucket;
+    const bool has_next = next >= 0 && next != bucket;
+    const bool other_place = has_next && (next - bucket) % LIVE_BUCKETS != 0;
+    const bool ahead = other_place && comes_ahead(w, next, bucket);
+    if (ahead)
+        gather(w, next, STEP_NOTHING);
+    compute_and_reduce(w, visit);
+    if (next != bucket)
+        leave(w, bucket);
+    if (has_next && !ahead)
+        gather(w, next, w->left[bucket % LIVE_BUCKETS]);
 }
 
-static void begin_pass(step_writer *w)
+/* Writes the visits that were added. @return the last FORWARD or BACKWARD. */
+static int write_pass(step_writer *w)
 {
     w->computed = STEP_NOTHING;
-    w->visit = (step_instruction){0};
-}
-
-static int end_pass(step_writer *w)
-{
-    write_visit(w, &w->visit, NULL);
+    if (w->visit_count > 0)
+        gather(w, w->visits[0].bucket, STEP_NOTHING);
+    for (int v = 0; v < w->visit_count; v++)
+        write_visit(w, &w->visits[v], v + 1 < w->visit_count ? w->visits[v + 1].bucket : -1);
+    w->visit_count = 0;
     return w->computed;
 }
 
-static void visit_forward(step_writer *w, int first, int end, int micro, bool again)
+static void visit_forward(step_writer *w, int first, int end, int micro, bool recompute)
 {
     const partition_bucket *at = w->partition->buckets;
     for (int b = partition_bucket_of(w->partition, first);
@@ -291,7 +309,7 @@ static void visit_forward(step_writer *w, int first, int end, int micro, bool ag
                                         .first = at[b].first > first ? at[b].first : first,
                                         .end = at[b].end < end ? at[b].end : end,
                                         .micro = micro,
-                                        .again = again});
+                                        .recompute = recompute});
 }
 
 static void visit_backward(step_writer *w, int first, int end, int micro)
@@ -303,7 +321,7 @@ static void visit_backward(step_writer *w, int first, int end, int micro)
                                         .first = at[b].first > first ? at[b].first : first,
                                         .end = at[b].end < end ? at[b].end : end,
                                         .micro = micro,
-                                        .accumulate = w->stage < 2 && micro > 0});
+                                        .accumulate = w->zero_stage < 2 && micro > 0});
 }
 
 /* @return the first node of the segment that ends before node @p end; 0 if all is kept. */
@@ -323,18 +341,17 @@ static int nodes_of(const train_partition *partition)
 int step_write_forward(step_writer *w, int micro)
 {
     const int nodes = nodes_of(w->partition);
-    begin_pass(w);
     visit_forward(w, 0, nodes, micro, false);
     w->kept_slot = w->slot;
     w->kept_segment = segment_before(w->partition, nodes);
-    return end_pass(w);
+    return write_pass(w);
 }
 
-/* Gradients of two buckets have a place each; a third one waits until the first is reduced. What
- * segments keep lies in one place, too: where it is another one's, the segment runs again. */
+/* Segment by segment, from the last to the first. There is room for the activations of one segment
+ * of one slot: where those that are kept are another's, the segment is recomputed first. Gradients
+ * of two buckets have a place each; a third one waits until the first is reduced. */
 int step_write_backward(step_writer *w, int micro)
 {
-    begin_pass(w);
     for (int end = nodes_of(w->partition), first; end > 0; end = first) {
         first = segment_before(w->partition, end);
         if (w->partition->segments != NULL && (w->kept_slot != w->slot || w->kept_segment != first))
@@ -343,7 +360,7 @@ int step_write_backward(step_writer *w, int micro)
         w->kept_slot = w->slot;
         w->kept_segment = first;
     }
-    return end_pass(w);
+    return write_pass(w);
 }
 
 void step_write_step(step_writer *w)
@@ -352,41 +369,43 @@ void step_write_step(step_writer *w)
     for (int b = 0; b < w->partition->count; b++) {
         const int step = step_write(w, (step_instruction){.kind = STEP_STEP, .bucket = b});
         step_follow(w, step, clip);
-        if (w->stage == 1 || w->stage == 2 || (w->stage == 3 && w->partition->buckets[b].is_whole))
+        if (w->zero_stage == 1 || w->zero_stage == 2 ||
+            (w->zero_stage == 3 && w->partition->buckets[b].is_persistent))
             write_gather(w, b, step);
     }
 }
 
 /* ---- Whole lists --------------------------------------------------------------------------- */
 
-step_writer step_writer_start(step_schedule *schedule, const train_partition *partition, int stage,
-                              int micro_batches)
+step_writer step_writer_start(step_schedule *schedule, const train_partition *partition,
+                              int zero_stage, int micro_batches)
 {
     *schedule = (step_schedule){0};
     step_writer w = {.schedule = schedule,
                      .partition = partition,
-                     .stage = stage,
+                     .zero_stage = zero_stage,
                      .micro_batches = micro_batches};
     for (int i = 0; i < LIVE_BUCKETS; i++)
         w.gathered[i] = w.left[i] = w.reduced[i] = w.beside[i] = STEP_NOTHING;
-    for (int b = 0; b < partition->count && stage == 3; b++) {
-        if (partition->buckets[b].is_tied && !partition->buckets[b].is_whole)
+    for (int b = 0; b < partition->count && zero_stage == 3; b++) {
+        if (partition->buckets[b].is_tied && !partition->buckets[b].is_persistent)
             write_gather(&w, b, STEP_NOTHING);
     }
     return w;
 }
 
-ring_status step_writer_finish(const step_writer *w)
+ring_status step_writer_finish(step_writer *w)
 {
+    free(w->visits);
     if (w->failed)
         return train_fail(RING_ERR_MEMORY, "no memory for the list of an update's instructions");
     return RING_OK;
 }
 
-ring_status schedule_update(step_schedule *schedule, const train_partition *partition, int stage,
-                            int micro_batches)
+ring_status schedule_update(step_schedule *schedule, const train_partition *partition,
+                            int zero_stage, int micro_batches)
 {
-    step_writer w = step_writer_start(schedule, partition, stage, micro_batches);
+    step_writer w = step_writer_start(schedule, partition, zero_stage, micro_batches);
     for (int micro = 0; micro < micro_batches; micro++) {
         step_write(&w, (step_instruction){.kind = STEP_LOAD, .micro = micro});
         step_write_forward(&w, micro);
@@ -397,9 +416,10 @@ ring_status schedule_update(step_schedule *schedule, const train_partition *part
     return step_writer_finish(&w);
 }
 
-ring_status schedule_forward(step_schedule *schedule, const train_partition *partition, int stage)
+ring_status schedule_forward(step_schedule *schedule, const train_partition *partition,
+                             int zero_stage)
 {
-    step_writer w = step_writer_start(schedule, partition, stage, 1);
+    step_writer w = step_writer_start(schedule, partition, zero_stage, 1);
     step_write(&w, (step_instruction){.kind = STEP_LOAD});
     step_write_forward(&w, 0);
     return step_writer_finish(&w);

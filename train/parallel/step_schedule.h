@@ -35,7 +35,7 @@ enum {
     BUCKET_LOSS = -1,
     BUCKET_TIES = -2, /* gradients that stages of a pipeline share */
     STEP_AFTER_MAX = 4,
-    STAGE_MAX = 3
+    ZERO_STAGE_MAX = 3
 };
 
 typedef struct step_instruction {
@@ -48,7 +48,7 @@ typedef struct step_instruction {
                         SUM: 1 forward, -1 backward */
     int owner;       /* GATHER: the only rank that sends; -1: all do */
     bool opens;      /* FORWARD, BACKWARD: the pass comes to the bucket from another one */
-    bool again;      /* FORWARD: for the backward pass, which needs its activations */
+    bool recompute;  /* FORWARD: for the backward pass, which needs its activations */
     bool accumulate; /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
     int after[STEP_AFTER_MAX]; /* instructions that must have ended */
     int after_count;
@@ -67,11 +67,12 @@ typedef struct step_schedule {
  *      stage 3  and the parameters: buckets are gathered ahead of forward and of backward, but for
  *               those that stay whole
  *  Free with schedule_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
-ring_status schedule_update(step_schedule *schedule, const train_partition *partition, int stage,
-                            int micro_batches);
+ring_status schedule_update(step_schedule *schedule, const train_partition *partition,
+                            int zero_stage, int micro_batches);
 
 /** One batch forward, as schedule_update(). */
-ring_status schedule_forward(step_schedule *schedule, const train_partition *partition, int stage);
+ring_status schedule_forward(step_schedule *schedule, const train_partition *partition,
+                             int zero_stage);
 
 void schedule_free(step_schedule *schedule);
 

@@ -13,25 +13,26 @@ enum { STEP_NOTHING = -1 };
 typedef struct step_writer {
     step_schedule *schedule;
     const train_partition *partition;
-    int stage, micro_batches;
+    int zero_stage, micro_batches;
     int slot;                   /* of the passes that are written */
     int gathered[LIVE_BUCKETS]; /* by place in memory: the latest GATHER into it, */
     int left[LIVE_BUCKETS];     /* the last FORWARD or BACKWARD with it, */
     int reduced[LIVE_BUCKETS];  /* REDUCE from it, */
     int beside[LIVE_BUCKETS];   /* and of the bucket beside */
     int computed;               /* the pass's latest FORWARD or BACKWARD */
-    step_instruction visit;     /* what it does next with a bucket; end 0: nothing yet */
+    step_instruction *visits;   /* [visit_count] of the pass that is planned */
+    int visit_count, visit_room;
     int kept_slot,
         kept_segment; /* whose activations all are there: the segment by its first node */
     bool failed;      /* no memory */
 } step_writer;
 
-/** Begins an empty list. */
-step_writer step_writer_start(step_schedule *schedule, const train_partition *partition, int stage,
-                              int micro_batches);
+/** Begins an empty list. End with step_writer_finish(). */
+step_writer step_writer_start(step_schedule *schedule, const train_partition *partition,
+                              int zero_stage, int micro_batches);
 
 /** @return RING_OK, or RING_ERR_MEMORY if any of the list found none. */
-ring_status step_writer_finish(const step_writer *w);
+ring_status step_writer_finish(step_writer *w);
 
 /** Appends an instruction. @return its number, or STEP_NOTHING without memory. */
 int step_write(step_writer *w, step_instruction instruction);

@@ -16,14 +16,14 @@ enum { HOST_BYTES = 64 };
 /* With a pipeline stages differ: pipeline_lines_start() tells. */
 static void print_zero(const train_engine *engine)
 {
-    if (engine->stage > 0 && engine->pipeline.place.stages == 1)
+    if (engine->zero_stage > 0 && engine->pipeline.place.stages == 1)
         printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
                "that it works on\n",
-               engine->stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
-    if (engine->stage == 3)
+               engine->zero_stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
+    if (engine->zero_stage == 3)
         printf("stage 3 splits %zu of %zu parameters\n", partition_split(&engine->partition),
                model_parameters(&engine->model));
-    else if (engine->stage == 0 && engine->config->zero_stage > 0)
+    else if (engine->zero_stage == 0 && engine->config->zero_stage > 0)
         printf("ZeRO: one rank has nothing to split\n");
 }
 
