@@ -28,7 +28,7 @@ static inline void descent_step(train_optimizer *optimizer, float *params, const
 {
     const optimizer_range all = {.count = optimizer->count, .params = params, .grads = grads};
     optimizer_begin(optimizer);
-    optimizer_step(optimizer, &all, rate, 1.0);
+    optimizer_step(optimizer, &all, &rate, &(double){1.0});
 }
 
 /** Values stored by tables_of_adam() of make_vectors.py: PyTorch in float64, and the largest

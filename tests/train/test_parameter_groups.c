@@ -79,7 +79,7 @@ static void train(const optimizer_config *config, size_t piece, float params[ELE
                                                                              : piece,
                                               .params = params + at,
                                               .grads = grads + at},
-                           config->lr, 0.5);
+                           &config->lr, &(double){0.5});
     }
     optimizer_destroy(&optimizer);
 }
@@ -146,7 +146,7 @@ static void states_lie_apart_from_parameters(void **state)
         fill(grads, 100 * update + 50);
         optimizer_begin(&optimizer);
         optimizer_step(&optimizer, &(optimizer_range){HALF, 0, HALF, params + HALF, grads + HALF},
-                       config.lr, 0.5);
+                       &config.lr, &(double){0.5});
     }
     assert_memory_equal(params + HALF, whole + HALF, HALF * sizeof(float));
     optimizer_destroy(&optimizer);
@@ -177,7 +177,8 @@ static void the_first_gradient_is_not_dampened(void **state)
     assert_int_equal(optimizer_create(&optimizer, &config, 1), RING_OK);
     for (size_t update = 0; update < COUNT_OF(after); update++) {
         optimizer_begin(&optimizer);
-        optimizer_step(&optimizer, &(optimizer_range){0, 0, 1, &param, &grad}, config.lr, 1.0);
+        optimizer_step(&optimizer, &(optimizer_range){0, 0, 1, &param, &grad}, &config.lr,
+                       &(double){1.0});
         assert_near(param, after[update], 1e-6, 0);
     }
     optimizer_destroy(&optimizer);
@@ -215,8 +216,9 @@ static void train_as_configured(const char *text, long updates, float params[ELE
         fill(grads, 100 * (uint32_t)update - 50);
         optimizer_begin(&optimizer);
         optimizer.no_decay_lr = schedule_lr(schedule, optimizer_no_decay_lr(config), update, false);
-        optimizer_step(&optimizer, &(optimizer_range){0, 0, ELEMENTS, params, grads},
-                       schedule_lr(schedule, config->lr, update, false), 1.0);
+        const double lr = schedule_lr(schedule, config->lr, update, false);
+        optimizer_step(&optimizer, &(optimizer_range){0, 0, ELEMENTS, params, grads}, &lr,
+                       &(double){1.0});
     }
     optimizer_destroy(&optimizer);
 }

@@ -69,7 +69,7 @@ static ring_status sum_owners(const train_engine *engine, double *sums)
     return RING_OK;
 }
 
-ring_status grad_norm(const train_engine *engine, double *norm)
+ring_status grad_norm(const train_engine *engine)
 {
     const size_t ranks = (size_t)engine->ranks;
     double *sums = engine->norm_sums, total = 0.0;
@@ -80,6 +80,6 @@ ring_status grad_norm(const train_engine *engine, double *norm)
         status = grid_sum(engine->comms.tensor, sums, ranks);
     for (size_t r = 0; r < ranks; r++)
         total += sums[r];
-    *norm = sqrt(total);
+    engine->scalars->grad_norm = sqrt(total);
     return status;
 }

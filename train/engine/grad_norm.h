@@ -8,7 +8,8 @@
 
 #include "train_engine.h"
 
-/** Collective, when all gradients are reduced. @param[out] norm  the same on all ranks. */
-ring_status grad_norm(const train_engine *engine, double *norm);
+/** Collective, when all gradients are reduced. Fills engine->scalars->grad_norm, the same on all
+ *  ranks. */
+ring_status grad_norm(const train_engine *engine);
 
 #endif

@@ -31,7 +31,7 @@ ring_status open_update_begin(open_update *update, train_engine *engine, const e
     const step_schedule *schedule;
     *update = (open_update){0};
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
-    update->batch = step_batch_of(engine, NULL, share, 0.0);
+    update->batch = step_batch_of(engine, NULL, share);
     update->batch.loss_apart = true;
     update->batch.next = NULL; /* nor does anybody know what comes */
     update->machine = step_machine_start(engine, schedule, &update->batch);
@@ -98,7 +98,7 @@ bool open_update_is_whole(const open_update *update)
 
 ring_status open_update_finish(open_update *update, double lr, engine_result *result)
 {
-    update->batch.lr = lr;
+    update->machine.engine->scalars->lr = lr;
     const ring_status status = run_to(update, update->machine.schedule->count, UPDATE_CLOSED);
     *result = update->batch.result;
     return status;

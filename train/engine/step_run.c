@@ -188,7 +188,7 @@ static void step_range(step_machine *machine, int bucket, const optimizer_range 
                                       .grads = range->grads + done};
         if (!offload_enter(&engine->offload, part.at, count))
             return;
-        optimizer_step(&engine->optimizer, &part, machine->batch->lr, machine->clip);
+        optimizer_step(&engine->optimizer, &part, &engine->scalars->lr, &engine->scalars->clip);
         casts_end_step(&engine->memory, bucket, done, count);
         done += count;
     }
@@ -222,7 +222,7 @@ static ring_status check_finite(const step_machine *machine, bool gradient_is)
 {
     train_engine *engine = machine->engine;
     const double local_loss = machine->batch->local_loss;
-    if (isfinite(engine->loss_total[0]) && gradient_is)
+    if (isfinite(engine->scalars->loss) && gradient_is)
         return RING_OK;
     const long update = engine->optimizer.step + 1;
     ring_status mine = RING_OK;
@@ -261,9 +261,10 @@ static ring_status tell_unloaded(step_machine *machine)
 }
 
 /* Leaves the update out, or ends the training, if a gradient is not finite. */
-static ring_status check_norm(step_machine *machine, double norm, bool without_norm)
+static ring_status check_norm(step_machine *machine, bool without_norm)
 {
     train_engine *engine = machine->engine;
+    const double norm = engine->scalars->grad_norm;
     if (engine->overflow.skips && !isfinite(norm))
         return skip_update(machine);
     RING_TRY(check_finite(machine, without_norm || isfinite(norm)));
@@ -277,21 +278,22 @@ static ring_status clip(step_machine *machine, const step_instruction *at)
     engine_result *result = &machine->batch->result;
     const double scale = engine->overflow.scaler.scale;
     const bool without_norm = goes_without_norm(engine);
-    double norm = (double)NAN;
+    step_scalars *scalars = engine->scalars;
     (void)at;
-    if (engine->loss_total[2] > 0.0)
+    if (scalars->unloaded > 0.0)
         return tell_unloaded(machine);
-    result->loss = engine->loss_total[0] / (double)result->samples;
-    result->stop_asked = engine->loss_total[1];
+    result->loss = scalars->loss / (double)result->samples;
+    result->stop_asked = scalars->stop_asked;
+    scalars->grad_norm = (double)NAN;
     if (!without_norm)
-        RING_TRY(grad_norm(engine, &norm));
-    result->grad_norm = norm / scale;
+        RING_TRY(grad_norm(engine));
+    result->grad_norm = scalars->grad_norm / scale;
     const double start = train_now();
-    RING_TRY(check_norm(machine, norm, without_norm));
+    RING_TRY(check_norm(machine, without_norm));
     engine->times.checking += train_now() - start;
     if (machine->skip)
         return RING_OK;
-    machine->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping) / scale;
+    scalars->clip = optimizer_clip(result->grad_norm, engine->config->gradient_clipping) / scale;
     optimizer_begin(&engine->optimizer);
     return RING_OK;
 }
@@ -311,11 +313,11 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
 {
     const train_engine *engine = machine->engine;
     const ring_call call = call_of(machine, at);
-    engine->loss_total[0] = engine->tensor.rank == 0 ? machine->batch->local_loss : 0.0;
-    engine->loss_total[1] = engine->stop_asked;
-    engine->loss_total[2] = machine->batch->failure.status != RING_OK;
-    return ring_all_reduce(engine->loss_total, engine->loss_total, LOSS_SUMS, RING_FLOAT64,
-                           RING_SUM, engine->world, &call);
+    double *sums = &engine->scalars->loss; /* [LOSS_SUMS] */
+    engine->scalars->loss = engine->tensor.rank == 0 ? machine->batch->local_loss : 0.0;
+    engine->scalars->stop_asked = engine->stop_asked;
+    engine->scalars->unloaded = machine->batch->failure.status != RING_OK;
+    return ring_all_reduce(sums, sums, LOSS_SUMS, RING_FLOAT64, RING_SUM, engine->world, &call);
 }
 
 /* Every rank gets all of the sum. */
@@ -567,7 +569,7 @@ ring_status step_run(train_engine *engine, const step_schedule *schedule, step_b
 }
 
 step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
-                         const engine_share *share, double lr)
+                         const engine_share *share)
 {
     return (step_batch){.dataset = dataset,
                         .order = share->order,
@@ -576,7 +578,6 @@ step_batch step_batch_of(const train_engine *engine, const train_dataset *datase
                         .next = share->next,
                         .next_samples = share->next_samples,
                         .training = true,
-                        .lr = lr,
                         .scale = engine->overflow.scaler.scale / (double)share->total,
                         .result.samples = share->total};
 }

@@ -23,8 +23,7 @@ typedef struct step_batch {
     size_t next_samples;
     int first;
     bool training;
-    bool loss_apart; /* forward passes end with the output: the caller sees to the loss */
-    double lr;
+    bool loss_apart;       /* forward passes end with the output: the caller sees to the loss */
     double local_loss;     /* sum over this rank's samples so far */
     double scale;          /* of the loss's gradient: 1 / samples of the global batch */
     train_failure failure; /* of this rank alone, to load samples: it computes no more, but goes on
@@ -41,7 +40,6 @@ typedef struct step_machine {
     bool *runs;        /* [schedule->count] started and not ended; the engine's */
     int next;          /* instruction to run */
     int oldest;        /* no instruction before it runs */
-    double clip;       /* what gradients are multiplied with */
     bool skip;         /* the update: its gradients are not finite */
 } step_machine;
 
@@ -58,7 +56,7 @@ void step_machine_abandon(step_machine *machine);
 
 /** @return a batch for an update of what @p share says. */
 step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
-                         const engine_share *share, double lr);
+                         const engine_share *share);
 
 /** @return the samples of micro-batch @p micro; no rows: this rank has none. */
 data_batch step_micro_batch(const step_batch *batch, int micro);

@@ -152,8 +152,7 @@ static ring_status create_batch(train_engine *engine)
         RING_TRY(create_images(engine));
     RING_TRY(train_alloc((void **)&engine->labels, labels, "a batch"));
     RING_TRY(train_alloc((void **)&engine->norm_sums, sums * sizeof(double), "the norm"));
-    return check_ring(engine,
-                      ring_mem_alloc((void **)&engine->loss_total, LOSS_SUMS * sizeof(double)));
+    return check_ring(engine, ring_mem_alloc((void **)&engine->scalars, sizeof *engine->scalars));
 }
 
 /* In memory or in files. */
@@ -303,7 +302,7 @@ void engine_destroy(train_engine *engine)
         free(engine->images[s]);
     free(engine->images);
     free(engine->labels);
-    ring_mem_free(engine->loss_total);
+    ring_mem_free(engine->scalars);
     optimizer_destroy(&engine->optimizer);
     zero_memory_free(&engine->memory);
     offload_close(&engine->offload);
@@ -388,7 +387,8 @@ ring_status engine_update_share(train_engine *engine, const train_dataset *datas
                                 const engine_share *share, double lr, engine_result *result)
 {
     const step_schedule *schedule;
-    step_batch batch = step_batch_of(engine, dataset, share, lr);
+    step_batch batch = step_batch_of(engine, dataset, share);
+    engine->scalars->lr = lr;
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
     const ring_status status = run_timed(engine, schedule, &batch);
     *result = batch.result;

@@ -29,6 +29,18 @@
 
 enum { LOSS_SUMS = 3 };
 
+/** The numbers that an update's instructions hand to each other. They have one place from
+ *  engine_create() to engine_destroy(), in memory that the wire reads, and instructions take them
+ * by address; the host looks at them for reports, and where an update is left out. */
+typedef struct step_scalars {
+    double loss; /* these three, [LOSS_SUMS], are summed over all ranks: the losses of samples, */
+    double stop_asked; /* engine->stop_asked, */
+    double unloaded;   /* and ranks that could not load their samples */
+    double lr;         /* of the update */
+    double grad_norm;  /* of the scaled gradients, before clipping; NaN: not asked for */
+    double clip; /* what gradients are multiplied with: the clipping, without the loss scale */
+} step_scalars;
+
 typedef struct train_engine {
     grid_comms comms;
     ring_comm *world, *comm;    /* of those: all ranks, and those that share the data out */
@@ -52,12 +64,11 @@ typedef struct train_engine {
     ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    double *norm_sums;   /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
-    float *gathered;     /* parameters of the stage, where ZeRO has split them, */
-    float *whole;        /* of all stages of a pipeline, */
-    float *united;       /* and of all tensor ranks */
-    double *loss_total;  /* [LOSS_SUMS] the loss, stop_asked, and who could not load samples, summed
-                            over the ranks; in memory that they share */
+    double *norm_sums; /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
+    float *gathered;   /* parameters of the stage, where ZeRO has split them, */
+    float *whole;      /* of all stages of a pipeline, */
+    float *united;     /* and of all tensor ranks */
+    step_scalars *scalars;
     bool skips_norm;     /* updates go without the norm of their gradients unless they clip or
                             scale the loss; a gradient that is not finite then shows in the next
                             loss. The caller's choice, the same on all ranks */

@@ -122,7 +122,7 @@ ring_status handle_take_next(ring_train *engine, ring_train_batch *batch)
 {
     next_batch *next = &engine->next;
     const step_batch update = step_batch_of(&engine->trainer.engine, &engine->trainer.train,
-                                            &engine->share, 0.0);
+                                            &engine->share);
     const data_batch at = step_micro_batch(&update, next->taken);
     const data_batch behind = step_batch_behind(&update, next->taken);
     if (at.rows > 0)

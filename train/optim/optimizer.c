@@ -224,8 +224,8 @@ static update_rates rates_of(const train_optimizer *optimizer, bool decaying, do
 }
 
 /* Group by group: a range is cut where another run begins. */
-void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
-                    double scale)
+void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, const double *lr,
+                    const double *scale)
 {
     const optimizer_run all = {SIZE_MAX, true};
     const optimizer_run *run = optimizer->runs != NULL ? optimizer->runs : &all;
@@ -239,7 +239,7 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, do
                                       .count = count,
                                       .params = range->params + done,
                                       .grads = range->grads + done};
-        const update_rates rates = rates_of(optimizer, run->decays, lr, scale);
+        const update_rates rates = rates_of(optimizer, run->decays, *lr, *scale);
         rows[optimizer->config.kind].step(optimizer, &part, &rates);
         done += count;
     }

@@ -60,10 +60,11 @@ void optimizer_set_rates(train_optimizer *optimizer, const schedule_rates *rates
 /** Begins the next update, which takes each range once. */
 void optimizer_begin(train_optimizer *optimizer);
 
-/** The update of one range. @param lr  of all groups, unless optimizer->no_decay_lr is set.
- *  @param scale  multiplies the gradients. */
-void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, double lr,
-                    double scale);
+/** The update of one range. Both numbers are read now, where they lie.
+ *  @param lr  [1] of all groups, unless optimizer->no_decay_lr is set
+ *  @param scale  [1] multiplies the gradients */
+void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, const double *lr,
+                    const double *scale);
 
 /** @return bytes of the states of @p count parameters, without anything allocated. */
 size_t optimizer_needs(const optimizer_config *config, size_t count);
