@@ -12,8 +12,8 @@
 /* in [batch, inputs], weight [outputs, inputs], out [batch, outputs], and a gradient of each. */
 typedef struct product_layer {
     size_t batch, inputs, outputs;
-    bool wants_delta; /* of its input: layers with parameters precede it */
-    float *in, *weight, *out, *in_delta, *weight_grad;
+    bool wants_grad; /* of its input: layers with parameters precede it */
+    float *in, *weight, *out, *in_grad, *weight_grad;
 } product_layer;
 
 typedef struct product_step {
@@ -39,15 +39,15 @@ static bool add_layer(product_step *step, const train_model *model, int number, 
     *layer = (product_layer){.batch = batch,
                              .inputs = inputs,
                              .outputs = outputs,
-                             .wants_delta = from != MODEL_INPUT && model->nodes[from].wants_delta,
+                             .wants_grad = from != MODEL_INPUT && model->nodes[from].wants_grad,
                              .in = make_matrix(batch * inputs),
                              .weight = make_matrix(outputs * inputs),
                              .out = make_matrix(batch * outputs),
-                             .in_delta = make_matrix(batch * inputs),
+                             .in_grad = make_matrix(batch * inputs),
                              .weight_grad = make_matrix(outputs * inputs)};
     step->count++;
     return layer->in != NULL && layer->weight != NULL && layer->out != NULL &&
-           layer->in_delta != NULL && layer->weight_grad != NULL;
+           layer->in_grad != NULL && layer->weight_grad != NULL;
 }
 
 static bool make_step(product_step *step, const train_model *model, size_t batch)
@@ -67,7 +67,7 @@ static void free_step(product_step *step)
         free(layer->in);
         free(layer->weight);
         free(layer->out);
-        free(layer->in_delta);
+        free(layer->in_grad);
         free(layer->weight_grad);
     }
     free(step->layers);
@@ -78,7 +78,7 @@ static double flops_of(const product_step *step)
     double flops = 0;
     for (int i = 0; i < step->count; i++) {
         const product_layer *layer = &step->layers[i];
-        const int products = layer->wants_delta ? 3 : 2;
+        const int products = layer->wants_grad ? 3 : 2;
         flops += 2.0 * products * (double)(layer->batch * layer->inputs * layer->outputs);
     }
     return flops;
@@ -93,9 +93,9 @@ static void multiply(const product_step *step)
     for (int i = step->count - 1; i >= 0; i--) {
         const product_layer *l = &step->layers[i];
         gemm(true, false, l->outputs, l->inputs, l->batch, l->out, l->in, false, l->weight_grad);
-        if (l->wants_delta)
+        if (l->wants_grad)
             gemm(false, false, l->batch, l->inputs, l->outputs, l->out, l->weight, false,
-                 l->in_delta);
+                 l->in_grad);
     }
 }
 

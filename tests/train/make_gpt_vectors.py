@@ -48,7 +48,7 @@ def attend(qkv, heads):
 
 
 def op(name, function, given, *params):
-    """Forward, and backward from out_delta = scattered(5000)."""
+    """Forward, and backward from out_grad = scattered(5000)."""
     given.requires_grad_(given.is_floating_point())
     for p in params:
         p.requires_grad_()

@@ -41,13 +41,13 @@ static void linear_params(const op_run *run)
     for (size_t o = 0; o < outputs && !run->use->settings.no_bias; o++) {
         double sum = run->add[1] ? (double)run->grads[1][o] : 0.0;
         for (size_t i = 0; i < rows; i++)
-            sum += (double)run->out_delta[i * outputs + o];
+            sum += (double)run->out_grad[i * outputs + o];
         run->grads[1][o] = (float)sum;
     }
     for (size_t at = 0; at < outputs * inputs; at++) {
         double sum = run->add[0] ? (double)run->grads[0][at] : 0.0;
         for (size_t i = 0; i < rows; i++)
-            sum += (double)run->out_delta[i * outputs + at / inputs] *
+            sum += (double)run->out_grad[i * outputs + at / inputs] *
                    (double)run->in[0][i * inputs + at % inputs];
         run->grads[0][at] = (float)sum;
     }
@@ -60,9 +60,9 @@ static void linear_inputs(const op_run *run)
     for (size_t at = 0; at < rows * inputs; at++) {
         double sum = 0.0;
         for (size_t o = 0; o < outputs; o++)
-            sum += (double)run->out_delta[at / inputs * outputs + o] *
+            sum += (double)run->out_grad[at / inputs * outputs + o] *
                    (double)run->params[0][o * inputs + at % inputs];
-        run->in_delta[0][at] = (float)sum;
+        run->in_grad[0][at] = (float)sum;
     }
 }
 
@@ -117,12 +117,12 @@ static void visit_forward(const op_run *run, size_t in_at, size_t weight_at, siz
 
 static void visit_params(const op_run *run, size_t in_at, size_t weight_at, size_t out_at)
 {
-    run->grads[0][weight_at] += run->in[0][in_at] * run->out_delta[out_at];
+    run->grads[0][weight_at] += run->in[0][in_at] * run->out_grad[out_at];
 }
 
 static void visit_inputs(const op_run *run, size_t in_at, size_t weight_at, size_t out_at)
 {
-    run->in_delta[0][in_at] += run->params[0][weight_at] * run->out_delta[out_at];
+    run->in_grad[0][in_at] += run->params[0][weight_at] * run->out_grad[out_at];
 }
 
 static void conv2d_forward(const op_run *run)
@@ -140,7 +140,7 @@ static void conv2d_params(const op_run *run)
     for (size_t o = 0; o < outputs; o++)
         run->grads[1][o] = run->add[1] ? run->grads[1][o] : 0.0F;
     for (size_t at = 0; at < run->batch * count; at++)
-        run->grads[1][at / (count / outputs) % outputs] += run->out_delta[at];
+        run->grads[1][at / (count / outputs) % outputs] += run->out_grad[at];
     if (!run->add[0])
         memset(run->grads[0], 0, weight->shape[0] * weight->fan_in * sizeof(float));
     visit_all(run, visit_params);
@@ -148,7 +148,7 @@ static void conv2d_params(const op_run *run)
 
 static void conv2d_inputs(const op_run *run)
 {
-    memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
+    memset(run->in_grad[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
     visit_all(run, visit_inputs);
 }
 
@@ -186,9 +186,9 @@ static void max_pool2d_inputs(const op_run *run)
     const op_window window = window_of(run->use);
     const size_t places = window.out_rows * window.out_columns;
     const uint32_t *saved = (const void *)run->saved;
-    memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
+    memset(run->in_grad[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
     for (size_t i = 0; i < count_of(run); i++)
-        run->in_delta[0][i / places * window.rows * window.columns + saved[i]] += run->out_delta[i];
+        run->in_grad[0][i / places * window.rows * window.columns + saved[i]] += run->out_grad[i];
 }
 
 /* ---- relu and gelu --------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static void relu_inputs(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);
     for (size_t i = 0; i < count; i++)
-        run->in_delta[0][i] = run->out[i] > 0.0F ? run->out_delta[i] : 0.0F;
+        run->in_grad[0][i] = run->out[i] > 0.0F ? run->out_grad[i] : 0.0F;
 }
 
 #define ROOT_2_OVER_PI 0.79788456080286535588
@@ -236,7 +236,7 @@ static void gelu_inputs(const op_run *run)
     for (size_t i = 0; i < count_of(run); i++) {
         double slope;
         const double x = (double)run->in[0][i], share = share_of(run->use, x, &slope);
-        run->in_delta[0][i] = (float)((double)run->out_delta[i] * (share + x * slope));
+        run->in_grad[0][i] = (float)((double)run->out_grad[i] * (share + x * slope));
     }
 }
 
@@ -276,10 +276,10 @@ static void layer_norm_params(const op_run *run)
         double bias = run->add[1] ? (double)run->grads[1][j] : 0.0;
         for (size_t i = 0; i < rows_of(run); i++) {
             double mean, factor;
-            const double delta = (double)run->out_delta[i * features + j];
+            const double out_grad = (double)run->out_grad[i * features + j];
             measure(run->in[0] + i * features, features, &mean, &factor);
-            weight += delta * ((double)run->in[0][i * features + j] - mean) * factor;
-            bias += delta;
+            weight += out_grad * ((double)run->in[0][i * features + j] - mean) * factor;
+            bias += out_grad;
         }
         run->grads[0][j] = (float)weight;
         run->grads[1][j] = (float)bias;
@@ -291,17 +291,17 @@ static void layer_norm_inputs(const op_run *run)
     const size_t features = shape_width(&run->use->in[0]);
     const float *weight = run->params[0];
     for (size_t i = 0; i < rows_of(run); i++) {
-        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
+        const float *in = run->in[0] + i * features, *out_grad = run->out_grad + i * features;
         double mean, factor, level = 0.0, slope = 0.0;
         measure(in, features, &mean, &factor);
         for (size_t j = 0; j < features; j++) {
-            const double d = (double)delta[j] * (double)weight[j] / (double)features;
+            const double d = (double)out_grad[j] * (double)weight[j] / (double)features;
             level += d;
             slope += d * ((double)in[j] - mean) * factor;
         }
         for (size_t j = 0; j < features; j++)
-            run->in_delta[0][i * features + j] =
-                (float)(factor * ((double)delta[j] * (double)weight[j] - level -
+            run->in_grad[0][i * features + j] =
+                (float)(factor * ((double)out_grad[j] * (double)weight[j] - level -
                                   ((double)in[j] - mean) * factor * slope));
     }
 }
@@ -404,17 +404,17 @@ static double by_softmax(const op_run *run, const attention_head *h, size_t i, s
     const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
     if (signbit(softmax[j]))
         return 0.0;
-    return (double)scale * dot(run->out_delta + h->out + i * h->row_out,
-                               run->in[0] + h->v + j * h->row_in, h->size);
+    return (double)scale *
+           dot(run->out_grad + h->out + i * h->row_out, run->in[0] + h->v + j * h->row_in, h->size);
 }
 
 /* Gradients from token i for itself and the tokens before it. */
 static void token_inputs(const op_run *run, const attention_head *h, size_t i)
 {
-    const float *in = run->in[0], *out_delta = run->out_delta + h->out + i * h->row_out;
+    const float *in = run->in[0], *out_grad = run->out_grad + h->out + i * h->row_out;
     const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
     const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
-    float *in_delta = run->in_delta[0];
+    float *in_grad = run->in_grad[0];
     double sum = 0.0;
     for (size_t j = 0; j <= i; j++)
         sum += (double)fabsf(softmax[j]) * by_softmax(run, h, i, j);
@@ -423,11 +423,11 @@ static void token_inputs(const op_run *run, const attention_head *h, size_t i)
                                 sqrt((double)h->size);
         const float weight = kept(softmax[j], softmax[j], scale);
         for (size_t f = 0; f < h->size; f++) {
-            in_delta[h->v + j * h->row_in + f] += weight * out_delta[f];
-            in_delta[h->q + i * h->row_in + f] += (float)(by_score *
-                                                          (double)in[h->k + j * h->row_in + f]);
-            in_delta[h->k + j * h->row_in + f] += (float)(by_score *
-                                                          (double)in[h->q + i * h->row_in + f]);
+            in_grad[h->v + j * h->row_in + f] += weight * out_grad[f];
+            in_grad[h->q + i * h->row_in + f] += (float)(by_score *
+                                                         (double)in[h->k + j * h->row_in + f]);
+            in_grad[h->k + j * h->row_in + f] += (float)(by_score *
+                                                         (double)in[h->q + i * h->row_in + f]);
         }
     }
 }
@@ -436,7 +436,7 @@ static void attention_inputs(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->in[0]);
     for (size_t i = 0; i < count; i++)
-        run->in_delta[0][i] = 0.0F;
+        run->in_grad[0][i] = 0.0F;
     for (size_t n = 0; n < run->batch * run->use->settings.heads; n++) {
         const attention_head h = head_of(run, n);
         for (size_t i = 0; i < h.tokens; i++)

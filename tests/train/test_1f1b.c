@@ -181,21 +181,21 @@ static void check_micro(const step_schedule *s, const pipe_place *place, int mic
               backward_end = find(s, STEP_BACKWARD, 0, micro, true),
               value_in = find(s, STEP_RECV, -1, micro, false),
               value_out = find(s, STEP_SEND, 1, micro, false),
-              delta_in = find(s, STEP_RECV, 1, micro, false),
-              delta_out = find(s, STEP_SEND, -1, micro, false);
+              grad_in = find(s, STEP_RECV, 1, micro, false),
+              grad_out = find(s, STEP_SEND, -1, micro, false);
     const bool first = place->stage == 0, last = place->stage == place->stages - 1;
     assert_int_equal(value_in == NOWHERE, first);
-    assert_int_equal(delta_out == NOWHERE, first);
+    assert_int_equal(grad_out == NOWHERE, first);
     assert_int_equal(value_out == NOWHERE, last);
-    assert_int_equal(delta_in == NOWHERE, last);
+    assert_int_equal(grad_in == NOWHERE, last);
     expect_behind(s, forward, value_in);
     expect_behind(s, forward, find(s, STEP_LOAD, 0, micro, false));
     expect_behind(s, backward, forward_end);
-    expect_behind(s, backward, delta_in);
+    expect_behind(s, backward, grad_in);
     if (!last)
         expect_behind(s, value_out, forward_end);
     if (!first)
-        expect_behind(s, delta_out, backward_end);
+        expect_behind(s, grad_out, backward_end);
     if (before < 0)
         return;
     const int freed = find(s, STEP_BACKWARD, 0, before, true);
@@ -205,7 +205,7 @@ static void check_micro(const step_schedule *s, const pipe_place *place, int mic
     if (!first)
         expect_behind(s, value_in, freed);
     if (!last)
-        expect_behind(s, delta_in, freed);
+        expect_behind(s, grad_in, freed);
 }
 
 /* Slots hold a micro-batch each, from its LOAD to the end of its backward. */

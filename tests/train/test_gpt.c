@@ -81,7 +81,7 @@ static void check_next(const known_op *known, size_t *at, const float *got, size
 
 static void run_known(const known_op *known, const op_functions *functions, op_use *use)
 {
-    static float in[RESULTS_MAX], out[RESULTS_MAX], out_delta[RESULTS_MAX], in_delta[RESULTS_MAX];
+    static float in[RESULTS_MAX], out[RESULTS_MAX], out_grad[RESULTS_MAX], in_grad[RESULTS_MAX];
     static float params[OP_TENSORS_MAX][RESULTS_MAX], grads[OP_TENSORS_MAX][RESULTS_MAX];
     static _Alignas(64) uint8_t saved[RESULTS_MAX], scratch[RESULTS_MAX];
     const size_t in_count = BATCH * shape_count(&use->in[0]);
@@ -95,13 +95,13 @@ static void run_known(const known_op *known, const op_functions *functions, op_u
                   .scratch = scratch,
                   .params = {params[0], params[1]},
                   .grads = {grads[0], grads[1]},
-                  .out_delta = out_delta,
-                  .in_delta = {in_delta}};
+                  .out_grad = out_grad,
+                  .in_grad = {in_grad}};
     size_t at = 0;
     assert_true(BATCH * use->saved_bytes <= sizeof saved && use->scratch_bytes <= sizeof scratch);
     for (size_t i = 0; i < RESULTS_MAX; i++) {
         in[i] = known->scale > 0.0F ? known->scale * scattered(i) : (float)word(i);
-        out_delta[i] = scattered(5000 + i);
+        out_grad[i] = scattered(5000 + i);
         params[0][i] = scattered(1000 + i);
         params[1][i] = scattered(2000 + i);
     }
@@ -111,7 +111,7 @@ static void run_known(const known_op *known, const op_functions *functions, op_u
     functions->inputs(&run);
     check_next(known, &at, out, out_count);
     if (known->scale > 0.0F)
-        check_next(known, &at, in_delta, in_count);
+        check_next(known, &at, in_grad, in_count);
     for (int t = 0; t < use->tensor_count; t++) {
         size_t count = 1;
         for (int d = 0; d < use->tensors[t].dims; d++)
@@ -174,8 +174,8 @@ static void gelu_holds_far_from_zero(void **state)
                             .batch = 1,
                             .in = {in},
                             .out = got[plain],
-                            .out_delta = ones,
-                            .in_delta = {slopes[plain]}};
+                            .out_grad = ones,
+                            .in_grad = {slopes[plain]}};
         functions.forward(&run);
         functions.inputs(&run);
     }
@@ -230,7 +230,7 @@ static void what_is_no_word_gives_nan(void **state)
                         .out = out,
                         .params = {table},
                         .grads = {grad},
-                        .out_delta = (const float[]){1, 1, 1, 1, 1}};
+                        .out_grad = (const float[]){1, 1, 1, 1, 1}};
     op_embedding.fast.forward(&run);
     op_embedding.fast.params(&run);
     assert_true(out[0] == 2.0F);
@@ -293,7 +293,7 @@ static double pass(network *net, size_t begin)
     assert_int_equal(model_load(model, 0, &batch), RING_OK);
     model_forward(model, 0, 0, nodes);
     const double sum = loss_sum(LOSS_CROSS_ENTROPY, model_output(model, 0), labels, LABELS,
-                                STORED_WORDS, 1.0 / LABELS, model_delta(model, 0, nodes - 1));
+                                STORED_WORDS, 1.0 / LABELS, model_value_grad(model, 0, nodes - 1));
     model_backward(model, 0, 0, nodes, false);
     return sum / LABELS;
 }

@@ -63,9 +63,9 @@ static const float *small_forward(small_network *net, const float *images, size_
     return model_output(model, 0);
 }
 
-static float *small_delta(const small_network *net)
+static float *small_output_grad(const small_network *net)
 {
-    return model_delta(&net->model, 0, SMALL_NODES - 1);
+    return model_value_grad(&net->model, 0, SMALL_NODES - 1);
 }
 
 static void small_backward(small_network *net, bool accumulate)
@@ -77,7 +77,7 @@ static double small_loss(small_network *net, loss_kind kind)
 {
     const float *output = small_forward(net, net->images, SMALL_BATCH);
     return loss_sum(kind, output, net->labels, SMALL_BATCH, SMALL_OUT, 1.0 / SMALL_BATCH,
-                    small_delta(net)) /
+                    small_output_grad(net)) /
            SMALL_BATCH;
 }
 
@@ -160,7 +160,7 @@ static void gradients_of_parts_add_up(void **state)
         const size_t batch = SMALL_BATCH - at < 3 ? SMALL_BATCH - at : 3;
         const float *output = small_forward(&net, net.images + at * SMALL_IN, batch);
         loss_sum(LOSS_MSE, output, net.labels + at, batch, SMALL_OUT, 1.0 / SMALL_BATCH,
-                 small_delta(&net));
+                 small_output_grad(&net));
         small_backward(&net, at > 0);
     }
     const float *grads = vector_floats("training/mse_grads", net.model.tensors.elements);
@@ -221,13 +221,14 @@ static void what_is_not_finite_stays_visible(void **state)
 {
     (void)state;
     const uint16_t label = 1;
-    float delta[3];
+    float output_grad[3];
     const float bad[][3] = {{NAN, 0, 0}, {0, 0, NAN}, {INFINITY, 0, 0}, {0, -INFINITY, 0}};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         for (int kind = LOSS_MSE; kind <= LOSS_CROSS_ENTROPY; kind++)
-            assert_false(isfinite(loss_sum((loss_kind)kind, bad[i], &label, 1, 3, 1.0, delta)));
+            assert_false(
+                isfinite(loss_sum((loss_kind)kind, bad[i], &label, 1, 3, 1.0, output_grad)));
     const float large[] = {1000, 900, -1000}; /* exp() of these alone would overflow */
-    assert_near(loss_sum(LOSS_CROSS_ENTROPY, large, &label, 1, 3, 1.0, delta), 100, 1e-6, 0);
+    assert_near(loss_sum(LOSS_CROSS_ENTROPY, large, &label, 1, 3, 1.0, output_grad), 100, 1e-6, 0);
 }
 
 static void a_hit_is_the_first_maximum(void **state)
@@ -245,26 +246,27 @@ static void many_classes_lose_no_accuracy(void **state)
     (void)state;
     enum { CLASSES = 50257, LABEL = 12345 };
     const uint16_t label = LABEL;
-    float *output = malloc(CLASSES * sizeof *output), *delta = malloc(CLASSES * sizeof *delta);
+    float *output = malloc(CLASSES * sizeof *output),
+          *output_grad = malloc(CLASSES * sizeof *output_grad);
     assert_non_null(output);
-    assert_non_null(delta);
+    assert_non_null(output_grad);
     train_random random;
     random_seed(&random, 3);
-    double sum = 0.0, deltas = 0.0;
+    double sum = 0.0, output_grads = 0.0;
     for (size_t j = 0; j < CLASSES; j++) {
         output[j] = random_uniform(&random, -2.0, 2.0);
         sum += exp((double)output[j]);
     }
-    assert_near(loss_sum(LOSS_CROSS_ENTROPY, output, &label, 1, CLASSES, 1.0, delta),
+    assert_near(loss_sum(LOSS_CROSS_ENTROPY, output, &label, 1, CLASSES, 1.0, output_grad),
                 log(sum) - (double)output[LABEL], 1e-8, 0);
     for (size_t j = 0; j < CLASSES; j++) {
         const double want = exp((double)output[j]) / sum - (j == LABEL ? 1.0 : 0.0);
-        assert_near(delta[j], want, 1e-6, 0);
-        deltas += (double)delta[j];
+        assert_near(output_grad[j], want, 1e-6, 0);
+        output_grads += (double)output_grad[j];
     }
-    assert_near(deltas, 0, 0, 5e-7);
+    assert_near(output_grads, 0, 0, 5e-7);
     free(output);
-    free(delta);
+    free(output_grad);
 }
 
 int main(void)

@@ -67,9 +67,9 @@ static void backward(network *net, int slot, bool accumulate)
 /* @return the mean cross-entropy of what the slot holds; its gradient is where backward begins. */
 static double mean_loss(network *net, int slot, const uint16_t *labels, size_t rows)
 {
-    float *delta = model_delta(&net->model, slot, net->model.node_count - 1);
+    float *output_grad = model_value_grad(&net->model, slot, net->model.node_count - 1);
     return loss_sum(LOSS_CROSS_ENTROPY, model_output(&net->model, slot), labels, rows, CLASSES,
-                    1.0 / (double)rows, delta) /
+                    1.0 / (double)rows, output_grad) /
            (double)rows;
 }
 

@@ -77,7 +77,7 @@ static const op_case cases[] = {
 typedef struct op_bench {
     op_use use;
     op_run run;
-    float *in[OP_INPUTS_MAX], *params[OP_TENSORS_MAX], *out_delta;
+    float *in[OP_INPUTS_MAX], *params[OP_TENSORS_MAX], *out_grad;
     size_t in_count, out_count, param_count[OP_TENSORS_MAX];
     void *all[32];
     int all_count;
@@ -131,7 +131,7 @@ static void fresh_results(op_bench *bench, float start)
     run->out = room(bench, bench->out_count * sizeof(float));
     run->saved = room(bench, run->batch * bench->use.saved_bytes);
     for (int k = 0; k < bench->use.op->inputs; k++)
-        run->in_delta[k] = room(bench, bench->in_count * sizeof(float));
+        run->in_grad[k] = room(bench, bench->in_count * sizeof(float));
     for (int t = 0; t < bench->use.tensor_count; t++) {
         run->grads[t] = room(bench, bench->param_count[t] * sizeof(float));
         for (size_t i = 0; i < bench->param_count[t]; i++)
@@ -164,7 +164,7 @@ static void bench_open(op_bench *bench, const op_case *from)
             bench->param_count[t] *= use->tensors[t].shape[d];
         bench->run.params[t] = bench->params[t] = draw(bench, bench->param_count[t], &random);
     }
-    bench->run.out_delta = bench->out_delta = draw(bench, bench->out_count, &random);
+    bench->run.out_grad = bench->out_grad = draw(bench, bench->out_count, &random);
     bench->run.scratch = room(bench, use->scratch_bytes);
     fresh_results(bench, 0.0F);
 }
@@ -187,13 +187,13 @@ static void run_all(op_bench *bench, const op_functions *functions)
 
 /* ---- Finite differences -------------------------------------------------------------------- */
 
-/* sum of out · out_delta, whose gradients are those that backward computes. */
+/* sum of out · out_grad, whose gradients are those that backward computes. */
 static double weighed(op_bench *bench)
 {
     double sum = 0.0;
     bench->use.op->fast.forward(&bench->run);
     for (size_t i = 0; i < bench->out_count; i++)
-        sum += (double)bench->run.out[i] * (double)bench->out_delta[i];
+        sum += (double)bench->run.out[i] * (double)bench->out_grad[i];
     return sum;
 }
 
@@ -224,7 +224,7 @@ static void gradients_equal_finite_differences(void **state)
         const op_run first = bench.run;
         fresh_results(&bench, 0.0F); /* whose outputs the steps change */
         for (int k = 0; k < bench.use.op->inputs; k++)
-            check_slopes(&bench, bench.in[k], bench.in_count, first.in_delta[k]);
+            check_slopes(&bench, bench.in[k], bench.in_count, first.in_grad[k]);
         for (int t = 0; t < bench.use.tensor_count; t++)
             check_slopes(&bench, bench.params[t], bench.param_count[t], first.grads[t]);
         bench_close(&bench);
@@ -264,7 +264,7 @@ static void compare(size_t number, op_bench *bench, const op_functions *function
     run_all(bench, functions);
     check_same("output", number, run->out, want.out, bench->out_count);
     for (int k = 0; k < bench->use.op->inputs; k++)
-        check_same("input gradient", number, run->in_delta[k], want.in_delta[k], bench->in_count);
+        check_same("input gradient", number, run->in_grad[k], want.in_grad[k], bench->in_count);
     for (int t = 0; t < bench->use.tensor_count; t++)
         check_same(bench->use.tensors[t].name, number, run->grads[t], want.grads[t],
                    bench->param_count[t]);
@@ -301,7 +301,7 @@ static void batches_may_differ_in_size(void **state)
         bench.run.batch = batch % 2 == 0 ? batch : 9;
         bench.out_count = bench.run.batch * shape_count(&bench.use.out);
         bench.in_count = bench.run.batch * shape_count(&bench.use.in[0]);
-        while (bench.all_count > 5) /* in, weight, bias, out_delta, scratch */
+        while (bench.all_count > 5) /* in, weight, bias, out_grad, scratch */
             free(bench.all[--bench.all_count]);
         assert_int_equal(op_conv2d.prepare(&bench.use, bench.run.batch), RING_OK);
         compare(batch, &bench, &op_conv2d.fast, false);
@@ -321,10 +321,10 @@ static void in_place_is_the_same(void **state)
         run_all(&bench, &cases[c].op->fast);
         const op_run want = *run;
         run->out = bench.in[0];
-        run->in_delta[0] = bench.out_delta;
+        run->in_grad[0] = bench.out_grad;
         run_all(&bench, &cases[c].op->fast);
         assert_memory_equal(run->out, want.out, bench.out_count * sizeof(float));
-        assert_memory_equal(run->in_delta[0], want.in_delta[0], bench.in_count * sizeof(float));
+        assert_memory_equal(run->in_grad[0], want.in_grad[0], bench.in_count * sizeof(float));
         bench_close(&bench);
     }
 }
@@ -341,12 +341,12 @@ static void the_first_maximum_gets_the_gradient_and_nan_wins(void **state)
         op_bench bench;
         bench_open(&bench, &from);
         memcpy(bench.in[0], in, sizeof in);
-        memcpy(bench.out_delta, one, sizeof one);
+        memcpy(bench.out_grad, one, sizeof one);
         run_all(&bench, &functions);
         const float want[] = {0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0};
         assert_memory_equal(bench.run.out, ((const float[]){3, 3}), 2 * sizeof(float));
         assert_true(isnan(bench.run.out[2]));
-        assert_memory_equal(bench.run.in_delta[0], want, sizeof want);
+        assert_memory_equal(bench.run.in_grad[0], want, sizeof want);
         bench_close(&bench);
     }
 }

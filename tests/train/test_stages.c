@@ -199,7 +199,7 @@ static void a_part_is_a_network_of_its_own(void **state)
     assert_string_equal(stage.tensors.list[0].name, "5.weight");
     assert_int_equal(stage.tensors.list[2].tie, 0);
     assert_int_equal(model_part_node(4, 6), 3);
-    assert_true(stage.nodes[0].wants_delta);
+    assert_true(stage.nodes[0].wants_grad);
     model_destroy(&stage);
     model_spec_free(&part);
     model_destroy(&whole);

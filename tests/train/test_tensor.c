@@ -215,13 +215,13 @@ static void check_schedule(const step_schedule *schedule, const train_partition 
         } else if (at->kind == STEP_BACKWARD) {
             assert_int_equal(at->end, backward);
             for (int n = at->first; n < at->end - 1; n++)
-                assert_int_not_equal(partition->sums[n], SUM_DELTA);
+                assert_int_not_equal(partition->sums[n], SUM_GRAD);
             backward = at->first;
         } else if (at->kind == STEP_SUM) {
             const bool back = at->towards < 0;
             sums[back]++;
             assert_int_equal(at->first, back ? backward - 1 : forward);
-            assert_int_equal(partition->sums[at->first], back ? SUM_DELTA : SUM_INPUT);
+            assert_int_equal(partition->sums[at->first], back ? SUM_GRAD : SUM_INPUT);
             assert_int_equal(next->kind, back ? STEP_BACKWARD : STEP_FORWARD);
             assert_int_equal(next->after[0], i);
             assert_int_equal(schedule->list[at->after[0]].kind, next->kind);

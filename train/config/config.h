@@ -224,8 +224,8 @@ typedef enum batch_policy {
 } batch_policy;
 
 /** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does, or says
- *  why it cannot and what would. @param ranks  that share the data out: with a pipeline, those of
- *  one stage. @param launcher  where the number of ranks came from. */
+ *  why it cannot and what would. @param ranks  data-parallel ranks: with a pipeline, those of one
+ *  stage. @param launcher  where the number of ranks came from. */
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy);
 

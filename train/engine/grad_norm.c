@@ -56,7 +56,7 @@ static double sum_squares(const train_engine *engine, int rank)
     return sum;
 }
 
-/* @param[out] sums  [ranks] of those that share the data out */
+/* @param[out] sums  [data-parallel ranks] */
 static ring_status sum_owners(const train_engine *engine, double *sums)
 {
     if (engine->zero_stage > 0) {

@@ -76,9 +76,9 @@ void open_update_own_loss(open_update *update, double loss, const float *gradien
     const double samples = (double)update->rows * update->weight * factor;
     const float scale = (float)(samples * update->batch.scale);
     const size_t count = update->rows * shape_count(&model->output);
-    float *delta = model_delta(model, 0, model->node_count - 1);
+    float *output_grad = model_value_grad(model, 0, model->node_count - 1);
     for (size_t i = 0; i < count; i++)
-        delta[i] = scale * gradient[i];
+        output_grad[i] = scale * gradient[i];
     update->loss = loss * samples;
     update->phase = UPDATE_HAS_LOSS;
 }

@@ -101,7 +101,7 @@ double step_fill_loss(const train_engine *engine, const step_batch *batch, int s
     const size_t per_sample = shape_rows(&model->output);
     return loss_sum(engine->loss, model_output(model, slot), labels, rows * per_sample,
                     shape_width(&model->output), weight * batch->scale / (double)per_sample,
-                    model_delta(model, slot, model->node_count - 1)) /
+                    model_value_grad(model, slot, model->node_count - 1)) /
            (double)per_sample;
 }
 
@@ -398,7 +398,7 @@ static float *travelling(const train_model *model, const step_instruction *at)
     const int node = at->towards > 0 ? model->node_count - 1 : 0;
     if ((at->kind == STEP_SEND) == (at->towards > 0))
         return model_value(model, at->slot, node);
-    return model_delta(model, at->slot, node);
+    return model_value_grad(model, at->slot, node);
 }
 
 static ring_status transfer(step_machine *machine, const step_instruction *at)
@@ -425,7 +425,7 @@ static ring_status sum(step_machine *machine, const step_instruction *at)
     const size_t count = rows_of(machine->batch, at->micro) * shape_count(&node->use.out);
     const ring_call call = call_of(machine, at);
     float *numbers = at->towards > 0 ? model_value(model, at->slot, node->inputs[0])
-                                     : model_delta(model, at->slot, at->first);
+                                     : model_value_grad(model, at->slot, at->first);
     return ring_all_reduce(numbers, numbers, count, RING_FLOAT32, RING_SUM, engine->comms.tensor,
                            &call);
 }

@@ -559,7 +559,7 @@ static ring_status add_scores(train_engine *engine, const train_dataset *dataset
         sum->accuracy += (double)loss_correct(model_output(model, 0), engine->labels, labels,
                                               classes);
         sum->loss += loss_sum(engine->loss, model_output(model, 0), engine->labels, labels, classes,
-                              1.0, model_delta(model, 0, model->node_count - 1));
+                              1.0, model_value_grad(model, 0, model->node_count - 1));
     }
     return RING_OK;
 }

@@ -42,44 +42,57 @@ typedef struct step_scalars {
 } step_scalars;
 
 typedef struct train_engine {
+    /* This rank among the others. */
     grid_comms comms;
-    ring_comm *world, *comm;    /* of those: all ranks, and those that share the data out */
-    int ranks, rank;            /* of comm */
-    int zero_stage;             /* 0 on one rank */
+    ring_comm *world, *comm; /* of those: all ranks, and the data-parallel ranks */
+    int ranks, rank;         /* of comm */
+
+    /* The caller's wishes. */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
-    tensor_parallel tensor; /* around the pipeline, whose network is this rank's */
+    bool skips_norm;   /* updates go without the norm of their gradients unless they clip or scale
+                          the loss; a gradient that is not finite then shows in the next loss. The
+                          same on all ranks */
+    double stop_asked; /* what this rank adds to the sum that the next update tells all ranks: 0
+                          while the run is to go on */
+
+    /* The network: the pipeline's is cut from this tensor rank's, the model is a stage of it. */
+    tensor_parallel tensor;
     train_pipeline pipeline;
-    train_model model; /* of this rank's stage */
+    train_model model;
+    size_t words; /* of a network that takes text; else 0 */
+
+    /* Its states. */
+    int zero_stage; /* 0 on one rank */
     train_partition partition;
     zero_memory memory;
     train_offload offload;
     train_optimizer optimizer;
     overflow_watch overflow;
+    float *gathered; /* parameters of the stage, where ZeRO has split them, */
+    float *whole;    /* of all stages of a pipeline, */
+    float *united;   /* and of all tensor ranks; each NULL until engine_params() */
+
+    /* Instructions, and what carries them out. */
     step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
     step_schedule evaluation;
-    size_t words;           /* of a network that takes text; else 0 */
     size_t evaluation_rows; /* samples of its forward pass */
     ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    double *norm_sums; /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
-    float *gathered;   /* parameters of the stage, where ZeRO has split them, */
-    float *whole;      /* of all stages of a pipeline, */
-    float *united;     /* and of all tensor ranks */
     step_scalars *scalars;
-    bool skips_norm;     /* updates go without the norm of their gradients unless they clip or
-                            scale the loss; a gradient that is not finite then shows in the next
-                            loss. The caller's choice, the same on all ranks */
-    double stop_asked;   /* what this rank adds to the sum that the next update tells all
-                            ranks: 0 while nobody wants the run to end */
+    double *norm_sums; /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
+
+    /* Samples. */
     float **images;      /* [slots] of [model.max_batch, features]; first stage */
     uint16_t *labels;    /* [model.max_batch, labels of a sample] */
     data_reader *reader; /* NULL: batches are taken when they are needed */
-    step_times times;    /* of all instructions so far */
-    double busy, span;   /* seconds of computing passes, and of updates until all passes have ended;
-                            without the first update, which makes connections */
+
+    /* Measured. */
+    step_times times;  /* of all instructions so far */
+    double busy, span; /* seconds of computing passes, and of updates until all passes have ended;
+                          without the first update, which makes connections */
 } train_engine;
 
 /** @return the network of this tensor rank with the layers of all stages, and the table of its
@@ -122,8 +135,8 @@ typedef struct engine_share {
     size_t next_samples;
 } engine_share;
 
-/** @return what rank @p share of those that share the data out takes in @p update of an epoch, and
- *  in the one behind it.
+/** @return what data-parallel rank @p share takes in @p update of an epoch, and in the one behind
+ * it.
  *  @param sampler  borrowed by the result. */
 engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
                              size_t update);

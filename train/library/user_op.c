@@ -90,8 +90,8 @@ static void call(const op_run *run, void (*function)(const ring_train_pass *))
                             .out_shape = &out,
                             .in = run->in[0],
                             .out = run->out,
-                            .out_grad = run->out_delta,
-                            .in_grad = run->in_delta[0]};
+                            .out_grad = run->out_grad,
+                            .in_grad = run->in_grad[0]};
     for (int t = 0; t < run->use->tensor_count; t++) {
         pass.params[t] = run->params[t];
         pass.grads[t] = run->grads[t];

@@ -24,7 +24,7 @@ op_function conv_forward, conv_params, conv_inputs;
 size_t conv_gemm_scratch_bytes(const op_use *use);
 op_function conv_gemm_forward, conv_gemm_params, conv_gemm_inputs;
 
-/** bias_grad[c] (+)= sum over samples and places of out_delta[., c, .]; for all libraries. */
+/** bias_grad[c] (+)= sum over samples and places of out_grad[., c, .]; for all libraries. */
 void conv_bias_gradient(const op_run *run);
 
 #endif

@@ -124,11 +124,11 @@ void conv_bias_gradient(const op_run *run)
         memset(run->grads[1], 0, outputs * sizeof(float));
     for (size_t i = 0; i < run->batch; i++) {
         for (size_t c = 0; c < outputs; c++)
-            run->grads[1][c] += sum_plane(run->out_delta + i * count + c * places, places);
+            run->grads[1][c] += sum_plane(run->out_grad + i * count + c * places, places);
     }
 }
 
-/* weight_grad [outputs, weights] = sum over samples of out_delta [outputs, places] · columnsᵀ */
+/* weight_grad [outputs, weights] = sum over samples of out_grad [outputs, places] · columnsᵀ */
 void conv_gemm_params(const op_run *run)
 {
     const conv_sizes sizes = sizes_of(run->use);
@@ -136,22 +136,22 @@ void conv_gemm_params(const op_run *run)
     for (size_t i = 0; i < run->batch; i++) {
         fill_columns(&sizes, run->in[0] + i * sizes.in_count, run->scratch);
         gemm(false, true, sizes.outputs, sizes.weights, sizes.places,
-             run->out_delta + i * sizes.out_count, run->scratch, run->add[0] || i > 0,
+             run->out_grad + i * sizes.out_count, run->scratch, run->add[0] || i > 0,
              run->grads[0]);
     }
 }
 
-/* columns = weightᵀ · out_delta [outputs, places], each row added to the places it came from */
+/* columns = weightᵀ · out_grad [outputs, places], each row added to the places it came from */
 void conv_gemm_inputs(const op_run *run)
 {
     const conv_sizes sizes = sizes_of(run->use);
-    memset(run->in_delta[0], 0, run->batch * sizes.in_count * sizeof(float));
+    memset(run->in_grad[0], 0, run->batch * sizes.in_count * sizeof(float));
     for (size_t i = 0; i < run->batch; i++) {
         const float *columns = run->scratch;
         gemm(true, false, sizes.weights, sizes.places, sizes.outputs, run->params[0],
-             run->out_delta + i * sizes.out_count, false, run->scratch);
+             run->out_grad + i * sizes.out_count, false, run->scratch);
         for (size_t w = 0; w < sizes.weights; w++)
             spread_row(&sizes.window, w, columns + w * sizes.places,
-                       run->in_delta[0] + i * sizes.in_count);
+                       run->in_grad[0] + i * sizes.in_count);
     }
 }

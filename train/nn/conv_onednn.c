@@ -360,7 +360,7 @@ void conv_params(const op_run *run)
     float *result = run->add[0] ? plans->sums : run->grads[0];
     conv_bias_gradient(run);
     run_pass(&plan_of(run)->params, plans->stream,
-             (const void *[]){run->in[0], run->out_delta, result});
+             (const void *[]){run->in[0], run->out_grad, result});
     for (size_t i = 0; i < weights && run->add[0]; i++)
         run->grads[0][i] += result[i];
 }
@@ -369,5 +369,5 @@ void conv_inputs(const op_run *run)
 {
     const conv_plans *plans = run->use->plans;
     run_pass(&plan_of(run)->inputs, plans->stream,
-             (const void *[]){run->params[0], run->out_delta, run->in_delta[0]});
+             (const void *[]){run->params[0], run->out_grad, run->in_grad[0]});
 }

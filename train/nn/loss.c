@@ -8,21 +8,22 @@ enum { CLASSES_OF_A_SUM = 256 /* of float32 */ };
 
 const char *const loss_names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy", NULL};
 
-static double mse_row(const float *output, size_t label, size_t classes, double scale, float *delta)
+static double mse_row(const float *output, size_t label, size_t classes, double scale,
+                      float *output_grad)
 {
     const float factor = (float)(2.0 * scale / (double)classes);
     double sum = 0.0;
     for (size_t j = 0; j < classes; j++) {
         const float error = output[j] - (j == label ? 1.0F : 0.0F);
         sum += (double)error * (double)error;
-        delta[j] = factor * error;
+        output_grad[j] = factor * error;
     }
     return sum / (double)classes;
 }
 
-/* delta = e^(output - top). @return the sum. One of float32 alone has an error that grows with the
- * classes: with 50257 of them the gradient would be ten times as far off as it need be. */
-static double fill_exponentials(const float *output, float top, size_t classes, float *delta)
+/* output_grad = e^(output - top). @return the sum. One of float32 alone has an error that grows
+ * with the classes: with 50257 of them the gradient would be ten times as far off as it need be. */
+static double fill_exponentials(const float *output, float top, size_t classes, float *output_grad)
 {
     double sum = 0.0;
     for (size_t begin = 0; begin < classes; begin += CLASSES_OF_A_SUM) {
@@ -30,8 +31,8 @@ static double fill_exponentials(const float *output, float top, size_t classes, 
                      end = begin + (left < CLASSES_OF_A_SUM ? left : CLASSES_OF_A_SUM);
         float part = 0.0F;
         for (size_t j = begin; j < end; j++) {
-            delta[j] = expf(output[j] - top);
-            part += delta[j];
+            output_grad[j] = expf(output[j] - top);
+            part += output_grad[j];
         }
         sum += (double)part;
     }
@@ -39,27 +40,27 @@ static double fill_exponentials(const float *output, float top, size_t classes, 
 }
 
 static double cross_entropy_row(const float *output, size_t label, size_t classes, double scale,
-                                float *delta)
+                                float *output_grad)
 {
     float top = output[0];
     for (size_t j = 1; j < classes; j++)
         top = output[j] > top ? output[j] : top;
-    const double sum = fill_exponentials(output, top, classes, delta);
+    const double sum = fill_exponentials(output, top, classes, output_grad);
     const float factor = (float)scale, all = (float)sum;
     for (size_t j = 0; j < classes; j++)
-        delta[j] = factor * (delta[j] / all - (j == label ? 1.0F : 0.0F));
+        output_grad[j] = factor * (output_grad[j] / all - (j == label ? 1.0F : 0.0F));
     return log(sum) + (double)top - (double)output[label];
 }
 
 double loss_sum(loss_kind kind, const float *output, const uint16_t *labels, size_t batch,
-                size_t classes, double scale, float *delta)
+                size_t classes, double scale, float *output_grad)
 {
     double total = 0.0;
     for (size_t i = 0; i < batch; i++) {
         const size_t at = i * classes;
         total += kind == LOSS_MSE
-                     ? mse_row(output + at, labels[i], classes, scale, delta + at)
-                     : cross_entropy_row(output + at, labels[i], classes, scale, delta + at);
+                     ? mse_row(output + at, labels[i], classes, scale, output_grad + at)
+                     : cross_entropy_row(output + at, labels[i], classes, scale, output_grad + at);
     }
     return total;
 }

@@ -21,10 +21,10 @@ extern const char *const loss_names[];
 
 /** Sum over the batch of the samples' losses, in float64.
  *  @param output  [batch, classes]; @param labels [batch], each below @p classes.
- *  @param delta   [batch, classes], gets the gradient of that sum times @p scale
+ *  @param output_grad   [batch, classes], gets the gradient of that sum times @p scale
  *                 (1 / samples of the global batch gives the mean's gradient). */
 double loss_sum(loss_kind kind, const float *output, const uint16_t *labels, size_t batch,
-                size_t classes, double scale, float *delta);
+                size_t classes, double scale, float *output_grad);
 
 /** @return how many rows have their (first) maximum at their label. */
 size_t loss_correct(const float *output, const uint16_t *labels, size_t batch, size_t classes);

@@ -130,23 +130,23 @@ static ring_status shape_nodes(train_model *model, const model_spec *spec)
 /* ---- Who adds to whose gradient, who shares whose memory ----------------------------------- */
 
 /* Backward goes from the last node to the first: the last user writes, the others add. */
-static void plan_deltas(train_model *model)
+static void plan_value_grads(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
         model_node *node = &model->nodes[n];
-        node->wants_delta = node->use.tensor_count > 0 || node->use.op->is_received;
+        node->wants_grad = node->use.tensor_count > 0 || node->use.op->is_received;
         for (int k = 0; k < node->use.op->inputs; k++)
-            node->wants_delta |= node->inputs[k] != MODEL_INPUT &&
-                                 model->nodes[node->inputs[k]].wants_delta;
+            node->wants_grad |= node->inputs[k] != MODEL_INPUT &&
+                                model->nodes[node->inputs[k]].wants_grad;
     }
     for (int n = model->node_count - 1; n >= 0; n--) {
         model_node *node = &model->nodes[n];
-        for (int k = 0; k < node->use.op->inputs && node->wants_delta; k++) {
+        for (int k = 0; k < node->use.op->inputs && node->wants_grad; k++) {
             if (node->inputs[k] == MODEL_INPUT)
                 continue;
             model_node *input = &model->nodes[node->inputs[k]];
-            node->adds_delta[k] = input->delta_begun;
-            input->delta_begun = true;
+            node->adds_input_grad[k] = input->grad_begun;
+            input->grad_begun = true;
         }
     }
 }
@@ -225,13 +225,13 @@ static void place_node(train_model *model, model_node *node, bool owns, size_t *
     size_t *total = node->keeps_memory ? &model->slot_bytes : shared;
     if (owns) {
         node->value_at = place(total, bytes);
-        node->delta_at = place(total, node->wants_delta ? bytes : 0);
+        node->grad_at = place(total, node->wants_grad ? bytes : 0);
     }
     node->saved_at = place(model->interval > 0 ? shared : &model->slot_bytes,
                            rows * node->use.saved_bytes);
     for (int k = 0; k < node->use.op->inputs; k++) {
         const size_t spare = rows * shape_count(&node->use.in[k]) * sizeof(float);
-        if (node->adds_delta[k] && spare > model->spare_bytes[k])
+        if (node->adds_input_grad[k] && spare > model->spare_bytes[k])
             model->spare_bytes[k] = spare;
     }
     if (node->use.scratch_bytes > model->scratch_bytes)
@@ -292,7 +292,7 @@ ring_status model_plan(train_model *model, const model_spec *spec)
     if (model->tensors.count == 0)
         return train_fail(RING_ERR_CONFIG, "a model needs a layer with parameters");
     model->output = *shape_of(model, spec->count - 1);
-    plan_deltas(model);
+    plan_value_grads(model);
     plan_grads(model);
     segments_plan(model, spec->interval);
     plan_memory(model);

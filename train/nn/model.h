@@ -21,15 +21,14 @@ typedef struct model_node {
     int users;                   /* inputs of other nodes that read its output */
     int memory;                  /* the node whose memory holds the output: itself, or in place of
                                     an earlier one's or of the MODEL_INPUT */
-    bool wants_delta;            /* a gradient by its output is needed: parameters lie before it */
-    bool delta_begun;            /* a node that uses it writes that gradient */
-    bool adds_delta[OP_INPUTS_MAX]; /* a later node has written the input's gradient already */
-    bool adds_grad[OP_TENSORS_MAX]; /* a later node has written the (tied) tensor's gradient */
-    int segment;                    /* computed again as one (segments.h) */
-    bool ends_segment;              /* its output is kept until backward */
-    bool keeps_memory;              /* what lies at value_at and delta_at is a slot's own */
-    size_t value_at, delta_at,
-        saved_at; /* bytes into a slot, or into the segments' shared memory */
+    bool wants_grad;             /* a gradient by its output is needed: parameters lie before it */
+    bool grad_begun;             /* a node that uses it writes that gradient */
+    bool adds_input_grad[OP_INPUTS_MAX]; /* a later node has written the input's gradient already */
+    bool adds_grad[OP_TENSORS_MAX];      /* a later node has written the (tied) tensor's gradient */
+    int segment;                         /* recomputed as one (segments.h) */
+    bool ends_segment;                   /* its output is kept until backward */
+    bool keeps_memory;                   /* what lies at value_at and grad_at is a slot's own */
+    size_t value_at, grad_at, saved_at; /* bytes into a slot, or into the segments' shared memory */
 } model_node;
 
 /** A batch that a slot holds. */
@@ -114,7 +113,7 @@ void model_backward(train_model *model, int slot, int first, int end, bool accum
 float *model_value(const train_model *model, int slot, int node);
 
 /** @return the gradient of the loss by that output; the caller fills that of the last node. */
-float *model_delta(const train_model *model, int slot, int node);
+float *model_value_grad(const train_model *model, int slot, int node);
 
 /** @return model_value() of the last node. */
 const float *model_output(const train_model *model, int slot);

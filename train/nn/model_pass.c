@@ -18,10 +18,10 @@ float *model_value(const train_model *model, int slot, int node)
     return (void *)(memory_of(model, slot, owner) + owner->value_at);
 }
 
-float *model_delta(const train_model *model, int slot, int node)
+float *model_value_grad(const train_model *model, int slot, int node)
 {
     const model_node *owner = &model->nodes[model->nodes[node].memory];
-    return (void *)(memory_of(model, slot, owner) + owner->delta_at);
+    return (void *)(memory_of(model, slot, owner) + owner->grad_at);
 }
 
 const float *model_output(const train_model *model, int slot)
@@ -82,33 +82,34 @@ static void compute_grads(const train_model *model, const model_node *node, op_r
     run->use->op->fast.params(run);
 }
 
-static bool wants_delta(const train_model *model, int node)
+static bool wants_grad(const train_model *model, int node)
 {
-    return node != MODEL_INPUT && model->nodes[node].wants_delta;
+    return node != MODEL_INPUT && model->nodes[node].wants_grad;
 }
 
-static void add_spare(const op_run *run, int k, float *delta)
+static void add_spare(const op_run *run, int k, float *in_grad)
 {
     const size_t count = run->batch * shape_count(&run->use->in[k]);
     for (size_t i = 0; i < count; i++)
-        delta[i] += run->in_delta[k][i];
+        in_grad[i] += run->in_grad[k][i];
 }
 
-static void compute_deltas(const train_model *model, int slot, const model_node *node, op_run *run)
+static void compute_value_grads(const train_model *model, int slot, const model_node *node,
+                                op_run *run)
 {
     bool wanted = false;
     for (int k = 0; k < node->use.op->inputs; k++) {
-        if (!wants_delta(model, node->inputs[k]))
+        if (!wants_grad(model, node->inputs[k]))
             continue;
         wanted = true;
-        run->in_delta[k] = node->adds_delta[k] ? model->spare[k]
-                                               : model_delta(model, slot, node->inputs[k]);
+        run->in_grad[k] = node->adds_input_grad[k] ? model->spare[k]
+                                                   : model_value_grad(model, slot, node->inputs[k]);
     }
     if (wanted)
         run->use->op->fast.inputs(run);
     for (int k = 0; k < node->use.op->inputs; k++) {
-        if (node->adds_delta[k] && run->in_delta[k] != NULL)
-            add_spare(run, k, model_delta(model, slot, node->inputs[k]));
+        if (node->adds_input_grad[k] && run->in_grad[k] != NULL)
+            add_spare(run, k, model_value_grad(model, slot, node->inputs[k]));
     }
 }
 
@@ -116,11 +117,11 @@ void model_backward(train_model *model, int slot, int first, int end, bool accum
 {
     for (int n = end - 1; n >= first; n--) {
         const model_node *node = &model->nodes[n];
-        if (!node->wants_delta)
+        if (!node->wants_grad)
             continue;
         op_run run = run_of(model, slot, n);
-        run.out_delta = model_delta(model, slot, n);
+        run.out_grad = model_value_grad(model, slot, n);
         compute_grads(model, node, &run, accumulate);
-        compute_deltas(model, slot, node, &run);
+        compute_value_grads(model, slot, node, &run);
     }
 }

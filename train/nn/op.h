@@ -101,9 +101,9 @@ typedef struct op_run {
     void *scratch;                       /* [use->scratch_bytes] */
     const float *params[OP_TENSORS_MAX]; /* as use->tensors */
     float *grads[OP_TENSORS_MAX];
-    bool add[OP_TENSORS_MAX];       /* to the gradient, instead of replacing it */
-    const float *out_delta;         /* [batch, use->out], gradient of the loss by the output */
-    float *in_delta[OP_INPUTS_MAX]; /* [batch, use->in], replaced; NULL: nobody needs it */
+    bool add[OP_TENSORS_MAX];      /* to the gradient, instead of replacing it */
+    const float *out_grad;         /* [batch, use->out], gradient of the loss by the output */
+    float *in_grad[OP_INPUTS_MAX]; /* [batch, use->in], replaced; NULL: nobody needs it */
     op_random random;
 } op_run;
 
@@ -120,13 +120,13 @@ typedef struct nn_op {
     const char *name;
     int inputs;
     unsigned takes;    /* TAKES_… */
-    bool in_place;     /* out may be in[0], and then in_delta[0] is out_delta */
+    bool in_place;     /* out may be in[0], and then in_grad[0] is out_grad */
     bool is_view;      /* out has the elements of in[0] in their order */
     bool keeps_output; /* backward reads out, so nobody may write over it */
     bool is_received;  /* out and its gradient are somebody else's; op_received alone */
-    /* Before a pass comes to the node, ranks sum what it is given: in[0] forward, out_delta
+    /* Before a pass comes to the node, ranks sum what it is given: in[0] forward, out_grad
      * backward; op_summed and op_copied alone (tensor_split.h). */
-    bool sums_input, sums_delta;
+    bool sums_input, sums_grad;
 
     /** Fills out, tensors, saved_bytes and scratch_bytes from settings and in.
      *  @return RING_ERR_CONFIG with a text that follows the use's name. */

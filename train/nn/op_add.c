@@ -28,8 +28,8 @@ static void add_inputs(const op_run *run)
 {
     const size_t bytes = run->batch * shape_count(&run->use->out) * sizeof(float);
     for (int k = 0; k < 2; k++) {
-        if (run->in_delta[k] != NULL)
-            memcpy(run->in_delta[k], run->out_delta, bytes);
+        if (run->in_grad[k] != NULL)
+            memcpy(run->in_grad[k], run->out_grad, bytes);
     }
 }
 

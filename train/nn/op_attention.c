@@ -147,46 +147,47 @@ static void attention_forward(const op_run *run)
 }
 
 /* From the gradient by the softmax's row to that by its scores: p · (d - Σ p d) · scale. */
-static void softmax_row_delta(float *restrict delta, const float *restrict softmax, size_t count,
-                              float scale)
+static void softmax_row_grad(float *restrict softmax_grad, const float *restrict softmax,
+                             size_t count, float scale)
 {
     float sum = 0.0F;
     for (size_t j = 0; j < count; j++)
-        sum += fabsf(softmax[j]) * delta[j];
+        sum += fabsf(softmax[j]) * softmax_grad[j];
     for (size_t j = 0; j < count; j++)
-        delta[j] = fabsf(softmax[j]) * (delta[j] - sum) * scale;
+        softmax_grad[j] = fabsf(softmax[j]) * (softmax_grad[j] - sum) * scale;
 }
 
 /* From the gradient by the weights to that by the softmax. */
 static void undo_drop(const op_run *run, const attention_head *h, const float *softmax,
-                      float *delta)
+                      float *softmax_grad)
 {
     const float scale = kept_scale(run->use);
     const size_t count = h->tokens * h->tokens;
     for (size_t k = 0; k < count; k++)
-        delta[k] = kept(softmax[k], delta[k], scale);
+        softmax_grad[k] = kept(softmax[k], softmax_grad[k], scale);
 }
 
 static void attention_inputs(const op_run *run)
 {
     const float *in = run->in[0];
-    float *in_delta = run->in_delta[0], *delta = run->scratch;
+    float *in_grad = run->in_grad[0], *softmax_grad = run->scratch;
     for (size_t n = 0; n < run->batch * run->use->settings.heads; n++) {
         const attention_head h = head_of(run, n);
         const float *softmax = (const float *)(const void *)run->saved + h.softmax;
-        const float *out_delta = run->out_delta + h.out;
+        const float *out_grad = run->out_grad + h.out;
         gemm_strided(true, false, h.tokens, h.size, h.tokens, weights_of(run, &h, softmax),
-                     h.tokens, out_delta, h.row_out, false, in_delta + h.v, h.row_in);
-        gemm_strided(false, true, h.tokens, h.tokens, h.size, out_delta, h.row_out, in + h.v,
-                     h.row_in, false, delta, h.tokens);
+                     h.tokens, out_grad, h.row_out, false, in_grad + h.v, h.row_in);
+        gemm_strided(false, true, h.tokens, h.tokens, h.size, out_grad, h.row_out, in + h.v,
+                     h.row_in, false, softmax_grad, h.tokens);
         if (drops(run))
-            undo_drop(run, &h, softmax, delta);
+            undo_drop(run, &h, softmax, softmax_grad);
         for (size_t i = 0; i < h.tokens; i++)
-            softmax_row_delta(delta + i * h.tokens, softmax + i * h.tokens, h.tokens, h.scale);
-        gemm_strided(false, false, h.tokens, h.size, h.tokens, delta, h.tokens, in + h.k, h.row_in,
-                     false, in_delta + h.q, h.row_in);
-        gemm_strided(true, false, h.tokens, h.size, h.tokens, delta, h.tokens, in + h.q, h.row_in,
-                     false, in_delta + h.k, h.row_in);
+            softmax_row_grad(softmax_grad + i * h.tokens, softmax + i * h.tokens, h.tokens,
+                             h.scale);
+        gemm_strided(false, false, h.tokens, h.size, h.tokens, softmax_grad, h.tokens, in + h.k,
+                     h.row_in, false, in_grad + h.q, h.row_in);
+        gemm_strided(true, false, h.tokens, h.size, h.tokens, softmax_grad, h.tokens, in + h.q,
+                     h.row_in, false, in_grad + h.k, h.row_in);
     }
 }
 

@@ -38,8 +38,8 @@ static void pass_plane(const op_run *run, size_t p, bool forward)
                 run->out[out_at] = sum_window(run->in[0] + in_at, window.columns, rows, columns) /
                                    size;
             else
-                spread_window(run->in_delta[0] + in_at, window.columns, rows, columns,
-                              run->out_delta[out_at] / size);
+                spread_window(run->in_grad[0] + in_at, window.columns, rows, columns,
+                              run->out_grad[out_at] / size);
         }
     }
 }
@@ -52,7 +52,7 @@ static void avg_pool2d_forward(const op_run *run)
 
 static void avg_pool2d_inputs(const op_run *run)
 {
-    memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
+    memset(run->in_grad[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
     for (size_t p = 0; p < run->batch * run->use->in[0].dim[0]; p++)
         pass_plane(run, p, false);
 }

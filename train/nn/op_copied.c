@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * copied: what a layer takes whose outputs ranks share out (tensor_split.h). Each rank has a copy
- * of it, so its gradient is the sum of theirs: whoever runs the network makes that out_delta before
+ * of it, so its gradient is the sum of theirs: whoever runs the network makes that out_grad before
  * backward comes here.
  *     in, out [batch, any] */
 #include <string.h>
@@ -26,7 +26,7 @@ static void copied_forward(const op_run *run)
 
 static void copied_inputs(const op_run *run)
 {
-    copy(run->in_delta[0], run->out_delta, run);
+    copy(run->in_grad[0], run->out_grad, run);
 }
 
 /* Not in the table of ops: no list of layers has it. */
@@ -35,7 +35,7 @@ const nn_op op_copied = {
     .inputs = 1,
     .in_place = true,
     .is_view = true,
-    .sums_delta = true,
+    .sums_grad = true,
     .shape = copied_shape,
     .fast = {copied_forward, NULL, copied_inputs},
 };

@@ -61,8 +61,7 @@ static void dropout_inputs(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);
     for (size_t i = 0; i < run->batch; i++)
-        apply(run, run->in_delta[0] + i * count, run->out_delta + i * count,
-              run->saved + i * count);
+        apply(run, run->in_grad[0] + i * count, run->out_grad + i * count, run->saved + i * count);
 }
 
 const nn_op op_dropout = {

@@ -48,7 +48,7 @@ static void embedding_forward(const op_run *run)
     }
 }
 
-/* weight_grad[word] = sum of out_delta where the word stands */
+/* weight_grad[word] = sum of out_grad where the word stands */
 static void embedding_params(const op_run *run)
 {
     const size_t features = shape_width(&run->use->out);
@@ -57,16 +57,16 @@ static void embedding_params(const op_run *run)
         memset(run->grads[0], 0, run->use->settings.words * features * sizeof(float));
     for (size_t i = 0; i < rows; i++) {
         const size_t word = word_at(run, i);
-        const float *delta = run->out_delta + i * features;
+        const float *out_grad = run->out_grad + i * features;
         for (size_t j = 0; j < features && word != SIZE_MAX; j++)
-            run->grads[0][word * features + j] += delta[j];
+            run->grads[0][word * features + j] += out_grad[j];
     }
 }
 
 /* Which word it is has no slope. */
 static void embedding_inputs(const op_run *run)
 {
-    memset(run->in_delta[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
+    memset(run->in_grad[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));
 }
 
 const nn_op op_embedding = {

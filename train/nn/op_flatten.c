@@ -24,7 +24,7 @@ static void flatten_forward(const op_run *run)
 
 static void flatten_inputs(const op_run *run)
 {
-    copy(run->in_delta[0], run->out_delta, run);
+    copy(run->in_grad[0], run->out_grad, run);
 }
 
 const nn_op op_flatten = {

@@ -65,19 +65,19 @@ static void gelu_forward(const op_run *run)
 static void gelu_inputs(const op_run *run)
 {
     const size_t count = count_of(run);
-    const float *restrict in = run->in[0], *restrict out_delta = run->out_delta;
-    float *restrict in_delta = run->in_delta[0];
+    const float *restrict in = run->in[0], *restrict out_grad = run->out_grad;
+    float *restrict in_grad = run->in_grad[0];
     if (run->use->settings.by_tanh) {
         for (size_t i = 0; i < count; i++) {
             const float x = in[i], share = half_tanh(x);
             const float slope = (float)ROOT_2_OVER_PI * (1.0F + 3.0F * (float)CUBE * x * x);
-            in_delta[i] = out_delta[i] * (share + 2.0F * x * share * (1.0F - share) * slope);
+            in_grad[i] = out_grad[i] * (share + 2.0F * x * share * (1.0F - share) * slope);
         }
         return;
     }
     for (size_t i = 0; i < count; i++) {
         const float x = in[i], bell = bell_of(x);
-        in_delta[i] = out_delta[i] * (normal(x, bell) + x * 0.39894228F * bell);
+        in_grad[i] = out_grad[i] * (normal(x, bell) + x * 0.39894228F * bell);
     }
 }
 

@@ -97,38 +97,38 @@ static void layer_norm_params(const op_run *run)
     if (!run->add[1])
         memset(bias, 0, features * sizeof(float));
     for (size_t i = 0; i < rows_of(run); i++) {
-        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
+        const float *in = run->in[0] + i * features, *out_grad = run->out_grad + i * features;
         const float mean = saved[2 * i], factor = saved[2 * i + 1];
         for (size_t j = 0; j < features; j++) {
-            weight[j] += delta[j] * (in[j] - mean) * factor;
-            bias[j] += delta[j];
+            weight[j] += out_grad[j] * (in[j] - mean) * factor;
+            bias[j] += out_grad[j];
         }
     }
 }
 
-/* With x the normed row and d = out_delta · weight: factor · (d - mean(d) - x · mean(d · x)). */
+/* With x the normed row and d = out_grad · weight: factor · (d - mean(d) - x · mean(d · x)). */
 static void layer_norm_inputs(const op_run *run)
 {
     const size_t features = shape_width(&run->use->in[0]), whole = features - features % LANES;
     const float *saved = (const void *)run->saved, *weight = run->params[0];
     for (size_t i = 0; i < rows_of(run); i++) {
-        const float *in = run->in[0] + i * features, *delta = run->out_delta + i * features;
-        float *restrict in_delta = run->in_delta[0] + i * features;
+        const float *in = run->in[0] + i * features, *out_grad = run->out_grad + i * features;
+        float *restrict in_grad = run->in_grad[0] + i * features;
         const float mean = saved[2 * i], factor = saved[2 * i + 1];
         float plain[LANES] = {0}, along[LANES] = {0};
         for (size_t j = 0; j < features; j++)
-            in_delta[j] = delta[j] * weight[j];
+            in_grad[j] = out_grad[j] * weight[j];
         for (size_t j = 0; j < features; j += LANES) {
             const size_t lanes = j < whole ? (size_t)LANES : features - whole;
             for (size_t l = 0; l < lanes; l++) {
-                plain[l] += in_delta[j + l];
-                along[l] += in_delta[j + l] * ((in[j + l] - mean) * factor);
+                plain[l] += in_grad[j + l];
+                along[l] += in_grad[j + l] * ((in[j + l] - mean) * factor);
             }
         }
         const float level = add_lanes(plain) / (float)features;
         const float slope = add_lanes(along) / (float)features * factor;
         for (size_t j = 0; j < features; j++)
-            in_delta[j] = factor * (in_delta[j] - level - (in[j] - mean) * slope);
+            in_grad[j] = factor * (in_grad[j] - level - (in[j] - mean) * slope);
     }
 }
 

@@ -56,7 +56,7 @@ static void linear_forward(const op_run *run)
         kernel_add_to_rows(run->out, run->params[1], n.rows, n.outputs);
 }
 
-/* bias_grad[j] = sum over i of out_delta[i, j] */
+/* bias_grad[j] = sum over i of out_grad[i, j] */
 static void bias_gradient(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
@@ -64,24 +64,24 @@ static void bias_gradient(const op_run *run)
         return;
     if (!run->add[1])
         memset(run->grads[1], 0, n.outputs * sizeof(float));
-    kernel_add_rows(run->grads[1], run->out_delta, n.rows, n.outputs);
+    kernel_add_rows(run->grads[1], run->out_grad, n.rows, n.outputs);
 }
 
-/* weight_grad [outputs, inputs] = out_deltaᵀ · in */
+/* weight_grad [outputs, inputs] = out_gradᵀ · in */
 static void linear_params(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
     bias_gradient(run);
-    gemm(true, false, n.outputs, n.inputs, n.rows, run->out_delta, run->in[0], run->add[0],
+    gemm(true, false, n.outputs, n.inputs, n.rows, run->out_grad, run->in[0], run->add[0],
          run->grads[0]);
 }
 
-/* in_delta [rows, inputs] = out_delta · weight */
+/* in_grad [rows, inputs] = out_grad · weight */
 static void linear_inputs(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
-    gemm(false, false, n.rows, n.inputs, n.outputs, run->out_delta, run->params[0], false,
-         run->in_delta[0]);
+    gemm(false, false, n.rows, n.inputs, n.outputs, run->out_grad, run->params[0], false,
+         run->in_grad[0]);
 }
 
 const nn_op op_linear = {

@@ -60,12 +60,12 @@ static void max_pool2d_inputs(const op_run *run)
     const size_t in_plane = window.rows * window.columns,
                  out_plane = window.out_rows * window.out_columns;
     const uint32_t *places = (const void *)run->saved;
-    const float *out_delta = run->out_delta;
-    memset(run->in_delta[0], 0, run->batch * window.channels * in_plane * sizeof(float));
+    const float *out_grad = run->out_grad;
+    memset(run->in_grad[0], 0, run->batch * window.channels * in_plane * sizeof(float));
     for (size_t p = 0; p < run->batch * window.channels; p++) {
-        float *in_delta = run->in_delta[0] + p * in_plane;
+        float *in_grad = run->in_grad[0] + p * in_plane;
         for (size_t i = 0; i < out_plane; i++)
-            in_delta[*places++] += *out_delta++;
+            in_grad[*places++] += *out_grad++;
     }
 }
 

@@ -40,16 +40,16 @@ static void position_embedding_params(const op_run *run)
     if (!run->add[0])
         memset(grad, 0, count * sizeof(float));
     for (size_t i = 0; i < run->batch; i++) {
-        const float *delta = run->out_delta + i * count;
+        const float *out_grad = run->out_grad + i * count;
         for (size_t j = 0; j < count; j++)
-            grad[j] += delta[j];
+            grad[j] += out_grad[j];
     }
 }
 
 static void position_embedding_inputs(const op_run *run)
 {
-    if (run->in_delta[0] != run->out_delta)
-        memcpy(run->in_delta[0], run->out_delta,
+    if (run->in_grad[0] != run->out_grad)
+        memcpy(run->in_grad[0], run->out_grad,
                run->batch * shape_count(&run->use->out) * sizeof(float));
 }
 

@@ -19,7 +19,7 @@ static void relu_forward(const op_run *run)
 /* Where the output was cut, no gradient passes. */
 static void relu_inputs(const op_run *run)
 {
-    kernel_relu_gradient(run->in_delta[0], run->out_delta, run->out,
+    kernel_relu_gradient(run->in_grad[0], run->out_grad, run->out,
                          run->batch * shape_count(&run->use->out));
 }
 

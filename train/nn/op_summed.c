@@ -29,21 +29,21 @@ static void summed_forward(const op_run *run)
         kernel_add_to_rows(run->out, run->params[0], rows, width);
 }
 
-/* grad[j] = sum over i of out_delta[i, j] */
+/* grad[j] = sum over i of out_grad[i, j] */
 static void summed_params(const op_run *run)
 {
     const size_t width = shape_width(&run->use->out),
                  rows = run->batch * shape_rows(&run->use->out);
     if (!run->add[0])
         memset(run->grads[0], 0, width * sizeof(float));
-    kernel_add_rows(run->grads[0], run->out_delta, rows, width);
+    kernel_add_rows(run->grads[0], run->out_grad, rows, width);
 }
 
 static void summed_inputs(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);
-    if (run->in_delta[0] != run->out_delta)
-        memcpy(run->in_delta[0], run->out_delta, count * sizeof(float));
+    if (run->in_grad[0] != run->out_grad)
+        memcpy(run->in_grad[0], run->out_grad, count * sizeof(float));
 }
 
 /* Not in the table of ops: no list of layers has it. */

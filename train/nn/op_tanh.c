@@ -22,10 +22,10 @@ static void tanh_forward(const op_run *run)
 static void tanh_inputs(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);
-    const float *out = run->out, *out_delta = run->out_delta;
-    float *in_delta = run->in_delta[0]; /* may be out_delta */
+    const float *out = run->out, *out_grad = run->out_grad;
+    float *in_grad = run->in_grad[0]; /* may be out_grad */
     for (size_t i = 0; i < count; i++)
-        in_delta[i] = out_delta[i] * (1.0F - out[i] * out[i]);
+        in_grad[i] = out_grad[i] * (1.0F - out[i] * out[i]);
 }
 
 const nn_op op_tanh = {

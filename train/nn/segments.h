@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * segments: neighbouring nodes whose activations are not kept for backward but computed again, from
+ * segments: neighbouring nodes whose activations are not kept for backward but recomputed, from
  * the output of the segment before. What a segment needs for that lies in memory that all segments
  * and slots reuse; only the segments' outputs are kept.
  */

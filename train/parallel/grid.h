@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grid: ranks as a box of pipeline stages, shares of the data and tensor ranks. As in DeepSpeed's
- * topology, rank = (stage * shares + share) * tensors + tensor: the ranks of a stage are
- * neighbours, and of those the ones that compute the same samples together.
+ * grid: ranks as a box of pipeline stages, data-parallel ranks (shares of the data) and tensor
+ * ranks. As in DeepSpeed's topology, rank = (stage * shares + share) * tensors + tensor: the ranks
+ * of a stage are neighbours, and of those the ones that compute the same samples together.
  */
 #ifndef TRAIN_GRID_H
 #define TRAIN_GRID_H
@@ -36,7 +36,7 @@ void grid_print(const train_grid *grid, FILE *out);
  *  are such exchanges. */
 void grid_print_groups(const train_grid *grid, FILE *out);
 
-/** @return how many shares of the data the @p count ranks from @p first on have between them. */
+/** @return how many data-parallel ranks the @p count ranks from @p first on are. */
 int grid_shares_of(const train_grid *grid, int first, int count);
 
 /** Collective over @p world. End with grid_leave() whatever the result. */

@@ -199,8 +199,8 @@ static void find_sums(const train_partition *partition, const train_model *model
         const model_node *node = &model->nodes[n];
         if (node->use.op->sums_input)
             partition->sums[n] = SUM_INPUT;
-        else if (node->use.op->sums_delta && node->wants_delta)
-            partition->sums[n] = SUM_DELTA;
+        else if (node->use.op->sums_grad && node->wants_grad)
+            partition->sums[n] = SUM_GRAD;
     }
 }
 

@@ -47,7 +47,7 @@ typedef struct partition_bucket {
 } partition_bucket;
 
 /** Numbers that tensor ranks sum before a pass comes to a node. */
-enum { SUM_INPUT = 1 /* forward, what it reads */, SUM_DELTA = 2 /* backward, its gradient */ };
+enum { SUM_INPUT = 1 /* forward, what it reads */, SUM_GRAD = 2 /* backward, its gradient */ };
 
 /** How a model is cut, and what is gathered when. */
 typedef struct partition_rules {
@@ -65,8 +65,8 @@ typedef struct train_partition {
     partition_bucket *buckets; /* [count], in the order of the nodes; behind ranges those beside */
     int ranges, count;
     bool *persistent; /* [tensors] all ranks keep it in stage 3 of ZeRO */
-    uint8_t *sums;    /* [nodes] SUM_INPUT, SUM_DELTA or 0; NULL: there are none */
-    int *segments;    /* [nodes] whose activations are computed again as one; NULL: all are kept */
+    uint8_t *sums;    /* [nodes] SUM_INPUT, SUM_GRAD or 0; NULL: there are none */
+    int *segments;    /* [nodes] whose activations are recomputed as one; NULL: all are kept */
     size_t elements[LAYOUTS]; /* of an array of each layout, padding included */
 } train_partition;
 

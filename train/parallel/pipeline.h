@@ -13,7 +13,7 @@
 
 typedef struct train_pipeline {
     pipe_place place;  /* {1, 0} without a pipeline; then nothing else is set */
-    ring_comm *comm;   /* borrowed; the ranks with the same share of the data, by stages */
+    ring_comm *comm;   /* borrowed; the stages of one data-parallel rank */
     int *starts;       /* [stages + 1] first nodes */
     train_model whole; /* planned; its params are those of the stage, elsewhere NULL */
     int *locals;       /* [whole.tensors.count] originals: their tensor in the stage, or -1 */

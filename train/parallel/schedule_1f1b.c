@@ -111,7 +111,7 @@ typedef struct pipe_writer {
     int slots;
     bool trains;                                               /* backward passes follow */
     int value_in[PIPE_STAGES_MAX], value_out[PIPE_STAGES_MAX]; /* RECV, SEND of activations */
-    int delta_in[PIPE_STAGES_MAX], delta_out[PIPE_STAGES_MAX]; /* and of their gradients */
+    int grad_in[PIPE_STAGES_MAX], grad_out[PIPE_STAGES_MAX];   /* and of their gradients */
 } pipe_writer;
 
 static pipe_writer start(step_schedule *schedule, const train_partition *partition, int zero,
@@ -121,7 +121,7 @@ static pipe_writer start(step_schedule *schedule, const train_partition *partiti
                      .place = *place,
                      .slots = pipe_slots(place, micro_batches)};
     for (int s = 0; s < p.slots; s++)
-        p.value_in[s] = p.value_out[s] = p.delta_in[s] = p.delta_out[s] = STEP_NOTHING;
+        p.value_in[s] = p.value_out[s] = p.grad_in[s] = p.grad_out[s] = STEP_NOTHING;
     return p;
 }
 
@@ -163,7 +163,7 @@ static void write_forward(pipe_writer *p, int micro)
     follow_both(p, first, p->value_in[slot], p->value_out[slot]);
     p->value_out[slot] = transfer(p, STEP_SEND, NEXT, micro, last);
     if (p->trains)
-        p->delta_in[slot] = transfer(p, STEP_RECV, NEXT, micro, last);
+        p->grad_in[slot] = transfer(p, STEP_RECV, NEXT, micro, last);
 }
 
 /* When it has ended, the slot is free for another micro-batch. */
@@ -172,8 +172,8 @@ static void write_backward(pipe_writer *p, int micro)
     const int slot = micro % p->slots, later = micro + p->slots;
     p->w.slot = slot;
     const int first = p->w.schedule->count, last = step_write_backward(&p->w, micro);
-    follow_both(p, first, p->delta_in[slot], p->delta_out[slot]);
-    p->delta_out[slot] = transfer(p, STEP_SEND, PREVIOUS, micro, last);
+    follow_both(p, first, p->grad_in[slot], p->grad_out[slot]);
+    p->grad_out[slot] = transfer(p, STEP_SEND, PREVIOUS, micro, last);
     if (later < p->w.micro_batches)
         p->value_in[slot] = transfer(p, STEP_RECV, PREVIOUS, later, last);
 }

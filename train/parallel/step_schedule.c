@@ -119,7 +119,7 @@ static bool begins_segment(const train_partition *partition, int node)
 /* A segment's first activations are kept as they were summed. */
 static bool sums_before(const step_writer *w, const step_instruction *range, int node)
 {
-    const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_DELTA;
+    const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_GRAD;
     return w->partition->sums != NULL && w->partition->sums[node] == wanted &&
            !(range->recompute && begins_segment(w->partition, node));
 }
@@ -234,7 +234,7 @@ static bool waits_for_ties(const step_writer *w, const step_instruction *visit)
 /* ---- Passes -------------------------------------------------------------------------------- */
 
 /* A pass is a list of visits: neighbouring nodes of one bucket, to be computed forward or backward.
- * It goes from bucket to bucket, and to and fro where activations are computed again.
+ * It goes from bucket to bucket, and to and fro where activations are recomputed.
  *
  * Two buckets have a place in memory each, by turns. While a bucket is computed with, the next one
  * is gathered into the other place; if it needs the same place, it comes when this one has left.

@@ -12,7 +12,7 @@
 
 typedef struct tensor_parallel {
     int ranks, rank;      /* {1, 0} without tensor ranks; then nothing else is set */
-    ring_comm *comm;      /* borrowed; the ranks with the same stage and share of the data */
+    ring_comm *comm;      /* borrowed; of one stage and data-parallel rank */
     train_model whole;    /* planned */
     tensor_order *orders; /* [whole.tensors.count] in which the ranks have them */
     model_spec own;       /* this rank's network */

@@ -274,7 +274,7 @@ ring_status ring_train_next(ring_train *engine, ring_train_batch *batch, int *mo
  *  @param batch  borrowed until backward. Of ring_train_next(): the last update of an epoch ends
  *                with it. Or of the caller's, 1 to info.micro_batch rows: each counts as much as
  *                any other, however short (as in DeepSpeed). An update has the one or the other.
- *                Tensor ranks of a share of the data are to be given the same samples.
+ *                Tensor ranks of one data-parallel rank are to be given the same samples.
  *  @param[out] outputs  [rows, output of the model], in the engine's memory until the next
  *                forward; NULL: not wanted
  *  @return RING_OK; RING_ERR_ARGUMENT; RING_ERR_USAGE: in a pipeline, or before what belongs
@@ -344,7 +344,7 @@ ring_status ring_train_evaluate(ring_train *engine, double *loss, double *accura
 /** Outputs without training, as `engine.eval(); outputs = engine(inputs)`: nothing is drawn and
  *  nothing kept. Collective; one short exchange, and forward passes of up to 256 samples.
  *  Ranks may have other samples, and other numbers of them; but stages of a pipeline and tensor
- *  ranks of one share of the data have the same.
+ *  ranks of one data-parallel rank have the same.
  *  @param inputs  [rows, input of the model]; in a pipeline those of the first stage are read
  *  @param rows  any number; 0: this rank has none, and both may be NULL
  *  @param[out] outputs  [rows, output of the model] on every rank
