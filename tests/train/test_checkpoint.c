@@ -3,6 +3,7 @@
  * damaged ones. Every element of the state has a value of its own, which follows from its name and
  * place alone. RING_TEST_LONG: all pairs of ranks and stages. */
 #include "check.h"
+#include "engine_ranks.h"
 #include "files.h"
 #include "parsing.h"
 
@@ -12,9 +13,7 @@
 #include <durable.h>
 #include <errors.h>
 #include <fcntl.h>
-#include <gemm.h>
 #include <gpt.h>
-#include <pthread.h>
 #include <shard.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,8 +30,8 @@ enum { PIXELS = 784, RANKS_MAX = 4, STATES = 3, STEP = 41 };
 
 /* Instructions for the ranks, and results of one of them. */
 typedef struct job {
-    const ring_unique_id *id;
-    int ranks, rank, stage;
+    engine_rank on;
+    int ranks, stage;
     int stages;  /* of a pipeline; 0: none */
     int tensors; /* tensor ranks; 0: none */
     const char *optimizer, *path;
@@ -44,8 +43,6 @@ typedef struct job {
     size_t wrong; /* elements that are not what they were */
     run_place place;
     long optimizer_step;
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } job;
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -145,23 +142,14 @@ static size_t visit(train_engine *engine, bool writes)
 
 /* ---- Ranks --------------------------------------------------------------------------------- */
 
-static train_config configure(const job *run)
+static void configure(const job *run, char text[512])
 {
-    const int stages = run->stages > 0 ? run->stages : 1,
-              tensors = run->tensors > 0 ? run->tensors : 1;
-    char text[256];
-    snprintf(text, sizeof text,
+    snprintf(text, 512,
              "{train_batch_size: 4, optimizer: %s, zero_optimization: {stage: %d, "
-             "stage3_param_persistence_threshold: 1000}}",
-             run->optimizer, run->stage);
-    parsed got = parse(text);
-    if (got.status != RING_OK ||
-        config_resolve_tensor(&got.config, tensors, run->ranks, "") != RING_OK ||
-        config_resolve_stages(&got.config, stages, run->ranks / tensors, "") != RING_OK ||
-        config_resolve_batch(&got.config, run->ranks / stages / tensors, "", BATCH_EXACT) !=
-            RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
+             "stage3_param_persistence_threshold: 1000}, pipeline: {stages: %d}, "
+             "tensor_parallel: {autotp_size: %d}}",
+             run->optimizer, run->stage, run->stages > 0 ? run->stages : 1,
+             run->tensors > 0 ? run->tensors : 1);
 }
 
 /* Each of two or four stages has layers that share parameters with others. */
@@ -198,15 +186,25 @@ static void take_note(void *context, const char *text)
     snprintf(run->notes + used, sizeof run->notes - used, "%s\n", text);
 }
 
-static ring_status act(job *run, train_engine *engine, const model_spec *spec)
+static ring_status identify(const job *run, run_identity *identity)
 {
+    model_spec spec = {0};
+    RING_TRY(build(&spec, run->model));
+    *identity = (run_identity){.model_hash = model_spec_hash(&spec),
+                               .data_hash = run->data,
+                               .seed = run->seed};
+    snprintf(identity->model, sizeof identity->model, "%s", spec.name);
+    model_spec_free(&spec);
+    return RING_OK;
+}
+
+static ring_status work(train_engine *engine, void *rank)
+{
+    job *run = rank;
     static char settings[] = "a=1\nb=2\n";
-    checkpoint_run what = {.identity = {.model_hash = model_spec_hash(spec),
-                                        .data_hash = run->data,
-                                        .seed = run->seed},
-                           .place = {.step = run->step, .epoch = 3, .taken = 17},
+    checkpoint_run what = {.place = {.step = run->step, .epoch = 3, .taken = 17},
                            .settings = settings};
-    snprintf(what.identity.model, sizeof what.identity.model, "%s", spec->name);
+    RING_TRY(identify(run, &what.identity));
     if (run->saves) {
         visit(engine, true);
         engine->optimizer.step = STEP;
@@ -220,46 +218,22 @@ static ring_status act(job *run, train_engine *engine, const model_spec *spec)
     return status;
 }
 
-static void *run_rank(void *argument)
-{
-    job *run = argument;
-    gemm_set_threads(1);
-    const train_config config = configure(run);
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
-    if (run->status == RING_OK)
-        run->status = build(&spec, run->model);
-    if (run->status == RING_OK)
-        run->status = engine_create(&engine, comm, &config, LOSS_MSE, &spec, 4, 1);
-    if (run->status == RING_OK)
-        run->status = act(run, &engine, &spec);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    engine_destroy(&engine);
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
-}
-
 /* @return what rank 0 saw; all ranks must have the same status. */
 static job run_ranks(const job *what)
 {
     static job runs[RANKS_MAX];
-    ring_unique_id id;
-    pthread_t threads[RANKS_MAX];
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
-    for (int r = 0; r < what->ranks; r++) {
-        runs[r] = *what;
-        runs[r].id = &id;
-        runs[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < what->ranks; r++)
-        pthread_join(threads[r], NULL);
+    char text[512];
+    configure(what, text);
+    runs[0] = *what;
+    engine_ranks_run(&(engine_job){.config = text,
+                                   .model = what->model,
+                                   .build = build,
+                                   .loss = LOSS_MSE,
+                                   .samples = 4,
+                                   .work = work},
+                     what->ranks, runs, sizeof runs[0]);
     for (int r = 1; r < what->ranks; r++) {
-        assert_int_equal(runs[r].status, runs[0].status);
+        assert_int_equal(runs[r].on.status, runs[0].on.status);
         runs[0].wrong += runs[r].wrong;
     }
     return runs[0];
@@ -290,8 +264,8 @@ static job save_grid(const grid_kind *kind, const char *model, const char *dir, 
                                      .path = dir,
                                      .saves = true,
                                      .step = step});
-    if (run.status != RING_OK)
-        fail_msg("%d ranks, stage %d: %s", kind->ranks, kind->zero, run.error);
+    if (run.on.status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", kind->ranks, kind->zero, run.on.error);
     return run;
 }
 
@@ -318,8 +292,8 @@ static job load(int ranks, int stage, const char *path)
 
 static void expect_loaded(const job *run)
 {
-    if (run->status != RING_OK)
-        fail_msg("%d ranks, stage %d: %s", run->ranks, run->stage, run->error);
+    if (run->on.status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", run->ranks, run->stage, run->on.error);
     assert_int_equal(run->wrong, 0);
     assert_int_equal(run->optimizer_step, STEP);
     assert_int_equal(run->place.epoch, 3);
@@ -424,7 +398,7 @@ static void momentum_is_a_state_too(void **state)
                 .saves = true,
                 .step = 1};
     assert_int_equal(mkdir(what.path, 0700), 0);
-    assert_int_equal(run_ranks(&what).status, RING_OK);
+    assert_int_equal(run_ranks(&what).on.status, RING_OK);
     what.saves = false;
     what.ranks = 1;
     const job run = run_ranks(&what);
@@ -498,8 +472,8 @@ static void expect_text(const char *text, const char *part)
 static void expect_refused(const job *what, const char *text)
 {
     const job run = run_ranks(what);
-    assert_int_equal(run.status, RING_ERR_CONFIG);
-    expect_text(run.error, text);
+    assert_int_equal(run.on.status, RING_ERR_CONFIG);
+    expect_text(run.on.error, text);
     assert_true(run.wrong > 0); /* nothing was loaded */
 }
 
@@ -611,8 +585,8 @@ static void what_is_damaged_is_named_and_the_last_good_one_used(void **state)
         expect_text(run.notes, "not used: ");
         expect_text(run.notes, damages[way]);
         run = load(2, 1, files_path("s/step-00000002"));
-        assert_int_equal(run.status, RING_ERR_SYSTEM);
-        expect_text(run.error, damages[way]);
+        assert_int_equal(run.on.status, RING_ERR_SYSTEM);
+        expect_text(run.on.error, damages[way]);
         assert_true(run.wrong > 0);
     }
 }
@@ -622,13 +596,13 @@ static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
     (void)state;
     const char *dir = make_folder();
     job run = load(2, 0, dir);
-    assert_int_equal(run.status, RING_ERR_SYSTEM);
-    expect_text(run.error, "there is no checkpoint (step-NNNNNNNN) in it");
+    assert_int_equal(run.on.status, RING_ERR_SYSTEM);
+    expect_text(run.on.error, "there is no checkpoint (step-NNNNNNNN) in it");
     save_step(1, 0, dir, 2);
     cut("rank-00000.safetensors", 100);
     run = load(2, 0, dir);
-    assert_int_equal(run.status, RING_ERR_SYSTEM);
-    expect_text(run.error, "none of its 1 checkpoints is whole");
+    assert_int_equal(run.on.status, RING_ERR_SYSTEM);
+    expect_text(run.on.error, "none of its 1 checkpoints is whole");
 }
 
 /* Written as it should be, but not about these shards or this network. */
@@ -665,8 +639,8 @@ static void manifests_that_do_not_fit_are_refused(void **state)
         manifest_free(&manifest);
         free(text);
         const job run = load(2, 1, files_path("s/step-00000002"));
-        assert_int_not_equal(run.status, RING_OK);
-        expect_text(run.error, texts[way]);
+        assert_int_not_equal(run.on.status, RING_OK);
+        expect_text(run.on.error, texts[way]);
         assert_true(run.wrong > 0); /* nothing was loaded */
     }
 }
@@ -740,8 +714,8 @@ static void another_version_is_refused_at_once(void **state)
     save_step(1, 0, dir, 2);
     write_version('3');
     job run = load(1, 0, dir);
-    assert_int_equal(run.status, RING_ERR_UNSUPPORTED);
-    expect_text(run.error, "version 3 of the format, but this ringtrain reads versions 1 to 2");
+    assert_int_equal(run.on.status, RING_ERR_UNSUPPORTED);
+    expect_text(run.on.error, "version 3 of the format, but this ringtrain reads versions 1 to 2");
     write_version('1'); /* is read as long as no tensor rank has a part */
     run = load(1, 0, dir);
     expect_loaded(&run);

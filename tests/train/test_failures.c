@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One rank cannot load its samples: all ranks end the update, or the evaluation, with its error,
  * and nobody waits. Ranks are threads. */
-#include "check.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 
-#include <builtin.h>
-#include <errors.h>
-#include <gemm.h>
-#include <pthread.h>
-#include <train_engine.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MOST_RANKS = 4, FEATURES = 784, CLASSES = 10, ROWS = 24, TESTED = 600, BAD_RANK = 1 };
 
 /* Arguments and results of one rank. */
 typedef struct failing_rank {
-    const ring_unique_id *id;
+    engine_rank on;
     const char *config;
-    int ranks, rank, workers;
+    int ranks, workers;
     uint32_t missing; /* sample that rank BAD_RANK does not get */
     bool evaluates;
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
     bool shared;
     double loss; /* of an update in which all have their samples */
 } failing_rank;
@@ -32,7 +26,7 @@ static ring_status take(void *context, const uint32_t *order, size_t batch, floa
     const failing_rank *rank = context;
     for (size_t i = 0; i < batch; i++) {
         labels[i] = UINT16_MAX;
-        if (rank->rank == BAD_RANK && order[i] == rank->missing)
+        if (rank->on.rank == BAD_RANK && order[i] == rank->missing)
             return train_fail(RING_ERR_SYSTEM, "no sample %u", order[i]);
         labels[i] = (uint16_t)(order[i] % CLASSES);
         for (size_t f = 0; f < FEATURES && inputs != NULL; f++)
@@ -51,7 +45,6 @@ static ring_status train(train_engine *engine, failing_rank *out, const train_da
         others[i] = i + ROWS;
     }
     const ring_status status = engine_update(engine, dataset, order, ROWS, 0.1, &result);
-    strcpy(out->error, train_error());
     out->shared = train_error_is_shared();
     if (status == RING_OK || engine->optimizer.step != 0)
         return RING_OK;
@@ -64,15 +57,14 @@ static ring_status evaluate(train_engine *engine, failing_rank *out, const train
 {
     engine_score score;
     const ring_status status = engine_evaluate(engine, dataset, &score);
-    strcpy(out->error, train_error());
     out->shared = train_error_is_shared();
     return status;
 }
 
-static ring_status run_engine(train_engine *engine, ring_comm *comm, const train_config *config,
-                              failing_rank *out)
+static ring_status work(train_engine *engine, void *rank)
 {
     static const data_source source = {.take = take};
+    failing_rank *out = rank;
     const train_dataset dataset = {.count = TESTED,
                                    .features = FEATURES,
                                    .classes = CLASSES,
@@ -80,55 +72,19 @@ static ring_status run_engine(train_engine *engine, ring_comm *comm, const train
                                    .hash = 1,
                                    .source = &source,
                                    .context = out};
-    model_spec spec = {0};
-    ring_status status = model_build(&spec, "mlp");
-    if (status == RING_OK)
-        status = engine_create(engine, comm, config, LOSS_CROSS_ENTROPY, &spec, ROWS, 1);
-    if (status == RING_OK)
-        status = engine_read_ahead(engine, out->workers);
-    if (status == RING_OK)
-        status = out->evaluates ? evaluate(engine, out, &dataset) : train(engine, out, &dataset);
-    model_spec_free(&spec);
-    return status;
-}
-
-static void *run_rank(void *argument)
-{
-    failing_rank *out = argument;
-    parsed got = parse(out->config);
-    train_engine engine = {0};
-    ring_comm *comm = NULL;
-    gemm_set_threads(1);
-    out->status = got.status;
-    if (out->status == RING_OK)
-        out->status = config_resolve_tensor(&got.config, 0, out->ranks, "");
-    if (out->status == RING_OK)
-        out->status = config_resolve_stages(&got.config, 0, out->ranks, "");
-    const int shares = out->ranks / (int)got.config.pipeline.stages;
-    if (out->status == RING_OK)
-        out->status = config_resolve_batch(&got.config, shares, "", BATCH_EXACT);
-    if (out->status == RING_OK)
-        out->status = ring_comm_init(&comm, out->ranks, out->id, out->rank);
-    if (out->status == RING_OK)
-        out->status = run_engine(&engine, comm, &got.config, out);
-    engine_destroy(&engine);
-    ring_comm_destroy(comm);
-    return NULL;
+    RING_TRY(engine_read_ahead(engine, out->workers));
+    return out->evaluates ? evaluate(engine, out, &dataset) : train(engine, out, &dataset);
 }
 
 static void run_ranks(const failing_rank *what, failing_rank out[MOST_RANKS])
 {
-    ring_unique_id id;
-    pthread_t threads[MOST_RANKS];
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
-    for (int r = 0; r < what->ranks; r++) {
-        out[r] = *what;
-        out[r].id = &id;
-        out[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &out[r]), 0);
-    }
-    for (int r = 0; r < what->ranks; r++)
-        pthread_join(threads[r], NULL);
+    out[0] = *what;
+    engine_ranks_run(&(engine_job){.config = what->config,
+                                   .model = "mlp",
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = ROWS,
+                                   .work = work},
+                     what->ranks, out, sizeof *out);
 }
 
 static void expect_same_failure(const failing_rank *what)
@@ -138,8 +94,8 @@ static void expect_same_failure(const failing_rank *what)
     snprintf(text, sizeof text, "rank %d: no sample %u", BAD_RANK, what->missing);
     run_ranks(what, out);
     for (int r = 0; r < what->ranks; r++) {
-        if (out[r].status != RING_ERR_SYSTEM || strcmp(out[r].error, text) != 0)
-            fail_msg("%d ranks, %s: rank %d: %s", what->ranks, what->config, r, out[r].error);
+        if (out[r].on.status != RING_ERR_SYSTEM || strcmp(out[r].on.error, text) != 0)
+            fail_msg("%d ranks, %s: rank %d: %s", what->ranks, what->config, r, out[r].on.error);
         assert_true(out[r].shared);
         if (!what->evaluates && !(isfinite(out[r].loss) && out[r].loss > 0.0))
             fail_msg("%s: rank %d lost %g in the update behind it", what->config, r, out[r].loss);

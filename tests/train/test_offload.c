@@ -3,22 +3,19 @@
  * are full, missing or fail. Ranks are threads. */
 #include "check.h"
 #include "drawn.h"
+#include "engine_ranks.h"
 #include "files.h"
-#include "parsing.h"
 
 #include <builtin.h>
 #include <checkpoint.h>
 #include <errors.h>
 #include <estimate.h>
 #include <fcntl.h>
-#include <gemm.h>
 #include <mapped_file.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <train_engine.h>
 #include <unistd.h>
 #include <util/allocated.h>
 
@@ -30,8 +27,8 @@ enum { RANKS_MAX = 4, SAMPLES = 32, BATCH = 8, UPDATES = 4 };
 static train_dataset dataset;
 
 typedef struct job {
-    const ring_unique_id *id;
-    int ranks, rank, stage;
+    engine_rank on;
+    int ranks, stage;
     const char *optimizer, *precision;
     bool in_file;
     const char *saves, *loads; /* folders of checkpoints, half-way; NULL: none */
@@ -44,31 +41,24 @@ typedef struct job {
     uint64_t params_hash;
     size_t state_bytes, file_bytes;
     size_t allocated, mapped; /* by the process; of its files */
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } job;
 
 /* ---- Ranks --------------------------------------------------------------------------------- */
 
 /* Small blocks, so that layers take many of them and buckets share some. */
-static train_config configure(const job *run, const char *folder)
+static void configure(const job *run, const char *folder, char text[2048])
 {
-    char text[2048], places[1024] = NO_FILE;
+    char places[1024] = NO_FILE;
     if (run->in_file)
         snprintf(places, sizeof places,
                  "offload_optimizer: {device: \"nvme\", nvme_path: \"%s\"}, "
                  "offload_param: {device: \"%s\", nvme_path: \"%s\"}",
                  folder, run->stage == 3 ? "nvme" : "none", folder);
-    snprintf(text, sizeof text,
+    snprintf(text, 2048,
              "{train_batch_size: %d, optimizer: %s, %s zero_optimization: {stage: %d, "
              "stage3_param_persistence_threshold: 0, %s}, "
              "aio: {block_size: 65536, queue_depth: 2}}",
              BATCH, run->optimizer, run->precision, run->stage, places);
-    parsed got = parse(text);
-    if (got.status != RING_OK ||
-        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
 }
 
 /* Bytes of the files that are in this process: what the kernel says of each page of a mapping. */
@@ -96,7 +86,7 @@ static ring_status update(job *run, train_engine *engine, int from, int to)
     for (int u = from; u < to; u++) {
         engine_result result = {0};
         for (int i = 0; i < mine; i++)
-            order[i] = (uint32_t)((u * BATCH + i * run->ranks + run->rank) % SAMPLES);
+            order[i] = (uint32_t)((u * BATCH + i * run->ranks + run->on.rank) % SAMPLES);
         RING_TRY(engine_update(engine, &dataset, order, (size_t)mine, 0.01, &result));
         run->losses[u] = result.loss;
     }
@@ -119,7 +109,7 @@ static void cut_off(const train_offload *offload)
 /* Saves, or begins with what was saved. */
 static ring_status first_half(job *run, train_engine *engine)
 {
-    const bool fails = run->fails_early && run->failing == run->rank + 1;
+    const bool fails = run->fails_early && run->failing == run->on.rank + 1;
     static char settings[] = "a=1\n";
     char found[STORED_PATH_MAX];
     checkpoint_run what = {.identity.model = "deep",
@@ -135,12 +125,13 @@ static ring_status first_half(job *run, train_engine *engine)
     return run->saves != NULL ? checkpoint_save(engine, run->saves, &what, 0) : RING_OK;
 }
 
-static ring_status train_rank(job *run, train_engine *engine)
+static ring_status work(train_engine *engine, void *rank)
 {
+    job *run = rank;
     const float *params;
     engine_score score;
     RING_TRY(first_half(run, engine));
-    if (run->failing == run->rank + 1)
+    if (run->failing == run->on.rank + 1)
         cut_off(&engine->offload);
     if (run->gathers)
         RING_TRY(engine_params(engine, &params));
@@ -152,66 +143,43 @@ static ring_status train_rank(job *run, train_engine *engine)
     run->state_bytes = engine_state_bytes(engine);
     run->file_bytes = engine->offload.states.bytes + engine->offload.params.bytes;
     assert_int_equal(estimate_memory(engine, run->stage).files, run->file_bytes);
-    RING_TRY(engine_params(engine, &params));
-    for (int t = 0; t < engine->model.tensors.count; t++) {
-        const train_tensor *tensor = &engine->model.tensors.list[t];
-        run->params_hash = run->params_hash * 31 +
-                           fnv1a(params + tensor->offset, tensor->count * sizeof(float));
-    }
+    RING_TRY(engine_params_hash(engine, &run->params_hash));
     return engine_check_params(engine);
 }
 
-static ring_status build(const job *run, model_spec *spec)
+static ring_status build_deep(model_spec *spec, const char *name)
 {
-    const size_t usual[] = {DRAWN_PIXELS, 129, 31, 133, 10};
-    const size_t wide[] = {DRAWN_PIXELS, run->width, 10};
-    return run->width > 0 ? model_build_mlp(spec, "wide", wide, COUNT_OF(wide) - 1)
-                          : model_build_mlp(spec, "deep", usual, COUNT_OF(usual) - 1);
+    static const size_t widths[] = {DRAWN_PIXELS, 129, 31, 133, 10};
+    return model_build_mlp(spec, name, widths, COUNT_OF(widths) - 1);
+}
+
+/* @param width  of the hidden layer, as text */
+static ring_status build_wide(model_spec *spec, const char *width)
+{
+    const size_t widths[] = {DRAWN_PIXELS, strtoul(width, NULL, 10), 10};
+    return model_build_mlp(spec, "wide", widths, COUNT_OF(widths) - 1);
 }
 
 static char folder[256]; /* of the files */
-
-static void *run_rank(void *argument)
-{
-    job *run = argument;
-    gemm_set_threads(1);
-    const train_config config = configure(run, folder);
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
-    if (run->status == RING_OK)
-        run->status = build(run, &spec);
-    if (run->status == RING_OK)
-        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, BATCH, 1);
-    if (run->status == RING_OK)
-        run->status = train_rank(run, &engine);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    engine_destroy(&engine);
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
-}
 
 /* @return what rank 0 saw; all ranks must have seen the same. */
 static job run_ranks(const job *what)
 {
     static job runs[RANKS_MAX];
-    ring_unique_id id;
-    pthread_t threads[RANKS_MAX];
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    char text[2048], width[16];
+    snprintf(width, sizeof width, "%zu", what->width);
+    configure(what, folder, text);
+    runs[0] = *what;
+    engine_ranks_run(&(engine_job){.config = text,
+                                   .model = what->width > 0 ? width : "deep",
+                                   .build = what->width > 0 ? build_wide : build_deep,
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = BATCH,
+                                   .work = work},
+                     what->ranks, runs, sizeof runs[0]);
     for (int r = 0; r < what->ranks; r++) {
-        runs[r] = *what;
-        runs[r].id = &id;
-        runs[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < what->ranks; r++)
-        pthread_join(threads[r], NULL);
-    for (int r = 0; r < what->ranks; r++) {
-        assert_string_equal(runs[r].error, runs[0].error);
-        assert_int_equal(runs[r].status, runs[0].status);
+        assert_string_equal(runs[r].on.error, runs[0].on.error);
+        assert_int_equal(runs[r].on.status, runs[0].on.status);
         assert_int_equal(runs[r].params_hash, runs[0].params_hash);
     }
     return runs[0];
@@ -220,8 +188,8 @@ static job run_ranks(const job *what)
 static job succeed(const job *what)
 {
     const job got = run_ranks(what);
-    if (got.status != RING_OK)
-        fail_msg("%d ranks, stage %d: %s", what->ranks, what->stage, got.error);
+    if (got.on.status != RING_OK)
+        fail_msg("%d ranks, stage %d: %s", what->ranks, what->stage, got.on.error);
     return got;
 }
 
@@ -329,9 +297,9 @@ static void a_disk_that_fails_ends_all_ranks_alike(void **state)
                                          .precision = "",
                                          .in_file = true,
                                          .failing = 2});
-        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_int_equal(got.on.status, RING_ERR_SYSTEM);
         assert_non_null(
-            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+            strstr(got.on.error, "rank 1: reading from the file of offloaded states failed"));
     }
 }
 
@@ -353,16 +321,16 @@ static void a_disk_that_fails_in_a_checkpoint_is_told(void **state)
                    .fails_early = true,
                    .saves = saved};
         const job got = run_ranks(&run);
-        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_int_equal(got.on.status, RING_ERR_SYSTEM);
         assert_non_null(
-            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+            strstr(got.on.error, "rank 1: reading from the file of offloaded states failed"));
         run.failing = 0;
         succeed(&run);
         run.loads = saved;
         run.saves = NULL;
         run.failing = 2;
         const job loaded = run_ranks(&run);
-        assert_int_equal(loaded.status, RING_ERR_SYSTEM);
+        assert_int_equal(loaded.on.status, RING_ERR_SYSTEM);
     }
 }
 
@@ -377,9 +345,9 @@ static void a_disk_that_fails_before_parameters_are_gathered_is_told(void **stat
                                          .in_file = true,
                                          .failing = 2,
                                          .gathers = true});
-        assert_int_equal(got.status, RING_ERR_SYSTEM);
+        assert_int_equal(got.on.status, RING_ERR_SYSTEM);
         assert_non_null(
-            strstr(got.error, "rank 1: reading from the file of offloaded states failed"));
+            strstr(got.on.error, "rank 1: reading from the file of offloaded states failed"));
     }
 }
 
@@ -390,9 +358,9 @@ static void a_missing_folder_is_told_by_all_ranks(void **state)
     const job got = run_ranks(
         &(job){.ranks = 2, .stage = 1, .optimizer = ADAM, .precision = "", .in_file = true});
     assert_int_equal(mkdir(folder, 0700), 0);
-    assert_int_equal(got.status, RING_ERR_CONFIG);
-    assert_non_null(strstr(got.error, "zero_optimization.offload_optimizer.nvme_path: "));
-    assert_non_null(strstr(got.error, "No such file or directory"));
+    assert_int_equal(got.on.status, RING_ERR_CONFIG);
+    assert_non_null(strstr(got.on.error, "zero_optimization.offload_optimizer.nvme_path: "));
+    assert_non_null(strstr(got.on.error, "No such file or directory"));
 }
 
 static void a_full_disk_is_told_with_what_is_free(void **state)

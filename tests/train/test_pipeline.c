@@ -3,18 +3,15 @@
  * a grid too, and each rank holds its stage alone. */
 #include "check.h"
 #include "drawn.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 
 #include <bucket_casts.h>
 #include <builtin.h>
 #include <errors.h>
-#include <gemm.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <train_engine.h>
 
 /* The last of a rank's micro-batches is short, and so is the last batch of an evaluation; of two
  * shares one has one batch more. */
@@ -41,10 +38,9 @@ static int free_dataset(void **state)
 
 /* A run, and what one rank of it saw. */
 typedef struct pipe_run {
-    const ring_unique_id *id;
+    engine_rank on;
     const char *model;
     int shares, stages, micros, zero, interval;
-    int rank;
     const char *precision; /* keys of the configuration; NULL: float32 */
     float grown;           /* what the first layer is multiplied with, and the second divided by */
     double losses[UPDATES], norms[UPDATES], accuracy;
@@ -52,8 +48,6 @@ typedef struct pipe_run {
     size_t state_bytes;
     long skipped;
     char where[OVERFLOW_TEXT_MAX]; /* the last one that overflowed */
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } pipe_run;
 
 /* A residual connection, dropout and layers without parameters on both sides of the cuts. */
@@ -105,10 +99,9 @@ static ring_status build(model_spec *spec, const char *name)
 
 /* Clipping at 1e3 clips nothing: a norm of float64 sums has other last bits where buckets are other
  * ones. */
-static train_config configure(const pipe_run *run)
+static void configure(const pipe_run *run, char text[512])
 {
-    char text[512];
-    snprintf(text, sizeof text,
+    snprintf(text, 512,
              "{train_micro_batch_size_per_gpu: %d, gradient_accumulation_steps: %d, "
              "gradient_clipping: 1e3, optimizer: {type: \"Adam\"}, zero_optimization: {stage: %d}, "
              "pipeline: {stages: %d, partition: \"%s\", "
@@ -116,12 +109,6 @@ static train_config configure(const pipe_run *run)
              (SAMPLES + run->micros - 1) / run->micros, run->micros, run->zero, run->stages,
              strcmp(run->model, "tied") == 0 ? "uniform" : "parameters", run->interval,
              run->precision != NULL ? ", " : "", run->precision != NULL ? run->precision : "");
-    parsed got = parse(text);
-    if (got.status != RING_OK ||
-        config_resolve_stages(&got.config, 0, run->shares * run->stages, "") != RING_OK ||
-        config_resolve_batch(&got.config, run->shares, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
 }
 
 static ring_status run_updates(pipe_run *run, train_engine *engine)
@@ -147,12 +134,7 @@ static ring_status run_updates(pipe_run *run, train_engine *engine)
 
 static ring_status hash_params(pipe_run *run, train_engine *engine)
 {
-    const tensor_table *tensors = &engine_network(engine)->tensors;
-    const float *params;
-    RING_TRY(engine_params(engine, &params));
-    for (int i = 0; i < tensors->count; i++)
-        run->params_hash = run->params_hash * 31 + fnv1a(params + tensors->list[i].offset,
-                                                         tensors->list[i].count * sizeof(float));
+    RING_TRY(engine_params_hash(engine, &run->params_hash));
     if (engine->pipeline.ties.count > 0) {
         const zero_array *kept = zero_array_of(&engine->memory, ZERO_PARAMS);
         const pipe_tie *tie = &engine->pipeline.ties.list[0];
@@ -184,58 +166,33 @@ static void grow_inputs_of_the_second(const train_engine *engine, float by)
         casts_end_step(&engine->memory, b, 0, zero_owned_count(&engine->memory, b));
 }
 
-static ring_status run_engine(pipe_run *run, train_engine *engine, ring_comm *comm,
-                              const model_spec *spec)
+static ring_status work(train_engine *engine, void *rank)
 {
-    const train_config config = configure(run);
-    RING_TRY(engine_create(engine, comm, &config, LOSS_CROSS_ENTROPY, spec, SAMPLES, 1));
+    pipe_run *run = rank;
     if (run->grown > 0)
         grow_inputs_of_the_second(engine, run->grown);
     RING_TRY(run_updates(run, engine));
-    const ring_status status = hash_params(run, engine);
-    engine_destroy(engine); /* before the configuration goes */
-    return status;
-}
-
-static void *run_rank(void *argument)
-{
-    pipe_run *run = argument;
-    static const char *const settings[] = {"RING_ALGO=ring", NULL};
-    const ring_config how = {.size = sizeof how, .settings = settings};
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    gemm_set_threads(1);
-    run->status = ring_comm_init_config(&comm, run->shares * run->stages, run->id, run->rank, &how);
-    if (run->status == RING_OK)
-        run->status = build(&spec, run->model);
-    if (run->status == RING_OK)
-        run->status = run_engine(run, &engine, comm, &spec);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
+    return hash_params(run, engine);
 }
 
 /* Runs @p base on its ranks, into @p runs. Fails unless all have the same. */
 static void train(const pipe_run *base, pipe_run *runs)
 {
-    ring_unique_id id;
-    pthread_t threads[RANKS_MAX];
+    char text[512], what[64];
     const int ranks = base->shares * base->stages;
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    configure(base, text);
+    snprintf(what, sizeof what, "%s, %d stages", base->model, base->stages);
+    runs[0] = *base;
+    engine_ranks_run(&(engine_job){.config = text,
+                                   .model = base->model,
+                                   .build = build,
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = SAMPLES,
+                                   .algorithm = "ring",
+                                   .work = work},
+                     ranks, runs, sizeof *runs);
+    engine_ranks_expect(ranks, runs, sizeof *runs, what);
     for (int r = 0; r < ranks; r++) {
-        runs[r] = *base;
-        runs[r].id = &id;
-        runs[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < ranks; r++)
-        pthread_join(threads[r], NULL);
-    for (int r = 0; r < ranks; r++) {
-        if (runs[r].status != RING_OK)
-            fail_msg("%s, %d stages, rank %d: %s", base->model, base->stages, r, runs[r].error);
         assert_int_equal(runs[r].params_hash, runs[0].params_hash);
         assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
         assert_memory_equal(runs[r].norms, runs[0].norms, sizeof runs[0].norms);

@@ -3,19 +3,16 @@
  * computes with rounded parameters and gradients, and what is told of an overflow. */
 #include "check.h"
 #include "drawn.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 #include "vectors.h"
 
 #include <bucket_casts.h>
-#include <builtin.h>
 #include <errors.h>
-#include <gemm.h>
 #include <pthread.h>
 #include <sampler.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <train_engine.h>
 
 enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
 
@@ -91,31 +88,18 @@ static void a_fixed_scale_stays(void **state)
 /* ---- Whole runs ---------------------------------------------------------------------------- */
 
 typedef struct precision_run {
-    const ring_unique_id *id;
-    int ranks, rank;
-    const char *config;
+    engine_rank on;
     double losses[UPDATES], norms[UPDATES], scales[UPDATES];
     bool skipped[UPDATES];
     long steps, skips;
     char line[OVERFLOW_TEXT_MAX];
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } precision_run;
-
-static train_config configure(const precision_run *run)
-{
-    parsed got = parse(run->config);
-    if (got.status != RING_OK ||
-        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
-}
 
 static ring_status run_updates(precision_run *run, train_engine *engine)
 {
     train_sampler sampler;
-    const size_t window = (size_t)(BATCH / run->ranks);
-    RING_TRY(sampler_create(&sampler, SAMPLES, run->ranks, run->rank, &(sampler_rule){0}));
+    const size_t window = (size_t)(BATCH / run->on.ranks);
+    RING_TRY(sampler_create(&sampler, SAMPLES, run->on.ranks, run->on.rank, &(sampler_rule){0}));
     ring_status status = RING_OK;
     for (int u = 0; u < UPDATES && status == RING_OK; u++) {
         const int each = SAMPLES / BATCH;
@@ -134,41 +118,23 @@ static ring_status run_updates(precision_run *run, train_engine *engine)
     return status;
 }
 
-static void *run_rank(void *argument)
+static ring_status work(train_engine *engine, void *rank)
 {
-    precision_run *run = argument;
-    gemm_set_threads(1);
-    const train_config config = configure(run);
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    run->status = ring_comm_init(&comm, run->ranks, run->id, run->rank);
-    if (run->status == RING_OK)
-        run->status = model_build(&spec, "mlp");
-    if (run->status == RING_OK)
-        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, SAMPLES, 1);
-    if (run->status == RING_OK)
-        run->status = run_updates(run, &engine);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    memcpy(run->line, engine.overflow.lines[0], sizeof run->line);
-    engine_destroy(&engine);
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
+    precision_run *run = rank;
+    const ring_status status = run_updates(run, engine);
+    memcpy(run->line, engine->overflow.lines[0], sizeof run->line);
+    return status;
 }
 
 static void train(precision_run *runs, int ranks, const char *config)
 {
-    ring_unique_id id;
-    pthread_t threads[2];
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
-    for (int r = 0; r < ranks; r++) {
-        runs[r] = (precision_run){.id = &id, .ranks = ranks, .rank = r, .config = config};
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < ranks; r++)
-        pthread_join(threads[r], NULL);
+    runs[0] = (precision_run){0};
+    engine_ranks_run(&(engine_job){.config = config,
+                                   .model = "mlp",
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = SAMPLES,
+                                   .work = work},
+                     ranks, runs, sizeof *runs);
 }
 
 /* A gradient that lies between two numbers of 16 bits may be rounded to the other one here. */
@@ -181,8 +147,8 @@ static void expect_run(const char *config, const double *losses, const double *n
 {
     precision_run run;
     train(&run, 1, config);
-    if (run.status != RING_OK)
-        fail_msg("%s", run.error);
+    if (run.on.status != RING_OK)
+        fail_msg("%s", run.on.error);
     long skipped = 0;
     for (int u = 0; u < UPDATES; u++) {
         assert_near(run.losses[u], losses[u], tolerance, 0);
@@ -222,12 +188,12 @@ static void an_overflow_at_the_least_scale_stops_all_ranks(void **state)
           "{train_batch_size: 32, optimizer: {type: \"SGD\", params: {lr: 0.01}}, fp16: {enabled: "
           "true, initial_scale_power: 26, min_loss_scale: 33554432}}");
     for (int r = 0; r < 2; r++) {
-        assert_int_equal(runs[r].status, RING_ERR_USAGE);
+        assert_int_equal(runs[r].on.status, RING_ERR_USAGE);
         assert_int_equal(runs[r].skips, 2); /* hysteresis, and down to the least */
-        assert_non_null(strstr(runs[r].error, "Current loss scale already at minimum - cannot "
-                                              "decrease scale anymore (fp16.min_loss_scale "
-                                              "33554432, update 3): a gradient of "));
-        assert_string_equal(runs[r].error, runs[0].error);
+        assert_non_null(strstr(runs[r].on.error, "Current loss scale already at minimum - cannot "
+                                                 "decrease scale anymore (fp16.min_loss_scale "
+                                                 "33554432, update 3): a gradient of "));
+        assert_string_equal(runs[r].on.error, runs[0].on.error);
         assert_string_equal(runs[r].line, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted "
                                           "loss scale: 67108864, reducing to 33554432");
     }

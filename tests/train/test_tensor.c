@@ -3,17 +3,15 @@
  * that compute what one rank does, with data ranks, ZeRO and a pipeline beside them. */
 #include "check.h"
 #include "drawn.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 
 #include <builtin.h>
 #include <errors.h>
-#include <gemm.h>
 #include <gpt.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tensor_split.h>
-#include <train_engine.h>
 
 /* ---- Networks ------------------------------------------------------------------------------ */
 
@@ -292,21 +290,17 @@ static int free_datasets(void **state)
 
 /* A run, and what one rank of it saw. */
 typedef struct tensor_run {
-    const ring_unique_id *id;
+    engine_rank on;
     const char *model, *optimizer, *settings; /* settings: more of them */
     int shares, stages, tensors, updates, zero, idle, interval;
-    int rank;
     double losses[UPDATES_MAX], norms[UPDATES_MAX], score;
     float params[PARAMS_MAX];
     size_t elements, state_bytes;
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } tensor_run;
 
-static train_config configure(const tensor_run *run)
+static void configure(const tensor_run *run, char config[512])
 {
-    char config[512];
-    snprintf(config, sizeof config,
+    snprintf(config, 512,
              "{train_batch_size: %d, gradient_accumulation_steps: 2, gradient_clipping: 0.05, "
              "optimizer: {type: \"%s\", params: {lr: 0.01}}, zero_optimization: {stage: %d, "
              "reduce_bucket_size: 500, stage3_param_persistence_threshold: 60}, pipeline: {stages: "
@@ -314,13 +308,6 @@ static train_config configure(const tensor_run *run)
              "%d}, tensor_parallel: {autotp_size: %d}%s}",
              SAMPLES, run->optimizer, run->zero, run->stages, run->interval, run->tensors,
              run->settings);
-    parsed got = parse(config);
-    if (got.status != RING_OK ||
-        config_resolve_tensor(&got.config, 0, run->tensors, "") != RING_OK ||
-        config_resolve_stages(&got.config, 0, run->shares * run->stages, "") != RING_OK ||
-        config_resolve_batch(&got.config, run->shares, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
 }
 
 static ring_status run_updates(tensor_run *run, train_engine *engine, const train_dataset *dataset)
@@ -364,18 +351,12 @@ static ring_status look(tensor_run *run, train_engine *engine, const train_datas
     return RING_OK;
 }
 
-static ring_status run_engine(tensor_run *run, train_engine *engine, ring_comm *comm,
-                              const model_spec *spec)
+static ring_status work(train_engine *engine, void *rank)
 {
-    const train_config config = configure(run);
+    tensor_run *run = rank;
     const train_dataset *dataset = strncmp(run->model, "gpt", 3) == 0 ? &text : &images;
-    ring_status status = engine_create(engine, comm, &config, LOSS_CROSS_ENTROPY, spec, SAMPLES, 1);
-    if (status == RING_OK)
-        status = run_updates(run, engine, dataset);
-    if (status == RING_OK)
-        status = look(run, engine, dataset);
-    engine_destroy(engine); /* before the configuration goes */
-    return status;
+    RING_TRY(run_updates(run, engine, dataset));
+    return look(run, engine, dataset);
 }
 
 static int ranks_of(const tensor_run *run)
@@ -383,49 +364,28 @@ static int ranks_of(const tensor_run *run)
     return run->shares * run->stages * run->tensors;
 }
 
-static void *run_rank(void *argument)
-{
-    tensor_run *run = argument;
-    static const char *const settings[] = {"RING_ALGO=ring", NULL};
-    const ring_config how = {.size = sizeof how, .settings = settings};
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    gemm_set_threads(1);
-    run->status = ring_comm_init_config(&comm, ranks_of(run), run->id, run->rank, &how);
-    if (run->status == RING_OK)
-        run->status = build(&spec, run->model);
-    if (run->status == RING_OK)
-        run->status = run_engine(run, &engine, comm, &spec);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
-}
-
 /* @return a run on each rank, to be free()d. Fails unless all have the same: so have parameters
  * that all tensor ranks hold. */
 static tensor_run *train(const tensor_run *base)
 {
-    ring_unique_id id;
-    pthread_t threads[RANKS_MAX];
+    char config[512], what[64];
     const int ranks = ranks_of(base);
     tensor_run *runs = calloc((size_t)ranks, sizeof *runs);
     assert_non_null(runs);
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    runs[0] = *base;
+    configure(base, config);
+    snprintf(what, sizeof what, "%s, %d x %d x %d", base->model, base->shares, base->stages,
+             base->tensors);
+    engine_ranks_run(&(engine_job){.config = config,
+                                   .model = base->model,
+                                   .build = build,
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = SAMPLES,
+                                   .algorithm = "ring",
+                                   .work = work},
+                     ranks, runs, sizeof *runs);
+    engine_ranks_expect(ranks, runs, sizeof *runs, what);
     for (int r = 0; r < ranks; r++) {
-        runs[r] = *base;
-        runs[r].id = &id;
-        runs[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < ranks; r++)
-        pthread_join(threads[r], NULL);
-    for (int r = 0; r < ranks; r++) {
-        if (runs[r].status != RING_OK)
-            fail_msg("%s, %d x %d x %d, rank %d: %s", base->model, base->shares, base->stages,
-                     base->tensors, r, runs[r].error);
         assert_memory_equal(runs[r].params, runs[0].params, sizeof runs[0].params);
         assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
         assert_memory_equal(runs[r].norms, runs[0].norms, sizeof runs[0].norms);

@@ -4,17 +4,14 @@
  * against that. */
 #include "check.h"
 #include "drawn.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 #include "vectors.h"
 
-#include <builtin.h>
 #include <errors.h>
-#include <gemm.h>
-#include <pthread.h>
 #include <sampler.h>
 #include <schedule.h>
 #include <stdlib.h>
-#include <train_engine.h>
+#include <string.h>
 
 enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
 
@@ -34,34 +31,21 @@ static int free_dataset(void **state)
     return 0;
 }
 
-static train_config configure(const char *text, int ranks)
-{
-    parsed got = parse(text);
-    if (got.status != RING_OK ||
-        config_resolve_batch(&got.config, ranks, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
-}
-
 /* Results of one rank of a run. */
 typedef struct trained {
-    const ring_unique_id *id;
-    int ranks, rank;
-    const char *config;
-    loss_kind loss;
+    engine_rank on;
     double losses[UPDATES], norms[UPDATES];
     double accuracy;
     size_t max_batch;
     bool skips_norm;
     uint64_t params_hash;
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } trained;
 
-static ring_status train_epochs(trained *out, train_engine *engine, const train_config *config)
+static ring_status train_epochs(trained *out, train_engine *engine)
 {
+    const train_config *config = engine->config;
     train_sampler sampler;
-    RING_TRY(sampler_create(&sampler, SAMPLES, out->ranks, out->rank, &(sampler_rule){0}));
+    RING_TRY(sampler_create(&sampler, SAMPLES, out->on.ranks, out->on.rank, &(sampler_rule){0}));
     const size_t window = (size_t)(config->micro_batch * config->accumulation);
     ring_status status = RING_OK;
     long step = 0;
@@ -81,16 +65,6 @@ static ring_status train_epochs(trained *out, train_engine *engine, const train_
     return status;
 }
 
-/* Without the zeros between buckets, which depend on the ranks. */
-static uint64_t hash_tensors(const tensor_table *tensors, const float *params)
-{
-    uint64_t hash = 0;
-    for (int i = 0; i < tensors->count; i++)
-        hash = hash * 31 +
-               fnv1a(params + tensors->list[i].offset, tensors->list[i].count * sizeof(float));
-    return hash;
-}
-
 static ring_status evaluate(train_engine *engine, double *accuracy)
 {
     engine_score score = {0};
@@ -99,58 +73,28 @@ static ring_status evaluate(train_engine *engine, double *accuracy)
     return status;
 }
 
-static void *train_rank(void *argument)
+static ring_status work(train_engine *engine, void *rank)
 {
-    trained *out = argument;
-    gemm_set_threads(1);
-    train_config config = configure(out->config, out->ranks);
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    out->status = ring_comm_init(&comm, out->ranks, out->id, out->rank);
-    if (out->status == RING_OK)
-        out->status = model_build(&spec, "mlp");
-    if (out->status == RING_OK)
-        out->status = engine_create(&engine, comm, &config, out->loss, &spec,
-                                    SAMPLES / (size_t)out->ranks, 1);
-    engine.skips_norm = out->skips_norm;
-    if (out->status == RING_OK)
-        out->status = train_epochs(out, &engine, &config);
-    if (out->status == RING_OK)
-        out->status = evaluate(&engine, &out->accuracy);
-    const float *params = NULL;
-    if (out->status == RING_OK)
-        out->status = engine_params(&engine, &params);
-    if (out->status == RING_OK)
-        out->params_hash = hash_tensors(&engine.model.tensors, params);
-    else
-        strcpy(out->error, train_error());
-    out->max_batch = engine.model.max_batch;
-    engine_destroy(&engine);
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
+    trained *out = rank;
+    engine->skips_norm = out->skips_norm;
+    out->max_batch = engine->model.max_batch;
+    RING_TRY(train_epochs(out, engine));
+    RING_TRY(evaluate(engine, &out->accuracy));
+    return engine_params_hash(engine, &out->params_hash);
 }
 
 /* Trains as @p ranks threads. @return what each saw, to be free()d. */
 static trained *train_ranks_with(int ranks, const char *config, loss_kind loss, bool skips_norm)
 {
-    ring_unique_id id;
-    pthread_t threads[8];
     trained *out = calloc((size_t)ranks, sizeof *out);
     assert_non_null(out);
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
-    for (int r = 0; r < ranks; r++) {
-        out[r].id = &id;
-        out[r].ranks = ranks;
-        out[r].rank = r;
-        out[r].config = config;
-        out[r].loss = loss;
-        out[r].skips_norm = skips_norm;
-        assert_int_equal(pthread_create(&threads[r], NULL, train_rank, &out[r]), 0);
-    }
-    for (int r = 0; r < ranks; r++)
-        pthread_join(threads[r], NULL);
+    out->skips_norm = skips_norm;
+    engine_ranks_run(&(engine_job){.config = config,
+                                   .model = "mlp",
+                                   .loss = loss,
+                                   .samples = SAMPLES / (size_t)ranks,
+                                   .work = work},
+                     ranks, out, sizeof *out);
     return out;
 }
 
@@ -166,8 +110,8 @@ static void check_run(const char *config, loss_kind loss, const double *losses, 
                       double tolerance)
 {
     trained *got = train_ranks(1, config, loss);
-    if (got->status != RING_OK)
-        fail_msg("%s", got->error);
+    if (got->on.status != RING_OK)
+        fail_msg("%s", got->on.error);
     for (size_t i = 0; i < UPDATES; i++) {
         assert_near(got->losses[i], losses[i], 1e-5, 0);
         assert_near(got->norms[i], norms[i], tolerance, 0);
@@ -220,7 +164,7 @@ static void expect_runs_alike(const char *config, bool has_norm)
 {
     trained *with = train_ranks(2, config, LOSS_MSE);
     trained *without = train_ranks_with(2, config, LOSS_MSE, true);
-    assert_int_equal(with->status | without->status, RING_OK);
+    assert_int_equal(with->on.status | without->on.status, RING_OK);
     assert_memory_equal(with->losses, without->losses, sizeof with->losses);
     assert_int_equal(with->params_hash, without->params_hash);
     for (size_t i = 0; i < COUNT_OF(with->norms); i++) {
@@ -252,8 +196,8 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
                  &SGD_CONFIG[1]);
         trained *got = train_ranks(splits[s].ranks, config, LOSS_MSE);
         for (int r = 0; r < splits[s].ranks; r++) {
-            if (got[r].status != RING_OK)
-                fail_msg("rank %d: %s", r, got[r].error);
+            if (got[r].on.status != RING_OK)
+                fail_msg("rank %d: %s", r, got[r].on.error);
             for (size_t i = 0; i < UPDATES; i++)
                 assert_near(got[r].losses[i], losses[i], 1e-6, 0);
             assert_int_equal(got[r].params_hash, got[0].params_hash);
@@ -272,7 +216,7 @@ static void buffers_are_as_large_as_a_ranks_samples(void **state)
         trained *got = train_ranks(
             ranks, "{train_micro_batch_size_per_gpu: 300000, optimizer: {type: \"SGD\"}}",
             LOSS_MSE);
-        assert_int_equal(got->status, RING_OK);
+        assert_int_equal(got->on.status, RING_OK);
         assert_int_equal(got->max_batch, max_batch[ranks - 1]);
         free(got);
     }
@@ -302,10 +246,10 @@ static void what_is_not_finite_stops_all_ranks_with_one_text(void **state)
                  cases[i].lr);
         trained *got = train_ranks_with(2, config, LOSS_MSE, cases[i].skips_norm);
         for (int r = 0; r < 2; r++) {
-            assert_int_equal(got[r].status, RING_ERR_USAGE);
-            assert_ptr_equal(strstr(got[r].error, cases[i].error), got[r].error);
-            assert_non_null(strstr(got[r].error, advice));
-            assert_string_equal(got[r].error, got[0].error);
+            assert_int_equal(got[r].on.status, RING_ERR_USAGE);
+            assert_ptr_equal(strstr(got[r].on.error, cases[i].error), got[r].on.error);
+            assert_non_null(strstr(got[r].on.error, advice));
+            assert_string_equal(got[r].on.error, got[0].on.error);
         }
         free(got);
     }

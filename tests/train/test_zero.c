@@ -4,17 +4,13 @@
 #include "check.h"
 #include "draw.h"
 #include "drawn.h"
-#include "parsing.h"
+#include "engine_ranks.h"
 
 #include <builtin.h>
 #include <clock.h>
-#include <errors.h>
-#include <gemm.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <train_engine.h>
 
 /* Of the stored samples the last ranks have one batch more to evaluate than the first. */
 enum { STORED = 513, SAMPLES = 96, BATCH = 32, UPDATES = 9, RANKS_MAX = 4, STAGES = 4 };
@@ -37,8 +33,8 @@ static int free_dataset(void **state)
 
 /* A run, and what one rank of it saw. */
 typedef struct zero_run {
-    const ring_unique_id *id;
-    int ranks, rank, stage, accumulation;
+    engine_rank on;
+    int ranks, stage, accumulation;
     const char *model, *optimizer, *algorithm;
     const char *precision; /* keys of the configuration; NULL: float32 */
     const char *zero;      /* further keys of zero_optimization; NULL: no tensor stays whole */
@@ -47,8 +43,6 @@ typedef struct zero_run {
     bool timed;
     size_t padded, state_bytes, live_bytes, largest, live;
     uint64_t update_bytes; /* sent in all updates, without losses and norms */
-    ring_status status;
-    char error[TRAIN_ERROR_MAX];
 } zero_run;
 
 /* The samples that ranks and micro-batches divide. */
@@ -57,20 +51,14 @@ static int global_batch(const zero_run *run)
     return BATCH - BATCH % (run->ranks * run->accumulation);
 }
 
-static train_config configure(const zero_run *run)
+static void configure(const zero_run *run, char text[512])
 {
-    char text[512];
-    snprintf(text, sizeof text,
+    snprintf(text, 512,
              "{train_batch_size: %d, gradient_accumulation_steps: %d, gradient_clipping: 0.3, "
              "optimizer: %s, zero_optimization: {stage: %d, %s}, %s}",
              global_batch(run), run->accumulation, run->optimizer, run->stage,
              run->zero != NULL ? run->zero : "stage3_param_persistence_threshold: 0",
              run->precision != NULL ? run->precision : "");
-    parsed got = parse(text);
-    if (got.status != RING_OK ||
-        config_resolve_batch(&got.config, run->ranks, "", BATCH_EXACT) != RING_OK)
-        fail_msg("%s", train_error());
-    return got.config;
 }
 
 static uint64_t bytes_sent(const ring_comm *comm)
@@ -108,8 +96,9 @@ static bool is_timed(const train_engine *engine, double most)
 }
 
 /* Rank r takes every ranks-th sample, so that all splits have the same global batches. */
-static ring_status run_updates(zero_run *run, train_engine *engine, ring_comm *comm)
+static ring_status run_updates(zero_run *run, train_engine *engine)
 {
+    ring_comm *comm = run->on.comm;
     uint32_t order[SAMPLES];
     const size_t mine = (size_t)(global_batch(run) / run->ranks);
     uint64_t small;
@@ -119,7 +108,7 @@ static ring_status run_updates(zero_run *run, train_engine *engine, ring_comm *c
     for (int u = 0; u < UPDATES; u++) {
         engine_result result = {0};
         for (size_t i = 0; i < mine; i++)
-            order[i] = (uint32_t)((u * BATCH + (int)i * run->ranks + run->rank) % SAMPLES);
+            order[i] = (uint32_t)((u * BATCH + (int)i * run->ranks + run->on.rank) % SAMPLES);
         RING_TRY(engine_update(engine, &dataset, order, mine, 0.01, &result));
         run->losses[u] = result.loss;
         run->norms[u] = result.grad_norm;
@@ -132,22 +121,21 @@ static ring_status run_updates(zero_run *run, train_engine *engine, ring_comm *c
     return status;
 }
 
-/* Tensor after tensor, without the zeros between buckets. */
-static ring_status hash_params(zero_run *run, train_engine *engine)
+static ring_status measure(zero_run *run, train_engine *engine)
 {
-    const float *params;
-    RING_TRY(engine_params(engine, &params));
-    for (int i = 0; i < engine->model.tensors.count; i++) {
-        const train_tensor *tensor = &engine->model.tensors.list[i];
-        run->params_hash = run->params_hash * 31 +
-                           fnv1a(params + tensor->offset, tensor->count * sizeof(float));
-    }
+    RING_TRY(engine_params_hash(engine, &run->params_hash));
     run->padded = engine->partition.elements[LAYOUT_FULL];
     run->largest = engine->partition.elements[LAYOUT_LIVE] / LIVE_BUCKETS;
     run->live = engine->partition.elements[LAYOUT_LIVE];
     run->state_bytes = engine_state_bytes(engine);
     run->live_bytes = zero_live_bytes(&engine->memory);
     return engine_check_params(engine);
+}
+
+static ring_status work(train_engine *engine, void *rank)
+{
+    RING_TRY(run_updates(rank, engine));
+    return measure(rank, engine);
 }
 
 /* Three buckets, of which the last but one has no tensors of its own but the first's. */
@@ -175,53 +163,23 @@ static ring_status build(model_spec *spec, const char *name)
     return model_build(spec, name);
 }
 
-static void *run_rank(void *argument)
-{
-    zero_run *run = argument;
-    gemm_set_threads(1);
-    char algorithm[64];
-    snprintf(algorithm, sizeof algorithm, "RING_ALGO=%s", run->algorithm);
-    const char *const settings[] = {algorithm, NULL};
-    const ring_config how = {.size = sizeof how, .settings = settings};
-    const train_config config = configure(run);
-    ring_comm *comm = NULL;
-    train_engine engine = {0};
-    model_spec spec = {0};
-    run->status = ring_comm_init_config(&comm, run->ranks, run->id, run->rank, &how);
-    if (run->status == RING_OK)
-        run->status = build(&spec, run->model);
-    if (run->status == RING_OK)
-        run->status = engine_create(&engine, comm, &config, LOSS_CROSS_ENTROPY, &spec, SAMPLES, 1);
-    if (run->status == RING_OK)
-        run->status = run_updates(run, &engine, comm);
-    if (run->status == RING_OK)
-        run->status = hash_params(run, &engine);
-    if (run->status != RING_OK)
-        snprintf(run->error, sizeof run->error, "%s", train_error());
-    engine_destroy(&engine);
-    model_spec_free(&spec);
-    ring_comm_destroy(comm);
-    return NULL;
-}
-
 /* Runs @p base on its ranks. Fails unless all have the same; rank 0 gets the bytes of all. */
 static zero_run train(const zero_run *base)
 {
-    ring_unique_id id;
-    pthread_t threads[RANKS_MAX];
-    zero_run runs[RANKS_MAX];
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    char text[512], what[32];
+    zero_run runs[RANKS_MAX] = {*base};
+    configure(base, text);
+    snprintf(what, sizeof what, "stage %d", base->stage);
+    engine_ranks_run(&(engine_job){.config = text,
+                                   .model = base->model,
+                                   .build = build,
+                                   .loss = LOSS_CROSS_ENTROPY,
+                                   .samples = SAMPLES,
+                                   .algorithm = base->algorithm,
+                                   .work = work},
+                     base->ranks, runs, sizeof runs[0]);
+    engine_ranks_expect(base->ranks, runs, sizeof runs[0], what);
     for (int r = 0; r < base->ranks; r++) {
-        runs[r] = *base;
-        runs[r].id = &id;
-        runs[r].rank = r;
-        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &runs[r]), 0);
-    }
-    for (int r = 0; r < base->ranks; r++)
-        pthread_join(threads[r], NULL);
-    for (int r = 0; r < base->ranks; r++) {
-        if (runs[r].status != RING_OK)
-            fail_msg("stage %d, rank %d: %s", base->stage, r, runs[r].error);
         assert_int_equal(runs[r].params_hash, runs[0].params_hash);
         assert_memory_equal(runs[r].losses, runs[0].losses, sizeof runs[0].losses);
         assert_int_equal(runs[r].state_bytes, runs[0].state_bytes);
