@@ -297,6 +297,8 @@ static void other_styles_of_lines(void **state)
     assert_non_null(strstr(text, ": %optimizer_step 6.0\n"));
     assert_non_null(strstr(text, ": %forward: 20.0\n"));
     assert_non_null(strstr(text, ": %backward: 40.0\n"));
+    assert_null(strstr(text, "%step")); /* it is optimizer_step */
+    assert_null(strstr(text, "%bubble_wait"));
     assert_non_null(
         strstr(text, "rank=0 time (ms) | train_batch: 1000.00 | batch_input: 20.00 | forward: "
                      "200.00 | comms: 240.00 | backward: 400.00 | reduce_grads: "));

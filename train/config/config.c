@@ -109,10 +109,6 @@ static ring_status check_later(const config_reader *reader, const config_key *ke
     value_of_json(entry->value, value);
     if (is_initial(key, value))
         return RING_OK;
-    if (key->choices != NULL && value_choose(key->choices, value) != NULL) {
-        tell(reader, "%s = %s has no effect here: %s", key->path, value, key->help);
-        return RING_OK;
-    }
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
                         "%s%s%s is not supported yet by this version: %s", key->path,
                         value[0] != '\0' ? " = " : "", value, key->help);

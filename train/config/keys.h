@@ -35,7 +35,7 @@ typedef struct config_key {
     key_use use;
     const char *initial; /* default; NULL: none */
     const char *scope;   /* "SGD": only with this type of its section; NULL: always */
-    const char *choices; /* "log linear"; NULL: any; later: what is accepted with a note */
+    const char *choices; /* "log linear"; NULL: any */
     const char *help;    /* honoured: meaning; note: why not; later: what to do instead */
     double least, most;  /* of numbers */
     size_t field, bytes; /* of train_config */

@@ -120,7 +120,7 @@ static void print_key(const config_key *key, FILE *out)
         print_words(out, "", key->scope, ": ");
     fputs(key->help, out);
     if (key->choices != NULL)
-        print_words(out, key->use == USE_LATER ? " (accepted: " : " (", key->choices, ")");
+        print_words(out, " (", key->choices, ")");
     fputc('\n', out);
 }
 
