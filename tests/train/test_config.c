@@ -58,6 +58,13 @@ static void types_are_numbered(void **state)
                     .config.optimizer.adam_w_mode);
 }
 
+static void accelerates_file_tells_the_processes(void **state)
+{
+    (void)state;
+    const config_options yaml = {.accelerate = true};
+    assert_int_equal(parse_with("num_processes: 8\n", yaml).config.processes, 8);
+}
+
 static void parameter_groups_are_one_or_two(void **state)
 {
     (void)state;
@@ -244,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_open_until_its_fact_is_known),
         cmocka_unit_test(types_are_numbered),
+        cmocka_unit_test(accelerates_file_tells_the_processes),
         cmocka_unit_test(parameter_groups_are_one_or_two),
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(a_configuration_may_stand_for_its_file),

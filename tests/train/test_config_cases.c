@@ -12,6 +12,7 @@
  *
  *     newline, percent     the text ends with a newline; %XX in it is a byte
  *     accelerate, warn, compat, fp16, bf16, batch=N     config_options
+ *     unsupported          the error is RING_ERR_UNSUPPORTED, not RING_ERR_CONFIG
  *     tensors=N:R, stages=N:R, ranks=N, keep=N     then N tensor ranks or stages of R ranks are
  *                          asked for, or the batch is settled for N ranks (keep: the global one)
  *     width=N, updates=N   and the rest that is "auto" is filled in
@@ -49,15 +50,43 @@ static size_t count;
 
 /* ---- The files ------------------------------------------------------------------------------ */
 
+/* Before any test runs. */
+static _Noreturn void refuse(const char *file, int line, const char *why, const char *what)
+{
+    fprintf(stderr, "%s:%d: %s %s\n", file, line, why, what);
+    exit(1);
+}
+
+/* Options with a number end with "=". */
+static void check_options(const config_case *made)
+{
+    static const char *const known[] = {"newline", "percent", "accelerate",  "warn",   "compat",
+                                        "fp16",    "bf16",    "unsupported", "batch=", "tensors=",
+                                        "stages=", "ranks=",  "keep=",       "width=", "updates="};
+    char words[sizeof made->title];
+    snprintf(words, sizeof words, "%s", made->options);
+    for (char *rest, *word = strtok_r(words, "[ ]", &rest); word != NULL;
+         word = strtok_r(NULL, "[ ]", &rest)) {
+        const size_t length = strcspn(word, "=") + (strchr(word, '=') != NULL);
+        bool is_known = false;
+        for (size_t i = 0; i < COUNT_OF(known); i++)
+            is_known |= strlen(known[i]) == length && strncmp(word, known[i], length) == 0;
+        if (!is_known)
+            refuse(made->file, made->line, "there is no option", word);
+    }
+}
+
 static void begin_case(const char *file, int line, const char *title)
 {
     config_case *made = calloc(1, sizeof *made);
-    assert_true(made != NULL && count < CASES_MAX);
+    if (made == NULL || count == CASES_MAX)
+        refuse(file, line, "no room for", title);
     made->file = file;
     made->line = line;
     snprintf(made->title, sizeof made->title, "%.*s", (int)strcspn(title, "\n"), title);
     const char *bracket = strrchr(made->title, '[');
     made->options = bracket != NULL ? bracket : "";
+    check_options(made);
     cases[count++] = made;
 }
 
@@ -68,8 +97,7 @@ static part part_of(const char *name, const char *file, int line)
             strncmp(name, part_names[p], strlen(part_names[p])) == 0)
             return p;
     }
-    fail_msg("%s:%d: no such part", file, line);
-    return PARTS;
+    refuse(file, line, "there is no part", name);
 }
 
 static void read_cases(const char *path)
@@ -78,7 +106,8 @@ static void read_cases(const char *path)
     part p = INPUT;
     FILE *file = fopen(path, "r");
     const size_t before = count;
-    assert_non_null(file);
+    if (file == NULL)
+        refuse(path, 0, "cannot be read:", path);
     for (int number = 1; fgets(line, sizeof line, file) != NULL; number++) {
         if (strncmp(line, "=== ", 4) == 0) {
             begin_case(path, number, line + 4);
@@ -88,7 +117,8 @@ static void read_cases(const char *path)
             cases[count - 1]->has[p] = true;
         } else if (count > before) {
             char *text = cases[count - 1]->text[p];
-            assert_true(strlen(text) + strlen(line) < TEXT_MAX);
+            if (strlen(text) + strlen(line) >= TEXT_MAX)
+                refuse(path, number, "too long:", line);
             strcat(text, line);
         }
     }
@@ -147,7 +177,7 @@ static ring_status resolve(const config_case *made, parsed *got)
         status = config_resolve_stages(config, number_of(made, "stages"),
                                        atoi(strchr(stages, ':') + 1), "ringrun");
     if (status == RING_OK && ranks + keep > 0)
-        status = config_resolve_batch(config, (int)(ranks + keep), "ringrun",
+        status = config_resolve_batch(config, (int)(ranks + keep), "torchrun",
                                       keep > 0 ? BATCH_KEEP_GLOBAL : BATCH_EXACT);
     const automatic_facts facts = {.width = (size_t)number_of(made, "width"),
                                    .updates = number_of(made, "updates")};
@@ -201,6 +231,9 @@ static void run_case(void **state)
     if ((status != RING_OK) != (made->has[ERROR] || made->has[ERROR_HAS]))
         fail_msg("%s:%d: %s: status %d: %s", made->file, made->line, made->title, (int)status,
                  status != RING_OK ? train_error() : "no error");
+    if (status != RING_OK)
+        assert_int_equal(status, option_of(made, "unsupported") != NULL ? RING_ERR_UNSUPPORTED
+                                                                        : RING_ERR_CONFIG);
     FILE *out = fmemopen(settings, sizeof settings, "w");
     assert_non_null(out);
     config_list(&got.config, out);
