@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a level provides: one table of functions. The functions of all levels come from the
+ * A level's functions, as one table. The functions of all levels come from the
  * same source and give the same bits; calls.c prepares the public calls for them. */
 #ifndef KERNEL_TABLE_H
 #define KERNEL_TABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What layers do to each number, or to each row, of one level. Loops are plain, the compiler makes
- * vectors of them; where two arrays may be one, no element depends on another. */
+ * Functions of layers on each number, or on each row, of one level. Loops are plain, the compiler
+ * makes vectors of them; where two arrays may be one, no element depends on another. */
 
 static void relu(float *out, const float *in, size_t count)
 {

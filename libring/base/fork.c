@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a forked child must not keep. A data loader's worker that holds a copy of a rank's
+ * State that a forked child must not keep. A data loader's worker that holds a copy of a rank's
  * sockets would hide from the peers that the rank was killed.
  *
  * The table has a bit a descriptor, so that noting one takes no lock and the child, which may

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who is woken. */
+ * The waiter that is woken. */
 #include "ticket.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who started this process, and as which rank of how many: one table row a launcher, first
+ * The launcher of this process, and its rank of how many: one table row a launcher, first
  * match wins. Half a launcher's variables are an error, unless a later row is complete.
  */
 #include "launch.h"

@@ -2,7 +2,7 @@
  *
  * numbers: the numbers of a command line or a variable. A number is taken whole or not at all:
  * "1x" is an error, never 1. It begins with a digit: no blank, no plus sign, no hexadecimal.
- * What does not fit is no number; nothing overflows.
+ * A value that does not fit is no number; nothing overflows.
  */
 #ifndef RING_NUMBERS_H
 #define RING_NUMBERS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What forked children keep of this process. */
+ * State that forked children keep of this process. */
 #include "base.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is loop's own: rings are shared by both ends, and only within one process. */
+ * Cases of loop alone: rings are shared by both ends, and only within one process. */
 #include "lines_link.h"
 #include "pair.h"
 

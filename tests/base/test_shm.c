@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is shm's own: memory files passed between processes, and what is checked of them. */
+ * Cases of shm alone: memory files passed between processes, and what is checked of them. */
 #include "heap.h"
 #include "lines_link.h"
 #include "pair.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What tests over the double of libibverbs ask it of registered memory. Over other transports it is
- * not loaded. */
+ * Questions of tests to the double of libibverbs about registered memory. Over other transports it
+ * is not loaded. */
 #ifndef RING_TEST_PINNED_H
 #define RING_TEST_PINNED_H
 

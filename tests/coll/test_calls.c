@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What calls promise beside right sums: handles, order, errors, deadlines, counters.
+ * Promises of calls beside right sums: handles, order, errors, deadlines, counters.
  * Usage: test_coll_calls TRANSPORT */
 #include "harness.h"
 

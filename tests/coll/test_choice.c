@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tuner chooses, for ranks without links: the bytes that 16-bit floats travel as. */
+ * The tuner's choices for ranks without links: the bytes that 16-bit floats travel as. */
 #include "tuner.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whoever waits for one of several calls sleeps in the kernel on the links of all their
+ * A caller that waits for one of several calls sleeps in the kernel on the links of all their
  * communicators, and is woken by any of them. Usage: test_coll_wait_any TRANSPORT */
 #include "harness.h"
 

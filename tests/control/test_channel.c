@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What comes over the wire is checked before it is believed or shown; and the thread that serves
+ * Input from the wire is checked before it is believed or shown; and the thread that serves
  * all communicators of a process. */
 #include "ranks.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What far memory's accelerator does: folds, in order and late; what it shares with adapters. */
+ * The accelerator of far memory: folds, in order and late; what it shares with adapters. */
 #include "far_parts.h"
 
 #include "accelerators.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ringtrain report reads: lines of metrics, and the page that it makes of them. */
+ * Input of ringtrain report: lines of metrics, and the page that it makes of them. */
 #include "give.h"
 
 #include "run_page.h"

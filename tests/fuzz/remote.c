@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What two ringruns say to each other. */
+ * Messages between two ringruns. */
 #include "fuzz.h"
 #include "job.h"
 #include "launch_frames.h"

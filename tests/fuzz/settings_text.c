@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the environment says: settings, lists of names, and who launched this process. */
+ * Texts of the environment: settings, lists of names, and who launched this process. */
 #include "give.h"
 #include "settings.h"
 

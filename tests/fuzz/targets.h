@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What reads bytes from outside. One line is one fuzz_target fuzz_NAME and one ctest entry
+ * Readers of bytes from outside. One line is one fuzz_target fuzz_NAME and one ctest entry
  * fuzz.NAME; CMakeLists.txt reads this list. */
 TARGET(printable)
 TARGET(numbers)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels move per second, beside a copy of the device: folds as libring asks for them, other
- * kernels with as many blocks as run at once. Usage: gpu_speed BYTES ROUNDS [copy] */
+ * Bytes that kernels move per second, beside a copy of the device: folds as libring asks for them,
+ * other kernels with as many blocks as run at once. Usage: gpu_speed BYTES ROUNDS [copy] */
 #include "cuda_device.h"
 #include "cuda_images.h"
 #include "gpu_test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels must compute, written another way: one element at a time, integers in
+ * The results that kernels must give, computed another way: one element at a time, integers in
  * 128 bits, floats in long double or double, 16-bit floats by ldexp and nearbyint. */
 #ifndef TEST_ORACLE_H
 #define TEST_ORACLE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What layers do to numbers and rows: the same bits as plain loops, and nothing beside them. */
+ * Functions of layers on numbers and rows: the same bits as plain loops, and nothing beside them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What people read: the table G(i,j), steps as text, the trace. */
+ * Output for people: the table G(i,j), steps as text, the trace. */
 #include "plans.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is no plan at all is refused without harm: wrong numbers, wrong kinds, rubbish. */
+ * A list that is no plan at all is refused without harm: wrong numbers, wrong kinds, rubbish. */
 #include "adversary.h"
 
 #include <setjmp.h>

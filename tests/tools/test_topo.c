@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is told about the machine agrees with what the system tells by other ways. */
+ * Facts that are told about the machine agree with what the system tells by other ways. */
 #include "topo.h"
 
 #include <setjmp.h>

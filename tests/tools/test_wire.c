@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What travels between two ringruns: whole, or refused. */
+ * Messages between two ringruns arrive whole, or are refused. */
 #include "job.h"
 #include "launch_frames.h"
 

@@ -22,7 +22,7 @@ typedef struct engine_rank {
     char error[TRAIN_ERROR_MAX]; /* "" after RING_OK */
 } engine_rank;
 
-/** What all ranks of a run do. */
+/** The work of all ranks of a run. */
 typedef struct engine_job {
     const char *config; /* JSON; its batch is settled for the ranks */
     const char *model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is told before anything trains: --check, and words that belong to other programs.
+ * Output before anything trains: --check, and words that belong to other programs.
  * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
 #include "check.h"
 #include "files.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the sections fp16, bf16, amp and data_types come down to. */
+ * Results of the sections fp16, bf16, amp and data_types. */
 #include "check.h"
 #include "parsing.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What DeepSpeed's users come with: configurations, launch lines and scripts, taken as they stand
- * from documents that may lie beside the source tree (folder seeds/). Where the document starts a
- * Python script, ringtrain stands in its place.
- * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
+ * Files that DeepSpeed's users come with: configurations, launch lines and scripts, taken as they
+ * stand from documents that may lie beside the source tree (folder seeds/). Where the document
+ * starts a Python script, ringtrain stands in its place. Arguments: folder of the programs,
+ * docs/examples/mnist, folder with seeds/. */
 #include "check.h"
 #include "files.h"
 #include "programs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every transport must do. One line is one function behaviour_NAME() and, for each
- * transport, one ctest entry transport.TRANSPORT.NAME; CMakeLists.txt reads this list.
+ * The behaviour that every transport must have. One line is one function behaviour_NAME() and, for
+ * each transport, one ctest entry transport.TRANSPORT.NAME; CMakeLists.txt reads this list.
  * REACHING: only where memory is reached by put and get. PROCESSES: only where the two ends are
  * processes. USERSPACE: only where frames move without the kernel. */
 BEHAVIOUR(ordered_frames)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a link takes ahead of its receiver, and for how little memory. */
+ * Frames that a link takes ahead of its receiver, and the memory that they cost. */
 #include "conformance.h"
 
 #include <stdlib.h>

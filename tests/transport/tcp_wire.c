@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a tcp link makes of the bytes of its socket: whole frames however they are cut, and
+ * A tcp link's reading of the bytes of its socket: whole frames however they are cut, and
  * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST, or
  * with MODE before it: plain, without checksums; aes256gcm, chacha20, encrypted. RING_TEST_LONG:
  * all damages, not a sample (draw.h), and peers that stay quiet for longer. */

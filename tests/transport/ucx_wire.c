@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What only ucx has: bytes that a liar sends over the socket, a call that is not over, messages of
- * strangers, names of UCX's transports. Usage: test_transport_ucx_wire NAME */
+ * Cases that only ucx has: bytes that a liar sends over the socket, a call that is not over,
+ * messages of strangers, names of UCX's transports. Usage: test_transport_ucx_wire NAME */
 #include "named.h"
 #include "traffic.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this process has allocated and not freed, as its allocator counts it. Resident memory says
- * less: it also depends on what the kernel and the allocator keep.
+ * The memory that this process has allocated and not freed, as its allocator counts it. Resident
+ * memory says less: it also depends on what the kernel and the allocator keep.
  */
 #ifndef TESTS_UTIL_ALLOCATED_H
 #define TESTS_UTIL_ALLOCATED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each stage keeps, in which types, and where. */
+ * The arrays of each stage of ZeRO: their types, and where they lie. */
 #include "zero_memory.h"
 
 #include <stdlib.h>

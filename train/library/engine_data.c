@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an engine trains on: a folder's files or the caller's samples, this rank's part of them, and
+ * The data of an engine: a folder's files or the caller's samples, this rank's part of them, and
  * its micro-batches one by one. */
 #include <string.h>
 

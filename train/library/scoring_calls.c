@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a network is worth: the test set, outputs without training, and the samples themselves. */
+ * Calls that score a network: the test set, outputs without training, and the samples themselves.
+ */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

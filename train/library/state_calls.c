@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an engine is and holds, and its checkpoints. */
+ * Calls that tell what an engine is and holds, and its checkpoints. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

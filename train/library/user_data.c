@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What callbacks leave is checked: labels are looked up among the outputs. */
+ * Samples that callbacks leave are checked: labels are looked up among the outputs. */
 #include "user_data.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who shares what, and sums over those. */
+ * Stages that share parameters, and sums over them. */
 #include "pipe_ties.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What --save, --resume and --init mean together. */
+ * The meaning of --save, --resume and --init together. */
 #include "run_saving.h"
 
 #include <limits.h>

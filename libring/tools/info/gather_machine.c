@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the machine has, and what its limits allow. */
+ * The parts of the machine, and what its limits allow. */
 #include "info_report.h"
 
 #include "heap.h"

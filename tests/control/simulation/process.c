@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a process has for itself. Memory is noted by rank, so that a dead rank's goes, and one that
- * has left shows what it forgot. */
+ * State that a process has for itself. Memory is noted by rank, so that a dead rank's goes, and one
+ * that has left shows what it forgot. */
 #include "simulated_ranks.h"
 
 #include "address.h"

@@ -116,7 +116,7 @@ class ProcessGroupRing : public c10d::Backend
     /// Outstanding calls are aborted, and the communicator is destroyed.
     ~ProcessGroupRing() override;
 
-    // What it is (backend.cpp).
+    // The name and kind of the backend (backend.cpp).
     const std::string getBackendName() const override
     {
         return "ring";

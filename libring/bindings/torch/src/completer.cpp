@@ -62,7 +62,7 @@ class Completer
         c10::setThreadName("ring_completer");
         std::list<std::shared_ptr<Operation>> under_way;
         while (hear(under_way)) {
-            // What ended is dropped without the lock: a tensor that goes may call for the
+            // A work that ended is dropped without the lock: a tensor that goes may call for the
             // interpreter.
             std::erase_if(under_way, [](auto &operation) { return operation->wait(0); });
             if (calls_need_a_waiter_ && !under_way.empty())

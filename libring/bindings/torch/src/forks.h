@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process owns and its forked children do not.
+// State that a process owns and its forked children do not.
 #ifndef RING_TORCH_FORKS_H
 #define RING_TORCH_FORKS_H
 

@@ -23,7 +23,7 @@ double left(Clock::time_point start, double seconds)
 
 } // namespace
 
-// Nobody waits any more: handles of calls that ended are freed. One that has not (a group that was
+// No caller waits any more: handles of calls that ended are freed. One that has not (a group that was
 // refused in part) is left to the communicator, which ends it.
 Operation::~Operation()
 {

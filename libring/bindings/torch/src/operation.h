@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an asynchronous call of c10d has under way: the handles of its libring calls, the tensors
+// The parts of an asynchronous call of c10d: the handles of its libring calls, the tensors
 // they use, and the future that is completed when they have ended.
 #ifndef RING_TORCH_OPERATION_H
 #define RING_TORCH_OPERATION_H
