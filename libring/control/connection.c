@@ -127,6 +127,7 @@ static bool has_something_to_say(connection *c)
         return true;
     if (!c->member->dispatch->speak(c->member, c, &c->out.message))
         return false;
+    c->member->sent.beats += c->out.message.kind == CONTROL_BEAT;
     control_message_seal(&c->out, c->keys.out, c->messages_out++);
     c->sent = 0;
     c->member->sent.messages++;

@@ -276,7 +276,9 @@ control_counts control_count(const control_world *world)
 {
     const membership *m = group_at(world)->member;
     control_lock();
-    control_counts counts = {.messages = m->sent.messages, .bytes = m->sent.bytes};
+    control_counts counts = {.messages = m->sent.messages,
+                             .bytes = m->sent.bytes,
+                             .beats = m->sent.beats};
     for (const connection *c = m->connections; c != NULL; c = c->next)
         counts.connections += connection_is_open(c);
     control_unlock();

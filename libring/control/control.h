@@ -219,6 +219,7 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
 /** Messages that this rank has sent on the channel so far, without handshakes. */
 typedef struct control_counts {
     uint64_t messages, bytes;
+    uint64_t beats;  /* of the messages: they say no more than that this rank lives */
     int connections; /* open now */
 } control_counts;
 control_counts control_count(const control_world *world);

@@ -102,7 +102,7 @@ typedef struct membership {
     dialer *dialers;
     rank_state *ranks; /* [size] */
     struct {
-        uint64_t messages, bytes;
+        uint64_t messages, bytes, beats;
     } sent;
 
     struct {
