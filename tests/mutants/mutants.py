@@ -118,13 +118,14 @@ def choose(tree, rooms, count, seed):
     return chosen
 
 
-def write(tree, folder, mutants):
-    """Puts the mutants into the copy of the tree that lies in `folder`."""
-    for path in {m.path for m in mutants}:
+def write(tree, folder, paths, mutants):
+    """Puts the mutants into the copies of their files; the other paths get the original text."""
+    for path in paths:
         text = open(os.path.join(tree, path), encoding='utf8').read()
         for m in sorted((m for m in mutants if m.path == path), key=lambda m: -m.begin):
             old = text[m.begin:m.end]
-            both = f'ring_mutant({m.number}) ? ({m.text}) : ({old})'
+            new = ' '.join(m.text.split()) + '\n' * m.text.count('\n')
+            both = f'ring_mutant({m.number}) ? ({new}) : ({" ".join(old.split())})'
             text = text[:m.begin] + both + text[m.end:]
         with open(os.path.join(folder, path), 'w', encoding='utf8') as out:
             out.write(text)
@@ -144,8 +145,9 @@ def build(tree, folder, mutants, options):
                            '-DCMAKE_BUILD_TYPE=Debug', '-DRING_CUDA=OFF',
                            f'-DCMAKE_C_FLAGS=-O1 -w -include {switch}', *options],
                           stdout=subprocess.DEVNULL)
+    paths = {m.path for m in mutants}
     while True:
-        write(tree, folder, mutants)
+        write(tree, folder, paths, mutants)
         made = subprocess.run(['ninja', '-C', f'{folder}/build', '-k0'], capture_output=True,
                               text=True)
         if made.returncode == 0:
@@ -236,6 +238,8 @@ def main():
     parser.add_argument('options', nargs='*', help='of cmake, behind --')
     args = parser.parse_args()
     folder = os.path.abspath(args.folder)
+    if subprocess.check_output(['git', '-C', args.tree, 'status', '--porcelain', '-uno']):
+        sys.exit(f'{args.tree} has changes that are not committed')
     mutants = [m for m in choose(args.tree, args.rooms, args.count, args.seed)
                if m.path.startswith(args.within)]
     shutil.rmtree(folder, ignore_errors=True)

@@ -100,6 +100,19 @@ static part part_of(const char *name, const char *file, int line)
     refuse(file, line, "there is no part", name);
 }
 
+/* A part that is in everything, and a status without an error, would judge nothing. */
+static void check_parts(const config_case *made)
+{
+    const bool fails = made->has[ERROR] || made->has[ERROR_HAS];
+    const part some[] = {ERROR, ERROR_HAS, NOTES_HAVE, SETTINGS};
+    for (size_t i = 0; i < COUNT_OF(some); i++) {
+        if (made->has[some[i]] && made->text[some[i]][strspn(made->text[some[i]], "\n")] == '\0')
+            refuse(made->file, made->line, "nothing in the part", part_names[some[i]]);
+    }
+    if (strstr(made->options, "unsupported") != NULL && !fails)
+        refuse(made->file, made->line, "no error for", "unsupported");
+}
+
 static void read_cases(const char *path)
 {
     char line[TEXT_MAX];
@@ -114,6 +127,8 @@ static void read_cases(const char *path)
             p = INPUT;
         } else if (strncmp(line, "--- ", 4) == 0) {
             p = part_of(line + 4, path, number);
+            if (count == before)
+                refuse(path, number, "no case before", line);
             cases[count - 1]->has[p] = true;
         } else if (count > before) {
             char *text = cases[count - 1]->text[p];
@@ -123,6 +138,10 @@ static void read_cases(const char *path)
         }
     }
     fclose(file);
+    if (count == before)
+        refuse(path, 0, "no case in", path);
+    for (size_t i = before; i < count; i++)
+        check_parts(cases[i]);
 }
 
 static const char *option_of(const config_case *made, const char *name)

@@ -121,11 +121,24 @@ static ring_status run_updates(zero_run *run, train_engine *engine)
     return status;
 }
 
+/* @return elements of the largest range, without buckets that have a live place of their own. */
+static size_t largest_range(const train_partition *partition)
+{
+    size_t largest = 0;
+    for (int r = 0; r < partition->ranges; r++) {
+        size_t elements = 0;
+        for (int b = r; b >= 0; b = partition_beside(partition, b))
+            elements += partition->buckets[b].is_tied ? 0 : partition->buckets[b].count;
+        largest = elements > largest ? elements : largest;
+    }
+    return largest;
+}
+
 static ring_status measure(zero_run *run, train_engine *engine)
 {
     RING_TRY(engine_params_hash(engine, &run->params_hash));
     run->padded = engine->partition.elements[LAYOUT_FULL];
-    run->largest = engine->partition.elements[LAYOUT_LIVE] / LIVE_BUCKETS;
+    run->largest = largest_range(&engine->partition);
     run->live = engine->partition.elements[LAYOUT_LIVE];
     run->state_bytes = engine_state_bytes(engine);
     run->live_bytes = zero_live_bytes(&engine->memory);

@@ -91,6 +91,8 @@ size_t vector_count(const char *name)
     size_t count = 0;
     for (double value; next_value(&text, &value);)
         count++;
+    if (*text != '\n' && *text != '\0')
+        give_up(name, "has a value that is no number");
     return count;
 }
 
@@ -134,5 +136,11 @@ double vector_number(const char *name)
 
 uint64_t vector_hash(const char *name)
 {
-    return strtoull(find(name), NULL, 16);
+    const char *text = find(name);
+    char *end;
+    text += strspn(text, " ");
+    const uint64_t hash = strtoull(text, &end, 16);
+    if (*text == '\n' || end == text || *end != '\n')
+        give_up(name, "is no hash");
+    return hash;
 }

@@ -3,6 +3,7 @@
 #include "step_run.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "agree.h"
@@ -313,7 +314,8 @@ static ring_status reduce_loss(step_machine *machine, const step_instruction *at
 {
     const train_engine *engine = machine->engine;
     const ring_call call = call_of(machine, at);
-    double *sums = &engine->scalars->loss; /* [LOSS_SUMS] */
+    void *sums = engine->scalars; /* [LOSS_SUMS], its first members */
+    _Static_assert(offsetof(step_scalars, lr) == LOSS_SUMS * sizeof(double), "sums come first");
     engine->scalars->loss = engine->tensor.rank == 0 ? machine->batch->local_loss : 0.0;
     engine->scalars->stop_asked = engine->stop_asked;
     engine->scalars->unloaded = machine->batch->failure.status != RING_OK;

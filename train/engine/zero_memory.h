@@ -99,7 +99,8 @@ void zero_memory_keep(zero_memory *memory, train_model *model, float *all);
 void zero_memory_fill(zero_memory *memory, const float *all);
 
 /** @return the array that has all of the bucket's parameters, in their type, and in float32: of the
- *  roles GATHERED and NODE_PARAMS, but that of PARAMS for persistent buckets. */
+ *  roles GATHERED and NODE_PARAMS; that of PARAMS for persistent buckets, unless nodes read a copy.
+ */
 const zero_array *zero_gathered(const zero_memory *memory, int bucket);
 const zero_array *zero_node_params(const zero_memory *memory, int bucket);
 

@@ -7,8 +7,8 @@
  * every bucket.
  *
  *     nodes       0 1 2 | 3 4 | 5            ranges, cut from the last node to the first
- *     flat buffer AAAAaa00 BBBBbbb0 CCcc     [elements[LAYOUT_FULL]] a bucket a letter, on 2 ranks
- *     of rank 1       aa00     bbb0   cc     [elements[LAYOUT_OWN]]
+ *     flat buffer AAAAaaa0 BBBBbbbb CCcc     [elements[LAYOUT_FULL]] a bucket a letter, on 2 ranks
+ *     of rank 1       aaa0     bbbb   cc     [elements[LAYOUT_OWN]]
  */
 #ifndef TRAIN_PARTITION_H
 #define TRAIN_PARTITION_H
@@ -22,8 +22,8 @@
  * ZeRO on: one is computed with while the next one comes or the last one goes. */
 enum { LIVE_BUCKETS = 2 };
 
-/** How an array that has a number for each parameter is laid out: the buckets lie one after
- * another, as much of each as the layout has. */
+/** How an array that has a number for each parameter is laid out. In the first three the buckets
+ * lie one after another, as much of each as the layout has. */
 typedef enum array_layout {
     LAYOUT_FULL,     /* all of every bucket */
     LAYOUT_OWN,      /* the own part of every bucket */
