@@ -1,61 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names to addresses. A name server that is silent would hold getaddrinfo() for minutes, so the C
- * library asks in a thread of its own. */
+ * Names to addresses. */
 #include "name_lookup.h"
 
-#include <netdb.h>
-#include <stdlib.h>
+#include "name_question.h"
+
 #include <string.h>
-#include <time.h>
 
-typedef struct question {
-    struct gaicb request; /* first */
-    char name[256];
-} question;
-
-static const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-
-/* @return as getaddrinfo(); EAI_AGAIN when the time is up. A question that cannot be cancelled is
- * left to the thread that asks it. */
-static int await_answer(question *q, double deadline, struct addrinfo **found)
-{
-    const struct gaicb *const list[] = {&q->request};
-    int error;
-    while ((error = gai_error(&q->request)) == EAI_INPROGRESS && clock_now() < deadline) {
-        const double left = deadline - clock_now();
-        const long part = left > 1 ? 999999999 : left > 0 ? (long)(left * 1e9) : 0; /* ns */
-        (void)gai_suspend(list, 1, &(struct timespec){.tv_nsec = part});
-    }
-    if (error == EAI_INPROGRESS && gai_cancel(&q->request) != EAI_CANCELED)
-        return EAI_AGAIN;
-    *found = q->request.ar_result;
-    free(q);
-    return error == EAI_INPROGRESS ? EAI_AGAIN : error;
-}
-
-static int ask_until(const char *name, double deadline, struct addrinfo **found)
-{
-    question *q = calloc(1, sizeof *q);
-    if (q == NULL)
-        return EAI_MEMORY;
-    text_format(q->name, sizeof q->name, "%s", name);
-    q->request = (struct gaicb){.ar_name = q->name, .ar_request = &streams};
-    struct gaicb *list[] = {&q->request};
-    if (getaddrinfo_a(GAI_NOWAIT, list, 1, NULL) == 0)
-        return await_answer(q, deadline, found);
-    free(q);
-    return EAI_MEMORY;
-}
-
-/* Numbers need no server. A server that is not ready yet is asked again. */
+/* A server that is not ready yet is asked again. */
 static int look_up(const char *name, double deadline, struct addrinfo **found)
 {
-    struct addrinfo numbers = streams;
-    numbers.ai_flags = AI_NUMERICHOST;
-    int error = getaddrinfo(name, NULL, &numbers, found);
-    if (error == 0)
-        return 0;
-    while ((error = ask_until(name, deadline, found)) == EAI_AGAIN && clock_now() < deadline)
+    const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    int error;
+    while ((error = name_ask(name, NULL, &streams, deadline, found)) == EAI_AGAIN &&
+           clock_now() < deadline)
         clock_sleep(0.2);
     return error;
 }

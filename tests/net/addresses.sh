@@ -71,3 +71,15 @@ grep -q 'MASTER_ADDR=somewhere.example: no name server answered' "$work/out" ||
     failed "a silent name server: $(cat "$work/out")"
 [ $took -lt 20000 ] || failed "a silent name server held it for $took ms"
 echo "silent name server: told after $took ms"
+
+# A ringrun that cannot learn the first host's address asks that host itself. Its ssh is played here.
+printf '#!/bin/sh\nshift $(($# - 1))\nexec sh -c "$1"\n' > "$work/ssh"
+chmod +x "$work/ssh"
+start=$(date +%s%N)
+in_a env PATH="$work:$PATH" "$bin/ringrun" -H somewhere.example --remote-ringrun="$bin/ringrun" \
+    sh -c 'echo "rank $RANK meets at $MASTER_ADDR"' > "$work/out" 2>&1 ||
+    failed "ringrun with a silent name server: $(cat "$work/out")"
+took=$((($(date +%s%N) - start) / 1000000))
+grep -q '^rank 0 meets at 1[0-9.]*$' "$work/out" || failed "no address: $(cat "$work/out")"
+[ $took -lt 20000 ] || failed "a silent name server held ringrun for $took ms"
+echo "silent name server: ringrun began after $took ms"

@@ -2,14 +2,17 @@
  * The address where ranks meet: names, addresses, ports. */
 #include "host_address.h"
 
+#include "name_question.h"
 #include "topo.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* s; a question that the resolver repeats after its usual 5 s is still heard. */
+static const double patience = 6;
 
 bool host_address_is_here(const char *host)
 {
@@ -55,7 +58,9 @@ static struct addrinfo *look_up(const char *host)
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
     const char *at = strrchr(host, '@'); /* ssh's user@host */
     struct addrinfo *list;
-    return getaddrinfo(at != NULL ? at + 1 : host, "9", &hints, &list) == 0 ? list : NULL;
+    const int error = name_ask(at != NULL ? at + 1 : host, "9", &hints, clock_now() + patience,
+                               &list);
+    return error == 0 ? list : NULL;
 }
 
 /* @return false also for a loopback one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * host_address: the address where ranks meet: names, addresses, ports. */
+ * host_address: the address where ranks meet: names, addresses, ports. A name server that is
+ * silent counts after 6 s as one that knows no such name. */
 #ifndef LAUNCH_HOST_ADDRESS_H
 #define LAUNCH_HOST_ADDRESS_H
 
