@@ -36,7 +36,8 @@ _Noreturn void assertion_failed(const char *condition, const char *file, int lin
     } while (0)
 
 /** Sets this thread's error text (one line: what, where, why, what to do) and returns
- *  @p status. "%m" is the system's errno text, as in printf. What cannot be shown becomes '?'. */
+ *  @p status. "%m" is the system's errno text, as in printf. Bytes that cannot be shown become '?'.
+ */
 ring_status fail(ring_status status, const char *format, ...) RING_PRINTF(2, 3);
 
 /** @return this thread's latest error text; "" if there was none. */

@@ -22,7 +22,8 @@ typedef struct harness_board {
     _Alignas(64) unsigned char data[HARNESS_BOARD_BYTES];
 } harness_board;
 
-/** Seconds. What ends by an event ends far sooner, on a loaded machine too; time-outs end later. */
+/** Seconds. A wait that an event ends is far shorter, on a loaded machine too; a time-out is
+ * longer. */
 #define HARNESS_PROMPT 12.0
 bool harness_is_prompt(double since);
 /** Whether times are judged: by the long runs, which have the machine to themselves. */

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Seconds. What is to come at once comes before AT_ONCE, where waiting would take PATIENCE. */
+/* Seconds. An answer at once comes before AT_ONCE; waiting would take PATIENCE. */
 enum { AT_ONCE = 60, PATIENCE = 600 };
 
 static char directory[] = "/tmp/ring-join-XXXXXX";

@@ -26,7 +26,7 @@ SOURCE = Path(__file__).resolve().parent.parent.parent
 GOOD, WRONG, SKIPPED = 0, 1, 77
 LIST_ITEM = re.compile(r"^(?:[-*+]|1[.)])\s+\S")
 NEEDS_NO_BLANK = re.compile(r"^\s*$|^\s+\S|^(?:[-*+]|\d+[.)])\s")  # before a list item
-# What a browser fetches by itself when it shows a page; links are only followed.
+# A browser fetches these by itself when it shows a page; links are only followed.
 FETCHES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 FOLLOWS = {"a": "href"}
 STYLE_FETCH = re.compile(r"(?:url\(|@import)\s*[\"']?\s*((?:https?:)?//[^\"')\s]+)")

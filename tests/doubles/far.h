@@ -4,9 +4,9 @@
  * any load or store of the host faults; the accelerator is a thread that has its bytes elsewhere.
  * It does what it is asked in order, and late.
  *
- * Adapters see another copy of the bytes, in a file that stands for a dma-buf. What folds write is
- * in both at once; what adapters write comes to the accelerator's by a flush of just those bytes,
- * and is never seen without.
+ * Adapters see another copy of the bytes, in a file that stands for a dma-buf. A fold's
+ * result is in both at once; bytes that adapters write reach the accelerator's copy only by a flush
+ * of just those bytes.
  */
 #ifndef TEST_DOUBLES_FAR_H
 #define TEST_DOUBLES_FAR_H
@@ -46,8 +46,8 @@ FAR_API void far_break(const char *error);
 /** Far memory's address for adapters, for a double of a driver that knows its addresses. */
 FAR_API void *far_at_adapters(void *memory);
 
-/** Streams of the first accelerator, for ring_call.stream. What is asked is done by a thread, in
- *  order; the host's memory is the test's again once the stream has come past it. */
+/** Streams of the first accelerator, for ring_call.stream. A thread does what is asked, in order;
+ *  the host's memory is the test's again once the stream has come past it. */
 typedef struct far_stream far_stream;
 FAR_API far_stream *far_stream_create(void);
 /** Once all that was asked is done. */

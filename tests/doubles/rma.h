@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rma: a transport between threads of one process that can only put into memory of the other end
- * and get from it, over an adapter that is late and keeps no order (nic.h). What works over it
- * needs no more than what networks with remote memory access promise.
+ * and get from it, over an adapter that is late and keeps no order (nic.h). Code that works over it
+ * needs no more than networks with remote memory access promise.
  *
  * Frames are put into slots at the other end: each header into the next slot, its payload to the
  * next place of a buffer beside them, which both ends know from the frames before. The header is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz: parsers are given mutated inputs. Whatever the bytes, a parser accepts or refuses them in
- * time, and what it says afterwards is true. Input number N of a target depends on the seed and N
+ * fuzz: parsers are given mutated inputs. A parser accepts or refuses any bytes in time,
+ * and its message is true. Input number N of a target depends on the seed and N
  * alone, so that one that failed is made again by --only TARGET --seed S --at N.
  */
 #ifndef TEST_FUZZ_H

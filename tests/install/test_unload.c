@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A plugin's libring: loaded, used, closed, loaded again. What it gave stays good, and no load
- * costs anything after the first. Usage: test_unload LIBRARY */
+ * A plugin's libring: loaded, used, closed, loaded again. Its objects stay good, and no load costs
+ * anything after the first. Usage: test_unload LIBRARY */
 #include <ring/ring.h>
 
 #include <dirent.h>

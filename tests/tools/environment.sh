@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ranks find in their environment, and around them.
+# The environment of ranks, and what is around them.
 . "$(dirname "$0")/lib.sh"
 
 all='echo $RING_RANK/$RING_SIZE $RING_LOCAL_RANK/$RING_LOCAL_SIZE $RANK/$WORLD_SIZE \

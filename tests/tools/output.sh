@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What users see of the ranks' output.
+# The ranks' output, as users see it.
 . "$(dirname "$0")/lib.sh"
 
 run "$ringrun" -n 3 sh -c 'if [ $RANK != 0 ]; then printf "par"; sleep 0.2; printf "tial $RANK\n"; fi

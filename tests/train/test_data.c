@@ -408,7 +408,7 @@ static void wrong_texts_are_refused(void **state)
     text_refused(DATASET_TEST, "val.bin: not a regular file");
 }
 
-/* Whichever byte of images or labels is another, the last ones included. */
+/* Any byte of images or labels may be another, the last ones included. */
 static void a_hash_tells_data_sets_apart(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * accelerate: the YAML file that "accelerate config" writes, as the DeepSpeed configuration that it
- * stands for. What concerns the start of processes is ringrun's.
+ * stands for. Keys about the start of processes are ringrun's.
  */
 #ifndef TRAIN_ACCELERATE_H
 #define TRAIN_ACCELERATE_H

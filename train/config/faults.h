@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults: all that is wrong with a file, so that one run tells it. Whoever finds a fault calls
- * train_fail() as ever, and notes it here if reading can go on.
+ * faults: all that is wrong with a file, so that one run tells it. A reader that finds a fault
+ * calls train_fail() as ever, and notes it here if reading can go on.
  */
 #ifndef TRAIN_FAULTS_H
 #define TRAIN_FAULTS_H

@@ -2,7 +2,7 @@
  *
  * precision: in which types parameters and gradients are kept and sent, and how the loss is scaled
  * meanwhile: DeepSpeed's sections fp16, bf16, amp and data_types, and communication_data_type.
- * Whatever the types, arithmetic is in float32.
+ * Arithmetic is in float32 for all types.
  */
 #ifndef TRAIN_PRECISION_H
 #define TRAIN_PRECISION_H

@@ -15,8 +15,9 @@
 
 #include "errors.h"
 
-/* Deflate cannot expand more than the first; a header that promises more is a lie. What is large
- * and not a hundredth of it on disk is no data set: it would fill the memory of every rank. */
+/* Deflate cannot expand more than the first; a header that promises more is a lie. A large
+ * one with less than a hundredth of it on disk is no data set: it would fill every rank's memory.
+ */
 enum { EXPANSION_MAX = 1032, EXPANSION_LARGE = 100, LARGE = 64 << 20 };
 
 /* More than any data set this program trains on, and far below what a machine has. */

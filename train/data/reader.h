@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reader: threads that take the next batch of a data set while this one is computed with. What a
- * caller takes is the same with and without them, bit for bit.
+ * reader: threads that take the next batch of a data set while this one is computed with. A
+ * caller takes the same batches with and without them, bit for bit.
  */
 #ifndef TRAIN_READER_H
 #define TRAIN_READER_H
@@ -26,7 +26,7 @@ ring_status reader_start(data_reader **reader, int threads, size_t inputs, size_
 /** Waits for what the threads do, and ends them. NULL is allowed. */
 void reader_stop(data_reader *reader);
 
-/** Has the threads take @p next. What was asked for before and not taken is dropped. */
+/** Has the threads take @p next. A batch asked for before and not taken is dropped. */
 void reader_ask(data_reader *reader, const data_batch *next);
 
 /** Forgets what was asked for and not taken. NULL is allowed. */

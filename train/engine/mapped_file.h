@@ -3,8 +3,8 @@
  * mapped_file: arrays that lie in a file instead of in memory. The file has all its room from the
  * start and no name, so that nothing of it is left however the process ends. An array is mapped,
  * and walked through from its beginning to its end in windows: the next one is being read and those
- * behind are being written while one is computed with, and pages behind it leave memory. Whoever
- * reads it otherwise finds plain memory, which the kernel fills.
+ * behind are being written while one is computed with, and pages behind it leave memory. Other
+ * code reads it as plain memory, which the kernel fills.
  */
 #ifndef TRAIN_MAPPED_FILE_H
 #define TRAIN_MAPPED_FILE_H

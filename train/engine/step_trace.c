@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One event a line. What goes over the wire overlaps, so it is written as asynchronous events. */
+ * One event a line. Transfers overlap, so they are written as asynchronous events. */
 #include "step_trace.h"
 
 enum { NAME_MAX_BYTES = 64 };

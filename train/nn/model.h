@@ -92,8 +92,8 @@ size_t model_activation_bytes(const train_model *model);
 size_t model_memory_bytes(const train_model *model);
 
 /** Fills the parameters as PyTorch does after torch.manual_seed(seed), node after node, tensor
- *  after tensor: uniform ones bit for bit, normal ones to their last digits. What is placed at NULL
- *  is drawn, too. */
+ *  after tensor: uniform ones bit for bit, normal ones to their last digits. Tensors at NULL
+ *  are drawn, too. */
 void model_init(train_model *model, uint64_t seed);
 
 /** Puts a batch into a slot. @return RING_OK, or RING_ERR_MEMORY or RING_ERR_INTERNAL where the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * summed: what a layer gives whose inputs ranks share out (tensor_split.h): out = in + bias, where
- * in is the sum of what each rank's share gave. Whoever runs the network makes it that before
- * forward comes here. The gradient is the same for each rank's share.
+ * in is the sum of what each rank's share gave. The caller of the pass sums it before forward
+ * comes here. The gradient is the same for each rank's share.
  *     in, out [rows, outputs]  bias [outputs] */
 #include <kernels.h>
 #include <string.h>

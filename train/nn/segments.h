@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * segments: neighbouring nodes whose activations are not kept for backward but recomputed, from
- * the output of the segment before. What a segment needs for that lies in memory that all segments
- * and slots reuse; only the segments' outputs are kept.
+ * the output of the segment before. The memory that a segment needs for that is reused by all
+ * segments and slots; only the segments' outputs are kept.
  */
 #ifndef TRAIN_SEGMENTS_H
 #define TRAIN_SEGMENTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sink_file: a file that events are written to while training goes on. What cannot be written does
- * not stop the training; the first cause is kept, and reported when the file is closed.
+ * sink_file: a file that events are written to while training goes on. A write that fails does not
+ * stop the training; the first cause is kept, and reported when the file is closed.
  */
 #ifndef TRAIN_SINK_FILE_H
 #define TRAIN_SINK_FILE_H

@@ -54,8 +54,9 @@ static void note_ignored(train_state *state)
                    "scale's window counted from the overflow, log lines each 10 updates");
 }
 
-/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. What of them
- * are stages and tensor ranks is known behind a first reading, whose notes the second one gives.
+/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. How many
+ * of them are stages and tensor ranks is known after a first reading; the second one gives its
+ * notes.
  * @param local  the ranks of this host. @param options  gets the micro-batch. */
 static ring_status share_batch(train_state *state, const char *launcher, int first, int local,
                                config_options *options)

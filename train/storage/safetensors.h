@@ -2,7 +2,7 @@
  *
  * safetensors: the format of Hugging Face's library, both ways: the header's length
  * (little-endian, 8 bytes), a JSON header with type, shape and place of each tensor, the data.
- * Types are float32, float16 and bfloat16. Who reads refuses whatever that library refuses:
+ * Types are float32, float16 and bfloat16. A reader refuses whatever that library refuses:
  * tensors that overlap, leave gaps, reach beyond the file or do not have their shape's bytes.
  */
 #ifndef TRAIN_SAFETENSORS_H

@@ -30,7 +30,7 @@ bool step_folders_is_step(const char *path);
 ring_status step_folders_path(const char *dir, long step, char path[FOLDER_PATH_MAX]);
 ring_status step_folders_hidden(const char *dir, long step, char path[FOLDER_PATH_MAX]);
 
-/** Makes an empty folder @p hidden. What a killed run left under such names in @p dir goes. */
+/** Makes an empty folder @p hidden. Leftovers of killed runs under such names in @p dir go. */
 ring_status step_folders_begin(const char *dir, const char *hidden);
 
 /** Gives what lies complete and synced in @p hidden its place @p path, also on the disk, and then

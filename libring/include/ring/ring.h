@@ -299,7 +299,7 @@ const char *ring_last_error(const ring_comm *comm);
  *  peer maps as much address space. An allocation takes a page more than it asks for.
  *  A forked child does not have it: a touch there faults (SIGSEGV), so that the child neither
  *  changes what ranks compute nor saves what they have changed since. Copy to malloc() memory
- *  before fork(), to write a checkpoint in a child, say. What the child allocates is its own.
+ *  before fork(), to write a checkpoint in a child, say. The child's allocations are its own.
  *  system(), popen() and posix_spawn() are not concerned.
  *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
  *  @return RING_OK or RING_ERR_MEMORY (with the bytes wanted). Cost: touches every page. */
@@ -354,7 +354,7 @@ typedef struct ring_envelope {
     int tag;
 } ring_envelope;
 
-/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. What lies behind `size` is
+/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. Fields behind `size` are
  *  taken as zero, so programs keep running when the struct grows. */
 typedef struct ring_prepared ring_prepared;
 typedef struct ring_call {

@@ -14,7 +14,7 @@ import zipfile
 
 TORCH = pathlib.Path(importlib.util.find_spec("torch").origin).parent
 SKIPPED = 77
-# What the system and torch bring; the wheel brings the others.
+# Libraries of the system and of torch; the wheel brings the others.
 OF_SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0",
              "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 OF_TORCH = {"libc10.so", "libtorch_cpu.so", "libtorch_python.so"}

@@ -6,7 +6,7 @@
  * thread that moves bytes late: in order on each queue pair, the pieces of one message in any
  * order, and queue pairs at random.
  *
- * FAKE_IBVERBS is a comma list, read at the first call. What is unknown there ends the process.
+ * FAKE_IBVERBS is a comma list, read at the first call. An unknown word there ends the process.
  *   devices=N      fake0, fake1, ...; 2 unless told, 16 at most
  *   ports=N        ports of each, with one address; 1 unless told, 2 at most
  *   link=eth|ib    RoCE (as unless told: GIDs 0 (v1) and 1 (v2), IPv4-mapped) or InfiniBand (LIDs)

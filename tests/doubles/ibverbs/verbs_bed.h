@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * verbs_bed: two connected queue pairs over the fake libibverbs, which is loaded as a program loads
- * rdma-core's. What a test wants otherwise it says before. */
+ * rdma-core's. A test sets what it wants otherwise before. */
 #ifndef TEST_DOUBLES_VERBS_BED_H
 #define TEST_DOUBLES_VERBS_BED_H
 
