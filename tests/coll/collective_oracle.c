@@ -175,7 +175,6 @@ static void left_to_right(const oracle_case *c, int first, int *postfix)
 
 size_t oracle_rank_order(const oracle_case *c, size_t i, int *postfix)
 {
-    (void)i;
     left_to_right(c, 0, postfix);
     return c->total;
 }

@@ -111,7 +111,6 @@ static int try_all(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t counts[] = {1, 77, 3001};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t t = 0; t < sizeof integers / sizeof *integers; t++)
         for (int op = RING_BAND; op <= RING_LXOR; op++)
@@ -126,7 +125,6 @@ static void test_bits_and_truths_are_combined_by_every_algorithm(void **state)
 {
     static const char *const algorithms[] = {"oneshot", "direct", "ring",
                                              "halving", "tree",   "chain"};
-    (void)state;
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
         run(3, try_all);
@@ -142,7 +140,6 @@ static int floats_are_refused(int rank, int ranks, harness_board *board, void *a
     const size_t count = 4;
     ring_buckets *buckets;
     ring_comm *comm;
-    (void)arg, (void)ranks;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(x, y, 4, RING_FLOAT32, RING_BAND, comm, NULL) == RING_ERR_ARGUMENT,
            "band");
@@ -162,7 +159,6 @@ static int floats_are_refused(int rank, int ranks, harness_board *board, void *a
 
 static void test_floats_have_no_bits(void **state)
 {
-    (void)state;
     run(2, floats_are_refused);
 }
 

@@ -29,7 +29,6 @@ static int reduce_rounds(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_buckets *buckets;
     float *grads;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&grads, total() * sizeof *grads));
     EXPECT_OK(ring_buckets_create(&buckets, grads, counts, PARAMS, RING_FLOAT32, RING_SUM,
@@ -62,7 +61,6 @@ static void run(int ranks, harness_body body)
 
 static void test_buckets_sum_whatever_the_order_of_readiness(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 4; ranks++)
         run(ranks, reduce_rounds);
 }
@@ -73,7 +71,6 @@ static int misuse(int rank, int ranks, harness_board *board, void *arg)
     ring_buckets *buckets;
     float grads[3] = {1, 2, 3};
     const size_t three[] = {1, 1, 1};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_buckets_create(&buckets, grads, three, 3, RING_FLOAT32, RING_SUM, 0, comm));
     EXPECT(ring_buckets_ready(buckets, 3) == RING_ERR_ARGUMENT, "index");
@@ -88,7 +85,6 @@ static int misuse(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_misuse_is_named(void **state)
 {
-    (void)state;
     run(2, misuse);
 }
 
@@ -100,7 +96,6 @@ static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_buckets *buckets;
     float grads[1];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_buckets_create(&buckets, grads, sums, 3, RING_INT8, RING_SUM, 0, comm) ==
                RING_ERR_ARGUMENT,
@@ -121,7 +116,6 @@ static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_counts_beyond_memory_are_refused_by_index(void **state)
 {
-    (void)state;
     run(1, huge_counts);
 }
 

@@ -118,7 +118,6 @@ static int change_buffers(int rank, int ranks, harness_board *board, void *arg)
                                                discard, discard_a_page, map_over_a_page};
     ring_comm *comm;
     void *memory = map(NULL);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < rounds(); round++) {
         if (reduce(comm, memory, round) != 0)
@@ -133,7 +132,6 @@ static int change_buffers(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_changed_buffers(void **state)
 {
-    (void)state;
     assert_int_equal(run(change_buffers, NULL), 0);
 }
 
@@ -141,7 +139,6 @@ static void test_changed_buffers(void **state)
 static int allocate_anew(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < rounds(); round++) {
         int32_t *memory = malloc(BYTES);
@@ -158,7 +155,6 @@ static int allocate_anew(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_allocated_buffers(void **state)
 {
-    (void)state;
     mallopt(M_MMAP_THRESHOLD, 128 << 10); /* and it stays there */
     assert_int_equal(run(allocate_anew, NULL), 0);
 }
@@ -191,7 +187,6 @@ static int reduce_beside(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     remapper r = {0};
     pthread_t thread;
-    (void)arg;
     for (int i = 0; i < BUFFERS; i++)
         r.buffers[i] = map(NULL);
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -215,7 +210,6 @@ static int reduce_beside(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_other_threads(void **state)
 {
-    (void)state;
     assert_int_equal(run(reduce_beside, NULL), 0);
 }
 
@@ -228,7 +222,6 @@ static int register_amid_calls(int rank, int ranks, harness_board *board, void *
     char *memory = mmap(NULL, 2 * WHOLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                         0);
     int32_t *x = (int32_t *)(void *)memory;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < rounds(); round++) {
         char *at = round % 3 == 0 ? memory : memory + PAGE; /* all of it, or a part and more */
@@ -250,7 +243,6 @@ static int register_amid_calls(int rank, int ranks, harness_board *board, void *
 
 static void test_users_registrations(void **state)
 {
-    (void)state;
     assert_int_equal(run(register_amid_calls, NULL), 0);
 }
 
@@ -263,7 +255,6 @@ static int deregister_amid_calls(int rank, int ranks, harness_board *board, void
     ring_work *work = NULL;
     ring_call options = RING_CALL_INIT;
     int32_t *x = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    (void)arg;
     options.work = &work;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < 4; round++) {
@@ -286,7 +277,6 @@ static int deregister_amid_calls(int rank, int ranks, harness_board *board, void
 
 static void test_parts_that_users_registered(void **state)
 {
-    (void)state;
     setenv("RING_ALGO", "chain", 1);
     assert_int_equal(run(deregister_amid_calls, NULL), 0);
     unsetenv("RING_ALGO");
@@ -310,7 +300,6 @@ static int fork_amid_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     void *memory = map(NULL);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < rounds(); round++) {
         const bool forks = round % 5 == rank;
@@ -330,7 +319,6 @@ static int fork_amid_calls(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_children(void **state)
 {
-    (void)state;
     assert_int_equal(run(fork_amid_calls, NULL), 0);
 }
 
@@ -344,7 +332,6 @@ static int use_many(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     char *memory = mmap(NULL, (size_t)MANY * WHOLE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < MANY; i++)
         if (reduce(comm, (int32_t *)(void *)(memory + (size_t)i * WHOLE), i) != 0)
@@ -358,7 +345,6 @@ static int use_many(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_many_buffers(void **state)
 {
-    (void)state;
     assert_int_equal(run(use_many, NULL), 0);
 }
 
@@ -368,7 +354,6 @@ static int come_later(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *other;
     void *shared;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     char *memory = mmap(NULL, (size_t)MANY * WHOLE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -391,13 +376,11 @@ static int come_later(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_short_of_locked_memory(void **state)
 {
-    (void)state;
     assert_int_equal(run(come_later, NULL), 0);
 }
 
 static void test_copied(void **state)
 {
-    (void)state;
     assert_int_equal(run(use_many, NULL), 0);
     assert_true(pinned_count().reads == 0);
 }
@@ -406,7 +389,6 @@ static void test_copied(void **state)
 
 static int nothing_is_left(void **state)
 {
-    (void)state;
     return pinned_count().registrations == 0 ? 0 : -1;
 }
 

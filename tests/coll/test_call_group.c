@@ -66,7 +66,6 @@ static int all_pairs(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t counts[] = {1, 1000, 300000};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < 6; round++)
         if (exchange(rank, ranks, comm, counts[round % 3], round) != 0)
@@ -77,7 +76,6 @@ static int all_pairs(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_all_pairs_exchange_long_messages_without_handles(void **state)
 {
-    (void)state;
     run(1, all_pairs);
     run(2, all_pairs);
     run(4, all_pairs);
@@ -89,7 +87,6 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
     enum { MANY = 300 };
     ring_comm *comm;
     static _Thread_local int32_t in[MANY][MANY], out[MANY];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < MANY; i++)
         out[i] = rank * MANY + i;
@@ -108,7 +105,6 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_group_holds_more_calls_than_a_cache(void **state)
 {
-    (void)state;
     run(2, many_calls);
 }
 
@@ -139,7 +135,6 @@ static int options(int rank, int ranks, harness_board *board, void *arg)
     ring_work *work = (ring_work *)(uintptr_t)1;
     _Atomic int done = 0;
     int32_t small = rank + 1, src[8] = {0, 1, 2, 3, 4, 5, 6, 7}, dst[36] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *x = calloc(LONG, sizeof *x), *y = calloc(LONG, sizeof *y);
     EXPECT_OK(ring_event_create(&event));
@@ -181,7 +176,6 @@ static int options(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_handles_events_and_callbacks_of_a_group(void **state)
 {
-    (void)state;
     run(1, options);
     run(3, options);
 }
@@ -193,7 +187,6 @@ static int two_communicators(int rank, int ranks, harness_board *board, void *ar
 {
     enum { LONG = 400000 };
     ring_comm *comms[2];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comms[0]));
     EXPECT_OK(ring_comm_dup(comms[0], &comms[1]));
     int32_t *x[2];
@@ -218,7 +211,6 @@ static int two_communicators(int rank, int ranks, harness_board *board, void *ar
 
 static void test_communicators_come_in_any_order(void **state)
 {
-    (void)state;
     setenv("RING_ALGO", "ring", 1); /* steps that follow each other */
     run(2, two_communicators);
     run(4, two_communicators);
@@ -233,7 +225,6 @@ static void test_one_thread_calls_for_several_ranks(void **state)
     ring_unique_id id;
     ring_comm *comms[RANKS];
     ring_config config = RING_CONFIG_INIT;
-    (void)state;
     config.nonblocking = 1;
     assert_int_equal(ring_get_unique_id(&id), RING_OK);
     for (int r = 0; r < RANKS; r++) {
@@ -260,7 +251,6 @@ static int refused_by_all(int rank, int ranks, harness_board *board, void *arg)
     ring_work *work;
     int32_t x = 1, y = 5;
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     call.work = &work;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
@@ -286,7 +276,6 @@ static int refused_by_one(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int32_t x = 1, y = 5;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const double started = harness_now();
     EXPECT_OK(ring_group_start());
@@ -309,7 +298,6 @@ static int one_fails(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *good, *bad;
     float x[8] = {1}, y[8] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &good));
     EXPECT_OK(ring_comm_dup(good, &bad));
     EXPECT_OK(ring_barrier(bad, NULL));
@@ -330,7 +318,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int32_t x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     EXPECT_OK(ring_recv(&x, 1, RING_INT32, (rank + 1) % ranks, comm, NULL));
@@ -346,7 +333,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_errors_of_one_call_and_of_all(void **state)
 {
-    (void)state;
     run(2, refused_by_all);
     run(3, refused_by_one);
     run(2, one_fails);
@@ -360,7 +346,6 @@ static int wrong_use(int rank, int ranks, harness_board *board, void *arg)
     int32_t x = 0;
     int done;
     size_t index;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_group_end() == RING_ERR_USAGE, "an end without a start");
     EXPECT_OK(ring_group_start());
@@ -384,7 +369,6 @@ static int wrong_use(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_wrong_use_is_told(void **state)
 {
-    (void)state;
     run(2, wrong_use);
 }
 
@@ -437,7 +421,6 @@ static int threads(int rank, int ranks, harness_board *board, void *arg)
     enum { THREADS = 3 };
     ring_comm *comm;
     a_thread all[THREADS];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < THREADS; i++) {
         memset(&all[i], 0, sizeof all[i]);
@@ -462,7 +445,6 @@ static int threads(int rank, int ranks, harness_board *board, void *arg)
 static int outlived(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     a_thread left = {.comm = comm};
     pthread_create(&left.thread, NULL, stay_open, &left);
@@ -479,7 +461,6 @@ static int forked(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     int32_t x = 1;
     int status = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
@@ -519,7 +500,6 @@ static int callback(int rank, int ranks, harness_board *board, void *arg)
     ring_call call = RING_CALL_INIT;
     ring_event *event;
     const int32_t x = 7;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.on_done = start_one;
@@ -540,7 +520,6 @@ static int callback(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_threads_children_and_callbacks_have_no_part_in_it(void **state)
 {
-    (void)state;
     run(2, threads);
     run(2, outlived);
     run(2, forked);

@@ -29,7 +29,6 @@ static int test_handle(int rank, int ranks, harness_board *board, void *arg)
     ring_work *work;
     int64_t x = rank + 1;
     int done = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &work;
@@ -44,7 +43,6 @@ static int test_handle(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_ring_test_finishes_without_waiting(void **state)
 {
-    (void)state;
     run(3, test_handle);
 }
 
@@ -54,7 +52,6 @@ static int send_recv(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 300000 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     double *out = malloc(COUNT * sizeof *out), *in = malloc(COUNT * sizeof *in);
     const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
@@ -78,7 +75,6 @@ static int send_recv(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_send_and_recv_go_round_a_ring(void **state)
 {
-    (void)state;
     run(2, send_recv);
     run(5, send_recv);
 }
@@ -89,7 +85,6 @@ static int send_beside_collective(int rank, int ranks, harness_board *board, voi
     ring_comm *comm;
     ring_work *pending;
     float x = 1, y = 0, z = 42;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &pending;
@@ -109,7 +104,6 @@ static int send_beside_collective(int rank, int ranks, harness_board *board, voi
 
 static void test_pending_receive_does_not_hold_up_collectives(void **state)
 {
-    (void)state;
     run(3, send_beside_collective);
 }
 
@@ -120,7 +114,6 @@ static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
     const size_t count = 840 * 100; /* divides by 1 to 8 */
     ring_comm *comm;
     ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *x = calloc(count, sizeof *x);
     EXPECT_OK(ring_comm_get_info(comm, &before));
@@ -139,7 +132,6 @@ static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_ring_moves_exactly_the_bytes_of_theory(void **state)
 {
-    (void)state;
     setenv("RING_ALGO", "ring", 1);
     for (int ranks = 1; ranks <= 8; ranks++)
         run(ranks, ring_bytes);
@@ -152,7 +144,6 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x[4] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(NULL, x, 1, RING_FLOAT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
            "NULL src");
@@ -188,7 +179,6 @@ static int prefixes(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t counts[] = {3, 40000};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int c = 0; c < 2; c++) {
         const size_t count = counts[c];
@@ -214,7 +204,6 @@ static int prefixes(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_prefixes(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 5; ranks++)
         run(ranks, prefixes);
 }
@@ -224,7 +213,6 @@ static int rooted_blocks(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 70000 }; /* too long to be eager */
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *own = malloc(COUNT * sizeof *own), *all = NULL;
     const int root = ranks - 1;
@@ -248,14 +236,12 @@ static int rooted_blocks(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_only_the_root_needs_the_blocks_of_all(void **state)
 {
-    (void)state;
     run(1, rooted_blocks);
     run(3, rooted_blocks);
 }
 
 static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
 {
-    (void)state;
     run(2, wrong_arguments);
 }
 
@@ -263,7 +249,6 @@ static int different_counts(int rank, int ranks, harness_board *board, void *arg
 {
     ring_comm *comm;
     float x[64] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const size_t count = rank == 1 ? 7 : 5;
     const double started = harness_now();
@@ -281,7 +266,6 @@ static int different_ops(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x[64] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(x, x, 64, RING_FLOAT32, rank == 0 ? RING_MAX : RING_SUM, comm, NULL) ==
                RING_ERR_MISMATCH,
@@ -297,7 +281,6 @@ static int different_roots(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x[64] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_reduce(x, x, 64, RING_FLOAT32, RING_SUM, rank % 2, comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
@@ -311,7 +294,6 @@ static int different_blocks(int rank, int ranks, harness_board *board, void *arg
 {
     ring_comm *comm;
     float x[16] = {0}, y[16];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_to_all(x, y, rank == 1 ? 3 : 2, RING_FLOAT32, comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
@@ -323,7 +305,6 @@ static int different_blocks(int rank, int ranks, harness_board *board, void *arg
 
 static void test_different_calls_are_shown_on_all_ranks(void **state)
 {
-    (void)state;
     run(2, different_counts);
     run(4, different_counts);
     run(3, different_ops);
@@ -335,7 +316,6 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 1) { /* never calls, but lives */
         while (ring_comm_status(comm) == RING_OK)
@@ -356,7 +336,6 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_missing_rank_is_a_timeout(void **state)
 {
-    (void)state;
     run(2, missing_rank);
 }
 
@@ -371,7 +350,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     pthread_t thread;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 1) {
         pthread_create(&thread, NULL, abort_soon, comm);
@@ -388,7 +366,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_abort_ends_waiting_calls_everywhere(void **state)
 {
-    (void)state;
     run(3, aborted);
 }
 
@@ -398,7 +375,6 @@ static int leave_early(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_work *pending;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *x = calloc(100000, sizeof *x);
     if (rank == 0) { /* starts a call, does not wait for it, and takes its buffer back */
@@ -421,7 +397,6 @@ static int leave_early(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_leaving_with_an_unfinished_call_ends_it_everywhere(void **state)
 {
-    (void)state;
     run(2, leave_early);
 }
 
@@ -431,7 +406,6 @@ static int leave_in_order(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 400000 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *x = malloc(COUNT * sizeof *x);
     for (size_t i = 0; i < COUNT; i++)
@@ -448,7 +422,6 @@ static int leave_in_order(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_leaving_in_order_disturbs_nobody(void **state)
 {
-    (void)state;
     run(3, leave_in_order);
 }
 
@@ -458,7 +431,6 @@ static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { COUNT = 8 << 20 }; /* chunks far longer than what a link takes ahead */
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     uint8_t *x = calloc(COUNT, 1);
     memset(x, rank + 1, COUNT);
@@ -476,7 +448,6 @@ static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
 static void test_long_chunks_do_not_block_bounded_links(void **state)
 {
     static const char *const algorithms[] = {"ring", "direct", "chain"};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         setenv("RING_ALGO", algorithms[i], 1);
         setenv("RING_TIMEOUT", "30", 1);
@@ -492,7 +463,6 @@ static int late_peer(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const double busy_until = harness_now() + (rank == 0 ? 2.5 : 0);
     while (harness_now() < busy_until)
@@ -505,7 +475,6 @@ static int late_peer(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_busy_peer_is_waited_for(void **state)
 {
-    (void)state;
     setenv("RING_PEER_TIMEOUT", "1", 1);
     run(2, late_peer);
     unsetenv("RING_PEER_TIMEOUT");

@@ -60,7 +60,6 @@ static uint64_t bytes_of(const ring_comm *comm, const call_signature *call)
  * to whoever sums them, and no sums do. */
 static void large_calls_of_16_bits_send_no_sums(void **state)
 {
-    (void)state;
     static const ring_dtype types[] = {RING_FLOAT16, RING_BFLOAT16, RING_FLOAT32};
     for (int ranks = 2; ranks <= MOST_RANKS; ranks += ranks < 8 ? 1 : 8) {
         for (int apart = 0; apart <= 1; apart++) {
@@ -88,7 +87,6 @@ static void large_calls_of_16_bits_send_no_sums(void **state)
 /* One choice is kept for each class of calls; types do not get each other's. */
 static void types_do_not_disturb_each_other(void **state)
 {
-    (void)state;
     ring_comm *comm = world_new(16, true, "");
     tuner_choice wide, narrow, again;
     call_signature call = {.collective = PLAN_ALL_REDUCE, .dtype = RING_FLOAT32, .count = 1 << 20};
@@ -107,7 +105,6 @@ static void types_do_not_disturb_each_other(void **state)
 
 static void a_named_algorithm_serves_all_types(void **state)
 {
-    (void)state;
     ring_comm *comm = world_new(4, false, "ring");
     tuner_choice choice;
     const call_signature call = {.collective = PLAN_ALL_REDUCE,

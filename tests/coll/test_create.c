@@ -51,7 +51,6 @@ static int some(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm, *three = NULL;
     int32_t x = rank;
     ring_work *work;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &work;
@@ -73,7 +72,6 @@ static int some(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_members_alone_make_a_communicator(void **state)
 {
-    (void)state;
     run(5, some);
 }
 
@@ -83,7 +81,6 @@ static int nested(int rank, int ranks, harness_board *board, void *arg)
     static const int list[] = {3, 2, 0}, inner[] = {0, 2}, numbers[] = {3, 0};
     ring_comm *comm, *made, *two;
     int bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 1) {
         ring_comm_destroy(comm);
@@ -103,14 +100,12 @@ static int nested(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_one_is_made_of_another_and_outlives_it(void **state)
 {
-    (void)state;
     run(4, nested);
 }
 
 static int alone(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *own;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_create(comm, &rank, 1, 0, &own));
     const int bad = expect_members(own, rank, &rank, 1);
@@ -121,7 +116,6 @@ static int alone(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_list_of_one_is_a_rank_alone(void **state)
 {
-    (void)state;
     run(3, alone);
     run(1, alone);
 }
@@ -132,7 +126,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *out = (ring_comm *)board;
     const int beyond[] = {0, 2}, twice[] = {rank, rank}, other[] = {1 - rank}, both[] = {0, 1};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_comm_create(NULL, both, 2, 0, &out) == RING_ERR_ARGUMENT, "NULL");
     EXPECT(ring_comm_create(comm, both, 2, 0, NULL) == RING_ERR_ARGUMENT, "NULL");
@@ -167,7 +160,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_wrong_lists_are_refused(void **state)
 {
-    (void)state;
     run(2, refused);
 }
 
@@ -183,7 +175,6 @@ static int try_pair(ring_comm *comm, int first, int second, int tag, ring_comm *
 static int missing(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *two = NULL;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         EXPECT(try_pair(comm, 0, 1, 0, &two) == RING_ERR_TIMEOUT && two == NULL, "made");
@@ -214,7 +205,6 @@ static int missing(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_who_is_missing_is_named_and_the_parent_lives(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "tcp") != 0)
         return; /* no data goes over them: it takes some seconds */
     setenv("RING_TIMEOUT", "3", 1);
@@ -264,7 +254,6 @@ static int at_once(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     maker makers[MAKERS];
     int bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int t = 0; t < MAKERS; t++) {
         makers[t] = (maker){.comm = comm, .rank = rank, .tag = rank == 1 ? MAKERS - 1 - t : t};
@@ -281,7 +270,6 @@ static int at_once(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_threads_make_several_at_once(void **state)
 {
-    (void)state;
     run(3, at_once);
 }
 
@@ -302,7 +290,6 @@ static int twice_at_once(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     maker makers[2];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(rank == 0 || harness_await(board, 0, 1), "no thread was refused");
     const int threads = rank == 0 ? 2 : 1;
@@ -320,7 +307,6 @@ static int twice_at_once(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_two_threads_with_one_list_and_tag(void **state)
 {
-    (void)state;
     run(2, twice_at_once);
 }
 
@@ -331,7 +317,6 @@ static int without(int rank, int ranks, harness_board *board, void *arg)
     static const int out[] = {3, 1}, want[] = {0, 2, 4}, all[] = {0, 1, 2, 3, 4};
     ring_comm *comm, *fewer;
     int bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank % 2 == 0) {
         EXPECT_OK(ring_comm_exclude(comm, out, 2, &fewer));
@@ -347,7 +332,6 @@ static int without(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_some_are_left_out_and_the_parent_lives(void **state)
 {
-    (void)state;
     run(5, without);
 }
 
@@ -359,7 +343,6 @@ static int at_the_start(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm, *two;
     ring_config config = RING_CONFIG_INIT;
     int bad = 0;
-    (void)arg;
     config.nonblocking = 1;
     if (rank == 0) {
         EXPECT_OK(ring_get_unique_id(&board->id));
@@ -380,7 +363,6 @@ static int at_the_start(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_parent_may_still_be_starting(void **state)
 {
-    (void)state;
     run(3, at_the_start);
 }
 
@@ -389,7 +371,6 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
     static const int both[] = {0, 1};
     ring_comm *comm, *two;
     int status = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const pid_t child = fork();
     if (child == 0)
@@ -404,7 +385,6 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_forked_child_is_refused(void **state)
 {
-    (void)state;
     if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
         run(2, in_a_child);
 }

@@ -16,7 +16,6 @@ static void fill(control_card *cards, int ranks)
 
 static void ranks_of_one_mask_are_counted_against_its_cpus(void **state)
 {
-    (void)state;
     control_card cards[4];
     fill(cards, 4);
     assert_true(crowding_found(cards, 4, 0, 0));
@@ -26,7 +25,6 @@ static void ranks_of_one_mask_are_counted_against_its_cpus(void **state)
 
 static void bound_ranks_have_cpus_of_their_own(void **state)
 {
-    (void)state;
     control_card cards[4];
     fill(cards, 4);
     for (int p = 0; p < 4; p++) {
@@ -41,7 +39,6 @@ static void bound_ranks_have_cpus_of_their_own(void **state)
 
 static void ranks_of_other_hosts_do_not_count(void **state)
 {
-    (void)state;
     control_card cards[4];
     fill(cards, 4);
     cards[1].host[0] = cards[3].host[0] = 1;
@@ -51,7 +48,6 @@ static void ranks_of_other_hosts_do_not_count(void **state)
 
 static void a_quota_is_for_all_ranks_of_the_host(void **state)
 {
-    (void)state;
     control_card cards[2];
     fill(cards, 2);
     cards[1].cpu_set = 8;
@@ -61,7 +57,6 @@ static void a_quota_is_for_all_ranks_of_the_host(void **state)
 
 static void the_mask_is_that_of_the_thread(void **state)
 {
-    (void)state;
     cpu_set_t before, one;
     size_t first = 0;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);

@@ -136,7 +136,6 @@ static uint64_t messages_of(const player *p)
 static int in_turn(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     const uint64_t before = messages_of(&p);
     for (int round = 0; round < ROUNDS; round++) {
@@ -154,7 +153,6 @@ static int in_turn(int rank, int ranks, harness_board *board, void *arg)
 static int in_two_streams(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
     for (int i = 0; i < 2 * ROUNDS; i++)
@@ -174,7 +172,6 @@ static int in_groups(int rank, int ranks, harness_board *board, void *arg)
     player p;
     ring_work *work;
     _Atomic int done = 0;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     EXPECT(give(&p, p.stream, 5) == 0, "rank %d", rank);
     ring_call call = RING_CALL_INIT, counted = RING_CALL_INIT;
@@ -195,7 +192,6 @@ static int in_groups(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_calls_run_in_their_order(void **state)
 {
-    (void)state;
     run(2, in_turn);
     run(3, in_two_streams);
     run(2, in_groups);
@@ -223,7 +219,6 @@ static int captured(int rank, int ranks, harness_board *board, void *arg)
     player p;
     CUgraph graph;
     CUgraphExec exec;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     EXPECT_CUDA(cu.begin_capture(p.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     const ring_status status = sum(&p, p.stream, NULL);
@@ -245,7 +240,6 @@ static int captured(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_graphs_replay_calls(void **state)
 {
-    (void)state;
     run(2, captured);
 }
 
@@ -270,7 +264,6 @@ static int late_rank(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     call.timeout = 0.3;
     if (rank == 0)
@@ -283,7 +276,6 @@ static int late_rank(int rank, int ranks, harness_board *board, void *arg)
 static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     if (rank == 0)
         EXPECT_OK(sum(&p, p.stream, NULL));
@@ -299,7 +291,6 @@ static int other_counts(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     call.stream = p.stream;
     const size_t count = rank == 0 ? 100 : 200;
@@ -313,7 +304,6 @@ static int other_counts(int rank, int ranks, harness_board *board, void *arg)
 static int destroyed(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     atomic_fetch_add(&board->counters[0], 1);
     EXPECT(harness_await(board, 0, ranks), "a rank is late");
@@ -326,7 +316,6 @@ static int destroyed(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_failures_end_streams(void **state)
 {
-    (void)state;
     run(2, late_rank);
     run(2, aborted);
     run(2, other_counts);
@@ -336,7 +325,6 @@ static void test_failures_end_streams(void **state)
 static int lost_rank(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
-    (void)arg;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     if (rank == 1) {
         (void)harness_await(board, 0, 1);
@@ -350,7 +338,6 @@ static int lost_rank(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_lost_rank_ends_streams(void **state)
 {
-    (void)state;
     if (!forks)
         skip();
     assert_int_equal(harness_run(HARNESS_PROCESSES, 2, lost_rank, NULL, NULL), 1);

@@ -53,7 +53,6 @@ static void run_calls(const device_case *c, int calls)
 static void test_every_collective(void **state)
 {
     static const size_t counts[] = {0, 1, 5, 67, 1000, 9001};
-    (void)state;
     for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks++)
         for (plan_collective k = 0; k <= PLAN_BARRIER; k++)
             for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
@@ -67,7 +66,6 @@ static void test_every_collective(void **state)
 static void test_every_collective_apart(void **state)
 {
     static const size_t counts[] = {1, 67, 20001};
-    (void)state;
     for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks += ranks < 4 ? 1 : 2)
         for (plan_collective k = 0; k <= PLAN_BARRIER; k++)
             for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
@@ -80,7 +78,6 @@ static void test_every_collective_apart(void **state)
 
 static void test_every_type_and_averages(void **state)
 {
-    (void)state;
     for (plan_collective k = 0; k < PLAN_BARRIER; k++)
         for (ring_dtype dtype = 0; serves(k, 4) && dtype < RING_DTYPE_COUNT; dtype++) {
             device_case c = case_of(k, 4, 700, 2);
@@ -95,7 +92,6 @@ static void test_every_type_and_averages(void **state)
 static void test_a_thousand_replays(void **state)
 {
     const plan_collective k = serves(PLAN_ALL_REDUCE, 3) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
-    (void)state;
     device_case c = case_of(k, 3, 300, 2);
     device_ranks *all = device_ranks_new(&c);
     emulated_set_delay(200, 1);
@@ -138,7 +134,6 @@ static int lanes_that_ended_by(const device_ranks *all, ring_status status)
 
 static void test_a_deadline_ends_what_waits(void **state)
 {
-    (void)state;
     device_ranks *all = without_rank(1);
     for (int r = 0; r < 4; r++)
         device_ranks_call(all, r)->nanoseconds = 50 * 1000 * 1000;
@@ -157,7 +152,6 @@ static void *end_it(void *all)
 static void test_an_abort_ends_what_waits(void **state)
 {
     pthread_t thread;
-    (void)state;
     device_ranks *all = without_rank(2);
     assert_int_equal(pthread_create(&thread, NULL, end_it, all), 0);
     assert_false(device_ranks_launch(all));
@@ -170,7 +164,6 @@ static void test_an_abort_ends_what_waits(void **state)
 static void test_another_call_is_seen(void **state)
 {
     int seen = 0;
-    (void)state;
     device_case c = case_of(exchanged(), 2, 5000, 1);
     device_ranks *all = device_ranks_new(&c);
     device_ranks_fill(all, 0);

@@ -99,7 +99,6 @@ static bool shows(const char *zero, const char *one)
 
 static void only_encryption_hides_what_is_sent(void **state)
 {
-    (void)state;
     assert_true(shows("RING_ENCRYPT=0", "RING_ENCRYPT=0"));
     assert_false(shows("RING_ENCRYPT=1", "RING_ENCRYPT=1"));
     assert_false(shows("RING_ENCRYPT=chacha20", "RING_ENCRYPT=chacha20"));
@@ -107,14 +106,12 @@ static void only_encryption_hides_what_is_sent(void **state)
 
 static void rank_0_decides_for_all(void **state)
 {
-    (void)state;
     assert_false(shows("RING_ENCRYPT=1", "RING_ENCRYPT=0"));
     assert_false(shows("RING_ENCRYPT=chacha20", "RING_ENCRYPT=1"));
 }
 
 static void a_rank_that_wants_it_in_vain_ends_the_start(void **state)
 {
-    (void)state;
     ring_comm *comms[2];
     begin(comms, "RING_ENCRYPT=0", "RING_ENCRYPT=1");
     for (int r = 0; r < 2; r++) {
@@ -127,7 +124,6 @@ static void a_rank_that_wants_it_in_vain_ends_the_start(void **state)
 
 static void without_a_secret_it_is_refused(void **state)
 {
-    (void)state;
     static const char *const variables[][2] = {{"RING_RANK", "0"},
                                                {"RING_SIZE", "2"},
                                                {"MASTER_ADDR", "127.0.0.1"},

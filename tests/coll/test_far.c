@@ -98,7 +98,6 @@ static int pairs(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t sizes[] = {0, 1, 40, 41, 4093, 65536, 65537, 1000003};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int mix = 1; mix < 4; mix++) /* which ranks have far memory */
@@ -113,7 +112,6 @@ static int pairs(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_far_memory_is_sent_and_received(void **state)
 {
-    (void)state;
     run(2, pairs);
 }
 
@@ -122,8 +120,6 @@ static int registered_in_part(int rank, int ranks, harness_board *board, void *a
 {
     enum { BYTES = 4 << 20, EDGE = 1 << 20 };
     ring_comm *comm;
-    (void)arg;
-    (void)ranks;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < 3; round++) {
         unsigned char *x = bytes_new(BYTES, 0);
@@ -151,7 +147,6 @@ static int registered_in_part(int rank, int ranks, harness_board *board, void *a
 
 static void test_a_buffer_may_be_registered_in_part(void **state)
 {
-    (void)state;
     run(2, registered_in_part);
 }
 
@@ -159,7 +154,6 @@ static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float *here = far_alloc(8192), *there = far_alloc_elsewhere(8192);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(here, there, 8, RING_FLOAT32, RING_SUM, comm, NULL) ==
                RING_ERR_UNSUPPORTED,
@@ -177,7 +171,6 @@ static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_memory_of_two_accelerators_is_refused(void **state)
 {
-    (void)state;
     run(2, wrong_memory);
 }
 
@@ -224,7 +217,6 @@ static int found(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { BYTES = FOUND * sizeof(float), ROUNDS_FOUND = 3 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *memory = far_alloc_unknown(BYTES, NULL);
     for (int round = 0; round < ROUNDS_FOUND; round++) {
@@ -247,7 +239,6 @@ static int found(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_memory_that_nobody_registered_is_recognised(void **state)
 {
-    (void)state;
     run(1, found);
     run(3, found);
 }
@@ -300,7 +291,6 @@ static int streamed(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     stream s = {.rank = rank, .ranks = ranks};
     pthread_t thread;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     s.memory = far_alloc(COUNT * sizeof *s.memory);
     const double began = harness_now();
@@ -326,7 +316,6 @@ static int streamed(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_calls_take_their_turn_in_a_stream(void **state)
 {
-    (void)state;
     run(1, streamed);
     run(2, streamed);
     run(3, streamed);
@@ -379,7 +368,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_nothing_is_written_after_the_end(void **state)
 {
-    (void)state;
     setenv("RING_ALGO", "direct", 1);
     far_delay(0.003);
     nic_delay(0.02);

@@ -191,7 +191,6 @@ static int all_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     unsigned char *src = far_alloc(BYTES), *dst = far_alloc(ALL);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const int failed = open_links(rank, comm, src, dst) + gather(rank, comm, src, dst) +
                        spread(rank, comm, src) + pass_on(rank, comm, src, dst) +

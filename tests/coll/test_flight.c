@@ -45,7 +45,6 @@ static int two_broadcasts(int rank, int ranks, harness_board *board, void *arg)
     ring_work *works[2];
     ring_call call = quick_call();
     float *a, *b;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
     EXPECT_OK(ring_mem_alloc((void **)&b, SMALL * sizeof *b));
@@ -77,7 +76,6 @@ static int sliced_and_short(int rank, int ranks, harness_board *board, void *arg
     ring_work *works[2];
     ring_call call = quick_call();
     float *a, *b;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
     EXPECT_OK(ring_mem_alloc((void **)&b, SMALL * sizeof *b));
@@ -104,7 +102,6 @@ static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     ring_event *event;
     ring_work *works[CALLS];
     float *x[CALLS];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     for (int i = 0; i < CALLS; i++) {
@@ -136,8 +133,6 @@ static int recv_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     ring_event *event;
     ring_work *work;
     float *x;
-    (void)arg;
-    (void)ranks;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
@@ -183,7 +178,6 @@ static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
     lonely l = {0};
     ring_call call = RING_CALL_INIT;
     float *x = calloc(COUNT, sizeof *x), *y = malloc(COUNT * sizeof *y);
-    (void)arg;
     EXPECT(x != NULL && y != NULL, "no memory");
     x[COUNT - 1] = 5;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -209,14 +203,12 @@ static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_nobody_need_wait(void **state)
 {
-    (void)state;
     run(3, recv_behind_a_gate);
     run(1, long_call_alone);
 }
 
 static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **state)
 {
-    (void)state;
     run_by("chain", 2, two_broadcasts);
     run_by("halving", 4, sliced_and_short);
     run_by("halving", 4, sums_behind_a_gate);
@@ -266,7 +258,6 @@ static int ends_beside_starts(int rank, int ranks, harness_board *board, void *a
     ring_event *now;
     ring_work *works[2];
     int32_t x[2] = {1, 1};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &e.comm));
     EXPECT_OK(ring_event_create(&now));
     EXPECT_OK(ring_event_create(&e.later));
@@ -298,7 +289,6 @@ static int ends_beside_starts(int rank, int ranks, harness_board *board, void *a
 
 static void test_the_end_of_each_call_is_told_once(void **state)
 {
-    (void)state;
     run(1, ends_beside_starts);
     run(2, ends_beside_starts);
 }
@@ -318,7 +308,6 @@ static void start_next(void *context, ring_status status)
 static int long_chain(int rank, int ranks, harness_board *board, void *arg)
 {
     ends e = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &e.comm));
     start_next(&e, RING_OK);
     EXPECT(e.x == 200000 && e.wrong == 0, "%d, %d wrong", (int)e.x, e.wrong);
@@ -328,7 +317,6 @@ static int long_chain(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_callbacks_that_start_calls_do_not_pile_up(void **state)
 {
-    (void)state;
     run(1, long_chain);
 }
 
@@ -342,7 +330,6 @@ static int many_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     static ring_work *works[HARNESS_MAX_RANKS][CALLS];
     ring_comm *comm;
     ring_event *event;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     for (int i = 0; i < CALLS; i++) {
@@ -363,7 +350,6 @@ static int many_behind_a_gate(int rank, int ranks, harness_board *board, void *a
 
 static void test_calls_older_than_what_is_remembered_are_no_mismatch(void **state)
 {
-    (void)state;
     run(2, many_behind_a_gate);
 }
 
@@ -373,7 +359,6 @@ static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
     enum { ALIKE = 40 };
     ring_comm *comm;
     int32_t x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < ALIKE + (rank == 0); i++) {
         EXPECT(ring_all_reduce(NULL, &x, 1, RING_INT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
@@ -397,7 +382,6 @@ static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_refusal_is_not_lost_behind_others(void **state)
 {
-    (void)state;
     run(2, late_refusal);
 }
 

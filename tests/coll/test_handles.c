@@ -46,7 +46,6 @@ static int ended_handles(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { TIMES = 200 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < TIMES; i++) {
         ring_work *works[2], *copy;
@@ -72,7 +71,6 @@ static int ended_handles(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_handle_that_has_ended_is_refused(void **state)
 {
-    (void)state;
     run(3, ended_handles);
 }
 
@@ -83,7 +81,6 @@ static int any_and_all(int rank, int ranks, harness_board *board, void *arg)
     int32_t x[2] = {10, 20};
     size_t index;
     int done;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         ring_work *works[3] = {NULL, NULL, NULL};
@@ -114,7 +111,6 @@ static int any_and_all(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_waiting_for_any_for_all_and_for_a_while(void **state)
 {
-    (void)state;
     run(3, any_and_all);
 }
 
@@ -127,7 +123,6 @@ static int other_sizes(int rank, int ranks, harness_board *board, void *arg)
         char later[64];
     } large = {.call = RING_CALL_INIT};
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     memset(large.later, 0x55, sizeof large.later);
     large.call.size = sizeof large;
@@ -148,7 +143,6 @@ static int other_sizes(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_options_of_other_versions_are_accepted(void **state)
 {
-    (void)state;
     run(1, other_sizes);
 }
 
@@ -177,7 +171,6 @@ static int communicators_in_any_order(int rank, int ranks, harness_board *board,
     enum { TIMES = 100, MANY = 1 << 20 };
     ring_comm *a, *b;
     float *x = malloc(2 * MANY * sizeof *x);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &a));
     EXPECT_OK(join_second(a, &b));
     for (int i = 0; i < 2 * MANY; i++)
@@ -194,7 +187,6 @@ static int communicators_in_any_order(int rank, int ranks, harness_board *board,
 
 static void test_communicators_may_be_waited_for_in_any_order(void **state)
 {
-    (void)state;
     run(2, communicators_in_any_order);
 }
 
@@ -205,7 +197,6 @@ static int computing_caller(int rank, int ranks, harness_board *board, void *arg
     ring_comm *comm;
     ring_work *work;
     static float x[HARNESS_MAX_RANKS][COUNT];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = with_handle(&work);
     call.timeout = 1;
@@ -221,7 +212,6 @@ static int computing_caller(int rank, int ranks, harness_board *board, void *arg
 
 static void test_a_deadline_does_not_run_out_while_callers_compute(void **state)
 {
-    (void)state;
     run(2, computing_caller);
 }
 
@@ -230,7 +220,6 @@ static int unreceived_sends(int rank, int ranks, harness_board *board, void *arg
 {
     enum { SENDS = 1000 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int64_t i = 0; i < SENDS && rank == 0; i++)
         EXPECT_OK(ring_send(&i, 1, RING_INT64, 1, comm, NULL));
@@ -247,7 +236,6 @@ static int unreceived_sends(int rank, int ranks, harness_board *board, void *arg
 
 static void test_a_thousand_sends_return_without_a_receiver(void **state)
 {
-    (void)state;
     run(2, unreceived_sends);
 }
 
@@ -263,7 +251,6 @@ static int configured(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *first, *comm;
     ring_unique_id id = {{0}};
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &first));
     config.settings = wrong;
     EXPECT(ring_comm_init_config(&comm, 1, &id, 0, &config) == RING_ERR_CONFIG &&
@@ -288,7 +275,6 @@ static int configured(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_settings_may_be_those_of_one_communicator(void **state)
 {
-    (void)state;
     run(2, configured);
 }
 
@@ -299,7 +285,6 @@ static int refused_call(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_barrier(comm, NULL));
     for (board->counters[4]++; board->counters[4] < ranks;)
@@ -327,7 +312,6 @@ static int refused_call(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_refused_call_is_known_to_those_who_made_it(void **state)
 {
-    (void)state;
     run(2, refused_call);
     run(4, refused_call);
 }
@@ -336,7 +320,6 @@ static int refused_alike(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 100; i++) {
         x = 1;
@@ -354,7 +337,6 @@ static int refused_alike(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_calls_that_all_refuse_do_no_harm(void **state)
 {
-    (void)state;
     run(3, refused_alike);
 }
 
@@ -362,7 +344,6 @@ static int refused_send(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const double began = harness_now();
     if (rank == 0) {
@@ -382,7 +363,6 @@ static int refused_send(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_refused_send_ends_its_recv(void **state)
 {
-    (void)state;
     run(2, refused_send);
 }
 
@@ -417,7 +397,6 @@ static int gated_call(int rank, int ranks, harness_board *board, void *arg)
     fake_stream stream = {0};
     float x = 1, y = 1;
     ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&stream.ready));
     EXPECT_OK(ring_comm_get_info(comm, &before));
@@ -442,7 +421,6 @@ static int gated_call(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_call_behind_an_event_starts_when_it_is_set(void **state)
 {
-    (void)state;
     run(2, gated_call);
 }
 
@@ -454,7 +432,6 @@ static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
     ring_event *event;
     int done;
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     ring_call call = with_handle(&work);
@@ -496,7 +473,6 @@ static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
     ring_call call = RING_CALL_INIT;
     float numbers[GATES] = {1, 2};
     size_t index = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.after = event;
@@ -525,13 +501,11 @@ static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_waiting_for_any_of_closed_gates_ends(void **state)
 {
-    (void)state;
     run(2, closed_gates);
 }
 
 static void test_a_closed_gate_is_no_failure_and_a_failed_one_is(void **state)
 {
-    (void)state;
     run(2, closed_gate);
 }
 
@@ -558,7 +532,6 @@ static void next_link(void *context, ring_status status)
 static int chained_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     chain c = {.left = 101, .x = rank};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &c.comm));
     next_link(&c, RING_OK);
     for (const double end = harness_now() + 20; c.left > 0 && !c.failed && harness_now() < end;)
@@ -571,7 +544,6 @@ static int chained_calls(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_callbacks_may_start_calls(void **state)
 {
-    (void)state;
     run(3, chained_calls);
 }
 

@@ -126,7 +126,6 @@ static int exchange_all(int rank, int ranks, harness_board *board, void *arg)
     static const size_t most[] = {5, 3000, 200000};
     ring_comm_info info = {.size = sizeof info};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t k = 0; k < sizeof most / sizeof *most; k++)
         for (int round = 0; round < 6; round++)
@@ -140,7 +139,6 @@ static int exchange_all(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_blocks_lie_in_any_memory(void **state)
 {
-    (void)state;
     run(1, exchange_all);
     run(2, exchange_all);
     run(4, exchange_all);
@@ -195,7 +193,6 @@ static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
     enum { MOST_ELEMENTS = 50000 };
     ring_comm *comm;
     blocks src, dst;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(make_blocks(&src, rank, ranks, true, MOST_ELEMENTS, 0) == 0, "src");
     EXPECT(make_blocks(&dst, rank, ranks, false, MOST_ELEMENTS, 1) == 0, "dst");
@@ -211,7 +208,6 @@ static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_arrays_are_read_before_the_call_returns(void **state)
 {
-    (void)state;
     run(2, kept_calls);
     run(3, kept_calls);
 }
@@ -225,7 +221,6 @@ static int products(int rank, int ranks, harness_board *board, void *arg)
     float *blocks_of[MOST], *dst = calloc(COUNT, sizeof *dst);
     ring_call call = RING_CALL_INIT;
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int b = ranks - 1; b >= 0; b--) {
         blocks_of[b] = counts[b] > 0 ? malloc(counts[b] * sizeof(float)) : NULL;
@@ -249,7 +244,6 @@ static int products(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_blocks_are_multiplied_where_they_lie(void **state)
 {
-    (void)state;
     run(2, products);
     run(4, products);
 }
@@ -264,7 +258,6 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
     void *hole[2] = {NULL, y}, *own[2] = {x, x + 2};
     const void *const *over_src = (const void *const *)over, *const *own_src = (void *)own;
     ring_comm *comm;
-    (void)ranks, (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_REFUSED(ring_all_gather_list(x, NULL, two, RING_FLOAT32, comm, NULL),
                    "the addresses of the blocks of dst are NULL");
@@ -292,7 +285,6 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_what_is_wrong_is_refused_before_anything_is_sent(void **state)
 {
-    (void)state;
     run(2, wrong_arguments);
 }
 
@@ -303,7 +295,6 @@ static int different_lengths(int rank, int ranks, harness_board *board, void *ar
     const void *srcs[2] = {x, x + 9000};
     void *dsts[2] = {y + 9000, y};
     ring_comm *comm;
-    (void)ranks, (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_to_all_list(srcs, out, dsts, in, RING_FLOAT32, comm, NULL) ==
                    RING_ERR_MISMATCH ||
@@ -320,7 +311,6 @@ static int different_lengths(int rank, int ranks, harness_board *board, void *ar
 
 static void test_different_counts_are_shown_on_all_ranks(void **state)
 {
-    (void)state;
     run(2, different_lengths);
 }
 
@@ -330,7 +320,6 @@ static int lost_peer(int rank, int ranks, harness_board *board, void *arg)
     float *x = calloc(200000, sizeof *x), *y = calloc(100000, sizeof *y);
     void *dsts[2] = {x + 100000, x};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_all_gather_list(y, dsts, counts, RING_FLOAT32, comm, NULL));
     for (board->counters[0]++; board->counters[0] < ranks;) /* the first one is over on both */
@@ -349,7 +338,6 @@ static int lost_peer(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_lost_peer_ends_it(void **state)
 {
-    (void)state;
     if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
         run(2, lost_peer);
 }
@@ -364,7 +352,6 @@ static int far_blocks(int rank, int ranks, harness_board *board, void *arg)
     int32_t *near = malloc(bytes);
     void *far[2] = {far_alloc(bytes), far_alloc(bytes)}, *mixed[2] = {far[0], near};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t i = 0; i < COUNT; i++)
         near[i] = value(rank, 0, 0, i);
@@ -386,7 +373,6 @@ static int far_blocks(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_blocks_may_be_an_accelerators(void **state)
 {
-    (void)state;
     run(2, far_blocks);
 }
 

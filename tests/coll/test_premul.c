@@ -101,7 +101,6 @@ static int refuse_all(int rank, int ranks, harness_board *board, void *arg)
     const size_t count = 4;
     ring_buckets *buckets;
     ring_comm *comm;
-    (void)ranks, (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_op op = RING_PREMUL_SUM;
     int wrong = refuses(sum(comm, RING_FLOAT32, op, NULL), "needs this rank's factor");
@@ -120,7 +119,6 @@ static int refuse_all(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_what_is_no_factor_is_refused(void **state)
 {
-    (void)state;
     run(2, refuse_all);
 }
 
@@ -130,7 +128,6 @@ static int refuse_far(int rank, int ranks, harness_board *board, void *arg)
     ring_call call = RING_CALL_INIT;
     ring_comm *comm;
     float *far = far_alloc(4096);
-    (void)arg;
     call.scale = &one;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(far, far, 8, RING_FLOAT32, RING_PREMUL_SUM, comm, &call) ==
@@ -144,7 +141,6 @@ static int refuse_far(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_memory_of_accelerators_is_refused(void **state)
 {
-    (void)state;
     run(2, refuse_far);
 }
 
@@ -152,7 +148,6 @@ static int differ(int rank, int ranks, harness_board *board, void *arg)
 {
     const double one = 1;
     ring_comm *comm;
-    (void)ranks, (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_status status = sum(comm, RING_FLOAT32, rank == 0 ? RING_PREMUL_SUM : RING_SUM,
                                    rank == 0 ? &one : NULL);
@@ -166,7 +161,6 @@ static int differ(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_sum_on_another_rank_is_a_mismatch(void **state)
 {
-    (void)state;
     run(2, differ);
 }
 
@@ -182,7 +176,6 @@ static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
     double scale = (double)factor_of(rank, 1);
     ring_call call = RING_CALL_INIT;
     float *x = calloc(COUNT, sizeof *x), *y = calloc(COUNT, sizeof *y);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.work = &work;
@@ -207,7 +200,6 @@ static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_products_are_made_after_the_event(void **state)
 {
-    (void)state;
     run(3, behind_an_event);
 }
 
@@ -261,7 +253,6 @@ static int many_at_once(int rank, int ranks, harness_board *board, void *arg)
     enum { ROUNDS = 3 };
     ring_comm *comm;
     scatter calls[CALLS];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < ROUNDS; round++)
         EXPECT(scatter_round(calls, rank, ranks, round, comm) == 0, "round %d", round);
@@ -271,7 +262,6 @@ static int many_at_once(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_calls_at_a_time_have_products_of_their_own(void **state)
 {
-    (void)state;
     run(2, many_at_once);
     run(3, many_at_once);
 }
@@ -297,7 +287,6 @@ static int start_again(int rank, int ranks, harness_board *board, void *arg)
     ring_prepared *prepared;
     float *x = new_input(rank, COUNT), *y = malloc(COUNT * sizeof *y);
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     call.prepared = &prepared;
     EXPECT_OK(ring_all_reduce(x, y, COUNT, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
@@ -314,7 +303,6 @@ static int start_again(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_each_start_has_a_factor_of_its_own(void **state)
 {
-    (void)state;
     run(2, start_again);
 }
 

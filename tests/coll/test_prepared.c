@@ -105,7 +105,6 @@ static ring_status recv(const buffers *b, ring_comm *comm, const ring_call *call
 
 static ring_status barrier(const buffers *b, ring_comm *comm, const ring_call *call)
 {
-    (void)b;
     return ring_barrier(comm, call);
 }
 
@@ -212,7 +211,6 @@ static int start_often(int rank, int ranks, harness_board *board, void *arg)
     static const size_t counts[] = {COUNT, 40000};
     ring_comm *comm;
     ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t k = 0; k < 2; k++) {
         buffers b;
@@ -238,7 +236,6 @@ static int start_often(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_prepared_calls_are_the_calls(void **state)
 {
-    (void)state;
     run(2, start_often);
     run(3, start_often);
     run(RANKS_MOST, start_often);
@@ -259,7 +256,6 @@ static int with_options(int rank, int ranks, harness_board *board, void *arg)
     ring_work *works[STARTS];
     int32_t(*x)[LONG] = calloc(STARTS, sizeof *x);
     _Atomic int done = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < STARTS; i++) {
         ring_call call = RING_CALL_INIT;
@@ -293,7 +289,6 @@ static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
     ring_prepared *send_to[RANKS_MOST], *recv_from[RANKS_MOST], *none;
     int32_t(*out)[LONG] = calloc(RANKS_MOST, sizeof *out);
     int32_t(*in)[LONG] = calloc(RANKS_MOST, sizeof *in);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     for (int p = 0; p < ranks; p++) { /* preparing is no call of the group */
@@ -331,7 +326,6 @@ static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_options_and_groups_of_starts(void **state)
 {
-    (void)state;
     run(2, with_options);
     run(3, with_options);
     run(1, in_a_group);
@@ -378,7 +372,6 @@ static int misuse(int rank, int ranks, harness_board *board, void *arg)
     int32_t x = rank;
     ring_prepared *prepared, *nested = NULL;
     ring_call call = RING_CALL_INIT, wrong = RING_CALL_INIT;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0)
         EXPECT(prepare_wrongly(comm) == 0, "preparing");
@@ -405,7 +398,6 @@ static int started_by_one(int rank, int ranks, harness_board *board, void *arg)
     int32_t x = 0;
     ring_prepared *prepared;
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     call.prepared = &prepared;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, &call));
@@ -427,7 +419,6 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
     int32_t x = 0;
     ring_prepared *prepared;
     ring_call call = RING_CALL_INIT;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     call.prepared = &prepared;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, &call));
@@ -447,7 +438,6 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_wrong_use_is_told(void **state)
 {
-    (void)state;
     run(2, misuse);
     run(2, started_by_one);
     run(2, in_a_child);

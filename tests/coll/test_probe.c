@@ -53,7 +53,6 @@ static int meet_often(ring_comm *comm, harness_board *board, int counter, int ra
 static int all_come(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *half;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int bad = meet_often(comm, board, 1, rank);
     EXPECT_OK(ring_comm_split(comm, rank % 2, -rank, &half));
@@ -65,7 +64,6 @@ static int all_come(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_all_come(void **state)
 {
-    (void)state;
     run(5, all_come);
     run(1, all_come);
 }
@@ -98,7 +96,6 @@ static int some_late(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     int32_t x = 1;
     int count, bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank % 2 == 0)
         bad = come_without(comm, board, rank);
@@ -120,7 +117,6 @@ static int some_late(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_who_is_missing_is_told_to_all_that_came(void **state)
 {
-    (void)state;
     run(4, some_late);
 }
 
@@ -152,7 +148,6 @@ static int several_threads(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         bad = meet_by_threads(comm);
@@ -168,7 +163,6 @@ static int several_threads(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_threads_of_a_rank_are_one(void **state)
 {
-    (void)state;
     run(2, several_threads);
 }
 
@@ -178,7 +172,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int count = 5;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_barrier_probe(NULL, 1, NULL, &count) == RING_ERR_ARGUMENT, "NULL");
     EXPECT(ring_barrier_probe(comm, -1, NULL, &count) == RING_ERR_ARGUMENT, "a negative time");
@@ -203,7 +196,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_verdict_ends_it(void **state)
 {
-    (void)state;
     run(3, refused);
 }
 

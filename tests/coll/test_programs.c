@@ -165,7 +165,6 @@ static void test_both_ends_say_the_same(void **state)
 {
     size_t algorithms;
     const algo *known = algo_all(&algorithms);
-    (void)state;
     for (size_t i = 0; i < algorithms; i++)
         for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_REDUCE; collective++)
             for (int count = 2; count <= 5; count++)
@@ -187,7 +186,6 @@ static void test_long_calls_use_all_channels(void **state)
                                  .dtype = RING_FLOAT32,
                                  .op = RING_SUM,
                                  .count = 1 << 20};
-    (void)state;
     ranks all = lower_all(4, "ring", 4, &call);
     assert_int_equal(all.programs[0]->channels, 4);
     free_all(&all);
@@ -220,7 +218,6 @@ static void test_of_short_programs_so_many_are_kept(void **state)
 {
     size_t bytes;
     int32_t count;
-    (void)state;
     fill_programs("direct", &count, &bytes);
     assert_int_equal(count, PROGRAMS_MOST);
     assert_in_range(bytes, 1, PROGRAMS_MOST_BYTES);
@@ -230,7 +227,6 @@ static void test_of_long_programs_so_many_bytes_are_kept(void **state)
 {
     size_t bytes;
     int32_t count;
-    (void)state;
     fill_programs("ring", &count, &bytes);
     assert_in_range(bytes, PROGRAMS_MOST_BYTES / 2, PROGRAMS_MOST_BYTES);
     assert_in_range(count, 2, PROGRAMS_MOST - 1);
@@ -240,7 +236,6 @@ static void test_of_long_programs_so_many_bytes_are_kept(void **state)
 static void test_calls_of_other_counts_share_a_plan(void **state)
 {
     size_t bytes, first;
-    (void)state;
     ring_comm *comm = rank_new(0, 8, "direct", 1);
     const program *of_one = get(comm, PLAN_REDUCE, 1, 1);
     (void)programs_kept(comm->programs, &first);
@@ -293,7 +288,6 @@ static void test_faults_are_seen(void **state)
                                  .count = 1000003};
     size_t algorithms;
     const algo *known = algo_all(&algorithms);
-    (void)state;
     for (size_t i = 0; i < algorithms; i++)
         for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
             ranks all = lower_all(4, known[i].name, 3, &call);

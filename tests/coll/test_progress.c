@@ -98,7 +98,6 @@ static int caller_sleeps(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     void *shared;
     float *plain = malloc(LONG_COUNT * sizeof *plain);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc(&shared, LONG_COUNT * sizeof(float)));
     for (int i = 0; i < 3; i++) /* the first one opens the links */
@@ -112,7 +111,6 @@ static int caller_sleeps(int rank, int ranks, harness_board *board, void *arg)
 
 static void a_call_ends_while_its_caller_makes_none(void **state)
 {
-    (void)state;
     run(2, caller_sleeps);
     run(3, caller_sleeps);
 }
@@ -196,7 +194,6 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
     pthread_t threads[THREADS];
     part *parts = calloc(THREADS, sizeof *parts);
     int failed = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comms[0]));
     for (int i = 1; i < COMMS; i++)
         EXPECT_OK(ring_comm_dup(comms[0], &comms[i]));
@@ -220,7 +217,6 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
 
 static void a_thousand_calls_are_waited_for_in_any_order(void **state)
 {
-    (void)state;
     run(2, many_calls);
 }
 
@@ -284,7 +280,6 @@ static int no_thread(int rank, int ranks, harness_board *board, void *arg)
     outcome ended = {0};
     float x = 1;
     char task[32];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = noted_by(&ended);
     call.work = &work;
@@ -302,7 +297,6 @@ static int no_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void without_progress_there_is_no_thread(void **state)
 {
-    (void)state;
     skip_if_names_mislead();
     setenv("RING_PROGRESS", "none", 1);
     run(2, no_thread);
@@ -320,7 +314,6 @@ static int one_thread(int rank, int ranks, harness_board *board, void *arg)
     outcome ended[2] = {{0}};
     float x[2] = {1, 1};
     char task[32];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(join_with(always, rank, ranks, comm, &second));
     config.settings = wrong;
@@ -345,7 +338,6 @@ static int one_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void all_communicators_share_one_thread_which_ends_with_them(void **state)
 {
-    (void)state;
     skip_if_names_mislead();
     run(2, one_thread);
 }
@@ -374,7 +366,6 @@ static int idle_thread(int rank, int ranks, harness_board *board, void *arg)
     float x = 1;
     char task[32];
     bool rests = false;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = noted_by(&ended);
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
@@ -394,7 +385,6 @@ static int idle_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void an_idle_thread_does_not_wake(void **state)
 {
-    (void)state;
     skip_if_names_mislead();
     run(2, idle_thread);
 }
@@ -426,7 +416,6 @@ static int stand_behind_an_event(int rank, int ranks, harness_board *board, void
     ring_event *event;
     outcome ended = {0};
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_barrier(comm, NULL));
     EXPECT_OK(ring_event_create(&event));
@@ -453,7 +442,6 @@ static int stand_behind_an_event(int rank, int ranks, harness_board *board, void
 
 static void naps_grow_while_a_call_stands_behind_an_event(void **state)
 {
-    (void)state;
     skip_if_names_mislead();
     run(2, stand_behind_an_event);
 }
@@ -502,7 +490,6 @@ static int alone_behind_events(int rank, int ranks, harness_board *board, void *
     setter s = {.event = NULL};
     float *x = calloc(LONG_COUNT / 4, sizeof *x);
     int bad = x == NULL;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     pthread_barrier_init(&s.together, NULL, 2);
     EXPECT(pthread_create(&thread, NULL, set_events, &s) == 0, "no thread");
@@ -520,7 +507,6 @@ static int alone_behind_events(int rank, int ranks, harness_board *board, void *
 
 static void an_event_starts_a_call_of_a_rank_alone(void **state)
 {
-    (void)state;
     run(1, alone_behind_events);
 }
 
@@ -528,7 +514,6 @@ static void an_event_starts_a_call_of_a_rank_alone(void **state)
 
 static int child_overlaps(int rank, int ranks, harness_board *board, void *arg)
 {
-    (void)arg;
     ring_comm *comm;
     outcome ended = {0};
     int32_t x = 1;
@@ -547,7 +532,6 @@ static int fork_beside_the_thread(int rank, int ranks, harness_board *board, voi
     outcome ended = {0};
     int32_t x = 1;
     int status = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = noted_by(&ended);
     EXPECT_OK(ring_recv(&x, 1, RING_INT32, 1 - rank, comm, &call)); /* it sleeps on it */
@@ -568,7 +552,6 @@ static int fork_beside_the_thread(int rank, int ranks, harness_board *board, voi
 
 static void a_forked_child_has_a_thread_of_its_own(void **state)
 {
-    (void)state;
     if (ranks_are_threads())
         skip(); /* of which a child has but one */
 #ifdef __SANITIZE_THREAD__
@@ -584,7 +567,6 @@ static int destroy_while_it_moves(int rank, int ranks, harness_board *board, voi
     enum { COUNT = 4 << 20 };
     ring_comm *first, *comm;
     float *x = calloc(COUNT, sizeof *x);
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &first));
     for (int i = 0; i < 10; i++) {
         outcome ended = {0};
@@ -607,7 +589,6 @@ static int destroy_while_it_moves(int rank, int ranks, harness_board *board, voi
 
 static void a_communicator_may_go_while_the_thread_moves_it(void **state)
 {
-    (void)state;
     run(2, destroy_while_it_moves);
 }
 
@@ -616,7 +597,6 @@ static int lose_a_peer(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     outcome ended = {0};
     int32_t x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
     meet(board, 7, ranks);
@@ -640,7 +620,6 @@ static int lose_a_peer(int rank, int ranks, harness_board *board, void *arg)
 
 static void a_lost_peer_ends_calls_without_a_waiter(void **state)
 {
-    (void)state;
     run(3, lose_a_peer);
 }
 
@@ -649,7 +628,6 @@ static int miss_the_deadline(int rank, int ranks, harness_board *board, void *ar
     ring_comm *comm;
     outcome ended = {0};
     int32_t x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_barrier(comm, NULL));
     ring_call call = noted_by(&ended);
@@ -666,7 +644,6 @@ static int miss_the_deadline(int rank, int ranks, harness_board *board, void *ar
 
 static void a_deadline_passes_without_a_waiter(void **state)
 {
-    (void)state;
     run(2, miss_the_deadline);
 }
 

@@ -35,7 +35,6 @@ static void *map_again(void *before)
 
 static ring_status leave(void *memory)
 {
-    (void)memory;
     return RING_OK;
 }
 
@@ -49,7 +48,6 @@ static void *map_registered(void *before)
 static void *allocate(void *before)
 {
     void *memory = NULL;
-    (void)before;
     return ring_mem_alloc(&memory, BYTES) == RING_OK ? memory : NULL;
 }
 
@@ -98,14 +96,12 @@ static void run(const source *from)
 
 static void test_plain_memory(void **state)
 {
-    (void)state;
     run(&plain);
 }
 
 /* All pages of all rounds were registered, and none stays so. */
 static void test_plain_memory_in_place(void **state)
 {
-    (void)state;
     const uint64_t rounds = harness_number("RING_TEST_REMAPS", 100);
     if (strcmp(transport_name, "verbs") != 0 || !pinned_is_watched())
         skip();
@@ -122,7 +118,6 @@ static void test_plain_memory_in_place(void **state)
 
 static void test_plain_memory_copied(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "verbs") != 0)
         skip();
     setenv("RING_REGISTRATION_CACHE", "0", 1);
@@ -135,13 +130,11 @@ static void test_plain_memory_copied(void **state)
 
 static void test_registered_memory(void **state)
 {
-    (void)state;
     run(&registered);
 }
 
 static void test_shared_memory(void **state)
 {
-    (void)state;
     run(&shared);
 }
 

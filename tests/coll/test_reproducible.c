@@ -65,7 +65,6 @@ static int reduce_bucketings(int rank, int ranks, harness_board *board, void *ar
     void *grads;
     uint64_t state = 1;
     int failed = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc(&grads, ELEMENTS * sizeof(double)));
     for (uint64_t i = 0; i < times && !failed; i++) {
@@ -85,7 +84,6 @@ static int reduce_bucketings(int rank, int ranks, harness_board *board, void *ar
 
 static void any_bucketing_gives_the_bits_of_rank_order(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 8; ranks++)
         assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, reduce_bucketings,
                                      NULL, NULL),
@@ -126,7 +124,6 @@ static void an_algorithm_of_another_order_is_not_taken(void **state)
     static float x[RANKS][COUNT], all[RANKS][RANKS * COUNT];
     ring_comm *comms[RANKS];
     ring_work *works[RANKS];
-    (void)state;
     setenv("RING_ALGO", "ring", 1);
     join(comms);
     for (int r = 0; r < RANKS; r++) {

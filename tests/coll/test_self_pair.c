@@ -33,7 +33,6 @@ static int both_orders(int rank, int ranks, harness_board *board, void *arg)
     enum { LONG = 300000, DEPTH = 3 };
     static const size_t counts[] = {0, 1, 5, LONG - DEPTH};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *out = malloc(LONG * sizeof *out), *in = calloc((size_t)DEPTH * LONG, sizeof *in);
     for (size_t i = 0; i < LONG; i++)
@@ -71,7 +70,6 @@ static int both_orders(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_rank_sends_to_itself_in_call_order(void **state)
 {
-    (void)state;
     run(1, both_orders);
     run(3, both_orders);
 }
@@ -96,7 +94,6 @@ static int from_a_thread(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     pthread_t thread;
     const double x = 42;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     late_receive late = {.comm = comm, .rank = rank};
     pthread_create(&thread, NULL, receive_late, &late);
@@ -109,7 +106,6 @@ static int from_a_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_the_receive_may_come_from_another_thread(void **state)
 {
-    (void)state;
     run(1, from_a_thread);
     run(2, from_a_thread);
 }
@@ -127,7 +123,6 @@ static int gated(int rank, int ranks, harness_board *board, void *arg)
     ring_work *second;
     _Atomic int done = 0;
     float x = 1, y = 0, later = 9;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     ring_call call = RING_CALL_INIT;
@@ -155,7 +150,6 @@ static int gated(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_events_and_callbacks_are_those_of_other_calls(void **state)
 {
-    (void)state;
     run(1, gated);
     run(2, gated);
 }
@@ -174,7 +168,6 @@ static int never_received(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.timeout = 0.2;
@@ -195,7 +188,6 @@ static int other_count(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *sending;
     float x[8] = {0}, y[8] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = with_handle(&sending);
     EXPECT_OK(ring_send(x, 5, RING_FLOAT32, rank, comm, &call));
@@ -215,7 +207,6 @@ static int refused_and_left(int rank, int ranks, harness_board *board, void *arg
     ring_comm *comm;
     ring_work *sending, *left;
     float x = 3, y = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_recv(NULL, 1, RING_FLOAT32, rank, comm, NULL) == RING_ERR_ARGUMENT, "NULL dst");
     ring_call call = with_handle(&sending);
@@ -234,7 +225,6 @@ static int refused_and_left(int rank, int ranks, harness_board *board, void *arg
 
 static void test_what_does_not_match_is_an_error_in_time(void **state)
 {
-    (void)state;
     run(1, never_received);
     run(2, never_received);
     run(1, other_count);

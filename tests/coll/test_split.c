@@ -53,7 +53,6 @@ static int halves(int rank, int ranks, harness_board *board, void *arg)
 {
     static const int even[] = {4, 2, 0}, odd[] = {5, 3, 1};
     ring_comm *comm, *half, *quarter;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_split(comm, rank % 2, -rank, &half));
     const int bad = expect_order(half, rank, rank % 2 == 0 ? even : odd, 3) ||
@@ -72,14 +71,12 @@ static int halves(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_split_has_the_ranks_of_a_colour_by_key(void **state)
 {
-    (void)state;
     run(6, halves);
 }
 
 static int alone(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *own, *none;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_split(comm, rank, 0, &own));
     EXPECT(ring_comm_size(own) == 1 && ring_comm_rank(own) == 0, "not alone");
@@ -93,7 +90,6 @@ static int alone(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_colour_of_its_own_is_a_rank_alone(void **state)
 {
-    (void)state;
     run(3, alone);
     run(1, alone);
 }
@@ -102,7 +98,6 @@ static void test_a_colour_of_its_own_is_a_rank_alone(void **state)
 static int refused(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *half = NULL;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_status status = ring_comm_split(comm, 0, 0, rank == 1 ? NULL : &half);
     EXPECT(status == (rank == 1 ? RING_ERR_ARGUMENT : RING_ERR_MISMATCH) && half == NULL, "%s: %s",
@@ -114,7 +109,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_refused_split_is_told_to_all(void **state)
 {
-    (void)state;
     run(2, refused);
 }
 
@@ -207,7 +201,6 @@ static int use_by_threads(ring_comm **many, int rank, int ranks)
 static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *many[MANY];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(expect_sum(comm, rank, 1) == 0, "the parent does not work");
     EXPECT(harness_expect_sum(comm, rank, 1, LARGE) == 0, "the parent does not work");
@@ -232,7 +225,6 @@ static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_many_communicators_cost_little_and_do_not_meet(void **state)
 {
-    (void)state;
     run(2, many_of_one);
 }
 
@@ -271,7 +263,6 @@ static int await_descriptors(int most)
 static int many_in_use(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *many[MANY];
-    (void)arg;
     const int pool = 2 * ranks;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(use_all_links(comm, rank, ranks) == 0, "the parent");
@@ -298,7 +289,6 @@ static int many_in_use(int rank, int ranks, harness_board *board, void *arg)
 static void test_communicators_in_use_cost_no_descriptors(void **state)
 {
     static const int ranks[] = {2, 4, 5};
-    (void)state;
     if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0)
         skip(); /* a connection carries the bytes of one link */
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
@@ -313,7 +303,6 @@ static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm, *copy;
     ring_work *works[WORKS];
     int32_t *x[WORKS], one = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int w = 0; w < WORKS; w++) {
         ring_call call = RING_CALL_INIT;
@@ -339,7 +328,6 @@ static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_dup_is_made_while_works_run_on_the_parent(void **state)
 {
-    (void)state;
     run(3, dup_amid_works);
 }
 
@@ -349,7 +337,6 @@ static int fail_one(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *half;
     int32_t x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_split(comm, rank / 2, 0, &half));
     if (rank == 0)
@@ -364,7 +351,6 @@ static int fail_one(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_communicators_fail_apart(void **state)
 {
-    (void)state;
     run(4, fail_one);
 }
 
@@ -372,7 +358,6 @@ static void test_communicators_fail_apart(void **state)
 static int call_one_that_was_freed(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *copy;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int linked = 0; linked < 2; linked++) {
         int32_t x = 1;
@@ -397,7 +382,6 @@ static int call_one_that_was_freed(int rank, int ranks, harness_board *board, vo
 
 static void test_a_call_without_one_that_has_freed_it_ends(void **state)
 {
-    (void)state;
     run(2, call_one_that_was_freed);
 }
 

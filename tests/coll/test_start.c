@@ -55,7 +55,6 @@ static void reduce_on_all(ring_comm **comms, int ranks)
 /* Two communicators of the same ranks, all by one thread. */
 static void test_one_thread_is_all_ranks_of_two_communicators(void **state)
 {
-    (void)state;
     ring_comm *a[RANKS], *b[RANKS];
     begin_all(a, RANKS);
     begin_all(b, RANKS);
@@ -73,7 +72,6 @@ static int begin_apart(int rank, int ranks, harness_board *board, void *arg)
     ring_comm_info info = {.size = sizeof info};
     ring_comm *first, *comm;
     int32_t x = rank;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &first));
     ring_unique_id id;
     if (rank == 0)
@@ -91,13 +89,11 @@ static int begin_apart(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_ranks_begin_and_compute(void **state)
 {
-    (void)state;
     assert_int_equal(harness_run(harness_kind_of(transport_name), 3, begin_apart, NULL, NULL), 0);
 }
 
 static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
 {
-    (void)state;
     const char *const settings[] = {"RING_INIT_TIMEOUT=0.5", NULL};
     ring_config config = at_once();
     ring_unique_id id;
@@ -117,7 +113,6 @@ static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
 
 static void test_one_that_was_only_begun_is_destroyed(void **state)
 {
-    (void)state;
     ring_comm *comms[RANKS];
     begin_all(comms, RANKS);
     for (int r = 0; r < RANKS; r++)
@@ -126,7 +121,6 @@ static void test_one_that_was_only_begun_is_destroyed(void **state)
 
 static void test_wrong_settings_are_told_at_once(void **state)
 {
-    (void)state;
     const char *const settings[] = {"RING_TIMEOUT=soon", NULL};
     ring_config config = at_once();
     ring_unique_id id;

@@ -112,7 +112,6 @@ static uint64_t sent(ring_comm *comm)
 static int held(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
@@ -144,7 +143,6 @@ static int in_order(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     vector v[ROUNDS];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     const ring_call call = behind(s);
@@ -183,7 +181,6 @@ static int in_order(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_call_takes_its_place_in_a_stream(void **state)
 {
-    (void)state;
     run(1, held);
     run(2, held);
     run(3, held);
@@ -201,7 +198,6 @@ static int several(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm[STREAMS];
     far_stream *s[STREAMS];
     vector v[STREAMS];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm[0]));
     for (int i = 0; i < STREAMS; i++) {
         if (i > 0)
@@ -235,7 +231,6 @@ static int several(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_streams_go_on_beside_each_other(void **state)
 {
-    (void)state;
     run(2, several);
     run(3, several);
 }
@@ -252,7 +247,6 @@ static int with_options(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     _Atomic int done = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
@@ -299,7 +293,6 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_prepared *kept = NULL;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
@@ -323,7 +316,6 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_other_options_mean_what_they_mean_elsewhere(void **state)
 {
-    (void)state;
     run(1, with_options);
     run(2, with_options);
     run(3, prepared);
@@ -336,7 +328,6 @@ static void test_other_options_mean_what_they_mean_elsewhere(void **state)
 static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *other;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_dup(comm, &other));
     far_stream *s[2] = {far_stream_create(), far_stream_create()};
@@ -383,7 +374,6 @@ static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_calls_of_a_group_share_a_place(void **state)
 {
-    (void)state;
     run(1, in_a_group);
     run(3, in_a_group);
 }
@@ -438,7 +428,6 @@ static int group_replayed(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *other;
     ring_prepared *kept;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_dup(comm, &other));
     far_stream *s = far_stream_create();
@@ -486,7 +475,6 @@ static int group_replayed(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_graph_makes_its_calls_again(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks < 4; ranks++) {
         bool long_ones = ranks == 3;
         assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, replayed, &long_ones,
@@ -508,7 +496,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int32_t *elsewhere = far_alloc_elsewhere(4096), x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     ring_call call = behind((far_stream *)(void *)&x);
@@ -547,7 +534,6 @@ static int refused_in_graphs(int rank, int ranks, harness_board *board, void *ar
     ring_comm *comm;
     ring_work *work = NULL;
     const ring_call none = RING_CALL_INIT;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     ring_call call = none;
@@ -568,7 +554,6 @@ static int without_thread(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_work *work;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
@@ -590,7 +575,6 @@ static int without_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_what_cannot_be_is_refused(void **state)
 {
-    (void)state;
     run(2, refused);
     run(2, refused_in_graphs);
     setenv("RING_PROGRESS", "none", 1);
@@ -673,7 +657,6 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
 static void test_a_failure_lets_streams_go(void **state)
 {
     const harness_kind kind = harness_kind_of(transport_name);
-    (void)state;
     for (ending how = ABORT; how < ENDINGS; how++) {
         if (how == DEATH && kind == HARNESS_THREADS)
             continue;
@@ -717,7 +700,6 @@ static int nothing_late(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_nothing_is_written_behind_a_failed_call(void **state)
 {
-    (void)state;
     setenv("RING_ALGO", "direct", 1);
     far_delay(0.02);
     for (int round = 0; round < 3; round++)
@@ -733,7 +715,6 @@ static int forked(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int end = -1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
@@ -755,7 +736,6 @@ static int forked(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_child_has_no_streams(void **state)
 {
-    (void)state;
     run(2, forked);
 }
 
@@ -799,7 +779,6 @@ static int broken(int rank, int ranks, harness_board *board, void *arg)
 static void test_an_error_of_the_device_ends_the_communicator(void **state)
 {
     const harness_kind kind = harness_kind_of(transport_name);
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bool folds = i == 1;
         const int failed = harness_run(kind, 2, broken, &folds, NULL);
@@ -812,7 +791,6 @@ static void test_an_error_of_the_device_ends_the_communicator(void **state)
 static int patient(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     ring_call call = behind(s);
@@ -831,7 +809,6 @@ static int patient(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_deadline_counts_from_the_place(void **state)
 {
-    (void)state;
     run(1, patient);
     run(2, patient);
 }

@@ -135,7 +135,6 @@ typedef struct job {
 static int as_threads(int rank, int ranks, harness_board *board, void *arg)
 {
     const job *j = arg;
-    (void)rank, (void)ranks, (void)board;
     return harness_run(HARNESS_THREADS, j->ranks, j->body, j->arg, NULL);
 }
 
@@ -168,7 +167,6 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
     CUevent before, after;
     ring_comm *comm;
     place p;
-    (void)arg;
     EXPECT(place_new(&p, rank) == 0, "no GPU");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = behind(&p);
@@ -199,7 +197,6 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_call_takes_its_place_in_a_stream(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= RANKS_MOST; ranks++)
         assert_int_equal(run_apart(ranks, held, NULL), 0);
 }
@@ -218,7 +215,6 @@ static int replayed(int rank, int ranks, harness_board *board, void *arg)
     CUgraphExec exec;
     ring_comm *comm;
     place p;
-    (void)arg;
     EXPECT(place_new(&p, rank) == 0, "no GPU");
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = behind(&p);
@@ -246,7 +242,6 @@ static int replayed(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_graph_makes_its_calls_again(void **state)
 {
-    (void)state;
     assert_int_equal(run_apart(2, replayed, NULL), 0);
 }
 
@@ -331,7 +326,6 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
 static void test_an_end_lets_streams_go(void **state)
 {
     const bool threads = harness_kind_of(transport_name) == HARNESS_THREADS;
-    (void)state;
     for (ending how = BREAK; how < ENDINGS; how++)
         if (!threads || how != DEATH)
             assert_int_equal(run_apart(2, ended, &how), how == DEATH ? 1 : 0);
@@ -426,7 +420,6 @@ static int nth_fails(int rank, int ranks, harness_board *board, void *arg)
 {
     static char log[65536];
     static attempt a;
-    (void)rank, (void)ranks;
     a.nth = *(const uint64_t *)arg;
     for (int r = 0; r < 2; r++) {
         EXPECT(place_new(&a.places[r], r) == 0, "no GPU");
@@ -449,7 +442,6 @@ static void test_the_nth_call_of_the_driver_fails(void **state)
 {
     int errors = 0, failed = 1;
     const uint64_t most = by_gpus ? NTH_MOST_BY_GPUS : NTH_MOST;
-    (void)state;
     for (uint64_t n = 1; n <= most && failed != 0; n += STRIDE) {
         harness_board *board;
         if (harness_run(HARNESS_PROCESSES, 1, nth_fails, &n, &board) != 0)

@@ -274,7 +274,6 @@ static int random_calls(int rank, int ranks, harness_board *board, void *arg)
                 .common = test_seed() * 100 + (uint64_t)ranks,
                 .own = test_seed() * 100000 + (uint64_t)(1000 * ranks + rank),
                 .free_jobs = JOBS};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &s.comm));
     for (unsigned call = 0; call < (test_is_long() ? LONG_ROUNDS : ROUNDS); call++) {
         if (add_random_job(&s, call) != 0)
@@ -295,7 +294,6 @@ static void run(int ranks, harness_body body)
 
 static void test_random_calls_in_flight_give_what_they_give_alone(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 5; ranks++)
         run(ranks, random_calls);
 }
@@ -382,7 +380,6 @@ static int threads_and_comms(int rank, int ranks, harness_board *board, void *ar
 {
     party all[COMMS];
     int failed = 0;
-    (void)arg;
     for (int i = 0; i < COMMS; i++) {
         all[i] = (party){.rank = rank, .ranks = ranks};
         EXPECT_OK(i == 0 ? harness_join(rank, ranks, board, &all[0].comm)
@@ -404,7 +401,6 @@ static int threads_and_comms(int rank, int ranks, harness_board *board, void *ar
 
 static void test_two_threads_on_each_of_several_communicators(void **state)
 {
-    (void)state;
     run(2, threads_and_comms);
     run(3, threads_and_comms);
 }

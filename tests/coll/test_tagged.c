@@ -63,7 +63,6 @@ static int backwards(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *large = calloc(LONG, sizeof *large);
     const ring_call behind = tagged(TAGS, &work);
@@ -95,7 +94,6 @@ static int classes(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm, *other;
     ring_envelope envelope;
     int32_t x = 1, got = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_dup(comm, &other));
     if (rank == 0) {
@@ -121,7 +119,6 @@ static int short_ones(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_envelope envelope = {-7, -7};
     int8_t out[64], in[64];
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 64; i++)
         out[i] = (int8_t)(i + 1);
@@ -143,7 +140,6 @@ static int short_ones(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_tags_select(void **state)
 {
-    (void)state;
     run(2, backwards);
     run(2, classes);
     run(2, short_ones);
@@ -159,7 +155,6 @@ static int from_all(int rank, int ranks, harness_board *board, void *arg)
     ring_work *mine[EACH] = {NULL};
     int32_t values[EACH], next[8] = {0}, x;
     ring_envelope envelope;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < EACH; i++) {
         const ring_call call = tagged(3, &mine[i]);
@@ -182,7 +177,6 @@ static int from_one_that_left(int rank, int ranks, harness_board *board, void *a
     ring_comm *comm;
     ring_envelope envelope;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         EXPECT(harness_await(board, 0, 1), "a peer is late");
@@ -204,7 +198,6 @@ static int from_one_that_left(int rank, int ranks, harness_board *board, void *a
 
 static void test_a_receive_from_any_source_learns_whose_message_it_got(void **state)
 {
-    (void)state;
     run(4, from_all);
     run(1, from_all);
     run(3, from_one_that_left);
@@ -218,7 +211,6 @@ static int boundary(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     int done;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(AHEAD + 1, sizeof *data);
     ring_call call = tagged(1, NULL);
@@ -262,7 +254,6 @@ static int backlog(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 192) };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc((size_t)MESSAGES * COUNT, sizeof *data), x = 0;
     ring_work **works = calloc(MESSAGES, sizeof(ring_work *));
@@ -304,7 +295,6 @@ static int receiver_is_elsewhere(int rank, int ranks, harness_board *board, void
     ring_comm *comm;
     ring_work *work;
     int32_t x = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data);
     for (int round = 0; round < 2; round++) {
@@ -333,7 +323,6 @@ static int left_over(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(AHEAD, sizeof *data);
     const ring_call call = tagged(2, NULL);
@@ -355,7 +344,6 @@ static int left_over(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_short_messages_are_sent_ahead_and_long_ones_wait(void **state)
 {
-    (void)state;
     run(2, boundary);
     run(2, backlog);
     run(2, receiver_is_elsewhere);
@@ -410,7 +398,6 @@ static int gated(int rank, int ranks, harness_board *board, void *arg)
     ring_event *event;
     ring_work *first, *second;
     int32_t one = 1, two = 2, x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     if (pass_gated_receive(comm, rank, event, 1, true) != 0 ||
@@ -455,7 +442,6 @@ static int grouped(int rank, int ranks, harness_board *board, void *arg)
     ring_work *works[8];
     _Atomic int done = 0;
     size_t index;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     for (int i = 0; i < ranks; i++) {
@@ -499,7 +485,6 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
     ring_prepared *sends, *receives;
     ring_envelope envelope;
     int32_t out, in;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = tagged(6, NULL), start = RING_CALL_INIT;
     call.prepared = &sends;
@@ -528,7 +513,6 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_all_options_of_a_call_work(void **state)
 {
-    (void)state;
     run(2, gated);
     run(3, grouped);
     run(2, prepared);
@@ -541,7 +525,6 @@ static int granted_over_a_full_link(int rank, int ranks, harness_board *board, v
     ring_comm *comm;
     ring_work *work;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data), *in = calloc(SHORT, sizeof *in);
     ring_work **works = calloc(SHORT, sizeof(ring_work *));
@@ -581,7 +564,6 @@ static int granted_while_it_sends(int rank, int ranks, harness_board *board, voi
     ring_event *event;
     ring_work *work;
     int32_t x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data);
     ring_work **works = calloc(BEHIND, sizeof(ring_work *));
@@ -620,7 +602,6 @@ static int granted_while_it_sends(int rank, int ranks, harness_board *board, voi
 /* Without a thread that moves what nobody waits for, ranks take nothing while they compute. */
 static void test_a_grant_waits_for_room(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0) {
         print_message("skipped: only rings of lines are filled by so many messages\n");
         skip();
@@ -634,7 +615,6 @@ static void test_a_grant_waits_for_room(void **state)
 
 static void test_a_grant_comes_while_its_send_is_advanced(void **state)
 {
-    (void)state;
     run(2, granted_while_it_sends);
 }
 
@@ -670,7 +650,6 @@ static int exchanges(int rank, int ranks, harness_board *board, void *arg)
 static void test_ranks_that_send_before_they_receive_go_on(void **state)
 {
     static exchange sizes[] = {{1, 32700}, {5, 6500}, {500, 8}};
-    (void)state;
     setenv("RING_TIMEOUT", "20", 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         assert_int_equal(harness_run(harness_kind_of(transport_name), 2, exchanges, &sizes[i],
@@ -684,7 +663,6 @@ static int far_ends(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t counts[] = {1, 1000, AHEAD, 100000};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *far = far_alloc(100000 * sizeof *far), *near = calloc(100000, sizeof *near), x = 0;
     for (size_t k = 0; k < 4 * sizeof counts / sizeof *counts; k++) {
@@ -721,7 +699,6 @@ static int far_ends(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_memory_of_accelerators_is_sent_and_received(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "ucx") != 0)
         run(2, far_ends);
 }
@@ -733,7 +710,6 @@ static int refusals(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_envelope envelope;
     int32_t x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
 #define REFUSED(text, made) \
     EXPECT((made) == RING_ERR_ARGUMENT && strcmp(ring_last_error(NULL), text) == 0, "%s", \
@@ -816,7 +792,6 @@ static void test_what_is_wrong_is_told(void **state)
         {1000, 999, RING_INT64, RING_INT64, true},  {100000, 99999, RING_INT64, RING_INT64, false},
         {100000, 5, RING_FLOAT64, RING_INT8, true},
     };
-    (void)state;
     run(2, refusals);
     for (size_t i = 0; i < sizeof differences / sizeof *differences; i++)
         assert_int_equal(harness_run(harness_kind_of(transport_name), 2, differing, &differences[i],
@@ -831,7 +806,6 @@ static int too_late(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = tagged(RING_ANY_TAG, NULL);
     call.timeout = rank == 0 ? 0.2 : 0;
@@ -848,7 +822,6 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = tagged(rank == 0 ? 2 : 1, &work);
     int32_t *data = calloc(100000, sizeof *data);
@@ -871,7 +844,6 @@ static int killed(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work;
     int32_t x;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = tagged(1, &work);
     int32_t *data = calloc(100000, sizeof *data);
@@ -893,7 +865,6 @@ static int killed(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_every_wait_ends(void **state)
 {
-    (void)state;
     run(2, too_late);
     run(3, aborted);
     if (harness_kind_of(transport_name) == HARNESS_PROCESSES)

@@ -255,7 +255,6 @@ static int trials(int rank, int ranks, harness_board *board, void *arg)
     uint64_t draw = test_seed();
     ring_comm *comm;
     int bad = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < count && bad == 0; i++) {
         traffic t;
@@ -273,7 +272,6 @@ static int trials(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_messages_meet_receives_that_may_have_them_in_order(void **state)
 {
-    (void)state;
     (void)test_seed(); /* before there are ranks, so that it is said once */
     assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, trials, NULL, NULL), 0);
 }

@@ -311,7 +311,6 @@ static int try_many(int rank, int ranks, harness_board *board, void *arg)
     enum { SIZES = sizeof most / sizeof *most };
     const int seeds = test_is_long() ? 8 : 2;
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     unsigned seed = (unsigned)test_seed() * 100000 + (unsigned)ranks * 1000;
     for (int kind = 0; kind < FORMS; kind++)
@@ -328,7 +327,6 @@ static void test_drawn_blocks_are_right_by_every_algorithm(void **state)
 {
     static const char *const algorithms[] = {"", "oneshot", "direct", "ring", "chain", "tree"};
     static const int ranks[] = {1, 2, 3, 5};
-    (void)state;
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
         for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
@@ -339,7 +337,6 @@ static void test_drawn_blocks_are_right_by_every_algorithm(void **state)
 
 static void test_several_channels_share_the_agreed_forms(void **state)
 {
-    (void)state;
     setenv("RING_CHANNELS", "3", 1);
     run(3, try_many);
     unsetenv("RING_CHANNELS");
@@ -354,7 +351,6 @@ static int even_counts(int rank, int ranks, harness_board *board, void *arg)
         uneven[MOST_RANKS][COUNT];
     const size_t counts[MOST_RANKS] = {COUNT, COUNT, COUNT};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < COUNT * MOST_RANKS; i++)
         src[rank][i] = (float)drawn((unsigned)rank, (unsigned)i, 2) / 3e7f;
@@ -369,7 +365,6 @@ static int even_counts(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_equal_counts_give_the_bits_of_the_even_form(void **state)
 {
-    (void)state;
     run(3, even_counts);
 }
 
@@ -384,7 +379,6 @@ static int sums_in_rank_order(int rank, int ranks, harness_board *board, void *a
     const size_t counts[3] = {10, 4001, 700}, first = rank == 0 ? 0 : rank == 1 ? 10 : 4011;
     float *src = malloc(4711 * sizeof *src), *dst = malloc(counts[rank] * sizeof *dst);
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t i = 0; i < 4711; i++)
         src[i] = number_of(rank, i);
@@ -402,7 +396,6 @@ static int sums_in_rank_order(int rank, int ranks, harness_board *board, void *a
 static void test_reproducible_sums_are_in_rank_order(void **state)
 {
     static const char *const algorithms[] = {"", "oneshot", "direct", "chain"};
-    (void)state;
     setenv("RING_REPRODUCIBLE", "1", 1);
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
@@ -419,7 +412,6 @@ static int lowered_once(int rank, int ranks, harness_board *board, void *arg)
     int32_t src[70] = {0}, dst[80];
     ring_comm_info info = {.size = sizeof info};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 20; i++) {
         EXPECT_OK(ring_all_gather_v(src, dst, counts[i % 2], i % 4 == 0 ? displs : NULL, RING_INT32,
@@ -433,7 +425,6 @@ static int lowered_once(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_call_of_the_same_counts_is_lowered_once(void **state)
 {
-    (void)state;
     run(3, lowered_once);
 }
 
@@ -446,7 +437,6 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
     const size_t others[2] = {rank == 0 ? 3 : 2, rank == 1 ? 3 : 2};
     float x[8] = {0}, y[8];
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_REFUSED(ring_all_gather_v(x, y, NULL, NULL, RING_FLOAT32, comm, NULL),
                    "counts of dst are NULL");
@@ -485,7 +475,6 @@ static int predictions(int rank, int ranks, harness_board *board, void *arg)
     const size_t counts[2] = {BLOCK, BLOCK}, short_ones[2] = {1, 1};
     float *x = calloc(2 * BLOCK, sizeof *x), *y = calloc(2 * BLOCK, sizeof *y);
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_all_to_all(x, y, BLOCK, RING_FLOAT32, comm, NULL));
     const double even = predicted(comm);
@@ -504,13 +493,11 @@ static int predictions(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_what_is_predicted_grows_with_the_counts(void **state)
 {
-    (void)state;
     run(2, predictions);
 }
 
 static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
 {
-    (void)state;
     run(2, wrong_arguments);
 }
 
@@ -520,7 +507,6 @@ static int different_counts(int rank, int ranks, harness_board *board, void *arg
     const size_t counts[3] = {5, rank == 1 ? 2 : 3, 4};
     float x[16] = {0}, y[16];
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_gather_v(x, y, counts, NULL, RING_FLOAT32, comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
@@ -537,7 +523,6 @@ static int different_types(int rank, int ranks, harness_board *board, void *arg)
     const size_t counts[2] = {LONG, LONG};
     char *x = calloc(LONG, 1), *y = calloc(LONG, 2);
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_gather_v(x, y, counts, NULL, rank == 0 ? RING_UINT8 : RING_INT8, comm, NULL) ==
                RING_ERR_MISMATCH,
@@ -577,7 +562,6 @@ static int different_lengths(int rank, int ranks, harness_board *board, void *ar
 
 static void test_different_counts_are_shown_on_all_ranks(void **state)
 {
-    (void)state;
     run(3, different_counts);
     run(2, different_types);
     for (int i = 0; i < 7; i++)

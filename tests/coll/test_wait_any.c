@@ -95,7 +95,6 @@ static int sleep_on_all(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comms[COMMS];
     int32_t x = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comms[0]));
     for (int i = 1; i < COMMS; i++)
         EXPECT_OK(ring_comm_dup(comms[0], &comms[i]));
@@ -111,7 +110,6 @@ static const char *transport_name;
 
 static void one_of_several_calls_is_waited_for_asleep(void **state)
 {
-    (void)state;
     assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, sleep_on_all, NULL, NULL),
                      0);
 }
@@ -126,7 +124,6 @@ static int wake_by_event(int rank, int ranks, harness_board *board, void *arg)
     ring_work *works[2];
     size_t index;
     int32_t x = 1, y = 1;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_dup(comm, &two));
     ring_call gated = RING_CALL_INIT, free_one = RING_CALL_INIT;
@@ -149,7 +146,6 @@ static int wake_by_event(int rank, int ranks, harness_board *board, void *arg)
 
 static void an_event_lets_the_other_call_go(void **state)
 {
-    (void)state;
     assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, wake_by_event, NULL, NULL),
                      0);
 }

@@ -159,7 +159,6 @@ static int together(int rank, int ranks, harness_board *board, void *arg)
 {
     static const way ways[WAITERS] = {WAIT, WAIT_FOR, WAIT_ANY, WAIT_ALL};
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const int bad = rank == 0 ? wait_together(comm, board, ways) : send_both(comm, board);
     if (bad == 0)
@@ -169,7 +168,6 @@ static int together(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_all_who_wait_get_the_result(void **state)
 {
-    (void)state;
     run(together);
 }
 
@@ -196,7 +194,6 @@ static int fail_together(ring_comm *comm, harness_board *board)
 static int failing(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int bad = 0;
     if (rank == 0)
@@ -210,7 +207,6 @@ static int failing(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_all_who_wait_hear_of_a_failure(void **state)
 {
-    (void)state;
     run(failing);
 }
 
@@ -253,7 +249,6 @@ static int race(ring_comm *comm)
 static int racing(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const int bad = race(comm);
     if (bad == 0)
@@ -263,7 +258,6 @@ static int racing(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_threads_may_come_at_any_time(void **state)
 {
-    (void)state;
     run(racing);
 }
 
@@ -274,7 +268,6 @@ static int kept(int rank, int ranks, harness_board *board, void *arg)
     ring_comm *comm;
     ring_work *work = NULL, *late = NULL;
     int32_t x = 1, y = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &work;
@@ -301,7 +294,6 @@ static int kept(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_kept_handle_tells_its_result_again(void **state)
 {
-    (void)state;
     run(kept);
 }
 

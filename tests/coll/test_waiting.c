@@ -72,7 +72,6 @@ static int deadline_beside_traffic(int rank, int ranks, harness_board *board, vo
 {
     lonely_recv lonely = {0};
     pthread_t thread;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &lonely.comm));
     if (rank == 0)
         pthread_create(&thread, NULL, receive_from_nobody, &lonely);
@@ -89,7 +88,6 @@ static int deadline_beside_traffic(int rank, int ranks, harness_board *board, vo
 
 static void test_a_deadline_ends_a_call_while_others_go_on(void **state)
 {
-    (void)state;
     run(2, deadline_beside_traffic);
 }
 
@@ -98,7 +96,6 @@ static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board
 {
     ring_comm *comm;
     float x[2] = {0};
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         ring_work *works[2];
@@ -122,7 +119,6 @@ static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board
 
 static void test_each_call_has_its_own_deadline(void **state)
 {
-    (void)state;
     run(2, deadline_of_an_earlier_call);
 }
 
@@ -131,7 +127,6 @@ static int deadline_within_one_call(int rank, int ranks, harness_board *board, v
 {
     static const size_t count = (size_t)400 << 20;
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     unsigned char *x = calloc(count, 1);
     ring_call call = RING_CALL_INIT;
@@ -150,7 +145,6 @@ static int deadline_within_one_call(int rank, int ranks, harness_board *board, v
 
 static void test_a_deadline_ends_a_call_that_moves(void **state)
 {
-    (void)state;
     run(2, deadline_within_one_call);
 }
 
@@ -163,7 +157,6 @@ static int poll_different_calls(int rank, int ranks, harness_board *board, void 
     ring_work *work;
     float x[8] = {0};
     int done = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &work;
@@ -179,7 +172,6 @@ static int poll_different_calls(int rank, int ranks, harness_board *board, void 
 
 static void test_pollers_learn_of_different_calls(void **state)
 {
-    (void)state;
     run(2, poll_different_calls);
 }
 
@@ -216,19 +208,16 @@ static int disagree(int rank, int ranks, harness_board *board, rooted_call call,
 
 static int all_are_roots(int rank, int ranks, harness_board *board, void *arg)
 {
-    (void)arg;
     return disagree(rank, ranks, board, broadcast_from, rank % 2);
 }
 
 static int none_is_root(int rank, int ranks, harness_board *board, void *arg)
 {
-    (void)arg;
     return disagree(rank, ranks, board, reduce_to, 1 - rank % 2);
 }
 
 static void test_ranks_that_disagree_about_the_root_learn_it(void **state)
 {
-    (void)state;
     run(2, all_are_roots);
     run(2, none_is_root);
     run(4, all_are_roots);
@@ -241,7 +230,6 @@ static int thousands(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { WORKS = 4000 };
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_work **works = malloc(WORKS * sizeof *works);
     int32_t *x = malloc(WORKS * sizeof *x);
@@ -266,7 +254,6 @@ static int thousands(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_thousands_of_calls_under_way(void **state)
 {
-    (void)state;
     run(2, thousands);
 }
 
@@ -278,7 +265,6 @@ static int wait_after_destroy(int rank, int ranks, harness_board *board, void *a
     ring_work *finished, *unfinished;
     float x = 1, y;
     int done = 0;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &finished;
@@ -298,7 +284,6 @@ static int wait_after_destroy(int rank, int ranks, harness_board *board, void *a
 
 static void test_a_handle_may_outlive_its_communicator(void **state)
 {
-    (void)state;
     run(2, wait_after_destroy);
 }
 
@@ -323,7 +308,6 @@ static bool child_is_refused(ring_comm *comm)
 static int fork_in_between(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(child_is_refused(comm), "%s", "a child used its parent's communicator");
     for (int i = 0; i < 3; i++)
@@ -334,7 +318,6 @@ static int fork_in_between(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_forked_children_leave_the_communicator_alone(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "loop") == 0)
         skip(); /* its ranks are threads, of which a child has but one */
     run(2, fork_in_between);
@@ -373,7 +356,6 @@ static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, v
     enum { COUNT = 100000 }; /* more than a link commits when it opens */
     static float x[COUNT];
     ring_comm *comm;
-    (void)arg;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     memory_is_short = rank == 1;
     ring_call call = RING_CALL_INIT;
@@ -390,7 +372,6 @@ static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, v
 
 static void test_a_broken_link_ends_a_call_that_relays(void **state)
 {
-    (void)state;
     if (strcmp(transport_name, "shm") != 0)
         skip(); /* only its lines are committed when they are first used, by this process */
     setenv("RING_ALGO", "ring", 1);
@@ -423,7 +404,6 @@ static int call_once_more(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_call_without_one_that_has_left_ends(void **state)
 {
-    (void)state;
     for (int linked = 0; linked < 2; linked++)
         assert_int_equal(harness_run(harness_kind_of(transport_name), 2, call_once_more,
                                      &(bool){linked}, NULL),

@@ -269,7 +269,6 @@ ring_unique_id new_id(void)
 
 void no_wake(void *unused)
 {
-    (void)unused;
 }
 
 ring_status join_by_id(const ring_unique_id *id, int size, int rank, uint32_t transports,
@@ -299,7 +298,6 @@ ring_status full_start(int rank, int size, void *id)
 ring_status full_start_env(int rank, int size, void *unused)
 {
     control_world *world;
-    (void)unused;
     set_number("RANK", rank);
     set_number("WORLD_SIZE", size);
     RING_TRY(join_by_env(5, &world));
@@ -317,7 +315,6 @@ void set_number(const char *name, double value)
 
 int set_timeouts(void **state)
 {
-    (void)state;
     set_number("RING_INIT_TIMEOUT", 20);
     set_number("RING_PEER_TIMEOUT", 15);
     return 0;

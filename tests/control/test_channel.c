@@ -15,7 +15,6 @@
 
 static void a_reason_is_never_without_status_and_text(void **state)
 {
-    (void)state;
     const int32_t none[] = {0, 1, 7, -1, 99, INT32_MAX, INT32_MIN};
     control_message m;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
@@ -33,7 +32,6 @@ static void a_reason_is_never_without_status_and_text(void **state)
 
 static void texts_from_the_wire_are_made_printable(void **state)
 {
-    (void)state;
     static const char good[] = "gr\xc3\xbc\xc3\x9f"
                                "e \xe2\x80\xa6 \xf0\x9f\x99\x82";
     static const char *const texts[][2] = {
@@ -67,7 +65,6 @@ static void texts_from_the_wire_are_made_printable(void **state)
 
 static void numbers_from_the_wire_are_checked(void **state)
 {
-    (void)state;
     control_message m;
     for (uint32_t kind = 0; kind < CONTROL_KINDS + 2; kind++) {
         memset(&m, 0xff, sizeof m);
@@ -155,7 +152,6 @@ static void expect(const control_message *m, ring_status status, const char *tex
 
 static void nonsense_ends_the_communicator_with_a_text(void **state)
 {
-    (void)state;
     control_message m;
     control_message_reason(&m, CONTROL_PROPOSAL, 1, (ring_status)4711, "");
     expect(&m, RING_ERR_INTERNAL, "rank 1 gave no reason");
@@ -173,13 +169,11 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
 
 static void flip(puppet *p, control_sealed *sealed)
 {
-    (void)p;
     sealed->message.body.text[100] ^= 1;
 }
 
 static void flip_mac(puppet *p, control_sealed *sealed)
 {
-    (void)p;
     sealed->mac[CONTROL_MAC - 1] ^= 0x80;
 }
 
@@ -203,7 +197,6 @@ static void replant(puppet *p, control_sealed *sealed)
 
 static void a_changed_message_ends_the_communicator(void **state)
 {
-    (void)state;
     static void (*const changes[])(puppet * p, control_sealed * sealed) = {flip, flip_mac,
                                                                            leave_out, repeat,
                                                                            replant};
@@ -252,7 +245,6 @@ static ring_status join_several(int rank, int size, void *context)
 
 static void all_communicators_of_a_process_share_one_thread(void **state)
 {
-    (void)state;
     census s = {.threads = 0};
     const int before = count_threads();
     for (int i = 0; i < WORLDS; i++)
@@ -276,7 +268,6 @@ static int port_of(const ring_unique_id *id)
 
 static void nobody_listens_at_the_port_of_an_id_before_rank_0_joins(void **state)
 {
-    (void)state;
     setenv("RING_ADDR", "127.0.0.1", 1);
     const ring_unique_id id = new_id();
     assert_int_equal(connect_to(port_of(&id)), -1);
@@ -289,7 +280,6 @@ static void nobody_listens_at_the_port_of_an_id_before_rank_0_joins(void **state
 
 static void the_port_of_an_id_that_nobody_joins_is_given_back(void **state)
 {
-    (void)state;
     control_world *w;
     const int before = count_fds();
     set_number("RING_INIT_TIMEOUT", 0.2);
@@ -340,7 +330,6 @@ static ring_status forget_an_id(int rank, int size, void *context)
 
 static void the_thread_gives_ports_back_too(void **state)
 {
-    (void)state;
     setenv("RING_ADDR", "127.0.0.1", 1);
     forgotten f = {.id = new_id()};
     crew *c = crew_new(2);

@@ -38,7 +38,6 @@ static void write_file(const char *path, const char *text, mode_t mode)
 
 static int set_up(void **state)
 {
-    (void)state;
     clearenv();
     port = free_ports(20);
     set_number("RING_INIT_TIMEOUT", AT_ONCE);
@@ -49,7 +48,6 @@ static int set_up(void **state)
 
 static int set_up_all(void **state)
 {
-    (void)state;
     assert_non_null(mkdtemp(directory));
     snprintf(secret, sizeof secret, "%s/secret", directory);
     snprintf(other_secret, sizeof other_secret, "%s/other", directory);
@@ -60,7 +58,6 @@ static int set_up_all(void **state)
 
 static int tear_down_all(void **state)
 {
-    (void)state;
     unlink(secret);
     unlink(other_secret);
     return rmdir(directory);
@@ -84,14 +81,12 @@ static void run_well(int size, rank_body body)
 
 static void without_a_secret_ranks_of_one_host_join(void **state)
 {
-    (void)state;
     run_well(3, full_start_env);
     run_well(2, full_start_env); /* the port is free again at once */
 }
 
 static void a_secret_file_lets_members_in(void **state)
 {
-    (void)state;
     setenv("RING_SECRET_FILE", secret, 1);
     run_well(3, full_start_env);
 }
@@ -111,7 +106,6 @@ static ring_status only_rank_0_has_a_secret(int rank, int size, void *context)
 
 static void another_secret_keeps_out(void **state)
 {
-    (void)state;
     const rank_body bodies[] = {with_own_secret, only_rank_0_has_a_secret};
     set_number("RING_INIT_TIMEOUT", 1.5); /* it takes that long */
     for (int i = 0; i < 2; i++) {
@@ -134,7 +128,6 @@ static void expect_refusal(const char *part)
 
 static void a_secret_file_must_be_private_and_long_enough(void **state)
 {
-    (void)state;
     setenv("RING_SECRET_FILE", secret, 1);
     chmod(secret, 0640);
     expect_refusal("mode 0640");
@@ -151,7 +144,6 @@ static void a_secret_file_must_be_private_and_long_enough(void **state)
 
 static void a_secret_of_another_user_is_refused(void **state)
 {
-    (void)state;
     if (!is_root())
         skip();
     assert_int_equal(chown(secret, 65534, 65534), 0);
@@ -162,7 +154,6 @@ static void a_secret_of_another_user_is_refused(void **state)
 
 static void an_inherited_descriptor_holds_the_secret(void **state)
 {
-    (void)state;
     int fd = memfd_create("secret", MFD_CLOEXEC);
     assert_int_equal(write(fd, "0123456789abcdef", 16), 16);
     set_number("RING_SECRET_FD", fd);
@@ -184,7 +175,6 @@ static ring_status rank_1_is_another_user(int rank, int size, void *context)
 
 static void without_a_secret_another_user_is_refused(void **state)
 {
-    (void)state;
     if (!is_root())
         skip();
     set_number("RING_INIT_TIMEOUT", 1.5);
@@ -225,7 +215,6 @@ static ring_status dial_as_another_user(int rank, int size, void *context)
 
 static void without_a_secret_rank_0_looks_at_the_user(void **state)
 {
-    (void)state;
     if (!is_root())
         skip();
     set_number("RING_INIT_TIMEOUT", 4);
@@ -267,7 +256,6 @@ static ring_status look_who_listens(int rank, int size, void *context)
 
 static void without_a_secret_only_127_0_0_1_is_listened_on(void **state)
 {
-    (void)state;
     char text[64];
     if (!own_address(text))
         skip();
@@ -277,7 +265,6 @@ static void without_a_secret_only_127_0_0_1_is_listened_on(void **state)
 
 static void with_a_secret_the_given_address_is_used(void **state)
 {
-    (void)state;
     char text[64];
     if (!own_address(text))
         skip();
@@ -288,7 +275,6 @@ static void with_a_secret_the_given_address_is_used(void **state)
 
 static void insecure_on_demand_uses_the_given_address(void **state)
 {
-    (void)state;
     char text[64];
     if (!own_address(text))
         skip();
@@ -299,14 +285,12 @@ static void insecure_on_demand_uses_the_given_address(void **state)
 
 static void another_host_needs_a_secret(void **state)
 {
-    (void)state;
     setenv("MASTER_ADDR", "192.0.2.1", 1);
     expect_refusal("RING_SECRET_FILE");
 }
 
 static void rank_0_must_be_where_master_addr_says(void **state)
 {
-    (void)state;
     setenv("MASTER_ADDR", "192.0.2.1", 1);
     setenv("RING_SECRET_FILE", secret, 1);
     expect_refusal("not an address of this host");
@@ -314,7 +298,6 @@ static void rank_0_must_be_where_master_addr_says(void **state)
 
 static void listening_on_all_addresses_is_refused(void **state)
 {
-    (void)state;
     static const char *const all[] = {"0.0.0.0", "0", "::", "::ffff:0.0.0.0"};
     setenv("RING_SECRET_FILE", secret, 1);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -362,7 +345,6 @@ static void expect_links_at(const char *address)
 
 static void addresses_for_links_leave_rank_0_at_master_addr(void **state)
 {
-    (void)state;
     char text[64];
     if (!own_address(text))
         skip();
@@ -388,14 +370,12 @@ static ring_status rank_0_is_behind_a_router(int rank, int size, void *context)
 
 static void ring_addr_stands_in_for_an_address_that_is_not_here(void **state)
 {
-    (void)state;
     setenv("RING_SECRET_FILE", secret, 1);
     run_well(2, rank_0_is_behind_a_router);
 }
 
 static void a_loopback_for_ranks_on_several_hosts_is_refused(void **state)
 {
-    (void)state;
     char text[64];
     setenv("RING_SECRET_FILE", secret, 1);
     set_number("LOCAL_WORLD_SIZE", 1);
@@ -410,7 +390,6 @@ static void a_loopback_for_ranks_on_several_hosts_is_refused(void **state)
 
 static void torchruns_last_port_leaves_none_for_rank_0(void **state)
 {
-    (void)state;
     set_number("MASTER_PORT", 65535);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     expect_refusal("MASTER_PORT=65535");
@@ -420,7 +399,6 @@ static void torchruns_last_port_leaves_none_for_rank_0(void **state)
 
 static void a_port_in_use_is_named(void **state)
 {
-    (void)state;
     control_world *world;
     int fd = listen_at(port);
     set_number("RANK", 0);
@@ -435,7 +413,6 @@ static void a_port_in_use_is_named(void **state)
 
 static void the_agents_port_is_never_touched(void **state)
 {
-    (void)state;
     int agent = listen_at(port), stranger = listen_at(port + 1), other_job = listen_at(port + 3);
     assert_true(agent >= 0 && stranger >= 0 && other_job >= 0);
     fcntl(agent, F_SETFL, O_NONBLOCK);
@@ -463,7 +440,6 @@ static ring_status one_of_two_jobs(int rank, int size, void *context)
 
 static void jobs_beside_each_other_do_not_mix(void **state)
 {
-    (void)state;
     int agents[2] = {listen_at(port), listen_at(port + 1)};
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     run_well(6, one_of_two_jobs);
@@ -485,7 +461,6 @@ static ring_status a_stale_rank_comes(int rank, int size, void *context)
     setenv("RING_RANK", "1", 1);
     setenv("RING_SIZE", "2", 1);
     set_number("RING_INIT_TIMEOUT", 3);
-    (void)size;
     const ring_status status = join_by_env(5, &world);
     atomic_store(refused, true);
     return status;
@@ -493,7 +468,6 @@ static ring_status a_stale_rank_comes(int rank, int size, void *context)
 
 static void ranks_of_another_job_take_no_seat(void **state)
 {
-    (void)state;
     crew *c = crew_new(3);
     atomic_bool *refused = shared_memory(sizeof *refused);
     set_number("RING_INIT_TIMEOUT", AT_ONCE);
@@ -540,7 +514,6 @@ static int files_left(void)
 
 static void a_shared_file_leads_to_rank_0_and_is_removed(void **state)
 {
-    (void)state;
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("RING_RENDEZVOUS_DIR", directory, 1);
     run_well(3, in_a_slurm_step);
@@ -562,7 +535,6 @@ static void leave_a_stale_file(void)
 
 static void a_stale_file_only_delays(void **state)
 {
-    (void)state;
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("RING_RENDEZVOUS_DIR", directory, 1);
     leave_a_stale_file();
@@ -586,7 +558,6 @@ static void find_file(char path[256])
 /* A user that may write to the folder must not get the key. */
 static void a_fifo_at_the_files_place_gets_nothing(void **state)
 {
-    (void)state;
     char path[256], heard[16];
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("RING_RENDEZVOUS_DIR", directory, 1);
@@ -604,7 +575,6 @@ static void a_fifo_at_the_files_place_gets_nothing(void **state)
 
 static ring_status on_one_host_in_a_step(int rank, int size, void *unused)
 {
-    (void)unused;
     unsetenv("RING_RENDEZVOUS_DIR");
     setenv("SLURM_NNODES", "1", 1);
     return in_a_slurm_step(rank, size, NULL);
@@ -613,7 +583,6 @@ static ring_status on_one_host_in_a_step(int rank, int size, void *unused)
 /* Another user made the folder: no rank waits for rank 0 to write. */
 static void a_folder_of_others_is_told_at_once(void **state)
 {
-    (void)state;
     char folder[64];
     snprintf(folder, sizeof folder, "/tmp/ring-%u", (unsigned)geteuid());
     (void)mkdir(folder, 0700);
@@ -633,7 +602,6 @@ static void a_folder_of_others_is_told_at_once(void **state)
 
 static void a_directory_that_is_not_there_is_told_at_once(void **state)
 {
-    (void)state;
     setenv("RING_RENDEZVOUS_DIR", "/nowhere/at/all", 1);
     set_number("RING_INIT_TIMEOUT", PATIENCE);
     crew *c = crew_new(2);
@@ -655,7 +623,6 @@ static ring_status with_rank_0_nowhere(int rank, int size, void *unused)
 /* Rank 0 cannot be reached, so the file gives the reason; and is gone when a next job may begin. */
 static void a_rank_0_that_cannot_listen_says_why_in_the_file(void **state)
 {
-    (void)state;
     setenv("RING_RENDEZVOUS_DIR", directory, 1);
     set_number("RING_INIT_TIMEOUT", PATIENCE);
     crew *c = crew_new(3);
@@ -683,7 +650,6 @@ static ring_status refuse_as_rank_1(int rank, int size, void *join)
 
 static void a_rank_that_failed_before_says_why_at_the_address(void **state)
 {
-    (void)state;
     set_number("RING_INIT_TIMEOUT", PATIENCE);
     crew *c = crew_new(3);
     crew_processes(c, 3, refuse_as_rank_1, full_start_env);
@@ -696,7 +662,6 @@ static void a_rank_that_failed_before_says_why_at_the_address(void **state)
 
 static void without_a_file_its_name_is_told(void **state)
 {
-    (void)state;
     setenv("RING_RENDEZVOUS_DIR", directory, 1);
     set_number("RING_INIT_TIMEOUT", 0.2);
     crew *c = crew_new(1);

@@ -256,7 +256,6 @@ static void compare(double round_trip, int source, int starts, flood *f)
 
 static void distant_ranks_start_on_time_among_strangers(void **state)
 {
-    (void)state;
     pid_t pid;
     const int all = (int)number_of("RING_TEST_STARTS", 16);
     const int starts = all / (ROUND_TRIPS * SOURCES);

@@ -85,7 +85,6 @@ static ring_status derive_many(stage *s, control_world **w)
 
 static void many_communicators_share_sockets_and_thread(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, derive_many), 0);
 }
 
@@ -111,7 +110,6 @@ static ring_status outlive_the_first(stage *s, control_world **w)
 
 static void the_last_communicator_ends_the_membership(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, outlive_the_first), 0);
 }
 
@@ -122,7 +120,6 @@ static void count_wake(void *context)
 
 static void a_rank_alone_derives_reports_and_shrinks(void **state)
 {
-    (void)state;
     ring_unique_id id = new_id();
     control_world *w, *derived, *shrunk;
     const int zero = 0, one = 1;
@@ -176,7 +173,6 @@ static ring_status end_a_pair(stage *s, control_world **w)
 
 static void a_verdict_passes_others_and_awaits_who_comes_late(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, end_a_pair), 0);
 }
 
@@ -186,8 +182,6 @@ static atomic_int waits, refusals;
 
 static void tally(void *context, int rank, const control_statement *statement)
 {
-    (void)context;
-    (void)rank;
     atomic_fetch_add(statement->refused ? &refusals : &waits, 1);
 }
 
@@ -224,7 +218,6 @@ static ring_status stall(stage *s, control_world **w)
 
 static void that_all_wait_is_told_once_and_each_refusal(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, stall), 0);
 }
 
@@ -253,7 +246,6 @@ static ring_status flood(stage *s, control_world **w)
 
 static void statements_do_not_push_verdicts_out(void **state)
 {
-    (void)state;
     stage_run(stage_new(4, flood), 0);
 }
 
@@ -276,7 +268,6 @@ static ring_status flood_by_all(stage *s, control_world **w)
 
 static void statements_do_not_go_in_circles(void **state)
 {
-    (void)state;
     stage_run(stage_new(4, flood_by_all), 0);
 }
 
@@ -375,7 +366,6 @@ static ring_status forget_most(stage *s, control_world **w)
 
 static void most_of_what_ended_is_forgotten(void **state)
 {
-    (void)state;
     stage_run(stage_new(FEW, forget_most), 0);
 }
 
@@ -404,7 +394,6 @@ static ring_status forget_unanswered(stage *s, control_world **w)
 
 static void a_neighbour_that_tells_less_keeps_nothing_in_the_log(void **state)
 {
-    (void)state;
     stage_run(stage_new(FEW, forget_unanswered), 0);
 }
 

@@ -17,7 +17,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     set_number("RING_INIT_TIMEOUT", 200);
     return 0;
 }
@@ -27,7 +26,6 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static void threads_of_one_process_join_and_link(void **state)
 {
-    (void)state;
     for (int i = 0; i < SIZES; i++) {
         crew *c = crew_new(sizes[i]);
         ring_unique_id id = new_id();
@@ -39,7 +37,6 @@ static void threads_of_one_process_join_and_link(void **state)
 
 static void processes_join_and_link(void **state)
 {
-    (void)state;
     for (int i = 0; i < SIZES; i++) {
         crew *c = crew_new(sizes[i]);
         ring_unique_id id = new_id();
@@ -51,7 +48,6 @@ static void processes_join_and_link(void **state)
 
 static void two_ranks_start_within_milliseconds(void **state)
 {
-    (void)state;
     double best = 100;
     for (int i = 0; i < 10; i++) {
         crew *c = crew_new(2);
@@ -70,7 +66,6 @@ static void two_ranks_start_within_milliseconds(void **state)
 
 static void one_rank_opens_no_socket(void **state)
 {
-    (void)state;
     control_world *world;
     clearenv();
     const int before = count_fds();
@@ -95,7 +90,6 @@ static ring_status late_host(int rank, int size, void *id)
 
 static void without_rank_0_the_place_is_named(void **state)
 {
-    (void)state;
     control_world *world;
     set_number("RING_INIT_TIMEOUT", 0.2);
     ring_unique_id id = new_id();
@@ -220,7 +214,6 @@ static ring_status refuse_or_join(int rank, int size, void *context)
 
 static void a_rank_that_failed_before_says_why_on_all(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < 3; victim++) {
         unable u = {.id = new_id(), .victim = victim};
         crew *c = crew_new(3);
@@ -235,7 +228,6 @@ static void a_rank_that_failed_before_says_why_on_all(void **state)
 
 static void a_rank_that_cannot_join_says_why_on_all(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < 3; victim++) {
         char name[24];
         unable u = {.id = new_id(), .victim = victim};
@@ -364,7 +356,6 @@ static void a_start_fails(void **state)
 
 static void an_id_serves_once_and_only_where_it_was_made(void **state)
 {
-    (void)state;
     control_world *world;
     ring_unique_id id = new_id(), nonsense = {{0}};
     crew *c = crew_new(2);
@@ -378,7 +369,6 @@ static void an_id_serves_once_and_only_where_it_was_made(void **state)
 
 static void nothing_stays_open_after_good_and_bad_starts(void **state)
 {
-    (void)state;
     crew *c = crew_new(3);
     ring_unique_id id = new_id();
     crew_threads(c, 3, full_start, &id);
@@ -399,7 +389,6 @@ static ring_status own_host(int rank, int size, void *hosts)
 {
     ring_unique_id unused = {{0}};
     control_world *world;
-    (void)size;
     if (rank == 1 && unshare(CLONE_NEWNET) != 0)
         return fail(RING_ERR_UNSUPPORTED, "unshare: %m");
     credential_make_id(&(net_address){.at.v4.sin_family = AF_INET}, &unused);
@@ -411,7 +400,6 @@ static ring_status own_host(int rank, int size, void *hosts)
 
 static void another_network_namespace_is_another_host(void **state)
 {
-    (void)state;
     unsigned char *hosts = shared_memory(64);
     crew *c = crew_new(3);
     if (!is_root())
@@ -441,7 +429,6 @@ static ring_status with_own_settings(int rank, int size, void *id)
 
 static void rank_0_settings_hold_where_all_must_agree(void **state)
 {
-    (void)state;
     crew *c = crew_new(3);
     ring_unique_id id = new_id();
     crew_processes(c, 3, with_own_settings, &id);

@@ -126,7 +126,6 @@ static ring_status look_for_keys(int rank, int size, void *context)
 
 static void keys_do_not_stay(void **state)
 {
-    (void)state;
     if (SANITIZED) {
         print_message("sanitizers keep copies of their own: not looked for\n");
         skip();

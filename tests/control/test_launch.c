@@ -71,7 +71,6 @@ static const good_case good[] = {
 
 static void every_launcher_is_recognised(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         launch_info got;
         const launch_info *want = &good[i].want;
@@ -90,7 +89,6 @@ static void every_launcher_is_recognised(void **state)
 
 static void jobs_are_told_apart(void **state)
 {
-    (void)state;
     static const char *const jobs[][2] = {
         {RINGRUN MASTER, ""},
         {RINGRUN MASTER " RING_JOB_ID=a1 SLURM_JOB_ID=7", "a1"},
@@ -135,7 +133,6 @@ static const char *const bad[][3] = {
 
 static void contradictions_name_the_variables(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         launch_info got;
         set_all(bad[i][0]);

@@ -148,7 +148,6 @@ static ring_status link_late(int rank, int size, void *id)
 
 static void a_pair_is_opened_at_any_time(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         ring_unique_id id = new_id();
         crew *c = crew_new(SIZE);
@@ -182,7 +181,6 @@ static bool shows_key(const handshake_terms *terms, const handshake_hello *hello
 /* A stranger's answer is useless to it: it may send it back. */
 static void only_who_dials_with_the_key_shows_it(void **state)
 {
-    (void)state;
     const handshake_purpose purpose = {.kind = HANDSHAKE_JOIN};
     const handshake_terms zero = {.key = {7}, .rank = 0, .size = 2};
     const handshake_terms one = {.key = {7}, .rank = 1, .size = 2}, other = {.rank = 1, .size = 2};
@@ -209,7 +207,6 @@ static bool collect_crossing(void *context, int peer, const control_purpose *pur
                              ring_status status, const control_socket *socket)
 {
     crossing *c = context;
-    (void)peer;
     pthread_mutex_lock(&c->lock);
     const bool first = status == RING_OK && c->sockets[purpose->index].fd < 0;
     if (first)
@@ -282,7 +279,6 @@ static ring_status dial_each_other(int rank, int size, void *id)
 
 static void two_that_dial_each_other_have_one_socket(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         ring_unique_id id = new_id();
         crew *c = crew_new(2);
@@ -358,7 +354,6 @@ static ring_status meet_by_sockets(stage *s, control_world **w)
 
 static void both_ranks_dial_and_early_sockets_are_held(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         stage_run(stage_new(4, meet_by_sockets), 0);
 }
@@ -390,7 +385,6 @@ static ring_status dial_into_the_void(stage *s, control_world **w)
 
 static void a_held_socket_ends_with_the_communicator(void **state)
 {
-    (void)state;
     stage_run(stage_new(2, dial_into_the_void), 0);
 }
 
@@ -419,7 +413,6 @@ static ring_status dial_whoever_left(int rank, int size, void *id)
 
 static void a_dial_in_vain_is_told_to_the_sink(void **state)
 {
-    (void)state;
     ring_unique_id id = new_id();
     crew *c = crew_new(2);
     crew_threads(c, 2, dial_whoever_left, &id);
@@ -442,37 +435,30 @@ typedef void change(handshake_terms *terms, handshake_hello *hello);
 
 static void nothing(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)terms;
-    (void)hello;
 }
 
 static void another_session(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)terms;
     hello->session[3] ^= 1;
 }
 
 static void another_peer(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)terms;
     hello->peer = 1;
 }
 
 static void another_key(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)hello;
     terms->key[0] ^= 1;
 }
 
 static void another_byte_order(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)terms;
     hello->order = 0x04030201;
 }
 
 static void another_version(handshake_terms *terms, handshake_hello *hello)
 {
-    (void)terms;
     hello->version++;
 }
 
@@ -563,7 +549,6 @@ static ring_status be_forged_at(int rank, int size, void *context)
 
 static void a_link_proves_job_membership_and_pair(void **state)
 {
-    (void)state;
     insider in = {.id = new_id()};
     basket_init(&in.basket);
     crew *c = crew_new(2);

@@ -56,7 +56,6 @@ static ring_status meet_many_times(stage *s, control_world **w)
 
 static void all_come_again_and_again(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, meet_many_times), 0);
 }
 
@@ -80,7 +79,6 @@ static ring_status come_late(stage *s, control_world **w)
 
 static void those_in_a_round_have_one_answer(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, come_late), 0);
 }
 
@@ -126,7 +124,6 @@ static ring_status die(stage *s, control_world **w)
 
 static void the_next_one_closes_when_it_leaves_or_dies(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         stage_run(stage_new(SIZE, leave), 0);
         stage_run(stage_new(SIZE, die), 1);
@@ -150,7 +147,6 @@ static ring_status lose_one(stage *s, control_world **w)
 
 static void a_lost_rank_ends_it_for_all(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < SIZE; victim++) {
         stage *s = stage_new(SIZE, lose_one);
         s->victim = victim;
@@ -208,14 +204,12 @@ static void run_stopped(ring_status (*act)(stage *s, control_world **w), int vic
 /* Rank 5 speaks through rank 1. */
 static void calls_come_around_one_that_is_stopped(void **state)
 {
-    (void)state;
     run_stopped(come_around, 1, 12);
 }
 
 /* No other rank closes the round meanwhile, so that there is one answer. */
 static void the_answer_waits_for_a_rank_0_that_is_stopped(void **state)
 {
-    (void)state;
     run_stopped(come_before, 0, 1.5);
 }
 
@@ -285,7 +279,6 @@ static ring_status be_late(stage *s, control_world **w)
 
 static void a_late_note_opens_no_round_again(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, be_late), 0);
 }
 
@@ -327,7 +320,6 @@ static ring_status complain_together(stage *s, control_world **w)
 
 static void several_may_complain_of_a_round(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, complain_together), 0);
 }
 
@@ -366,7 +358,6 @@ static ring_status come_twice(stage *s, control_world **w)
 
 static void the_earliest_deadline_of_a_ranks_threads_ends_it(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, come_twice), 0);
 }
 

@@ -13,7 +13,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     clearenv();
     return 0;
 }
@@ -28,7 +27,6 @@ static settings read_well(void)
 
 static void an_empty_environment_gives_the_defaults(void **state)
 {
-    (void)state;
     const settings s = read_well();
     assert_string_equal(s.transport, "");
     assert_string_equal(s.algo, "");
@@ -44,7 +42,6 @@ static void an_empty_environment_gives_the_defaults(void **state)
 
 static void every_field_is_read(void **state)
 {
-    (void)state;
     static const char *const all[][2] = {
         {"RING_TRANSPORT", "tcp"},     {"RING_ALGO", "ring"},      {"RING_TIMEOUT", "1.5"},
         {"RING_PEER_TIMEOUT", "2.5"},  {"RING_INIT_TIMEOUT", "3"}, {"RING_INSECURE", "1"},
@@ -74,7 +71,6 @@ static void every_field_is_read(void **state)
 
 static void wrong_values_are_refused_with_name_value_and_choice(void **state)
 {
-    (void)state;
     static const char *const wrong[][3] = {
         {"RING_TIMEOUT", "soon", "seconds"},
         {"RING_TIMEOUT", "-1", "seconds"},
@@ -123,7 +119,6 @@ static bool in_a_german_locale(char *directory)
 
 static void a_decimal_point_is_one_in_every_locale(void **state)
 {
-    (void)state;
     char directory[] = "/tmp/ring-locale-XXXXXX", command[100];
     settings s;
     const bool german = in_a_german_locale(directory);
@@ -144,7 +139,6 @@ static void a_decimal_point_is_one_in_every_locale(void **state)
 
 static void a_value_that_is_too_long_is_refused(void **state)
 {
-    (void)state;
     char text[1000];
     settings s;
     memset(text, 'a', sizeof text);
@@ -156,14 +150,12 @@ static void a_value_that_is_too_long_is_refused(void **state)
 
 static void an_empty_variable_counts_as_unset(void **state)
 {
-    (void)state;
     setenv("RING_TIMEOUT", "", 1);
     assert_true(read_well().timeout > 599);
 }
 
 static void nccl_names_are_a_fallback(void **state)
 {
-    (void)state;
     setenv("NCCL_DEBUG", "TRACE", 1);
     setenv("NCCL_SOCKET_IFNAME", "ib", 1);
     settings s = read_well();
@@ -187,7 +179,6 @@ static const settings_row *find_row(const settings_row *rows, size_t count, cons
 
 static void rows_tell_value_and_source(void **state)
 {
-    (void)state;
     size_t count;
     setenv("RING_TIMEOUT", "7", 1);
     setenv("NCCL_DEBUG", "INFO", 1);
@@ -229,7 +220,6 @@ static void stderr_of_reading(char *out, size_t size)
 
 static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **state)
 {
-    (void)state;
     char text[4096];
     setenv("RING_TIMOUT", "3", 1);
     setenv("RING_TEST_LONG", "1", 1);
@@ -259,7 +249,6 @@ static ring_status choose(const char *list, uint32_t *mask)
 
 static void lists_choose_and_exclude(void **state)
 {
-    (void)state;
     static const struct {
         const char *list;
         uint32_t mask;
@@ -275,7 +264,6 @@ static void lists_choose_and_exclude(void **state)
 
 static void unknown_names_and_empty_choices_are_refused(void **state)
 {
-    (void)state;
     static const char *const bad[] = {"udp", "tcp,udp", "^udp", "^shm,tcp,loop", ",", "tcp,^shm",
                                       "tc",  "tcpp",    "TCP"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -19,7 +19,6 @@ static unsigned without(unsigned dead)
 
 static void remember(void *context, int rank, const control_statement *statement)
 {
-    (void)statement;
     atomic_fetch_or((atomic_int *)context, 1 << rank);
 }
 
@@ -94,7 +93,6 @@ static ring_status vote_and_die(stage *s, control_world **w)
 
 static void a_vote_of_the_dead_decides_nothing(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, vote_and_die), 1u << 5 | 1u << 4);
 }
 
@@ -113,7 +111,6 @@ static ring_status shrink_twice(stage *s, control_world **w)
 
 static void what_was_shrunk_is_shrunk_again(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         stage_run(stage_new(SIZE, shrink_twice), 1u << 5 | 1);
 }
@@ -144,7 +141,6 @@ static ring_status call_or_not(stage *s, control_world **w)
 
 static void who_has_not_called_by_the_deadline_is_out(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < SIZE; victim += 2) {
         stage *s = stage_new(SIZE, call_or_not);
         s->victim = victim;
@@ -173,7 +169,6 @@ static ring_status free_instead(stage *s, control_world **w)
 
 static void who_frees_the_broken_one_is_not_waited_for(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, free_instead), 0);
 }
 
@@ -245,7 +240,6 @@ static ring_status wait_for_the_end_of_one(stage *s, control_world **w)
 
 static void a_stopped_rank_of_this_host_has_to_end_first(void **state)
 {
-    (void)state;
     run_stopped(wait_for_the_end_of_one, 1u << 2);
     run_stopped(wait_for_the_end_of_one, 1u << 0);
 }
@@ -276,7 +270,6 @@ static ring_status go_on_without_majority(stage *s, control_world **w)
 
 static void silent_ranks_elsewhere_are_left_out_by_a_majority_only(void **state)
 {
-    (void)state;
     run_stopped(go_on_by_majority, 1u << 1);
     run_stopped(go_on_without_majority, 1u << 1 | 1u << 2 | 1u << 5);
 }

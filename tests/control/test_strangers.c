@@ -29,7 +29,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     set_number("RING_INIT_TIMEOUT", 30);
     setenv("RING_ADDR", "127.0.0.1", 1); /* where connect_to() goes */
     signal(SIGPIPE, SIG_IGN);
@@ -166,7 +165,6 @@ static void relayed_id(const ring_unique_id *id, int port, ring_unique_id *out)
 
 static void a_replayed_handshake_is_refused(void **state)
 {
-    (void)state;
     replayed_start s = {.id = new_id()};
     pthread_t relay_thread, replay_thread;
     crew *c = crew_new(3);
@@ -339,7 +337,6 @@ static void start_among_strangers(crowd *w)
 
 static void strangers_neither_stop_nor_swell_us(void **state)
 {
-    (void)state;
     const int starts = getenv("RING_TEST_LONG") != NULL ? 200 : 20;
     pid_t pid;
     crowd *w = crowd_new(&pid);
@@ -400,7 +397,6 @@ static void start_with_few(crowd *w, const net_address *at, rank_body body)
 
 static void strangers_cannot_take_all_descriptors(void **state)
 {
-    (void)state;
     credential p;
     pid_t pid;
     crowd *w = crowd_new(&pid);
@@ -467,7 +463,6 @@ static void *besiege(void *context)
 
 static void at_most_64_strangers_stay_and_members_still_come_in(void **state)
 {
-    (void)state;
     pthread_t thread;
     crew *c = crew_new(2);
     siege s = {.start.id = new_id(), .count = 300};
@@ -510,7 +505,6 @@ static void *be_slow(void *context)
 
 static void who_says_nothing_or_too_little_goes_after_5_seconds(void **state)
 {
-    (void)state;
     pthread_t thread;
     crew *c = crew_new(2);
     slow_guest g = {.start.id = new_id()};
@@ -559,7 +553,6 @@ static int knock_at_all_ports(void)
 
 static void nobody_can_wait_where_nobody_asks(void **state)
 {
-    (void)state;
     pthread_t thread;
     ring_unique_id id = new_id();
     int copy = id_listener_take(&id), found = 0;
@@ -588,7 +581,6 @@ static void *impostor(void *context)
 
 static void an_impostor_gets_no_proof(void **state)
 {
-    (void)state;
     control_world *world;
     pthread_t thread;
     const int port = free_ports(1);

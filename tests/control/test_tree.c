@@ -28,7 +28,6 @@ static ring_status start_at_once(int rank, int size, void *id)
 /* Half a second on 2 cores that are idle. */
 static void ranks_256_join_in_a_few_seconds(void **state)
 {
-    (void)state;
     ring_unique_id id = new_id();
     crew *c = crew_new(RANKS_MAX);
     if (SANITIZED)
@@ -66,7 +65,6 @@ static ring_status fail_and_exit_at_once(int rank, int size, void *context)
 
 static void a_rank_that_fails_and_exits_does_not_outrun_its_reason(void **state)
 {
-    (void)state;
     const int victims[] = {0, INNER, 4, 6, LEAF};
     for (int i = 0; i < 10; i++) {
         exit_early d = {.id = new_id(), .victim = victims[i % 5]};
@@ -140,7 +138,6 @@ static tally count_for(int size)
  * ranks. */
 static void rank_0_speaks_to_its_children_only(void **state)
 {
-    (void)state;
     const int sizes[] = {SIZE, 40, MANY};
     for (int i = 0; i < 3; i++) {
         const tally t = count_for(sizes[i]);

@@ -38,7 +38,6 @@ static ring_status be_busy(stage *s, control_world **w)
 
 static void busy_ranks_on_full_cores_are_never_taken_for_dead(void **state)
 {
-    (void)state;
     set_number("RING_PEER_TIMEOUT", 1.5);
     stage_run(stage_new(SIZE, be_busy), 0);
 }
@@ -48,7 +47,6 @@ static void busy_ranks_on_full_cores_are_never_taken_for_dead(void **state)
 /* As a program does that aborts and exits. */
 static ring_status rank_0_reports_and_ends(stage *s, control_world **w)
 {
-    (void)s;
     if ((*w)->rank == 0) {
         control_report(*w, RING_ERR_ABORTED, "rank 0 has had enough");
         _exit(0);
@@ -58,7 +56,6 @@ static ring_status rank_0_reports_and_ends(stage *s, control_world **w)
 
 static void a_report_reaches_all_though_rank_0_ends_at_once(void **state)
 {
-    (void)state;
     for (int i = 0; i < 10; i++)
         stage_run(stage_new(SIZE, rank_0_reports_and_ends), 1u << 0);
 }
@@ -87,7 +84,6 @@ __attribute__((visibility("default"))) int epoll_wait(int set, struct epoll_even
 
 static ring_status rank_1_reports_unserved(stage *s, control_world **w)
 {
-    (void)s;
     if ((*w)->rank != 1) {
         (void)verdict_within(*w, 30);
         return expect_verdict(*w, RING_ERR_ABORTED, "rank 1 has had enough");
@@ -106,7 +102,6 @@ static ring_status rank_1_reports_unserved(stage *s, control_world **w)
 
 static void a_report_returns_though_the_thread_is_held_up(void **state)
 {
-    (void)state;
     set_number("RING_PEER_TIMEOUT", 60);
     stage_run(stage_new(SIZE, rank_1_reports_unserved), 0);
 }
@@ -118,7 +113,6 @@ static void count_wake(void *wakes)
 
 static void a_long_text_is_cut(void **state)
 {
-    (void)state;
     const ring_unique_id id = new_id();
     control_world *world;
     int wakes = 0;
@@ -140,7 +134,6 @@ static void a_long_text_is_cut(void **state)
 
 static ring_status rank_1_suspects_3(stage *s, control_world **w)
 {
-    (void)s;
     const double start = clock_now();
     if ((*w)->rank == 1)
         control_suspect(*w, 3, "the link broke");
@@ -152,13 +145,11 @@ static ring_status rank_1_suspects_3(stage *s, control_world **w)
 
 static void a_suspect_is_named_when_no_other_rank_is(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, rank_1_suspects_3), 0);
 }
 
 static ring_status suspect_the_innocent(stage *s, control_world **w)
 {
-    (void)s;
     if ((*w)->rank == 3)
         raise(SIGKILL);
     if ((*w)->rank == 1)
@@ -168,7 +159,6 @@ static ring_status suspect_the_innocent(stage *s, control_world **w)
 
 static void the_real_culprit_beats_a_suspicion(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, suspect_the_innocent), 1u << 3);
 }
 
@@ -182,7 +172,6 @@ static ring_status leave(control_world **w)
 
 static ring_status suspect_without_rank_0(stage *s, control_world **w)
 {
-    (void)s;
     if ((*w)->rank == 0)
         return leave(w);
     while (!control_left(*w, 0))
@@ -195,7 +184,6 @@ static ring_status suspect_without_rank_0(stage *s, control_world **w)
 
 static void without_rank_0_each_judges_for_itself(void **state)
 {
-    (void)state;
     stage_run(stage_new(SIZE, suspect_without_rank_0), 0);
 }
 

@@ -77,7 +77,6 @@ static void run_job(fold_job *j, double delay)
 
 static void *run(void *unused)
 {
-    (void)unused;
     pthread_mutex_lock(&far.lock);
     for (;;) {
         while (far.first == NULL) {
@@ -106,7 +105,6 @@ static ring_status fold(const accelerator *a, const kernel_operand *outs, int ou
                         ring_op op, int divisor, ticket *over)
 {
     fold_job *j = malloc(sizeof *j);
-    (void)a;
     if (j == NULL)
         return fail(RING_ERR_MEMORY, "asking the accelerator for a fold");
     *j = (fold_job){.out_count = out_count,
@@ -134,7 +132,6 @@ static ring_status fold(const accelerator *a, const kernel_operand *outs, int ou
 
 static void settle(const accelerator *a)
 {
-    (void)a;
     pthread_mutex_lock(&far.lock);
     while (far.first != NULL || far.busy)
         pthread_cond_wait(&far.idle, &far.lock);
@@ -143,7 +140,6 @@ static void settle(const accelerator *a)
 
 static ring_status share(const accelerator *a, void *base, size_t bytes, accelerator_share *out)
 {
-    (void)bytes;
     pthread_mutex_lock(&far.lock);
     const unsigned ways = far.ways;
     far.counts.shares++;
@@ -160,7 +156,6 @@ static ring_status share(const accelerator *a, void *base, size_t bytes, acceler
 
 static ring_status flush(const accelerator *a, void *at, size_t bytes)
 {
-    (void)a;
     const size_t offset = far_offset(at);
     pthread_mutex_lock(&far.lock);
     const bool fails = far.fails_flushes;
@@ -175,7 +170,6 @@ static ring_status flush(const accelerator *a, void *at, size_t bytes)
 
 static ring_status health(const accelerator *a)
 {
-    (void)a;
     pthread_mutex_lock(&far.lock);
     const char *error = far.error;
     pthread_mutex_unlock(&far.lock);
@@ -184,7 +178,6 @@ static ring_status health(const accelerator *a)
 
 static const pci_place *place_of(const accelerator *a)
 {
-    (void)a;
     return &far.place;
 }
 

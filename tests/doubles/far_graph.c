@@ -54,7 +54,6 @@ void far_job_start(const far_job *j)
 
 ring_status far_captures(const accelerator *a, void *stream, bool *captured)
 {
-    (void)a;
     *captured = far_stream_recorded(stream) != NULL;
     return RING_OK;
 }

@@ -157,8 +157,6 @@ void far_free_unknown(void *memory)
 ring_status far_owns(const accelerator *a, const void *at, size_t bytes,
                      accelerator_allocation *out)
 {
-    (void)a;
-    (void)bytes;
     pthread_mutex_lock(&far.lock);
     const accelerator_allocation *of = unknown_around(at);
     *out = of != NULL ? *of : (accelerator_allocation){0};

@@ -166,7 +166,6 @@ void far_stream_let_go(far_stream *s)
 
 ring_status far_owns_stream(const accelerator *a, void *stream, bool *yes)
 {
-    (void)a;
     pthread_mutex_lock(&lock);
     const far_stream *s = streams;
     while (s != NULL && s != stream)

@@ -196,7 +196,6 @@ static void let_others_in(double delay)
 /* One half of any transfer at a time. */
 static void *run(void *unused)
 {
-    (void)unused;
     pthread_mutex_lock(&nic.lock);
     for (;;) {
         while (nic.count == 0) {

@@ -35,7 +35,6 @@ bool key_put(key_table *t, const region_key *key)
 
 static void forget(uint16_t id, uint64_t offset, size_t bytes)
 {
-    (void)offset, (void)bytes;
     if (id == REGION_HEAP_ID) /* registered as a whole */
         return;
     pthread_mutex_lock(&process.lock);

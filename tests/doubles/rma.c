@@ -133,7 +133,6 @@ static ring_status rma_open(const transport_peer *peer, transport_link **out)
 
 static bool rma_probe(const transport_ib *ib, char *why, size_t size)
 {
-    (void)ib, (void)why, (void)size;
     return true;
 }
 
@@ -212,13 +211,11 @@ static void rma_disarm(transport_link *head)
 
 static void *rma_map(transport_link *head, uint64_t ref, size_t bytes)
 {
-    (void)head, (void)ref, (void)bytes;
     return NULL;
 }
 
 static size_t rma_memory(const transport_link *head)
 {
-    (void)head;
     return sizeof(rma_link) + sizeof(rma_inbox) + sizeof(rma_outbox);
 }
 

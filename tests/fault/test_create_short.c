@@ -101,7 +101,6 @@ static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_one_without_memory_is_told_of(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < 2; victim++)
         assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, each_allocation, &victim, NULL), 0);
 }

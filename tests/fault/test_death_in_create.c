@@ -124,19 +124,16 @@ static void strike(ring_status (*act)(ring_comm *comm))
 
 static void test_a_list_ends_with_a_lost_rank(void **state)
 {
-    (void)state;
     strike(create);
 }
 
 static void test_those_that_stay_hear_of_a_lost_rank(void **state)
 {
-    (void)state;
     strike(exclude);
 }
 
 static void test_a_probing_barrier_ends_with_a_lost_rank(void **state)
 {
-    (void)state;
     strike(probe);
 }
 

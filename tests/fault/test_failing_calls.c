@@ -244,7 +244,6 @@ static bool is_well(const findings *f)
 
 static void a_call_that_fails_is_told_of(void **state)
 {
-    (void)state;
     const long stride = (long)harness_number("RING_TEST_FAILING_CALLS", 13);
     int bad = 0;
     for (int victim = 0; victim < RANKS; victim++) {
@@ -269,7 +268,6 @@ static void a_call_that_fails_is_told_of(void **state)
 
 static void interrupted_and_short_calls_are_no_failures(void **state)
 {
-    (void)state;
     const findings f = run((trouble){EVERYBODY, NEVER, true});
     for (int r = 0; r < RANKS; r++) {
         if (f.outcomes[r].status != RING_OK || f.outcomes[r].wrong)

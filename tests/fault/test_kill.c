@@ -193,7 +193,6 @@ static int kills_wanted(void)
 
 static void test_kill_at_random_is_named_within_two_seconds(void **state)
 {
-    (void)state;
     srand(20260101);
     for (int i = 0; i < kills_wanted(); i++) {
         kill_plan plan = {.victim = i % RANKS,
@@ -208,7 +207,6 @@ static void test_kill_at_random_is_named_within_two_seconds(void **state)
 /* Copies of the victim's sockets in its child would hide its end from the others. */
 static void test_kill_is_named_though_the_victims_child_lives(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < RANKS; victim++) {
         kill_plan plan = {.victim = victim,
                           .signal = SIGKILL,
@@ -221,7 +219,6 @@ static void test_kill_is_named_though_the_victims_child_lives(void **state)
 
 static void test_stopped_rank_is_named_within_the_peer_timeout(void **state)
 {
-    (void)state;
     setenv("RING_PEER_TIMEOUT", "1.5", 1);
     for (int victim = 0; victim < 2; victim++) {
         kill_plan plan = {.victim = victim, .signal = SIGSTOP, .delay_us = 20000, .limit = 3};

@@ -113,7 +113,6 @@ static bool run(unsigned long long seed)
 
 static void lies_do_no_harm(void **state)
 {
-    (void)state;
     const unsigned long long runs = harness_number("RING_TEST_LIES", 20);
     const unsigned long long first = test_seed() * 1000;
     unsigned long long errors = 0;

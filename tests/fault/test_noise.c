@@ -208,7 +208,6 @@ static findings quiet_run(void)
 
 static void damage_is_told_of(void **state)
 {
-    (void)state;
     const uint64_t runs = harness_number("RING_TEST_DAMAGES", 40);
     const uint64_t seed = test_seed() * 100000;
     const findings whole = quiet_run();

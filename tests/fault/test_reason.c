@@ -186,7 +186,6 @@ static int hear_the_reason(int rank, int ranks, harness_board *board, void *arg)
 {
     static int (*const parts[RANKS])(part *) = {relay_late, refuse_and_leave, compute_meanwhile};
     part p;
-    (void)arg;
     if (begin(&p, rank, ranks, board) != 0)
         return 1;
     const int bad = parts[rank](&p);
@@ -195,7 +194,6 @@ static int hear_the_reason(int rank, int ranks, harness_board *board, void *arg)
 
 static void the_control_thread_hears_the_reason_it_asks_for(void **state)
 {
-    (void)state;
     assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, hear_the_reason, NULL, NULL), 0);
 }
 
@@ -240,7 +238,6 @@ static int leave(part *p)
 static int share_the_lock(int rank, int ranks, harness_board *board, void *arg)
 {
     part p;
-    (void)arg;
     if (begin(&p, rank, ranks, board) != 0)
         return 1;
     const int bad = rank == LEAVER ? leave(&p) : rank == WAITER ? fail_beside_another(&p) : 0;
@@ -249,7 +246,6 @@ static int share_the_lock(int rank, int ranks, harness_board *board, void *arg)
 
 static void other_threads_get_in_while_a_call_fails(void **state)
 {
-    (void)state;
     assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, share_the_lock, NULL, NULL), 0);
 }
 

@@ -110,7 +110,6 @@ static void judge(const shortage *s, const findings *f)
 
 static void an_allocation_that_fails_is_told_of(void **state)
 {
-    (void)state;
     const long stride = (long)harness_number("RING_TEST_SHORTAGES", 13);
     for (int victim = 0; victim < RANKS; victim++) {
         const findings whole = run((shortage){victim, NEVER});

@@ -142,7 +142,6 @@ static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
     const size_t bytes = COUNT * sizeof(int32_t);
     ring_comm *comm;
     long nth = 0, most = 0;
-    (void)ranks;
     is_tests = true;
     EXPECT_OK(harness_join(rank, RANKS, board, &comm));
     const place p = {far_stream_create(), far_alloc_unknown(bytes, NULL), calloc(1, bytes),
@@ -161,7 +160,6 @@ static int each_allocation(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_stream_goes_on_without_memory(void **state)
 {
-    (void)state;
     for (int i = 0; i < 6; i++) {
         int kind = i < 4 ? i : i + 2; /* 6, 7: graphs whose replays run short */
         assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, each_allocation, &kind, NULL), 0);

@@ -117,7 +117,6 @@ static int survive(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_survivors_of_a_kill_go_on(void **state)
 {
-    (void)state;
     const int kills = (int)harness_number("RING_TEST_KILLS", 8);
     unsigned dice = 12345;
     for (int i = 0; i < kills; i++) {
@@ -176,7 +175,6 @@ static void kill_when_asked(harness_board *board, void *arg)
 
 static void test_a_stopped_rank_is_left_out_once_it_is_gone(void **state)
 {
-    (void)state;
     for (int victim = 0; victim < RANKS; victim += RANKS - 1) {
         scene s = {.victim = victim, .signal = SIGSTOP, .delay_us = 2000};
         assert_int_equal(harness_run_beside(RANKS, meet_stopped, &s, kill_when_asked), 1);

@@ -177,7 +177,6 @@ static int try_all_moments(int survivor, bool connects)
 
 static void test_peer_dies_around_a_call_of_ucx(void **state)
 {
-    (void)state;
     int bad = 0;
     for (int survivor = 0; survivor < RANKS; survivor++)
         bad += try_all_moments(survivor, true) + try_all_moments(survivor, false);

@@ -72,7 +72,6 @@ static ring_status parse_numbers(const unsigned char *data, size_t size)
     size_t whole = 0;
     double real = -1;
     log_level level;
-    (void)size;
     const bool is_size = number_size(text, &whole), is_real = number_real(text, &real);
     must(!is_size || whole < (size_t)1 << 62);
     must(!is_real || (isfinite(real) && real >= 0));

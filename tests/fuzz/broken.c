@@ -62,7 +62,6 @@ static ring_status parse_accepts_too_much(const unsigned char *bytes, size_t siz
 
 static ring_status parse_refuses_too_much(const unsigned char *bytes, size_t size)
 {
-    (void)bytes;
     return fail(RING_ERR_CONFIG, "none of %zu bytes is good enough", size);
 }
 

@@ -118,7 +118,6 @@ static void seed_host_list(fuzz_seeds *to)
 static ring_status parse_host_list(const unsigned char *data, size_t size)
 {
     host_list list = {0};
-    (void)size;
     return judge(hosts_parse_list((const char *)data, &list), &list);
 }
 
@@ -139,7 +138,6 @@ static void seed_host_words(fuzz_seeds *to)
 static ring_status parse_host_words(const unsigned char *data, size_t size)
 {
     host_list list = {0};
-    (void)size;
     return judge(hosts_parse_words((const char *)data, &list), &list);
 }
 

@@ -74,7 +74,6 @@ static void *live_as_member(void *context)
 
 static void wake_nobody(void *unused)
 {
-    (void)unused;
 }
 
 /* It has lived until the other left: by a goodbye, or by a verdict. */

@@ -139,7 +139,6 @@ static ring_status parse_transport_list(const unsigned char *bytes, size_t size)
     enum { SLOW = 8 };
     settings s = {.channels = 1};
     uint32_t mask = 0;
-    (void)size;
     if (!text_format(s.transport, sizeof s.transport, "%s", (const char *)bytes))
         return RING_IN_PROGRESS; /* settings_read() has refused it */
     const ring_status status = settings_transports(&s, names, 4, SLOW, &mask);
@@ -167,7 +166,6 @@ static void seed_interface_list(fuzz_seeds *to)
 static ring_status parse_interface_list(const unsigned char *bytes, size_t size)
 {
     struct sockaddr_storage found;
-    (void)size;
     if (!interface_choose((const char *)bytes, &found))
         return RING_ERR_CONFIG;
     must(found.ss_family == AF_INET || found.ss_family == AF_INET6);
@@ -196,7 +194,6 @@ static bool is_probability(double p)
 static ring_status parse_fault_spec(const unsigned char *bytes, size_t size)
 {
     fault_spec spec;
-    (void)size;
     const ring_status status = fault_parse((const char *)bytes, &spec);
     if (status != RING_OK)
         return status;

@@ -135,7 +135,6 @@ static void print_config(const train_config *c)
 
 static void take_note(void *context, const char *text)
 {
-    (void)context;
     must(text[0] != '\0' && fuzz_is_printable(text));
 }
 

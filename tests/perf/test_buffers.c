@@ -16,13 +16,11 @@ static perf_buffers buffers;
 
 static int open_buffers(void **state)
 {
-    (void)state;
     return perf_buffers_open(&buffers, RANKS * COUNT * sizeof(float), PERF_PLAIN, NULL) != RING_OK;
 }
 
 static int close_buffers(void **state)
 {
-    (void)state;
     perf_buffers_close(&buffers);
     return 0;
 }
@@ -74,7 +72,6 @@ static perf_wrong check_after(const perf_case *c, int unalign, ptrdiff_t spoil_a
 
 static void right_outputs_pass_in_every_shape(void **state)
 {
-    (void)state;
     for (size_t i = 0; perf_collective_at(i); i++)
         for (int way = 0; way < 4; way++) {
             perf_case c = make_case(perf_collective_at(i)->name, way & 1);
@@ -91,7 +88,6 @@ static void right_outputs_pass_in_every_shape(void **state)
 
 static void an_output_that_was_not_written_is_all_wrong(void **state)
 {
-    (void)state;
     for (int in_place = 0; in_place < 2; in_place++) {
         const perf_case c = make_case("all_reduce", in_place);
         perf_wrong wrong = {0};
@@ -103,7 +99,6 @@ static void an_output_that_was_not_written_is_all_wrong(void **state)
 
 static void one_bad_byte_in_an_output_is_one_wrong_element(void **state)
 {
-    (void)state;
     static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
                                         "scatter",    "scan",           "exscan"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -117,7 +112,6 @@ static void one_bad_byte_in_an_output_is_one_wrong_element(void **state)
 
 static void a_changed_input_is_wrong(void **state)
 {
-    (void)state;
     const perf_case c = make_case("all_reduce", false), blocks = make_case("reduce_scatter", true);
     assert_int_equal(check_after(&c, 0, 0, true).elements, 1);
     assert_int_equal(check_after(&blocks, 0, 0, true).elements, 1); /* another rank's block */
@@ -126,7 +120,6 @@ static void a_changed_input_is_wrong(void **state)
 
 static void a_write_to_a_rank_that_is_not_the_root_is_wrong(void **state)
 {
-    (void)state;
     const perf_case out = make_case("reduce", false), in = make_case("reduce", true);
     assert_int_equal(check_after(&out, 0, 5, false).elements, 1);
     assert_int_equal(check_after(&in, 0, 5, false).elements, 1);
@@ -139,7 +132,6 @@ static void a_write_to_a_rank_that_is_not_the_root_is_wrong(void **state)
 
 static void writes_before_and_after_are_out_of_bounds(void **state)
 {
-    (void)state;
     const perf_case c = make_case("all_reduce", false);
     for (int unalign = 0; unalign < 4; unalign += 3) {
         assert_int_equal(check_after(&c, unalign, -4, false).out_of_bounds, 1);
@@ -152,7 +144,6 @@ static void writes_before_and_after_are_out_of_bounds(void **state)
 
 static void in_place_operands_lie_where_the_header_says(void **state)
 {
-    (void)state;
     const perf_case all = make_case("all_reduce", true), gather = make_case("all_gather", true),
                     scatter = make_case("reduce_scatter", true);
     perf_place place = perf_place_of(&buffers, &all, 0);
@@ -165,7 +156,6 @@ static void in_place_operands_lie_where_the_header_says(void **state)
 
 static void data_is_page_aligned_unless_moved(void **state)
 {
-    (void)state;
     const perf_case c = make_case("all_reduce", false);
     const perf_place place = perf_place_of(&buffers, &c, 0), moved = perf_place_of(&buffers, &c, 3);
     assert_int_equal((uintptr_t)place.src % 4096, 0);

@@ -52,7 +52,6 @@ static void measures(const char *words, size_t rows)
 
 static void calls(void **state)
 {
-    (void)state;
     measures("all_reduce -g 1" FAST, 2);
     measures("all_reduce -g 2 -M 1" FAST, 2);
     assert_int_equal(shell_count("device  0 ["), 1);
@@ -66,7 +65,6 @@ static void calls(void **state)
 
 static void stream(void **state)
 {
-    (void)state;
     static const char *const words[] = {"all_reduce -g 1", "all_reduce -g 2", "all_reduce -g 4",
                                         "all_reduce -g 2 -m 3 -w 0 --prepared"};
     char line[200];
@@ -79,7 +77,6 @@ static void stream(void **state)
 
 static void graph(void **state)
 {
-    (void)state;
     static const char *const words[] = {"all_reduce -g 1 --graph 3", "all_reduce -g 2 -G 3 -c 2",
                                         "all_reduce -g 4 --graph 2", "sendrecv -g 2 --graph 2"};
     char line[200];
@@ -93,7 +90,6 @@ static void graph(void **state)
 /* By the host. */
 static void driven(void **state)
 {
-    (void)state;
     setenv("RING_DEVICE_PROGRAMS", "0", 1);
     measures("all_reduce -g 2 --stream" FAST, 2);
     measures("all_reduce -g 4 --stream" FAST, 2);
@@ -103,7 +99,6 @@ static void driven(void **state)
 
 static void collectives(void **state)
 {
-    (void)state;
     static const char *const names[] = {"reduce_scatter", "all_gather", "broadcast",
                                         "reduce",         "all_to_all", "all_gather_list",
                                         "scan",           "sendrecv",   "barrier"};
@@ -119,7 +114,6 @@ static void collectives(void **state)
 
 static void processes(void **state)
 {
-    (void)state;
     const int status = shell("timeout -k 5 300 " PROGRAMS "/ringrun -n 2 " RINGPERF_ON_GPU
                              " all_reduce --device cuda --stream -g 2" FAST);
     assert_int_equal(status, 0);
@@ -143,7 +137,6 @@ static void refuses(const char *words, const char *reason)
 
 static void refusals(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/ringperf-test-XXXXXX", words[300];
     refuses("FAKE_CUDA=no_device " RINGPERF_ON_GPU " all_reduce --device cuda -g 2",
             "no CUDA-capable device is detected (error 100); see 'nvidia-smi'");
@@ -160,7 +153,6 @@ static void refusals(void **state)
 /* A GPU that libring has no kernels for, and a libring without any. */
 static void kernels(void **state)
 {
-    (void)state;
     assert_int_equal(shell("FAKE_CUDA=no_binary timeout -k 5 300 " RINGPERF_ON_GPU
                            " all_reduce --device cuda"),
                      3);

@@ -47,7 +47,6 @@ static perf_case make_case(bool in_place)
 
 static void the_promised_keys_are_there_in_order(void **state)
 {
-    (void)state;
     static const char *const keys[] = {"collective", "bytes",       "count",     "dtype",
                                        "op",         "ranks",       "transport", "algorithm",
                                        "in_place",   "time_us",     "algbw",     "busbw",
@@ -66,7 +65,6 @@ static void the_promised_keys_are_there_in_order(void **state)
 
 static void values_are_those_of_the_measurement(void **state)
 {
-    (void)state;
     const perf_case c = make_case(true);
     cJSON *object = written(&c, &example);
     assert_string_equal(cJSON_GetObjectItem(object, "collective")->valuestring, "all_reduce");
@@ -82,7 +80,6 @@ static void values_are_those_of_the_measurement(void **state)
 
 static void values_that_were_not_checked_are_null(void **state)
 {
-    (void)state;
     const perf_case c = make_case(false);
     perf_result unchecked = example;
     unchecked.checked = false;
@@ -93,7 +90,6 @@ static void values_that_were_not_checked_are_null(void **state)
 
 static void odd_text_and_numbers_stay_json(void **state)
 {
-    (void)state;
     const perf_case c = make_case(false);
     perf_result odd = example;
     snprintf(odd.transport, sizeof odd.transport, "a\"b\\c\nd");

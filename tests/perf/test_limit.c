@@ -19,7 +19,6 @@ static void row_is_sane(char **words, size_t count)
 
 static void all_is_measured_without_names(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGLIMIT "-b 8 -e 64K -f 64 -n 5"), 0);
     assert_int_equal(shell_rows(row_is_sane), 6); /* 8, 512, 32K: allreduce and TCP */
     assert_int_equal(shell_count("hand-over of a cache line"), 1);
@@ -31,7 +30,6 @@ static void all_is_measured_without_names(void **state)
 
 static void names_choose(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGLIMIT "tcp -b 1K -e 1K -n 5"), 0);
     assert_int_equal(shell_rows(row_is_sane), 1);
     assert_int_equal(shell_count("hand-over"), 0);
@@ -47,7 +45,6 @@ static void a_line_is_whole(const cJSON *object)
 
 static void json_has_a_line_a_size(void **state)
 {
-    (void)state;
     const char *file = shell_file();
     assert_int_equal(shell(RINGLIMIT "all_reduce --aliased -b 0 -e 8K -i 4K -n 5 --json %s", file),
                      0);
@@ -66,7 +63,6 @@ static void a_push_is_whole(const cJSON *object)
 
 static void a_push_has_a_line_a_payload(void **state)
 {
-    (void)state;
     const char *file = shell_file();
     assert_int_equal(shell(RINGLIMIT "push --json %s", file), 0);
     assert_int_equal(shell_json_lines(file, a_push_is_whole), 2);
@@ -89,7 +85,6 @@ static void a_product_is_whole(const cJSON *object)
 
 static void products_are_those_of_the_network(void **state)
 {
-    (void)state;
     const char *file = shell_file();
     assert_int_equal(shell(RINGLIMIT "products --model lenet5 --batch 3 -n 5 --json %s", file), 0);
     assert_int_equal(shell_json_lines(file, a_product_is_whole), 1);
@@ -100,7 +95,6 @@ static void products_are_those_of_the_network(void **state)
 
 static void wrong_words_are_refused(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"gpu",  "-b",      "-b x",      "-n 0",
                                         "-f 1", "--bogus", "-b 8 -e 4", "-i 0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -114,14 +108,12 @@ static void wrong_words_are_refused(void **state)
 
 static void the_help_names_the_exit_codes(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGLIMIT "--help"), 0);
     assert_int_equal(shell_count("Exit status: 0 good, 2 usage, 3 anything else"), 1);
 }
 
 static void results_that_are_lost_are_a_failure(void **state)
 {
-    (void)state;
     static const char *const ways[] = {"line --json /dev/full >/dev/null", "line >/dev/full",
                                        "--help >/dev/full"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -133,7 +125,6 @@ static void results_that_are_lost_are_a_failure(void **state)
 
 static void a_link_at_the_place_of_results_is_not_followed(void **state)
 {
-    (void)state;
     assert_true(shell_replaces_link(RINGLIMIT "line --json"));
 }
 

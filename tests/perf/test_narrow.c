@@ -27,7 +27,6 @@ static float brain_value(uint16_t bits)
 
 static void every_float16_stays_itself(void **state)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 0x7c00; bits++) {
         assert_int_equal(perf_to_float16(half_value((uint16_t)bits)), bits);
         assert_int_equal(perf_to_float16(half_value((uint16_t)(bits | 0x8000))), bits | 0x8000);
@@ -36,7 +35,6 @@ static void every_float16_stays_itself(void **state)
 
 static void every_bfloat16_stays_itself(void **state)
 {
-    (void)state;
     for (uint32_t bits = 0; bits <= 0x7f80; bits++) {
         assert_int_equal(perf_to_bfloat16(brain_value((uint16_t)bits)), bits);
         assert_int_equal(perf_to_bfloat16(brain_value((uint16_t)(bits | 0x8000))), bits | 0x8000);
@@ -54,7 +52,6 @@ static void check_between(uint16_t (*narrow)(float), float low, float high, uint
 
 static void ties_of_float16_go_to_the_even(void **state)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 0x7bff; bits++)
         check_between(perf_to_float16, half_value((uint16_t)bits), half_value((uint16_t)(bits + 1)),
                       (uint16_t)bits);
@@ -62,7 +59,6 @@ static void ties_of_float16_go_to_the_even(void **state)
 
 static void ties_of_bfloat16_go_to_the_even(void **state)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 0x7f7f; bits++)
         check_between(perf_to_bfloat16, brain_value((uint16_t)bits),
                       brain_value((uint16_t)(bits + 1)), (uint16_t)bits);
@@ -98,7 +94,6 @@ static void check_quarters(uint8_t (*narrow)(float), int digits, int least, uint
 
 static void floats_of_8_bits_are_nearest_and_saturate(void **state)
 {
-    (void)state;
     assert_true(quarter_value(0x7e, 4, -6) == 448 && quarter_value(0x7b, 3, -14) == 57344);
     check_quarters(perf_to_float8_e4m3, 4, -6, 0x7e);
     check_quarters(perf_to_float8_e5m2, 3, -14, 0x7b);
@@ -106,7 +101,6 @@ static void floats_of_8_bits_are_nearest_and_saturate(void **state)
 
 static void what_is_too_large_becomes_infinite(void **state)
 {
-    (void)state;
     assert_int_equal(perf_to_float16(65519.0f), 0x7bff);
     assert_int_equal(perf_to_float16(65520.0f), 0x7c00);
     assert_int_equal(perf_to_float16(-1e30f), 0xfc00);

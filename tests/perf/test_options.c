@@ -19,7 +19,6 @@ static char *argv[64];
 static void try_words(const void *arg)
 {
     perf_options o;
-    (void)arg;
     perf_options_parse(argc, argv, &o);
 }
 
@@ -41,7 +40,6 @@ static int parse(perf_options *options, const char *line)
 
 static void the_defaults_are_those_of_nccl_tests(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce"), PARSED);
     assert_string_equal(o.collective->name, "all_reduce");
@@ -63,7 +61,6 @@ static void the_defaults_are_those_of_nccl_tests(void **state)
 
 static void short_and_long_flags_are_the_same(void **state)
 {
-    (void)state;
     perf_options a, b;
     assert_int_equal(parse(&a, "reduce -t 2 -g 1 -b 8 -e 1M -f 2 -n 7 -m 3 -w 2 -N 2 -p 1 -c 4 -o "
                                "avg -d half -r 1 -z 1 -T 9 -a 2 -S 1 -M 1 -u 3 -I 1 -K 2"),
@@ -88,7 +85,6 @@ static void short_and_long_flags_are_the_same(void **state)
 
 static void types_have_the_names_of_nccl_tests_and_ours(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int dtype;
@@ -113,7 +109,6 @@ static void types_have_the_names_of_nccl_tests_and_ours(void **state)
 
 static void every_collective_takes_an_op(void **state)
 {
-    (void)state;
     perf_options o;
     char line[128];
     for (size_t i = 0; perf_collective_at(i); i++) {
@@ -129,7 +124,6 @@ static void every_collective_takes_an_op(void **state)
 
 static void the_names_of_nccl_tests_programs_are_known(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "reduce_scatter_perf"), PARSED);
     assert_string_equal(o.collective->name, "reduce_scatter");
@@ -143,7 +137,6 @@ static void the_names_of_nccl_tests_programs_are_known(void **state)
 
 static void what_cannot_be_done_is_refused_with_the_word(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *says;
     } cases[] = {
@@ -197,14 +190,12 @@ static void what_cannot_be_done_is_refused_with_the_word(void **state)
 
 static void off_switches_of_gpu_features_are_accepted(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce -y 0 -G 0 -C 0 -D 0 -g 1"), PARSED);
 }
 
 static void buffers_may_be_a_gpus(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce --device cpu --buffer plain"), PARSED);
     assert_int_equal(o.gpu, PERF_NO_GPU);
@@ -223,7 +214,6 @@ static void buffers_may_be_a_gpus(void **state)
 
 static void registration_chooses_the_buffers(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce -R 0"), PARSED);
     assert_int_equal(o.memory, PERF_PLAIN);
@@ -235,7 +225,6 @@ static void registration_chooses_the_buffers(void **state)
 
 static void all_stands_for_each_type_op_and_root(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "reduce -d all -o all -r all"), PARSED);
     assert_int_equal(o.dtype, PERF_ALL);
@@ -247,7 +236,6 @@ static void all_stands_for_each_type_op_and_root(void **state)
 
 static void help_and_version_win(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "--help"), ENDED);
     assert_int_equal(parse(&o, "all_reduce -h"), ENDED);
@@ -256,7 +244,6 @@ static void help_and_version_win(void **state)
 
 static void the_least_bandwidth_comes_from_the_environment(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "all_reduce"), PARSED);
     assert_true(o.min_bandwidth < 0);
@@ -275,7 +262,6 @@ static void the_least_bandwidth_comes_from_the_environment(void **state)
 
 static void the_help_lists_every_flag_of_nccl_tests(void **state)
 {
-    (void)state;
     perf_options o;
     assert_int_equal(parse(&o, "--help"), ENDED);
     for (const char *letter = "tgbeifnmwNpcodrzyTGCSJaRxDVMuIKh"; *letter; letter++) {

@@ -20,7 +20,6 @@ static void fill_all(const perf_oracle *oracle)
 
 static void a_sum_is_the_same_in_every_order(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_SUM, 8, 5};
     fill_all(&oracle);
     for (int first = 0; first < 8; first++) {
@@ -34,7 +33,6 @@ static void a_sum_is_the_same_in_every_order(void **state)
 
 static void a_product_is_the_same_in_every_order(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_PROD, 8, 5};
     fill_all(&oracle);
     for (size_t i = 0; i < COUNT; i++) {
@@ -47,7 +45,6 @@ static void a_product_is_the_same_in_every_order(void **state)
 
 static void a_mean_is_a_quotient_not_a_product_with_the_reciprocal(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_AVG, 7, 5};
     fill_all(&oracle);
     for (int divides = 0; divides < 2; divides++) {
@@ -63,7 +60,6 @@ static void a_mean_is_a_quotient_not_a_product_with_the_reciprocal(void **state)
 
 static void least_and_most_compare_as_the_type_does(void **state)
 {
-    (void)state;
     int8_t narrow[3][COUNT], least[COUNT];
     uint8_t bytes[3][COUNT], most[COUNT];
     const perf_oracle low = {RING_INT8, RING_MIN, 3, 1}, high = {RING_UINT8, RING_MAX, 3, 1};
@@ -85,7 +81,6 @@ static void least_and_most_compare_as_the_type_does(void **state)
 
 static void integers_wrap_and_their_mean_goes_towards_zero(void **state)
 {
-    (void)state;
     int8_t in[3][COUNT], sums[COUNT], means[COUNT];
     perf_oracle oracle = {RING_INT8, RING_SUM, 3, 1};
     for (int rank = 0; rank < 3; rank++)
@@ -110,7 +105,6 @@ static void make_sum(const perf_oracle *oracle)
 
 static void one_flipped_bit_anywhere_is_one_wrong_value(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_SUM, 4, 2};
     make_sum(&oracle);
     unsigned char *bytes = (unsigned char *)result;
@@ -124,7 +118,6 @@ static void one_flipped_bit_anywhere_is_one_wrong_value(void **state)
 
 static void a_missing_or_doubled_rank_shows(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_SUM, 4, 2};
     make_sum(&oracle);
     for (size_t i = 0; i < COUNT; i++)
@@ -137,7 +130,6 @@ static void a_missing_or_doubled_rank_shows(void **state)
 
 static void shifted_stale_and_foreign_data_show(void **state)
 {
-    (void)state;
     const perf_oracle now = {RING_FLOAT32, RING_SUM, 4, 2}, before = {RING_FLOAT32, RING_SUM, 4, 1};
     const size_t most = COUNT * 9 / 10;
     perf_oracle_fill(&now, 1, 0, COUNT, result);
@@ -150,7 +142,6 @@ static void shifted_stale_and_foreign_data_show(void **state)
 
 static void an_input_does_not_depend_on_how_it_is_cut(void **state)
 {
-    (void)state;
     for (int dtype = 0; dtype < RING_DTYPE_COUNT; dtype++) {
         const perf_oracle oracle = {(ring_dtype)dtype, RING_SUM, 3, 9};
         const size_t size = ring_dtype_size(oracle.dtype);
@@ -164,7 +155,6 @@ static void an_input_does_not_depend_on_how_it_is_cut(void **state)
 
 static void no_elements_are_never_wrong(void **state)
 {
-    (void)state;
     const perf_oracle oracle = {RING_FLOAT32, RING_SUM, 4, 2};
     assert_int_equal(perf_oracle_check_reduced(&oracle, 0, 0, NULL), 0);
     assert_int_equal(perf_oracle_check_copy(&oracle, 0, 0, 0, NULL), 0);

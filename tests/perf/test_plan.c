@@ -35,7 +35,6 @@ static void row_after(int transfer, int rank, char *cells, size_t size)
 
 static void five_ranks_pass_their_gradients_round_the_ring(void **state)
 {
-    (void)state;
     char cells[256];
     assert_int_equal(shell(PLAN "all_reduce --ranks 5"), 0);
     row_after(1, 2, cells, sizeof cells);
@@ -52,14 +51,12 @@ static void five_ranks_pass_their_gradients_round_the_ring(void **state)
 
 static void the_traffic_of_the_ring_is_the_least(void **state)
 {
-    (void)state;
     assert_int_equal(shell(PLAN "all_reduce --ranks 5 --bytes 1000000"), 0);
     assert_int_equal(shell_count("at most 8 messages and 1600000 bytes, 1.6 of a vector"), 1);
 }
 
 static void every_algorithm_and_collective_is_proven(void **state)
 {
-    (void)state;
     static const char *const algorithms[] = {"oneshot", "direct", "ring",        "halving",
                                              "tree",    "chain",  "hierarchical"};
     static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather",
@@ -77,7 +74,6 @@ static void every_algorithm_and_collective_is_proven(void **state)
 
 static void what_the_ring_cannot_do_is_drawn_by_direct(void **state)
 {
-    (void)state;
     assert_int_equal(shell(PLAN "all_to_all --ranks 3"), 0);
     assert_int_equal(shell_count("all_to_all by direct, 3 ranks, 9 chunks"), 1);
     assert_int_equal(shell(PLAN "gather --ranks 3 --root 2"), 0);
@@ -88,7 +84,6 @@ static void what_the_ring_cannot_do_is_drawn_by_direct(void **state)
 
 static void steps_are_listed_for_each_rank(void **state)
 {
-    (void)state;
     assert_int_equal(shell(PLAN "broadcast --ranks 3 --root 2 --steps"), 0);
     assert_int_equal(shell_count("rank 0 of 3"), 1);
     assert_int_equal(shell_count("rank 2 of 3"), 1);
@@ -97,7 +92,6 @@ static void steps_are_listed_for_each_rank(void **state)
 
 static void hosts_scratch_and_ranges_are_shown(void **state)
 {
-    (void)state;
     assert_int_equal(shell(PLAN "all_reduce --algo tree --ranks 6 --per-host 3 --steps"), 0);
     assert_int_equal(shell_count("6 ranks on 2 hosts"), 1);
     assert_int_equal(shell(PLAN "all_reduce --algo halving --ranks 8 --steps"), 0);
@@ -107,7 +101,6 @@ static void hosts_scratch_and_ranges_are_shown(void **state)
 
 static void the_trace_is_json_with_a_row_a_rank(void **state)
 {
-    (void)state;
     static char text[1 << 16];
     const char *file = shell_file();
     assert_int_equal(shell(PLAN "all_reduce --ranks 3 --trace %s", file), 0);
@@ -130,7 +123,6 @@ static void the_trace_is_json_with_a_row_a_rank(void **state)
 
 static void wrong_requests_are_one_line_and_status_2(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"",
                                         "shuffle --ranks 4",
                                         "all_reduce",
@@ -162,7 +154,6 @@ static void wrong_requests_are_one_line_and_status_2(void **state)
 
 static void a_link_at_the_place_of_results_is_not_followed(void **state)
 {
-    (void)state;
     assert_true(shell_replaces_link(PLAN "all_reduce --ranks 2 --trace"));
 }
 

@@ -29,7 +29,6 @@ static void half_row_is_right(char **words, size_t count)
 
 static void every_collective_is_right_on_two_threads(void **state)
 {
-    (void)state;
     static const char *const names[] = {"all_reduce",  "reduce_scatter",  "all_gather",
                                         "broadcast",   "reduce",          "gather",
                                         "scatter",     "all_gather_v",    "reduce_scatter_v",
@@ -45,7 +44,6 @@ static void every_collective_is_right_on_two_threads(void **state)
 
 static void what_has_no_in_place_form_leaves_it_out(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "sendrecv -t 2 -b 8 -e 64K -f 8 -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 5);
     assert_int_equal(shell(RINGPERF "all_to_all -t 3 -b 24 -e 96K -f 8 -n 3"), 0);
@@ -60,7 +58,6 @@ static void what_has_no_in_place_form_leaves_it_out(void **state)
 
 static void every_type_and_op_is_right_on_three_threads(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 3 -d all -o all -b 4000 -e 4000 -n 1 -u 1"), 0);
     assert_int_equal(shell_rows(row_is_right), 14 * 5 + 8 * 6 + 6);
     assert_int_equal(shell(RINGPERF "scan -t 3 -d float -o all -b 4000 -e 4000 -n 1"), 0);
@@ -75,7 +72,6 @@ static void every_type_and_op_is_right_on_three_threads(void **state)
 
 static void plain_buffers_back_to_back_calls_and_several_at_once_are_right(void **state)
 {
-    (void)state;
     static const char *const ways[] = {"--buffer plain", "--hot",      "--prepared", "-m 3",
                                        "-z 1",           "--hot -z 3", "-a 0",       "-w 0",
                                        "-N 2",           "-c 3",       "-T 60",      "-p 1"};
@@ -87,7 +83,6 @@ static void plain_buffers_back_to_back_calls_and_several_at_once_are_right(void 
 
 static void sends_and_receives_may_be_tagged(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "sendrecv -t 3 -b 64K -e 256K -f 4 -n 3 --tagged"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 2);
     assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 8 --tagged"), 2);
@@ -102,14 +97,12 @@ static void unchecked_row(char **words, size_t count)
 
 static void without_checks_nothing_is_claimed(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 1K -e 1K -n 3 -c 0"), 0);
     assert_int_equal(shell_rows(unchecked_row), 1);
 }
 
 static void one_rank_alone_is_a_plain_case(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -b 0 -e 1K -i 1K -n 3"), 0);
     assert_int_equal(shell_rows(row_is_right), 2);
     assert_int_equal(shell(RINGPERF "sendrecv -b 8 -e 8"), 2);
@@ -128,7 +121,6 @@ static void a_line_is_whole(const cJSON *object)
 
 static void json_is_written_anew_with_two_lines_a_size(void **state)
 {
-    (void)state;
     const char *file = shell_file();
     for (int again = 0; again < 2; again++) {
         assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 32 -f 2 -n 3 --json %s", file), 0);
@@ -139,14 +131,12 @@ static void json_is_written_anew_with_two_lines_a_size(void **state)
 
 static void a_file_that_cannot_be_written_ends_all_ranks(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 8 -e 8 --json /nowhere/x.json"), 3);
     assert_int_equal(shell_count("/nowhere/x.json"), 2); /* once a rank */
 }
 
 static void results_that_are_lost_are_a_failure(void **state)
 {
-    (void)state;
     static const char *const ways[] = {"all_reduce -t 2 -b 8 -e 8 --json /dev/full >/dev/null",
                                        "all_reduce -t 2 -b 8 -e 8 >/dev/full",
                                        "plan all_reduce --ranks 3 >/dev/full", "--help >/dev/full"};
@@ -159,7 +149,6 @@ static void results_that_are_lost_are_a_failure(void **state)
 
 static void sizes_that_do_not_fit_are_a_failure(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "all_reduce -t 2 -b 1000T -e 1000T -n 1 >/dev/null"), 3);
     assert_int_equal(shell_count("nothing to measure"), 1);
     assert_int_equal(shell_count("\n"), 1);
@@ -167,7 +156,6 @@ static void sizes_that_do_not_fit_are_a_failure(void **state)
 
 static void sizes_mean_nothing_to_a_barrier(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "barrier -t 2 -b 1000T -e 1000T -n 3"), 0);
     assert_int_equal(shell_rows(half_row_is_right), 1);
     assert_int_equal(shell_count("Reducing maxBytes"), 0);
@@ -175,7 +163,6 @@ static void sizes_mean_nothing_to_a_barrier(void **state)
 
 static void too_slow_is_a_failure(void **state)
 {
-    (void)state;
     assert_int_equal(shell("RINGPERF_MIN_BW=1e9 " RINGPERF "all_reduce -t 2 -b 1K -e 1K"), 1);
     assert_int_equal(shell_count("FAILED"), 1);
     assert_int_equal(shell("NCCL_TESTS_MIN_BW=0 " RINGPERF "all_reduce -t 2 -b 1K -e 1K"), 0);
@@ -184,7 +171,6 @@ static void too_slow_is_a_failure(void **state)
 
 static void wrong_usage_is_one_line_and_status_2(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGPERF "sort"), 2);
     assert_int_equal(shell_count("\n"), 1);
     assert_int_equal(shell(RINGPERF), 2);
@@ -199,7 +185,6 @@ static void wrong_usage_is_one_line_and_status_2(void **state)
 
 static void a_link_at_the_place_of_results_is_not_followed(void **state)
 {
-    (void)state;
     assert_true(shell_replaces_link(RINGPERF "barrier -t 2 -n 1 --json"));
 }
 

@@ -18,7 +18,6 @@ static char said[512];
 /* Standard error becomes a terminal whose other end is ours. */
 static int open_terminal(void **state)
 {
-    (void)state;
     terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
         return -1;
@@ -31,7 +30,6 @@ static int open_terminal(void **state)
 
 static int close_terminal(void **state)
 {
-    (void)state;
     dup2(real_stderr, STDERR_FILENO);
     close(real_stderr);
     return close(terminal);
@@ -64,7 +62,6 @@ static const perf_case *example(void)
 
 static void a_short_measurement_shows_nothing(void **state)
 {
-    (void)state;
     progress p = {0};
     progress_show(&p, example(), 1, 9);
     progress_show(&p, example(), 2, 9);
@@ -74,7 +71,6 @@ static void a_short_measurement_shows_nothing(void **state)
 
 static void a_long_one_shows_a_line_and_takes_it_away(void **state)
 {
-    (void)state;
     progress p = {.shown_at = 1}; /* a microsecond after the machine was started */
     progress_show(&p, example(), 7, 9);
     assert_non_null(strstr(look(), "all_reduce, 1024 bytes, out of place: 7 of 9 calls"));
@@ -88,7 +84,6 @@ static void a_long_one_shows_a_line_and_takes_it_away(void **state)
 
 static void a_rank_leaves_the_line_of_another_alone(void **state)
 {
-    (void)state;
     progress first = {.shown_at = 1}, second = {0};
     progress_show(&first, example(), 7, 9);
     look();

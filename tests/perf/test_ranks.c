@@ -19,7 +19,6 @@ static void row_is_right(char **words, size_t count)
 
 static void two_processes_print_one_table(void **state)
 {
-    (void)state;
     static const char *const transports[] = {"shm", "tcp"};
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(shell("RING_TRANSPORT=%s " RINGRUN RINGPERF
@@ -35,7 +34,6 @@ static void two_processes_print_one_table(void **state)
 
 static void threads_of_two_processes_are_four_ranks(void **state)
 {
-    (void)state;
     assert_int_equal(shell(RINGRUN RINGPERF "all_reduce -t 2 -b 1K -e 1K -n 3"), 0);
     assert_int_equal(shell_count("#  Rank"), 4);
     assert_int_equal(shell_rows(row_is_right), 1);
@@ -48,7 +46,6 @@ static void only_rank_0_writes_json(const cJSON *object)
 
 static void the_json_file_is_written_once(void **state)
 {
-    (void)state;
     const char *file = shell_file();
     assert_int_equal(shell(RINGRUN RINGPERF "broadcast -b 1K -e 1K -n 3 --json %s", file), 0);
     assert_int_equal(shell_json_lines(file, only_rank_0_writes_json), 2);
@@ -57,7 +54,6 @@ static void the_json_file_is_written_once(void **state)
 
 static void the_status_of_the_ranks_is_that_of_the_run(void **state)
 {
-    (void)state;
     assert_int_equal(shell("RINGPERF_MIN_BW=1e9 " RINGRUN RINGPERF "all_reduce -b 8 -e 8"), 1);
 }
 

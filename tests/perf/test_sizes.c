@@ -17,7 +17,6 @@ static size_t count_sizes(perf_sizes sizes)
 
 static void a_run_of_sizes_multiplies_or_adds(void **state)
 {
-    (void)state;
     assert_int_equal(count_sizes((perf_sizes){8, 64 << 20, 1 << 20, 2}), 24);
     assert_int_equal(count_sizes((perf_sizes){0, 4 << 20, 1 << 20, 1}), 5);
     assert_int_equal(count_sizes((perf_sizes){64, 64, 1 << 20, 1}), 1);
@@ -25,7 +24,6 @@ static void a_run_of_sizes_multiplies_or_adds(void **state)
 
 static void a_run_of_sizes_ends_from_zero_and_at_the_largest(void **state)
 {
-    (void)state;
     assert_int_equal(count_sizes((perf_sizes){0, 8, 1, 2}), 5); /* 0 1 2 4 8 */
     assert_int_equal(count_sizes((perf_sizes){1, SIZE_MAX - 1, 1, 2}), 64);
 }

@@ -10,7 +10,6 @@
 
 static void the_median_is_the_middle_one(void **state)
 {
-    (void)state;
     double odd[] = {9, 1, 5}, even[] = {4, 1, 9, 2}, one[] = {7};
     assert_true(stopwatch_median(odd, 3) == 5);
     assert_true(stopwatch_median(even, 4) == 3);
@@ -19,14 +18,12 @@ static void the_median_is_the_middle_one(void **state)
 
 static void an_outlier_does_not_move_the_median(void **state)
 {
-    (void)state;
     double times[] = {1, 1, 1, 1, 1e9};
     assert_true(stopwatch_median(times, 5) == 1);
 }
 
 static void the_spread_tells_least_most_and_variation(void **state)
 {
-    (void)state;
     double times[] = {4, 2, 4, 4, 5, 5, 7, 9};
     const perf_spread spread = perf_spread_of(times, 8);
     assert_true(spread.least == 2);
@@ -37,7 +34,6 @@ static void the_spread_tells_least_most_and_variation(void **state)
 
 static void the_99th_percentile_is_the_nearest_rank(void **state)
 {
-    (void)state;
     double times[200];
     for (int i = 0; i < 200; i++)
         times[i] = 200 - i;
@@ -46,7 +42,6 @@ static void the_99th_percentile_is_the_nearest_rank(void **state)
 
 static void ranks_start_together_after_the_gate(void **state)
 {
-    (void)state;
     const int64_t before = stopwatch_ns();
     stopwatch_gate();
     const int64_t after = stopwatch_ns();

@@ -74,7 +74,6 @@ static size_t row_words(const perf_options *options, const perf_case *c, const p
 
 static void a_row_has_the_columns_of_nccl_tests_and_the_prediction(void **state)
 {
-    (void)state;
     const char *words[40];
     const perf_options options = make_options("all_reduce");
     const perf_case c = make_case("all_reduce");
@@ -88,7 +87,6 @@ static void a_row_has_the_columns_of_nccl_tests_and_the_prediction(void **state)
 
 static void collectives_without_op_or_with_root_say_so(void **state)
 {
-    (void)state;
     const char *words[40];
     const perf_options options = make_options("broadcast");
     perf_case c = make_case("broadcast");
@@ -101,7 +99,6 @@ static void collectives_without_op_or_with_root_say_so(void **state)
 
 static void what_was_not_checked_or_measured_is_not_available(void **state)
 {
-    (void)state;
     const char *words[40];
     const perf_options options = make_options("sendrecv");
     const perf_case c = make_case("sendrecv");
@@ -116,7 +113,6 @@ static void what_was_not_checked_or_measured_is_not_available(void **state)
 
 static void spread_and_timestamp_come_before_the_prediction(void **state)
 {
-    (void)state;
     const char *words[40];
     perf_options options = make_options("all_reduce");
     const perf_case c = make_case("all_reduce");
@@ -129,7 +125,6 @@ static void spread_and_timestamp_come_before_the_prediction(void **state)
 /* Columns are found by place in scripts: however large a number is, the line keeps its length. */
 static void huge_numbers_do_not_move_the_columns(void **state)
 {
-    (void)state;
     const perf_options options = make_options("all_reduce");
     const perf_case c = make_case("all_reduce");
     static const double times[] = {0, 0.13, 99999.99, 123456.7, 1e7 + 0.5, 1e12, 1e100};
@@ -147,7 +142,6 @@ static void huge_numbers_do_not_move_the_columns(void **state)
 
 static void headers_are_as_wide_as_rows(void **state)
 {
-    (void)state;
     for (int way = 0; way < 4; way++) {
         perf_options options = make_options("all_reduce");
         const perf_case c = make_case("all_reduce");
@@ -170,7 +164,6 @@ static void headers_are_as_wide_as_rows(void **state)
 
 static void the_header_names_the_options(void **state)
 {
-    (void)state;
     FILE *file = begin();
     const perf_options options = make_options("all_reduce");
     table_header(file, &options);
@@ -184,7 +177,6 @@ static void the_header_names_the_options(void **state)
 
 static void what_changes_nothing_is_noted(void **state)
 {
-    (void)state;
     perf_options options = make_options("all_gather");
     options.op = RING_MAX;
     options.root = 3;
@@ -201,7 +193,6 @@ static void what_changes_nothing_is_noted(void **state)
 
 static void the_footer_tells_good_and_bad(void **state)
 {
-    (void)state;
     perf_options options = make_options("all_reduce");
     perf_totals totals = {.busbw = 6, .measurements = 4};
     FILE *file = begin();
@@ -224,7 +215,6 @@ static void the_footer_tells_good_and_bad(void **state)
 /* Scripts look for "Out of bounds values : 0 OK"; nccl-tests never prints it with wrong values. */
 static void the_footer_counts_wrong_elements_and_guard_bytes(void **state)
 {
-    (void)state;
     const perf_options options = make_options("all_reduce");
     const perf_totals totals = {.busbw = 9,
                                 .measurements = 1,
@@ -237,7 +227,6 @@ static void the_footer_counts_wrong_elements_and_guard_bytes(void **state)
 
 static void nine_tenths_of_the_least_bandwidth_are_enough(void **state)
 {
-    (void)state;
     perf_options options = make_options("all_reduce");
     const perf_totals totals = {.busbw = 9, .measurements = 1};
     options.min_bandwidth = 9.99;
@@ -248,7 +237,6 @@ static void nine_tenths_of_the_least_bandwidth_are_enough(void **state)
 
 static void wrong_values_are_not_good(void **state)
 {
-    (void)state;
     const perf_options options = make_options("all_reduce");
     const perf_totals totals = {.busbw = 9, .measurements = 1, .wrong = {.elements = 1}};
     assert_false(perf_good(&options, &totals));
@@ -256,7 +244,6 @@ static void wrong_values_are_not_good(void **state)
 
 static void a_run_without_measurements_is_not_good(void **state)
 {
-    (void)state;
     const perf_options options = make_options("all_reduce");
     const perf_totals totals = {0};
     assert_false(perf_good(&options, &totals));
@@ -264,7 +251,6 @@ static void a_run_without_measurements_is_not_good(void **state)
 
 static int free_text(void **state)
 {
-    (void)state;
     free(text);
     return 0;
 }

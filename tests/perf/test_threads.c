@@ -11,7 +11,6 @@
 
 static void ranks_that_cannot_start_are_one_line(void **state)
 {
-    (void)state;
     assert_int_equal(shell("RING_INIT_TIMEOUT=3 THREADS=2 LD_PRELOAD=" NO_THREAD " " RINGPERF
                            "all_reduce -t 3 -b 8 -e 8"),
                      3);
@@ -21,7 +20,6 @@ static void ranks_that_cannot_start_are_one_line(void **state)
 
 static void nothing_is_measured_with_one_thread(void **state)
 {
-    (void)state;
     static const char *const names[] = {"line", "futex", "all_reduce", "tcp"};
     for (int threads = 0; threads < 2; threads++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

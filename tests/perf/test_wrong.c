@@ -24,7 +24,6 @@ static void one_wrong_each_way(char **words, size_t count)
 
 static void one_flipped_bit_is_one_wrong_value_and_status_1(void **state)
 {
-    (void)state;
     assert_int_equal(run_broken("value"), 1);
     assert_int_equal(shell_rows(one_wrong_each_way), 1);
     assert_int_equal(shell_count("# Out of bounds values : 2 FAILED"), 1);
@@ -39,7 +38,6 @@ static void many_wrong_each_way(char **words, size_t count)
 
 static void an_output_that_never_arrives_is_wrong(void **state)
 {
-    (void)state;
     assert_int_equal(run_broken("stale"), 1);
     assert_int_equal(shell_rows(many_wrong_each_way), 1);
     assert_int_equal(shell_count("# Out of bounds values : 0 OK"), 0);
@@ -54,7 +52,6 @@ static void no_value_is_wrong(char **words, size_t count)
 
 static void a_write_past_the_end_is_out_of_bounds_and_status_1(void **state)
 {
-    (void)state;
     assert_int_equal(run_broken("guard"), 1);
     assert_int_equal(shell_rows(no_value_is_wrong), 1);
     assert_int_equal(shell_count("# Out of bounds values : 2 FAILED"), 1);
@@ -62,7 +59,6 @@ static void a_write_past_the_end_is_out_of_bounds_and_status_1(void **state)
 
 static void the_breaker_alone_breaks_nothing(void **state)
 {
-    (void)state;
     assert_int_equal(run_broken("nothing"), 0);
     assert_int_equal(shell_rows(no_value_is_wrong), 1);
     assert_int_equal(shell_count("# Out of bounds values : 0 OK"), 1);

@@ -80,7 +80,6 @@ void behaviour_peer_closes_before_a_frame_arrives(void)
 
 static void leave_after_a_while(transport_link *l)
 {
-    (void)l;
     clock_sleep(0.1);
 }
 

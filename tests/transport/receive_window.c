@@ -96,7 +96,6 @@ static void expect_window(size_t (*bytes_of)(uint64_t n))
 
 static size_t eight_bytes(uint64_t n)
 {
-    (void)n;
     return 8;
 }
 
@@ -107,7 +106,6 @@ static size_t one_line(uint64_t n)
 
 static size_t whole_segment(uint64_t n)
 {
-    (void)n;
     return TRANSPORT_SEGMENT;
 }
 

@@ -106,7 +106,6 @@ static void test_listener_outlives_a_call(void)
 
 static void forget(void *request, ucs_status_t status, void *unused)
 {
-    (void)status, (void)unused;
     ucx.ucp_request_free(request);
 }
 
@@ -171,7 +170,6 @@ static void test_strangers_are_not_heard(void)
 
 static void expect_doom(const ucx_label *label, const transport_link *to, ends *e, const char *why)
 {
-    (void)to;
     say(label, ucx_label_bytes((ucx_kind)label->kind), NULL, 0);
     end_expect_broken(e->b, RANK_A, 5);
     (void)e->b->transport->progress(e->b);

@@ -207,7 +207,6 @@ static void expect_next(sock *from)
 static void on_reset(void *object, uint64_t unused)
 {
     sock *s = object;
-    (void)unused;
     sim_trace("  reset at rank %d, %zu bytes unread", s->rank, s->have);
     s->reset = true;
     s->error = s->ended ? EPIPE : ECONNRESET;
@@ -247,7 +246,6 @@ static void on_arrival(void *object, uint64_t unused)
 {
     sock *from = object;
     segment *g = from->flight;
-    (void)unused;
     const double open = from->other == NULL ? SIM_NEVER : open_at(from->rank, from->other->rank);
     if (open >= SIM_NEVER)
         return;
@@ -414,7 +412,6 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t length)
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
-    (void)protocol;
     sim_called();
     sock *s = new_socket(sim_rank(), SOCKET, domain == AF_UNIX);
     s->datagrams = (type & 0xf) == SOCK_DGRAM;
@@ -439,7 +436,6 @@ int __wrap_listen(int fd, int backlog);
 int __wrap_listen(int fd, int backlog)
 {
     sock *s = find(fd);
-    (void)backlog;
     sim_called();
     if (s == NULL)
         return -1;
@@ -451,7 +447,6 @@ int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *length, int flags);
 int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *length, int flags)
 {
     sock *s = find(fd);
-    (void)flags;
     sim_called();
     if (s == NULL || s->queued == 0) {
         errno = s == NULL ? EBADF : EAGAIN;
@@ -490,7 +485,6 @@ ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags)
 {
     sock *s = find(fd);
-    (void)flags;
     sim_called();
     if (s == NULL)
         return -1;
@@ -510,7 +504,6 @@ ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags)
 {
     sock *s = find(fd);
-    (void)flags;
     sim_called();
     if (s == NULL)
         return -1;
@@ -532,7 +525,6 @@ int __wrap_shutdown(int fd, int how);
 int __wrap_shutdown(int fd, int how)
 {
     sock *s = find(fd);
-    (void)how;
     sim_called();
     if (s == NULL)
         return -1;
@@ -643,7 +635,6 @@ static uint32_t ready(const sock *s)
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_create1(int flags)
 {
-    (void)flags;
     sim_called();
     return give_fd(new_socket(sim_rank(), EPOLL, false));
 }
@@ -651,7 +642,6 @@ int __wrap_epoll_create1(int flags)
 int __wrap_eventfd(unsigned count, int flags);
 int __wrap_eventfd(unsigned count, int flags)
 {
-    (void)flags;
     sock *s = new_socket(sim_rank(), BELL, false);
     s->count = count;
     return give_fd(s);
@@ -767,14 +757,12 @@ ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 int __wrap_fcntl(int fd, int what, ...);
 int __wrap_fcntl(int fd, int what, ...)
 {
-    (void)fd, (void)what;
     return 0;
 }
 
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
-    (void)level, (void)name, (void)value, (void)length;
     return find(fd) != NULL ? 0 : -1;
 }
 
@@ -782,7 +770,6 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *lengt
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 {
     sock *s = find(fd);
-    (void)level, (void)length;
     if (s == NULL)
         return -1;
     if (name == SO_PEERCRED) {

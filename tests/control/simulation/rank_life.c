@@ -19,7 +19,6 @@ static void kill_rank(int rank, bool silently)
 
 static void on_wake_up(void *object, uint64_t rank)
 {
-    (void)object;
     sim_trace("rank %d goes on", (int)rank);
     sim_continue_rank((int)rank);
 }
@@ -35,7 +34,6 @@ static void silence(int host, int rank)
 
 static void on_pause(void *object, uint64_t rank)
 {
-    (void)object;
     sim_stop_rank((int)rank, false);
 }
 

@@ -393,7 +393,6 @@ void sim_reset_fibers(void)
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 {
-    (void)id;
     sim.now += 50e-9;
     const double shown = sim.now + 1000.0 * (sim_rank() + 1);
     out->tv_sec = (time_t)shown;
@@ -409,7 +408,6 @@ static double since_start(double shown)
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
-    (void)left;
     sim_called();
     while (sim_block(NULL, sim.now + (double)wanted->tv_sec + 1e-9 * (double)wanted->tv_nsec))
         continue;
@@ -488,7 +486,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*body)(void *), void *argument)
 {
-    (void)attributes;
     sim_called();
     const int number = sim_start(sim_rank(), run_thread, NULL);
     starts[number] = (start){body, argument};
@@ -501,7 +498,6 @@ int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result)
 {
     fiber *f = &sim.fibers[(int)thread];
-    (void)result;
     sim_called();
     while (f->state != ENDED)
         (void)sim_block(f, SIM_NEVER);
@@ -511,6 +507,5 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 int __wrap_pthread_sigmask(int how, const void *set, void *old);
 int __wrap_pthread_sigmask(int how, const void *set, void *old)
 {
-    (void)how, (void)set, (void)old;
     return 0;
 }

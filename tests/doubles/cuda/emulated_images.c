@@ -4,6 +4,5 @@
 
 const void *cuda_image(const char *source)
 {
-    (void)source;
     return "RINGEMU";
 }

@@ -56,7 +56,6 @@ static inline void fiber_marks_enter(fiber_marks *me, fiber_marks *thread)
 
 static inline void fiber_marks_free(fiber_marks *m)
 {
-    (void)m;
 }
 
 #elif defined(__SANITIZE_THREAD__)
@@ -65,7 +64,6 @@ static inline void fiber_marks_free(fiber_marks *m)
 
 UNSEEN static inline void fiber_marks_new(fiber_marks *m, void *stack, size_t bytes)
 {
-    (void)stack, (void)bytes;
     m->of_thread = __tsan_create_fiber(0);
 }
 
@@ -76,13 +74,11 @@ UNSEEN static inline void fiber_marks_main(fiber_marks *m)
 
 UNSEEN static inline void fiber_marks_leave(fiber_marks *from, const fiber_marks *to, bool ends)
 {
-    (void)from, (void)ends;
     __tsan_switch_to_fiber(to->of_thread, __tsan_switch_to_fiber_no_sync);
 }
 
 UNSEEN static inline void fiber_marks_enter(fiber_marks *me, fiber_marks *thread)
 {
-    (void)me, (void)thread;
 }
 
 UNSEEN static inline void fiber_marks_free(fiber_marks *m)
@@ -94,27 +90,22 @@ UNSEEN static inline void fiber_marks_free(fiber_marks *m)
 
 static inline void fiber_marks_new(fiber_marks *m, void *stack, size_t bytes)
 {
-    (void)m, (void)stack, (void)bytes;
 }
 
 static inline void fiber_marks_main(fiber_marks *m)
 {
-    (void)m;
 }
 
 static inline void fiber_marks_leave(fiber_marks *from, const fiber_marks *to, bool ends)
 {
-    (void)from, (void)to, (void)ends;
 }
 
 static inline void fiber_marks_enter(fiber_marks *me, fiber_marks *thread)
 {
-    (void)me, (void)thread;
 }
 
 static inline void fiber_marks_free(fiber_marks *m)
 {
-    (void)m;
 }
 
 #endif

@@ -33,7 +33,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment, C
                              unsigned long long flags)
 {
     static size_t used;
-    (void)wish;
     ENTER();
     if (bytes == 0 || bytes % LARGE != 0 || alignment > LARGE || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -77,7 +76,6 @@ CUresult cuMemAddressFree(CUdeviceptr memory, size_t bytes)
 CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *properties,
                                        CUmemAllocationGranularity_flags option)
 {
-    (void)properties, (void)option;
     ENTER();
     *out = LARGE;
     return 0;

@@ -214,7 +214,6 @@ void gpu_serve_map(void)
 /* No thread but the first allocates where the host has its heap. */
 static void *gpu_loop(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < gpu_is.devices * gpu_is.blocks; i++)
         thread(block_main, i / gpu_is.blocks);
     gpu_lock();

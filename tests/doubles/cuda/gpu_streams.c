@@ -174,7 +174,6 @@ void *stream_main(void *slot_number)
 
 void *function_main(void *unused)
 {
-    (void)unused;
     in_host_function = true;
     gpu_lock();
     for (;;) {
@@ -295,7 +294,6 @@ CUresult stream_find(CUstream handle, int *out)
 
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
 {
-    (void)priority;
     int device;
     ENTER();
     TRY(device_here(&device));

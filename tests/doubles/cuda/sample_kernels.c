@@ -30,7 +30,6 @@ static void touch(const void *args)
 
 static void trap(const void *args)
 {
-    (void)args;
     emulated_trap();
 }
 

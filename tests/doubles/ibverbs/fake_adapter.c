@@ -161,7 +161,6 @@ static void work(void)
 
 static void *run(void *unused)
 {
-    (void)unused;
     fake_lock();
     for (;;) {
         if (adapter.count == 0)

@@ -22,7 +22,6 @@ static void tell_halves(void *word, bool stores)
     else
         __tsan_acquire(half);
 #else
-    (void)word, (void)stores;
 #endif
 }
 
