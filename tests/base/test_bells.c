@@ -69,7 +69,6 @@ enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
 static void the_second_link_of_a_pair_costs_no_descriptor(void **state)
 {
-    (void)state;
     for (int i = 0; i < TRANSPORTS; i++) {
         transport_link *first[2], *second[2], *apart[2];
         open_link(transports[i], 0, true, first);
@@ -88,7 +87,6 @@ static void the_second_link_of_a_pair_costs_no_descriptor(void **state)
 
 static void a_reader_wakes_the_sleepers_of_other_links(void **state)
 {
-    (void)state;
     for (int i = 0; i < TRANSPORTS; i++) {
         transport_link *first[2], *second[2];
         const void *payload;
@@ -117,7 +115,6 @@ static void a_reader_wakes_the_sleepers_of_other_links(void **state)
 
 static void a_link_that_closes_ends_alone(void **state)
 {
-    (void)state;
     for (int i = 0; i < TRANSPORTS; i++) {
         transport_link *first[2], *second[2];
         const void *payload;

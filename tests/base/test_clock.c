@@ -42,7 +42,6 @@ INSTEAD_OF_LIBC int sched_yield(void)
 
 static void the_clock_never_goes_back(void **state)
 {
-    (void)state;
     double last = clock_now();
     for (int i = 0; i < 100000; i++) {
         const double now = clock_now();
@@ -53,7 +52,6 @@ static void the_clock_never_goes_back(void **state)
 
 static void sleep_lasts_at_least_as_long_as_asked(void **state)
 {
-    (void)state;
     const double start = clock_now();
     clock_sleep(0.02);
     assert_true(clock_now() - start >= 0.02);
@@ -61,7 +59,6 @@ static void sleep_lasts_at_least_as_long_as_asked(void **state)
 
 static void sleeping_no_time_returns(void **state)
 {
-    (void)state;
     const double start = clock_now();
     clock_sleep(0);
     clock_sleep(-1);
@@ -71,12 +68,10 @@ static void sleeping_no_time_returns(void **state)
 
 static void on_alarm(int signal)
 {
-    (void)signal;
 }
 
 static void sleep_goes_on_after_a_signal(void **state)
 {
-    (void)state;
     const struct sigaction quiet = {.sa_handler = on_alarm};
     const struct itimerval often = {.it_interval.tv_usec = 1000, .it_value.tv_usec = 1000};
     const struct itimerval never = {.it_interval.tv_usec = 0};
@@ -91,7 +86,6 @@ static void sleep_goes_on_after_a_signal(void **state)
 
 static void time_left_is_rounded_up_and_bounded(void **state)
 {
-    (void)state;
     const double now = clock_now();
     assert_int_equal(clock_ms_until(now - 5, 100), 0);
     assert_int_equal(clock_ms_until(now + 1000, 100), 100);
@@ -102,7 +96,6 @@ static void time_left_is_rounded_up_and_bounded(void **state)
 
 static void a_polite_wait_ends_in_sleep_and_starts_again_at_zero(void **state)
 {
-    (void)state;
     unsigned turns = 0;
     while (!wait_politely(&turns, false))
         assert_true(turns < 1000000);
@@ -125,7 +118,6 @@ static int yields_of_a_wait(double seconds, bool crowded)
 
 static void where_yields_take_long_a_wait_sleeps_instead(void **state)
 {
-    (void)state;
     int long_ones = 0, until_short = 0;
     pretends = true;
     const int usual = yields_of_a_wait(1e-5, false);
@@ -143,7 +135,6 @@ static void where_yields_take_long_a_wait_sleeps_instead(void **state)
 
 static void in_a_crowd_a_wait_yields_at_its_second_look(void **state)
 {
-    (void)state;
     unsigned turns = 0;
     pretends = true;
     yields = 0;

@@ -18,13 +18,11 @@ static int ends[2];
 
 static int make_ends(void **state)
 {
-    (void)state;
     return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
 }
 
 static int drop_ends(void **state)
 {
-    (void)state;
     fd_close(&ends[0]);
     fd_close(&ends[1]);
     return 0;
@@ -62,13 +60,11 @@ static void move_large(void)
 
 static void more_than_the_socket_holds_passes_whole(void **state)
 {
-    (void)state;
     move_large();
 }
 
 static void non_blocking_sockets_pass_it_too(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(fcntl(ends[i], F_SETFL, O_NONBLOCK), 0);
     move_large();
@@ -76,7 +72,6 @@ static void non_blocking_sockets_pass_it_too(void **state)
 
 static void reading_ends_at_the_deadline(void **state)
 {
-    (void)state;
     char byte;
     const double start = clock_now();
     assert_int_equal(fd_read_all(ends[0], &byte, 1, start + 0.05), RING_ERR_TIMEOUT);
@@ -86,7 +81,6 @@ static void reading_ends_at_the_deadline(void **state)
 
 static void writing_ends_at_the_deadline(void **state)
 {
-    (void)state;
     char *data = calloc(1, LARGE);
     assert_int_equal(fd_write_all(ends[0], data, LARGE, clock_now() + 0.05), RING_ERR_TIMEOUT);
     free(data);
@@ -94,7 +88,6 @@ static void writing_ends_at_the_deadline(void **state)
 
 static void what_is_there_is_read_even_after_the_deadline(void **state)
 {
-    (void)state;
     char byte = 0;
     assert_int_equal(write(ends[1], "x", 1), 1);
     assert_int_equal(fd_read_all(ends[0], &byte, 1, clock_now() - 1), RING_OK);
@@ -103,7 +96,6 @@ static void what_is_there_is_read_even_after_the_deadline(void **state)
 
 static void a_peer_that_closed_is_lost(void **state)
 {
-    (void)state;
     char two[2];
     assert_int_equal(write(ends[1], "x", 1), 1);
     fd_close(&ends[1]);
@@ -113,14 +105,12 @@ static void a_peer_that_closed_is_lost(void **state)
 
 static void nothing_to_move_is_done_at_once(void **state)
 {
-    (void)state;
     assert_int_equal(fd_read_all(ends[0], NULL, 0, clock_now() - 1), RING_OK);
     assert_int_equal(fd_write_all(ends[0], NULL, 0, clock_now() - 1), RING_OK);
 }
 
 static void awaiting_tells_readiness_from_lateness(void **state)
 {
-    (void)state;
     assert_int_equal(fd_await(ends[0], POLLIN, clock_now() + 0.01), RING_ERR_TIMEOUT);
     assert_int_equal(write(ends[1], "x", 1), 1);
     assert_int_equal(fd_await(ends[0], POLLIN, clock_now() - 1), RING_OK);
@@ -128,7 +118,6 @@ static void awaiting_tells_readiness_from_lateness(void **state)
 
 static void closing_forgets_the_descriptor(void **state)
 {
-    (void)state;
     const int old = ends[0];
     fd_close(&ends[0]);
     assert_int_equal(ends[0], -1);

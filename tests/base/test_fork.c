@@ -44,7 +44,6 @@ static int new_file(void)
 
 static void children_lack_guarded_descriptors_and_keep_others(void **state)
 {
-    (void)state;
     int guarded = fd_guard(new_file()), other = new_file();
     assert_false(in_child(has, guarded));
     assert_true(in_child(has, other));
@@ -55,7 +54,6 @@ static void children_lack_guarded_descriptors_and_keep_others(void **state)
 
 static void a_closed_descriptors_number_is_guarded_no_more(void **state)
 {
-    (void)state;
     int fd = fd_guard(new_file());
     const int number = fd;
     fd_close(&fd);
@@ -73,7 +71,6 @@ static int reuse(int fd)
 
 static void a_child_does_not_guard_what_its_parent_did(void **state)
 {
-    (void)state;
     int fd = fd_guard(new_file());
     assert_true(in_child(reuse, fd));
     fd_close(&fd);
@@ -81,7 +78,6 @@ static void a_child_does_not_guard_what_its_parent_did(void **state)
 
 static void many_and_high_descriptors_are_guarded(void **state)
 {
-    (void)state;
     int low = new_file(), high = fd_guard(fcntl(low, F_DUPFD_CLOEXEC, 900));
     assert_in_range(high, 900, 1023);
     int near = fd_guard(fcntl(low, F_DUPFD_CLOEXEC, high + 1));
@@ -94,7 +90,6 @@ static void many_and_high_descriptors_are_guarded(void **state)
 
 static void what_is_no_descriptor_passes(void **state)
 {
-    (void)state;
     int none = -1;
     errno = EMFILE;
     assert_int_equal(fd_guard(none), -1);
@@ -105,7 +100,6 @@ static void what_is_no_descriptor_passes(void **state)
 
 static int generation(int unused)
 {
-    (void)unused;
     return (int)fork_generation();
 }
 
@@ -116,7 +110,6 @@ static int grandchilds_generation(int unused)
 
 static void each_fork_is_a_generation(void **state)
 {
-    (void)state;
     const int mine = generation(0);
     assert_int_equal(in_child(generation, 0), mine + 1);
     assert_int_equal(in_child(grandchilds_generation, 0), mine + 2);
@@ -126,7 +119,6 @@ static void each_fork_is_a_generation(void **state)
 /* The point of it all. */
 static void a_peer_sees_the_end_though_a_child_lives(void **state)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     fd_guard(ends[1]);

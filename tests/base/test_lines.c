@@ -375,7 +375,6 @@ static size_t pages_of(int file)
 
 static void short_frames_commit_few_pages_of_the_file(void **state)
 {
-    (void)state;
     both_ends b = {0};
     const int file = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, sizeof(lines_ring)), 0);

@@ -27,7 +27,6 @@ static void note(lines_copier *c, double bytes_per_s)
 
 static void a_few_slow_copies_in_a_row_and_it_streams(void **state)
 {
-    (void)state;
     lines_copier c = {0};
     for (int i = 1; i < SLOW; i++)
         note(&c, 2.5e9);
@@ -38,7 +37,6 @@ static void a_few_slow_copies_in_a_row_and_it_streams(void **state)
 
 static void slow_ones_among_others_change_nothing(void **state)
 {
-    (void)state;
     lines_copier c = {0};
     for (int i = 0; i < 100; i++) {
         note(&c, i % SLOW == 0 ? 7e9 : 0.1e9);
@@ -48,7 +46,6 @@ static void slow_ones_among_others_change_nothing(void **state)
 
 static void a_fast_copy_ends_it_and_a_slow_one_does_not(void **state)
 {
-    (void)state;
     lines_copier c = {.streams = true, .slow = SLOW};
     for (int i = 0; i < 10; i++)
         note(&c, 2.5e9);
@@ -63,7 +60,6 @@ static void a_fast_copy_ends_it_and_a_slow_one_does_not(void **state)
  * seem to go at 4.5e9, between near ones at 12e9. */
 static void short_copies_count_for_less(void **state)
 {
-    (void)state;
     lines_copier c = {0};
     for (int i = 0; i < 10; i++)
         lines_copier_note(&c, 4096, at_rate(4096, 12e9), 0);
@@ -95,7 +91,6 @@ static void copy_and_compare(copies *m, lines_copier *c, size_t skip, size_t byt
 
 static void all_bytes_come_and_no_others_change(void **state)
 {
-    (void)state;
     static copies m;
     for (int streams = 0; streams < 2; streams++) {
         for (size_t bytes = LINES_STREAM_LEAST - 70; bytes < MOST; bytes += 37) {
@@ -108,7 +103,6 @@ static void all_bytes_come_and_no_others_change(void **state)
 
 static void some_copies_are_timed(void **state)
 {
-    (void)state;
     static copies m;
     lines_copier c = {0};
     int timed = 0;
@@ -122,7 +116,6 @@ static void some_copies_are_timed(void **state)
 
 static void short_copies_are_not_looked_at(void **state)
 {
-    (void)state;
     static copies m;
     lines_copier c = {0};
     for (int i = 0; i < 100; i++)
@@ -134,7 +127,6 @@ static void short_copies_are_not_looked_at(void **state)
 /* Neither before so many have gone past the caches, nor before a time has passed. */
 static void a_plain_copy_is_tried_from_time_to_time(void **state)
 {
-    (void)state;
     static copies m;
     lines_copier c = {.streams = true, .slow = SLOW, .tried = never};
     for (int i = 0; i < 10 * TRY_AFTER; i++)

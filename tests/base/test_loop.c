@@ -12,7 +12,6 @@
 
 static void transports_are_listed_strongest_first_and_found_by_name(void **state)
 {
-    (void)state;
     size_t count = 0;
     const transport *const *all = transport_all(&count);
     assert_true(count >= 3);
@@ -25,7 +24,6 @@ static void transports_are_listed_strongest_first_and_found_by_name(void **state
 
 static void references_are_pointers(void **state)
 {
-    (void)state;
     transport_link *ends[2];
     int value = 7;
     pair_open(&transport_loop, ends);
@@ -39,7 +37,6 @@ static void references_are_pointers(void **state)
 /* The ring outlives the end that made it. */
 static void frames_outlive_the_end_that_sent_them(void **state)
 {
-    (void)state;
     for (int closing = 0; closing < 2; closing++) {
         transport_link *ends[2];
         const void *payload;
@@ -77,7 +74,6 @@ static ring_status open_with_offer(uint64_t offer)
 
 static void an_offer_that_nobody_made_is_refused(void **state)
 {
-    (void)state;
     int local;
     const size_t before = pair_count_fds();
     assert_int_equal(open_with_offer(0), RING_ERR_PEER);
@@ -88,7 +84,6 @@ static void an_offer_that_nobody_made_is_refused(void **state)
 
 static void a_peer_that_never_answers_is_waited_for(void **state)
 {
-    (void)state;
     int fds[2];
     opening o;
     pair_sockets(fds);
@@ -99,7 +94,6 @@ static void a_peer_that_never_answers_is_waited_for(void **state)
 
 static void ranks_of_two_processes_are_not_joined(void **state)
 {
-    (void)state;
     int fds[2], status;
     pair_sockets(fds);
     const pid_t child = fork();

@@ -50,7 +50,6 @@ static int add_one_in_place(int fd)
 
 static void a_peer_process_reads_and_writes_heap_memory_in_place(void **state)
 {
-    (void)state;
     enum { NUMBERS = 100000 };
     int fds[2], status, *numbers;
     opening o;
@@ -85,7 +84,6 @@ static void a_peer_process_reads_and_writes_heap_memory_in_place(void **state)
 
 static void references_stay_within_the_heap(void **state)
 {
-    (void)state;
     transport_link *ends[2];
     int local;
     pair_open(&transport_shm, ends);
@@ -194,7 +192,6 @@ static void expect_of_child(int (*body)(void))
 
 static void a_peers_heap_that_cannot_be_mapped_is_done_without(void **state)
 {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* sanitizers need to map more at any time */
 #endif
@@ -203,7 +200,6 @@ static void a_peers_heap_that_cannot_be_mapped_is_done_without(void **state)
 
 static void a_link_needs_no_heap(void **state)
 {
-    (void)state;
     expect_of_child(link_without_a_heap);
     expect_of_child(probe_without_files);
 }
@@ -212,7 +208,6 @@ static void a_link_needs_no_heap(void **state)
 
 static void a_quiet_link_holds_little_and_leaves_nothing(void **state)
 {
-    (void)state;
     transport_link *ends[2];
     pair_open(&transport_shm, ends); /* the heap is there from now on */
     assert_in_range(transport_shm.memory(ends[0]), sizeof(lines_link), 64 * 1024);
@@ -226,7 +221,6 @@ static void a_quiet_link_holds_little_and_leaves_nothing(void **state)
 
 static void a_ring_has_no_name_and_cannot_shrink(void **state)
 {
-    (void)state;
     int fd;
     char path[64], target[256] = "";
     lines_ring *ring;
@@ -244,7 +238,6 @@ static void a_ring_has_no_name_and_cannot_shrink(void **state)
 
 static void a_limit_on_file_sizes_makes_rings_shorter(void **state)
 {
-    (void)state;
     static char payload[TRANSPORT_SEGMENT];
     transport_link *ends[2];
     struct rlimit limit, low;
@@ -309,7 +302,6 @@ static ring_status open_with_files(int ring, int heap)
 
 static void files_that_may_shrink_or_have_the_wrong_size_are_refused(void **state)
 {
-    (void)state;
     assert_int_equal(heap_open(), RING_OK);
     const size_t before = pair_count_fds();
     const size_t ring = ring_bytes(), heap = heap_span();
@@ -326,7 +318,6 @@ static void files_that_may_shrink_or_have_the_wrong_size_are_refused(void **stat
 
 static void a_greeting_without_files_is_refused(void **state)
 {
-    (void)state;
     int fds[2];
     opening o;
     const lines_greeting mine = lines_link_greeting(&(lines_link){0}, 0);
@@ -364,7 +355,6 @@ static int open_with_few_descriptors(int left)
 
 static void a_full_table_of_descriptors_is_an_error_that_says_so(void **state)
 {
-    (void)state;
     for (int left = 0; left <= 1; left++) { /* the ring takes one meanwhile */
         int status;
         const pid_t child = fork();
@@ -377,7 +367,6 @@ static void a_full_table_of_descriptors_is_an_error_that_says_so(void **state)
 
 static void a_frame_that_claims_more_than_a_segment_breaks_the_link(void **state)
 {
-    (void)state;
     transport_link *ends[2];
     const transport_frame *frame;
     const void *payload;
@@ -398,7 +387,6 @@ static void a_frame_that_claims_more_than_a_segment_breaks_the_link(void **state
 
 static void a_header_does_not_change_after_it_was_checked(void **state)
 {
-    (void)state;
     transport_link *ends[2];
     const transport_frame *frame, three = {.flags = FRAME_LONG, .ext.bytes = 3};
     const void *payload;

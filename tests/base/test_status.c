@@ -12,7 +12,6 @@
 
 static void every_status_has_a_text_of_its_own(void **state)
 {
-    (void)state;
     static const ring_status all[] = {
 #define STATUS_VALUE(name, value, text) name,
         RING_STATUS_LIST(STATUS_VALUE)
@@ -26,7 +25,6 @@ static void every_status_has_a_text_of_its_own(void **state)
 
 static void fail_returns_the_status_and_keeps_the_text(void **state)
 {
-    (void)state;
     errno = ENOENT;
     assert_int_equal(fail(RING_ERR_SYSTEM, "opening %s: %m", "x"), RING_ERR_SYSTEM);
     assert_string_equal(fail_text(), "opening x: No such file or directory");
@@ -36,7 +34,6 @@ static void fail_returns_the_status_and_keeps_the_text(void **state)
 
 static void fail_may_quote_the_previous_text(void **state)
 {
-    (void)state;
     fail(RING_ERR_PEER, "the cause");
     fail(RING_ERR_PEER, "while sending: %s", fail_text());
     assert_string_equal(fail_text(), "while sending: the cause");
@@ -44,7 +41,6 @@ static void fail_may_quote_the_previous_text(void **state)
 
 static void fail_cuts_a_text_that_is_too_long(void **state)
 {
-    (void)state;
     char text[5000];
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -55,21 +51,18 @@ static void fail_cuts_a_text_that_is_too_long(void **state)
 /* A file that is quoted must not give orders to the terminal. */
 static void fail_shows_what_can_be_shown(void **state)
 {
-    (void)state;
     fail(RING_ERR_CONFIG, "'%s' is no host", "a\x1b[2J\n\xff\xc2\x9b\xc3\xa4");
     assert_string_equal(fail_text(), "'a?[2J????\xc3\xa4' is no host");
 }
 
 static void *fail_elsewhere(void *unused)
 {
-    (void)unused;
     fail(RING_ERR_PEER, "another thread's");
     return NULL;
 }
 
 static void the_text_belongs_to_the_thread(void **state)
 {
-    (void)state;
     pthread_t thread;
     fail(RING_ERR_PEER, "mine");
     assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, NULL), 0);
@@ -79,7 +72,6 @@ static void the_text_belongs_to_the_thread(void **state)
 
 static void types_have_sizes_and_unknown_ones_have_none(void **state)
 {
-    (void)state;
     static const size_t sizes[RING_DTYPE_COUNT] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2};
     for (int i = 0; i < RING_DTYPE_COUNT; i++)
         assert_int_equal(ring_dtype_size((ring_dtype)i), sizes[i]);
@@ -93,7 +85,6 @@ static void types_have_sizes_and_unknown_ones_have_none(void **state)
 
 static void bits_are_of_integers_and_factors_of_floats(void **state)
 {
-    (void)state;
     for (int i = 0; i < RING_DTYPE_COUNT; i++) {
         const ring_dtype type = (ring_dtype)i;
         const bool is_float = strstr(ring_dtype_name(type), "float") != NULL;
@@ -126,7 +117,6 @@ static size_t log_captured(char *out, size_t size, log_level level, const char *
 
 static void log_lines_carry_rank_and_level(void **state)
 {
-    (void)state;
     char line[256];
     log_set_rank(3, 8);
     log_captured(line, sizeof line, LOG_WARN, "slow");
@@ -138,7 +128,6 @@ static void log_lines_carry_rank_and_level(void **state)
 
 static void log_says_nothing_below_its_level(void **state)
 {
-    (void)state;
     char line[256];
     log_level level;
     assert_int_equal(log_captured(line, sizeof line, LOG_INFO, "hidden"), 0);
@@ -151,7 +140,6 @@ static void log_says_nothing_below_its_level(void **state)
 
 static void log_cuts_a_line_and_still_ends_it(void **state)
 {
-    (void)state;
     char text[3000], line[4000];
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';

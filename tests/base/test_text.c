@@ -8,7 +8,6 @@
 
 static void format_tells_whether_all_fitted(void **state)
 {
-    (void)state;
     char out[6];
     assert_true(text_format(out, sizeof out, "%d", 12345));
     assert_string_equal(out, "12345");
@@ -18,7 +17,6 @@ static void format_tells_whether_all_fitted(void **state)
 
 static void text_is_appended_as_far_as_it_fits(void **state)
 {
-    (void)state;
     char out[6] = "";
     assert_true(text_append(out, sizeof out, "%d", 12));
     assert_true(text_append(out, sizeof out, "%s", "345"));

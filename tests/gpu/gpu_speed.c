@@ -56,7 +56,6 @@ static void tell(const char *name, double moved, double seconds)
 
 static void copy(const void *arg)
 {
-    (void)arg;
     OK(cu.copy_async((uintptr_t)at[0], (uintptr_t)at[1], bytes, stream));
 }
 

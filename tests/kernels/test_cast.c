@@ -140,45 +140,38 @@ static void check_numbers_survive_both_ways(const cast *c)
 
 static void test_every_f16_pattern_widens(void **state)
 {
-    (void)state;
     check_all_patterns_widen(&f16);
 }
 
 static void test_every_bf16_pattern_widens(void **state)
 {
-    (void)state;
     check_all_patterns_widen(&bf16);
 }
 
 static void test_every_f16_boundary_rounds_to_even(void **state)
 {
-    (void)state;
     check_all_boundaries_narrow(&f16);
 }
 
 static void test_every_bf16_boundary_rounds_to_even(void **state)
 {
-    (void)state;
     check_all_boundaries_narrow(&bf16);
 }
 
 static void test_random_floats_narrow(void **state)
 {
-    (void)state;
     check_random_bits_narrow(&f16);
     check_random_bits_narrow(&bf16);
 }
 
 static void test_numbers_survive_both_ways(void **state)
 {
-    (void)state;
     check_numbers_survive_both_ways(&f16);
     check_numbers_survive_both_ways(&bf16);
 }
 
 static void test_narrowed_nan_has_the_documented_bits(void **state)
 {
-    (void)state;
     float nans[40];
     uint16_t halves[40];
     for (unsigned i = 0; i < 40; i++)
@@ -193,7 +186,6 @@ static void test_narrowed_nan_has_the_documented_bits(void **state)
 
 static void test_each_length_writes_only_its_elements(void **state)
 {
-    (void)state;
     float floats[101];
     uint16_t halves[101];
     for (size_t count = 0; count < 100; count++) {
@@ -215,7 +207,6 @@ static void test_every_byte_is_divided(void **state)
     enum { MOST = 256 + 67 };
     uint8_t bytes[MOST];
     float got[MOST + 1];
-    (void)state;
     for (int i = 0; i < MOST; i++)
         bytes[i] = (uint8_t)i;
     for (size_t count = 0; count <= MOST; count++) {

@@ -82,7 +82,6 @@ static void fill_floats(int kind, uint64_t *state)
 
 static void test_all_halves_and_many_floats_are_cast_as_by_the_host(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (size_t k = 0; k < sizeof casts / sizeof *casts; k++)
         for (int kind = 0; kind < (casts[k].from == 2 ? 1 : 4); kind++) {
@@ -97,7 +96,6 @@ static void test_all_halves_and_many_floats_are_cast_as_by_the_host(void **cmock
 
 static void test_casts_keep_to_their_arrays_at_any_place(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (size_t k = 0; k < sizeof casts / sizeof *casts; k++)
         for (size_t count = 0; count < SMALL; count += GPU_ONE_CASE_OF) {
@@ -110,7 +108,6 @@ static void test_casts_keep_to_their_arrays_at_any_place(void **cmocka_state)
 
 static int make_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     src = gpu_room(ROOM);
     dst = gpu_room(ROOM);
     return 0;
@@ -118,7 +115,6 @@ static int make_rooms(void **cmocka_state)
 
 static int free_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     gpu_rooms_free();
     return 0;
 }

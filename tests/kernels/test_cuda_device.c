@@ -91,7 +91,6 @@ static ring_status add(const float *out, const float *a, const float *b, ticket 
 static void it_folds_its_own_memory(void **state)
 {
     ticket over;
-    (void)state;
     open_gpu();
     const float *a = floats_new(1), *b = floats_new(10), *out = floats_new(0);
     assert_int_equal(add(out, a, b, &over), RING_OK);
@@ -103,7 +102,6 @@ static void it_folds_memory_of_the_host(void **state)
 {
     static float a[COUNT + 1], out[COUNT + 1];
     ticket over;
-    (void)state;
     open_gpu();
     const float *b = floats_new(10), *there = floats_new(0);
     for (int i = 0; i < COUNT; i++)
@@ -123,7 +121,6 @@ static void it_folds_memory_of_the_host(void **state)
 static void folds_come_in_order_and_settle_waits(void **state)
 {
     ticket over;
-    (void)state;
     open_gpu();
     const float *a = floats_new(1), *b = floats_new(0), *out = floats_new(0);
     for (int i = 0; i < 20; i++)
@@ -139,7 +136,6 @@ static void a_stream_waits_at_a_stop(void **state)
 {
     accelerator_stop *stop;
     bool yes = false;
-    (void)state;
     open_gpu();
     CUstream stream = stream_new();
     const float *memory = floats_new(0);
@@ -161,7 +157,6 @@ static void more_room_is_had_while_a_stream_is_stopped(void **state)
     static float a[16 * COUNT];
     accelerator_stop *stop;
     ticket over;
-    (void)state;
     open_gpu();
     CUstream stream = stream_new();
     const float *there = floats_new(0);
@@ -182,7 +177,6 @@ static void more_room_is_had_while_a_stream_is_stopped(void **state)
 static void a_stop_is_not_lent_twice(void **state)
 {
     accelerator_stop *early, *others[100];
-    (void)state;
     open_gpu();
     CUstream blocked = stream_new(), free = stream_new();
     accelerator_stop *first;
@@ -226,7 +220,6 @@ static void a_graph_starts_a_call_each_time(void **state)
     bool captured;
     CUgraph graph;
     CUgraphExec exec;
-    (void)state;
     open_gpu();
     CUstream stream = stream_new();
     const float *memory = floats_new(0);
@@ -277,7 +270,6 @@ static void replay_once(CUstream stream, replayed *r)
 static void a_stop_of_a_graph_is_lent_again(void **state)
 {
     accelerator_stop *lent = NULL;
-    (void)state;
     open_gpu();
     CUstream stream = stream_new();
     for (int round = 0; round < 5; round++) {
@@ -308,7 +300,6 @@ static void it_knows_its_memory(void **state)
 {
     accelerator_allocation found, again;
     static char host[64];
-    (void)state;
     open_gpu();
     const float *memory = floats_new(0);
     assert_true(is_owned(memory + 5, 4, &found));
@@ -327,7 +318,6 @@ static void an_error_of_the_device_is_told(void **state)
     CUmodule module;
     CUfunction trap;
     void *parameters[] = {&(sample_add){.count = 0}};
-    (void)state;
     (void)fake_cuda_functions(); /* has the kernel that traps */
     open_gpu();
     assert_int_equal(by->health(by), RING_OK);
@@ -369,7 +359,6 @@ static ring_status use_gpu(const float *memory)
 static void the_nth_call_fails(void **state)
 {
     int failures = 0;
-    (void)state;
     const fake_cuda_table fake = fake_cuda_functions();
     open_gpu();
     const float *memory = floats_new(0);

@@ -204,7 +204,6 @@ static void sample(fold_case c, uint64_t *state)
 
 static void test_every_type_and_operation_gives_the_hosts_bits(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         for (ring_op op = 0; op < RING_OP_COUNT; op++) {
@@ -220,7 +219,6 @@ static void test_every_type_and_operation_gives_the_hosts_bits(void **cmocka_sta
 /* Every pair of bits of a float of 8 bits, every bits of one of 16 with those that matter. */
 static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     static const ring_dtype dtypes[] = {RING_FLOAT16, RING_BFLOAT16, RING_FLOAT8_E4M3,
                                         RING_FLOAT8_E5M2};
@@ -256,7 +254,6 @@ static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
 
 static void test_most_arrays_fold_in_one_pass(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (int n = 0; n < 3; n++) {
         fold_case c = {.dtype = RING_BFLOAT16,
@@ -276,7 +273,6 @@ static void test_most_arrays_fold_in_one_pass(void **cmocka_state)
 
 static int make_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     ins = gpu_room(MOST * sizeof *ins);
     outs = gpu_room(MOST * sizeof *outs);
     return 0;
@@ -284,7 +280,6 @@ static int make_rooms(void **cmocka_state)
 
 static int free_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     gpu_rooms_free();
     return 0;
 }

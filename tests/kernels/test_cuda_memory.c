@@ -93,7 +93,6 @@ static void open_gpu(cuda_device *c, const char *root)
 
 static void its_place_and_name_are_known(void **state)
 {
-    (void)state;
     cuda_device c;
     open_gpu(&c, with_peermem());
     assert_string_equal(c.base.place(&c.base)->path, "pci0000:3a/0000:3b:00.0");
@@ -109,7 +108,6 @@ static void its_place_and_name_are_known(void **state)
 
 static void a_dmabuf_is_of_whole_pages(void **state)
 {
-    (void)state;
     accelerator_share share;
     cuda_device c;
     open_gpu(&c, "/nowhere");
@@ -130,7 +128,6 @@ static void a_dmabuf_is_of_whole_pages(void **state)
 
 static void a_gpu_without_dmabufs_is_known_by_its_addresses(void **state)
 {
-    (void)state;
     accelerator_share share;
     const int before = cuda_set(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0);
     cuda_device c;
@@ -153,7 +150,6 @@ static void a_gpu_without_dmabufs_is_known_by_its_addresses(void **state)
 
 static void what_cuda_refuses_is_told(void **state)
 {
-    (void)state;
     accelerator_share share;
     cuda_device c, other;
     open_gpu(&c, "/nowhere");
@@ -176,7 +172,6 @@ static void what_cuda_refuses_is_told(void **state)
 
 static void writes_are_flushed_in_the_gpus_context(void **state)
 {
-    (void)state;
     cuda_device c;
     open_gpu(&c, "/nowhere");
     const uint64_t before = counts().flushes;
@@ -197,7 +192,6 @@ static void writes_are_flushed_in_the_gpus_context(void **state)
 /* Flushes are for GPUs that need them and can; one that needs them and cannot shares nothing. */
 static void flushes_are_as_the_gpu_is(void **state)
 {
-    (void)state;
     static const struct {
         int ordering, options;
         bool shares, flushes;
@@ -220,7 +214,6 @@ static void flushes_are_as_the_gpu_is(void **state)
 
 static void an_old_driver_shares_what_it_can(void **state)
 {
-    (void)state;
     accelerator_share share;
     cuda_device c;
     open_gpu(&c, with_peermem());
@@ -237,7 +230,6 @@ static void an_old_driver_shares_what_it_can(void **state)
 
 static void without_a_gpu_it_says_so(void **state)
 {
-    (void)state;
     cuda_device c;
     assert_int_equal(cuda_memory_open(0, "", &c), RING_ERR_UNSUPPORTED);
     assert_string_equal(fail_text(),
@@ -247,7 +239,6 @@ static void without_a_gpu_it_says_so(void **state)
 
 static void without_a_driver_it_says_so(void **state)
 {
-    (void)state;
     cuda_device c;
     if (dlopen("libcuda.so.1", RTLD_NOW) != NULL)
         skip();

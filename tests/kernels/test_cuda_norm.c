@@ -112,7 +112,6 @@ static void check_sum(size_t count, unsigned shift, uint64_t *state)
 
 static void test_squares_are_added_in_the_order_that_is_told(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     static const size_t bounds[] = {1024, 4096, CUDA_NORM_PART, 2 * CUDA_NORM_PART, MOST - 4};
     for (size_t count = 0; count < 12; count += GPU_ONE_CASE_OF)
@@ -127,7 +126,6 @@ static void test_squares_are_added_in_the_order_that_is_told(void **cmocka_state
 
 static void test_gradients_are_clipped_as_by_torch(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     const double total = 64, norm = 1; /* 0.125 * sqrt(64) */
     assert_true(*finish(&total, 1, 4, &state).factor == 0.125);
@@ -139,7 +137,6 @@ static void test_gradients_are_clipped_as_by_torch(void **cmocka_state)
 
 static void test_one_element_that_is_not_finite_sets_the_flag(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     static const float bad[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < MOST; i++)
@@ -182,7 +179,6 @@ static void check_scale(const scale *s, size_t count, unsigned from, unsigned to
 
 static void test_arrays_are_scaled_as_by_the_host(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     static const scale scales[] = {{"scale_f16", RING_FLOAT16},
                                    {"scale_f32", RING_FLOAT32},
@@ -202,7 +198,6 @@ static void test_arrays_are_scaled_as_by_the_host(void **cmocka_state)
 
 static int make_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     room = gpu_room(ROOM);
     result = gpu_room(ROOM);
     few = gpu_room(sizeof *few);
@@ -211,7 +206,6 @@ static int make_rooms(void **cmocka_state)
 
 static int free_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     gpu_rooms_free();
     return 0;
 }

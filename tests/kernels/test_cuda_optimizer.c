@@ -227,7 +227,6 @@ static void check_step(const step *s, grad_kind kind, size_t count, bool alike, 
 
 static void test_steps_are_those_of_the_host(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
         for (grad_kind kind = 0; kind < GRAD_KINDS; kind++) {
@@ -240,14 +239,12 @@ static void test_steps_are_those_of_the_host(void **cmocka_state)
 
 static int make_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     rooms = gpu_room(ARRAYS * sizeof *rooms);
     return 0;
 }
 
 static int free_rooms(void **cmocka_state)
 {
-    (void)cmocka_state;
     gpu_rooms_free();
     return 0;
 }

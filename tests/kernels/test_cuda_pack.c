@@ -86,7 +86,6 @@ static void run_case(unsigned count, size_t longest, uint64_t *state)
 
 static void test_pieces_are_packed_and_unpacked(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (unsigned count = 0; count < 12; count++)
         run_case(count, 0, &state);
@@ -96,7 +95,6 @@ static void test_pieces_are_packed_and_unpacked(void **cmocka_state)
 
 static void test_a_long_piece_among_others_is_cut(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = test_seed();
     for (int n = 0; n < 4; n++)
         run_case(1 + test_draw(&state, 20), LONGEST - test_draw(&state, 70000), &state);

@@ -95,14 +95,12 @@ static void skip_unless(bool seen, const char *reason)
 
 static void test_a_right_kernel_is_right_in_every_order(void **state)
 {
-    (void)state;
     expect_no_mistake("planted_turn");
     assert_non_null(strstr(child_said, "all launched"));
 }
 
 static void test_a_missing_barrier_gives_wrong_values_in_some_order(void **state)
 {
-    (void)state;
     expect_said("planted_no_barrier", "wrong");
     if (sees_races)
         expect_said("planted_no_barrier", "data race");
@@ -110,7 +108,6 @@ static void test_a_missing_barrier_gives_wrong_values_in_some_order(void **state
 
 static void test_races_of_blocks_and_of_threads_are_seen(void **state)
 {
-    (void)state;
     skip_unless(sees_races, "races are seen by ThreadSanitizer alone (preset tsan)");
     expect_said("planted_race_of_blocks", "data race");
     expect_said("planted_race_of_threads", "data race");
@@ -118,7 +115,6 @@ static void test_races_of_blocks_and_of_threads_are_seen(void **state)
 
 static void test_a_write_out_of_bounds_is_seen(void **state)
 {
-    (void)state;
     skip_unless(sees_bounds,
                 "writes out of bounds are seen by AddressSanitizer alone (preset asan)");
     expect_said("planted_out_of_bounds", "heap-buffer-overflow");
@@ -126,14 +122,12 @@ static void test_a_write_out_of_bounds_is_seen(void **state)
 
 static void test_a_barrier_that_not_all_threads_come_to_aborts(void **state)
 {
-    (void)state;
     expect_said("planted_divergence", "a barrier that some threads of the block have not come to");
     assert_null(strstr(child_said, "all launched"));
 }
 
 static void test_a_trap_ends_the_launch(void **state)
 {
-    (void)state;
     for (int order = EMULATED_FORWARD; order <= EMULATED_RANDOM; order++) {
         bool trapped;
         uint32_t *words = launch("planted_trap", order, &trapped);
@@ -146,7 +140,6 @@ static void test_a_trap_ends_the_launch(void **state)
 
 static void test_an_access_that_is_not_aligned_aborts(void **state)
 {
-    (void)state;
     expect_said("planted_misalignment", "an access of a thread that is not aligned to its size");
     assert_null(strstr(child_said, "all launched"));
 }

@@ -132,7 +132,6 @@ static void store_it(void)
 
 static void the_host_cannot_touch_memory_of_the_device(void **state)
 {
-    (void)state;
     open_gpu();
     forbidden = memory_new(64);
     const int load = status_of(load_it), store = status_of(store_it);
@@ -153,7 +152,6 @@ static void call_in_child(void)
 
 static void a_child_has_no_gpu(void **state)
 {
-    (void)state;
     int count;
     assert_int_equal(cu.device_count(&count), CUDA_ERROR_NOT_INITIALIZED);
     open_gpu();
@@ -164,7 +162,6 @@ static void a_child_has_no_gpu(void **state)
 /* Its GPU process has the same stderr, a pipe that is at its end when both are gone. */
 static void the_gpu_process_ends_with_its_host(void **state)
 {
-    (void)state;
     int pipe_ends[2];
     char rest[16];
     assert_int_equal(pipe(pipe_ends), 0);
@@ -185,14 +182,12 @@ static void the_gpu_process_ends_with_its_host(void **state)
 
 static void *open_it(void *unused)
 {
-    (void)unused;
     return cu.init(0) == CUDA_SUCCESS ? &cu : NULL;
 }
 
 /* The GPU process outlives the thread that made it. */
 static void any_thread_starts_the_gpu(void **state)
 {
-    (void)state;
     pthread_t thread;
     void *opened = NULL;
     assert_int_equal(pthread_create(&thread, NULL, open_it, NULL), 0);
@@ -210,7 +205,6 @@ static void any_thread_starts_the_gpu(void **state)
 
 static void kernels_write_memory(void **state)
 {
-    (void)state;
     enum { COUNT = 1000, GRID = 20 };
     uint32_t got[COUNT];
     open_gpu();
@@ -232,7 +226,6 @@ static void kernels_write_memory(void **state)
 /* A copy takes what the kernel before it made, and no more, however late either is. */
 static void a_stream_is_in_order(void **state)
 {
-    (void)state;
     enum { STEPS = 30 };
     open_gpu();
     const CUdeviceptr memory = memory_new(8 * (STEPS + 1));
@@ -252,7 +245,6 @@ static void a_stream_is_in_order(void **state)
 
 static void events_order_streams(void **state)
 {
-    (void)state;
     CUevent event, end;
     float ms = -1;
     open_gpu();
@@ -285,7 +277,6 @@ static void events_order_streams(void **state)
 
 static void values_are_waited_for(void **state)
 {
-    (void)state;
     static const struct {
         unsigned flags;
         uint32_t wanted, no, yes;
@@ -314,7 +305,6 @@ static void values_are_waited_for(void **state)
 /* Blocking streams and the legacy one wait for each other; others do not. */
 static void the_legacy_stream_orders_blocking_ones(void **state)
 {
-    (void)state;
     CUstream blocking;
     open_gpu();
     OK(cu.stream_create(&blocking, CU_STREAM_DEFAULT, 0));
@@ -347,7 +337,6 @@ static void note(void *data)
 
 static void host_functions_run_in_the_host(void **state)
 {
-    (void)state;
     int steps[4] = {0};
     open_gpu();
     const CUdeviceptr memory = memory_new(4);
@@ -364,7 +353,6 @@ static void host_functions_run_in_the_host(void **state)
 
 static void call_cuda(void *unused)
 {
-    (void)unused;
     (void)cu.stream_query(NULL);
 }
 
@@ -377,7 +365,6 @@ static void misuse_host_function(void)
 
 static void a_host_function_calls_no_cuda(void **state)
 {
-    (void)state;
     const int status = status_of(misuse_host_function);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
@@ -396,7 +383,6 @@ static void wait_for_launches(uint64_t started, uint64_t blocks)
  * start before the first ends. */
 static void spinning_launches_lock_each_other_out(void **state)
 {
-    (void)state;
     open_gpu();
     const CUdeviceptr memory = memory_new(8);
     uint32_t *words = (uint32_t *)(uintptr_t)memory;
@@ -422,7 +408,6 @@ static void spinning_launches_lock_each_other_out(void **state)
 /* With room for both, they meet. */
 static void launches_of_two_streams_run_at_once(void **state)
 {
-    (void)state;
     open_gpu();
     const CUdeviceptr memory = memory_new(8);
     uint32_t *words = (uint32_t *)(uintptr_t)memory;
@@ -437,7 +422,6 @@ static void launches_of_two_streams_run_at_once(void **state)
 
 static void cooperative_launches_start_whole(void **state)
 {
-    (void)state;
     int blocks, processors;
     open_gpu();
     const CUdeviceptr memory = memory_new(12);
@@ -465,7 +449,6 @@ static void cooperative_launches_start_whole(void **state)
 
 static void functions_are_known_by_name(void **state)
 {
-    (void)state;
     static const uint32_t fatbin[4] = {0xba55ed50};
     CUfunction found;
     CUmodule other;
@@ -490,7 +473,6 @@ static void functions_are_known_by_name(void **state)
 /* A kernel of libring, of many threads: it gathers two buffers in a flat one. */
 static void kernels_of_the_library_run(void **state)
 {
-    (void)state;
     enum { BYTES = 10000 };
     unsigned char got[2 * BYTES];
     CUdeviceptr flat, table;
@@ -530,21 +512,18 @@ static void fail_and_stay(const char *kernel, const void *args, CUresult expecte
 
 static void a_trap_is_sticky(void **state)
 {
-    (void)state;
     open_gpu();
     fail_and_stay("sample_trap", &(sample_trap){0}, CUDA_ERROR_LAUNCH_FAILED);
 }
 
 static void a_fault_is_sticky(void **state)
 {
-    (void)state;
     open_gpu();
     fail_and_stay("sample_touch", &(sample_touch){.at = (uint32_t *)8}, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void a_use_after_free_is_found(void **state)
 {
-    (void)state;
     open_gpu();
     const CUdeviceptr memory = memory_new(4), other = memory_new(4);
     const sample_touch args = {.at = (uint32_t *)(uintptr_t)memory, .is_checked = 1};
@@ -558,7 +537,6 @@ static void a_use_after_free_is_found(void **state)
 
 static void the_nth_call_fails(void **state)
 {
-    (void)state;
     CUdeviceptr memory = 0;
     CUevent event;
     open_gpu();
@@ -618,7 +596,6 @@ static void use_and_leave(void)
 
 static void a_call_that_fails_has_done_nothing(void **state)
 {
-    (void)state;
     uint64_t n = 0;
     open_gpu();
     do {
@@ -641,7 +618,6 @@ static unsigned long long id_of(CUdeviceptr memory)
 
 static void addresses_are_given_again_and_ids_are_not(void **state)
 {
-    (void)state;
     CUdeviceptr start;
     size_t bytes;
     open_gpu();
@@ -688,7 +664,6 @@ static pointer_facts facts_of(CUdeviceptr memory)
 
 static void attributes_tell_what_a_pointer_is(void **state)
 {
-    (void)state;
     CUdeviceptr pooled, managed;
     void *pinned;
     int own = 0;
@@ -718,7 +693,6 @@ static void attributes_tell_what_a_pointer_is(void **state)
 /* Freed in the order of the stream, not before. */
 static void memory_is_freed_in_order(void **state)
 {
-    (void)state;
     CUdeviceptr pooled;
     open_gpu();
     const CUdeviceptr memory = memory_new(8);
@@ -744,7 +718,6 @@ static void add_to_host(void *host)
 
 static void kernels_reach_pinned_memory(void **state)
 {
-    (void)state;
     uint32_t *pinned, *heap = malloc(3 * PAGE);
     CUdeviceptr managed;
     unsigned flags;
@@ -786,7 +759,6 @@ static void kernels_reach_pinned_memory(void **state)
 /* Memory that processes share stays that. */
 static void shared_memory_is_registered_in_place(void **state)
 {
-    (void)state;
     open_gpu();
     const int file = memfd_create("shared", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, 2 * PAGE), 0);
@@ -807,7 +779,6 @@ static void shared_memory_is_registered_in_place(void **state)
 
 static void pieces_are_mapped(void **state)
 {
-    (void)state;
     const CUmemAllocationProp properties = {.type = 1,
                                             .requestedHandleTypes = 1,
                                             .location = {.type = 1, .id = 0}};
@@ -887,7 +858,6 @@ static void use_handles(void)
 
 static void processes_share_memory_and_events(void **state)
 {
-    (void)state;
     handles h;
     char done;
     CUevent event;
@@ -945,7 +915,6 @@ static void count_end(void *data)
 /* Two streams, joined by events; the second's ops are in the graph, too. */
 static void a_graph_is_replayed(void **state)
 {
-    (void)state;
     enum { REPLAYS = 100 };
     CUevent fork_event, join_event;
     CUstreamCaptureStatus status;
@@ -1027,7 +996,6 @@ static CUresult use_legacy_stream(void)
 
 static void some_calls_end_a_capture(void **state)
 {
-    (void)state;
     static const struct {
         CUresult (*call)(void);
         CUresult result;
@@ -1062,7 +1030,6 @@ static void some_calls_end_a_capture(void **state)
 
 static void captures_have_modes_and_ends(void **state)
 {
-    (void)state;
     CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUdeviceptr memory;
     CUevent event;
@@ -1089,7 +1056,6 @@ static void captures_have_modes_and_ends(void **state)
 
 static void devices_have_memory_of_their_own(void **state)
 {
-    (void)state;
     CUdeviceptr memory, other;
     CUcontext second, before;
     CUstream stream;

@@ -182,7 +182,6 @@ static void run_op(fold_case c, uint64_t *state)
 
 static void test_every_type_and_operation_gives_the_oracles_bits(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 1;
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         for (ring_op op = 0; op < RING_OP_COUNT; op++)
@@ -192,7 +191,6 @@ static void test_every_type_and_operation_gives_the_oracles_bits(void **cmocka_s
 
 static void test_accumulator_operands_mix_with_halves(void **cmocka_state)
 {
-    (void)cmocka_state;
     static const ring_dtype dtypes[] = {RING_FLOAT16, RING_BFLOAT16, RING_FLOAT8_E4M3,
                                         RING_FLOAT8_E5M2};
     static const struct {
@@ -218,7 +216,6 @@ static void test_accumulator_operands_mix_with_halves(void **cmocka_state)
 
 static void test_as_many_outputs_as_inputs_in_place_and_not(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 6;
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         for (int n = 1; n <= INS; n++)
@@ -238,7 +235,6 @@ static void test_as_many_outputs_as_inputs_in_place_and_not(void **cmocka_state)
 
 static void test_accumulator_flag_is_ignored_for_other_types(void **cmocka_state)
 {
-    (void)cmocka_state;
     int32_t a[5] = {1, 2, 3, 4, 5}, sum[5] = {0};
     double b[5] = {1, 2, 3, 4, 5}, total[5] = {0};
     kernel_fold(&(kernel_operand){sum, true}, 1, (kernel_operand[]){{a, true}, {a, false}}, 2, 5,
@@ -253,7 +249,6 @@ static void test_accumulator_flag_is_ignored_for_other_types(void **cmocka_state
 
 static void test_most_arrays_fold_left_to_right(void **cmocka_state)
 {
-    (void)cmocka_state;
     enum { N = 70 };
     static float in_data[KERNEL_MAX_INPUTS][N], out_data[KERNEL_MAX_OUTPUTS][N];
     kernel_operand in[KERNEL_MAX_INPUTS], out[KERNEL_MAX_OUTPUTS];
@@ -301,7 +296,6 @@ static void check_large_sum(float *a, float *b, float *out, float *other, size_t
 
 static void test_large_fold_to_other_arrays_is_right_at_any_place(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 4;
     float *arrays[4];
     for (int k = 0; k < 4; k++)
@@ -316,7 +310,6 @@ static void test_large_fold_to_other_arrays_is_right_at_any_place(void **cmocka_
 
 static void test_large_copy_is_right_at_any_byte(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 5;
     float *from = large_array(&state), *to = large_array(&state);
     const size_t bytes = sizeof(float) * LARGE - 100;
@@ -335,7 +328,6 @@ static void test_large_copy_is_right_at_any_byte(void **cmocka_state)
 
 static void test_small_copies_copy_exactly_the_bytes(void **cmocka_state)
 {
-    (void)cmocka_state;
     unsigned char from[200], to[200];
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = (unsigned char)i;
@@ -350,7 +342,6 @@ static void test_small_copies_copy_exactly_the_bytes(void **cmocka_state)
 
 static void test_accumulators_have_the_size_of_the_type_or_of_float32(void **cmocka_state)
 {
-    (void)cmocka_state;
     for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
         assert_int_equal(kernel_acc_size(dtype), oracle_size(dtype, true));
 }
@@ -374,7 +365,6 @@ static void check_scaled(ring_dtype dtype, size_t count, size_t shift, double by
 
 static void test_products_have_the_oracles_bits(void **cmocka_state)
 {
-    (void)cmocka_state;
     static const ring_dtype dtypes[] = {RING_FLOAT32,  RING_FLOAT64,     RING_FLOAT16,
                                         RING_BFLOAT16, RING_FLOAT8_E4M3, RING_FLOAT8_E5M2};
     static const double factors[] = {0, 1, -0.3, 3, 1e30, 0x1p-140};

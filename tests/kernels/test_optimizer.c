@@ -47,7 +47,6 @@ static void take_steps(const stored_case *c, float *p)
 /* PyTorch fuses some products into sums, so the last bits of a step may differ. */
 static void test_steps_equal_pytorchs(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < sizeof stored_cases / sizeof *stored_cases; c++) {
         float p[STORED_COUNT];
         take_steps(&stored_cases[c], p);
@@ -211,7 +210,6 @@ static void check_adagrad(const kernel_adagrad *args, uint64_t *state)
 
 static void test_lion_does_the_documented_operations(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 15;
     for (int bits = 0; bits < 4; bits++) {
         const kernel_lion args = {.lr = 1e-3,
@@ -225,7 +223,6 @@ static void test_lion_does_the_documented_operations(void **cmocka_state)
 
 static void test_adagrad_does_the_documented_operations(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 16;
     for (int bits = 0; bits < 16; bits++) {
         const kernel_adagrad args = {.lr = 1e-2,
@@ -240,7 +237,6 @@ static void test_adagrad_does_the_documented_operations(void **cmocka_state)
 
 static void test_sgd_does_the_documented_operations(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 11;
     for (int bits = 0; bits < 64; bits++) {
         const kernel_sgd args = {
@@ -258,7 +254,6 @@ static void test_sgd_does_the_documented_operations(void **cmocka_state)
 
 static void test_adam_does_the_documented_operations(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 12;
     for (int bits = 0; bits < 32; bits++) {
         const kernel_adam args = {
@@ -279,7 +274,6 @@ static void test_adam_does_the_documented_operations(void **cmocka_state)
 /* Each step divides by another number. */
 static void test_adam_divides_as_a_division_in_all_steps(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 17;
     kernel_adam args = {.lr = 1, .beta1 = 0.9, .beta2 = 0.999, .scale = 1, .bias_correction = true};
     for (args.step = 1; args.step <= 3000; args.step++) {
@@ -302,7 +296,6 @@ static void test_adam_divides_as_a_division_in_all_steps(void **cmocka_state)
 
 static void test_first_momentum_step_ignores_what_the_buffer_held(void **cmocka_state)
 {
-    (void)cmocka_state;
     float p[20], grad[20], buf[20];
     for (int i = 0; i < 20; i++) {
         p[i] = 1;
@@ -319,7 +312,6 @@ static void test_first_momentum_step_ignores_what_the_buffer_held(void **cmocka_
 
 static void test_sgd_without_momentum_needs_no_buffer(void **cmocka_state)
 {
-    (void)cmocka_state;
     float p[3] = {1, 2, 3};
     const float grad[3] = {1, 1, 1};
     kernel_sgd_step(p, grad, NULL, 3, &(kernel_sgd){.lr = 0.5, .scale = 1});
@@ -328,7 +320,6 @@ static void test_sgd_without_momentum_needs_no_buffer(void **cmocka_state)
 
 static void test_a_nan_gradient_spoils_only_its_own_parameter(void **cmocka_state)
 {
-    (void)cmocka_state;
     uint64_t state = 13;
     arrays a;
     fill(&a, &state);
@@ -364,7 +355,6 @@ static double squares_by_hand(const float *x, size_t count)
 
 static void test_sum_of_squares_has_the_bits_of_its_definition(void **cmocka_state)
 {
-    (void)cmocka_state;
     static float x[5000];
     uint64_t state = 14;
     for (size_t i = 0; i < 5000; i++)
@@ -380,7 +370,6 @@ static void test_sum_of_squares_has_the_bits_of_its_definition(void **cmocka_sta
 
 static void test_sum_of_squares_is_in_double_precision(void **cmocka_state)
 {
-    (void)cmocka_state;
     float x[100];
     for (int i = 0; i < 100; i++)
         x[i] = i == 0 ? 1e6f : 1e-3f;

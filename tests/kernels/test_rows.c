@@ -39,7 +39,6 @@ static void test_relu_cuts_what_is_below_zero(void **unused)
 {
     uint64_t state = 21;
     float in[N + 1], out[N + 1], want[N + 1];
-    (void)unused;
     for (size_t count = 0; count <= N; count += count < 70 ? 1 : 115) {
         fill(in, N + 1, &state);
         memcpy(out, in, sizeof out);
@@ -57,7 +56,6 @@ static void test_relu_passes_gradients_where_the_output_is_above_zero(void **unu
 {
     uint64_t state = 22;
     float out[N], delta[N + 1], got[N + 1], want[N + 1];
-    (void)unused;
     for (size_t count = 0; count <= N; count += count < 70 ? 1 : 115) {
         fill(out, N, &state);
         fill(delta, N + 1, &state);
@@ -76,7 +74,6 @@ static void test_a_row_is_added_to_all(void **unused)
 {
     uint64_t state = 23;
     float rows[ROWS * WIDTH + 1], want[ROWS * WIDTH + 1], row[WIDTH];
-    (void)unused;
     for (size_t width = 0; width <= WIDTH; width++) {
         fill(rows, ROWS * WIDTH + 1, &state);
         fill(row, WIDTH, &state);
@@ -92,7 +89,6 @@ static void test_rows_are_added_in_their_order(void **unused)
 {
     uint64_t state = 24;
     float rows[ROWS * WIDTH], sum[WIDTH + 1], want[WIDTH + 1];
-    (void)unused;
     for (size_t width = 0; width <= WIDTH; width++) {
         fill(rows, ROWS * WIDTH, &state);
         fill(sum, WIDTH + 1, &state);

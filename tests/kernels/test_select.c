@@ -79,7 +79,6 @@ static void first_use(const char *simd, char *level, char *said, size_t size)
 
 static void test_first_use_takes_the_level_of_ring_simd(void **state)
 {
-    (void)state;
     char level[256], said[256];
     first_use("c", level, said, sizeof level);
     assert_string_equal(level, "c");
@@ -103,7 +102,6 @@ static bool cpu_has(const char *flag)
 
 static void test_first_use_without_ring_simd_takes_the_best(void **state)
 {
-    (void)state;
     char best[256], automatic[256], said[256];
     first_use(NULL, best, said, sizeof best);
     assert_string_equal(said, "");
@@ -117,7 +115,6 @@ static void test_first_use_without_ring_simd_takes_the_best(void **state)
 
 static void test_first_use_with_an_unknown_level_says_so_once(void **state)
 {
-    (void)state;
     char level[256], said[256];
     first_use("avx9", level, said, sizeof level);
     assert_string_not_equal(level, "differ");
@@ -128,7 +125,6 @@ static void test_first_use_with_an_unknown_level_says_so_once(void **state)
 
 static void test_unknown_level_is_refused_and_changes_nothing(void **state)
 {
-    (void)state;
     assert_true(kernels_select("c"));
     static const char *const wrong[] = {"", "C", "sse", "avx", "avx512f", "auto "};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -139,7 +135,6 @@ static void test_unknown_level_is_refused_and_changes_nothing(void **state)
 
 static void test_selected_level_is_the_one_in_use(void **state)
 {
-    (void)state;
     static const char *const names[] = {"avx512", "avx2", "c"};
     const char *best = NULL;
     for (size_t i = 0; i < 3; i++) {

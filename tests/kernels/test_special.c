@@ -44,7 +44,6 @@ static void expect_either_order(ring_op op, uint32_t a, uint32_t b, uint32_t wan
 
 static void test_any_nan_gives_the_nan_of_all_ones(void **state)
 {
-    (void)state;
     const uint32_t others[] = {zero, minus_zero, one, infinity, minus_infinity, quiet_nan, 1};
     for (ring_op op = 0; op <= RING_AVG; op++)
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -57,7 +56,6 @@ static void test_any_nan_gives_the_nan_of_all_ones(void **state)
 
 static void test_minus_zero_is_below_zero_in_any_order(void **state)
 {
-    (void)state;
     expect_either_order(RING_MIN, zero, minus_zero, minus_zero);
     expect_either_order(RING_MAX, zero, minus_zero, zero);
     expect_either_order(RING_MIN, minus_zero, minus_zero, minus_zero);
@@ -68,7 +66,6 @@ static void test_minus_zero_is_below_zero_in_any_order(void **state)
 
 static void test_infinities_order_and_absorb(void **state)
 {
-    (void)state;
     expect_either_order(RING_MAX, infinity, one, infinity);
     expect_either_order(RING_MIN, infinity, one, one);
     expect_either_order(RING_MIN, minus_infinity, infinity, minus_infinity);
@@ -78,7 +75,6 @@ static void test_infinities_order_and_absorb(void **state)
 
 static void test_subnormals_are_not_flushed(void **state)
 {
-    (void)state;
     expect_f32(RING_SUM, 1, 2, 0, 3);
     expect_f32(RING_MIN, 1, zero, 0, zero);
     expect_f32(RING_MAX, 1, 2, 0, 2);
@@ -100,7 +96,6 @@ static void expect_average_of_equals(void *values, size_t bytes, ring_dtype dtyp
 /* Whole numbers, whose sums are exact: a product with 1/n would round twice. */
 static void test_average_of_equal_values_is_the_value(void **state)
 {
-    (void)state;
     float f32[N];
     double f64[N];
     uint16_t f16[N], bf16[N];
@@ -118,7 +113,6 @@ static void test_average_of_equal_values_is_the_value(void **state)
 
 static void test_halves_round_once_after_the_last_input(void **state)
 {
-    (void)state;
     /* 2048 + 1 + 1: float16 holds 2048 and 2050, but not 2049. */
     uint16_t big = 0x6800, unit = 0x3c00, out = 0;
     float wide = 0;
@@ -189,7 +183,6 @@ static void check_all_quarters(quarter_type type)
 
 static void test_floats_of_8_bits_are_right_everywhere(void **state)
 {
-    (void)state;
     const quarter_type types[] = {{RING_FLOAT8_E4M3, half_e4m3}, {RING_FLOAT8_E5M2, half_e5m2}};
     uint64_t random = 5;
     for (size_t t = 0; t < 2; t++) {
@@ -211,7 +204,6 @@ static void test_floats_of_8_bits_are_right_everywhere(void **state)
 
 static void test_integers_wrap_and_divide_towards_zero(void **state)
 {
-    (void)state;
     int8_t a[N], b[N], sum[N];
     int32_t c[N], d[N], average[N];
     for (int i = 0; i < N; i++) {
@@ -232,7 +224,6 @@ static void test_integers_wrap_and_divide_towards_zero(void **state)
 
 static void test_signed_and_unsigned_order_differ(void **state)
 {
-    (void)state;
     uint64_t a = UINT64_MAX, b = 1, out = 0;
     const kernel_operand in[] = {{&a, false}, {&b, false}};
     kernel_fold(&(kernel_operand){&out, false}, 1, in, 2, 1, RING_UINT64, RING_MAX, 0);

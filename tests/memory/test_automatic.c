@@ -24,7 +24,6 @@ static struct {
 
 static void note_end(uint16_t id, uint64_t offset, size_t bytes)
 {
-    (void)offset, (void)bytes;
     last_end.begun++;
     if (last_end.is_slow)
         usleep(20000);
@@ -62,7 +61,6 @@ static size_t regions(void)
 
 static int begin(void **state)
 {
-    (void)state;
     automatic_enter();
     last_end.times = 0;
     return 0;
@@ -70,7 +68,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     automatic_set_most(0);
     automatic_leave();
     return regions() == 0 && !regions_are_registered() ? 0 : -1;
@@ -80,7 +77,6 @@ static int end(void **state)
 
 static void a_large_buffer_is_made_a_region_and_kept(void **state)
 {
-    (void)state;
     static char small[AUTOMATIC_LEAST_BYTES - 1];
     char *memory = map(NULL, BYTES);
     const uint64_t ref = automatic_hold(memory, BYTES);
@@ -96,7 +92,6 @@ static void a_large_buffer_is_made_a_region_and_kept(void **state)
 
 static void a_part_of_a_region_is_found_in_it(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     const uint64_t id = use(memory, 4 * BYTES);
     assert_true(use(memory + BYTES + 1, 2 * BYTES) == id);
@@ -105,7 +100,6 @@ static void a_part_of_a_region_is_found_in_it(void **state)
 
 static void what_overlaps_makes_way(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     const uint64_t first = use(memory, BYTES), second = use(memory + 3 * BYTES, BYTES);
     assert_true(first != second);
@@ -118,7 +112,6 @@ static void what_overlaps_makes_way(void **state)
 
 static void what_calls_use_does_not(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     const uint64_t ref = automatic_hold(memory, 2 * BYTES);
     assert_true(automatic_hold(memory + BYTES, 2 * BYTES) == 0);
@@ -130,7 +123,6 @@ static void what_calls_use_does_not(void **state)
 
 static void memory_of_others_is_left_alone(void **state)
 {
-    (void)state;
     void *shared;
     static char small[1000];
     assert_int_equal(ring_mem_alloc(&shared, BYTES), RING_OK);
@@ -148,7 +140,6 @@ static void memory_of_others_is_left_alone(void **state)
 
 static void other_pages_at_an_address_are_another_region(void **state)
 {
-    (void)state;
     char *memory = map(NULL, BYTES);
     uint64_t before = use(memory, BYTES);
     for (int round = 0; round < 2000; round++) {
@@ -164,7 +155,6 @@ static void other_pages_at_an_address_are_another_region(void **state)
 
 static void a_call_keeps_what_it_uses(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     use(memory, 4 * BYTES); /* of which this call uses a part */
     const uint64_t ref = automatic_hold(memory, BYTES);
@@ -181,7 +171,6 @@ static void a_call_keeps_what_it_uses(void **state)
 
 static void what_changed_ends_with_the_next_call(void **state)
 {
-    (void)state;
     char *memory = map(NULL, BYTES), *other = map(NULL, BYTES);
     use(memory, BYTES);
     munmap(memory, BYTES);
@@ -195,7 +184,6 @@ static void what_changed_ends_with_the_next_call(void **state)
 /* free() unmaps, and may be called with any lock held. */
 static void memory_is_unmapped_whoever_has_the_locks(void **state)
 {
-    (void)state;
     char *memory = map(NULL, BYTES), *large = malloc(64 * BYTES);
     use(memory, BYTES);
     use(large, 64 * BYTES);
@@ -213,7 +201,6 @@ static void memory_is_unmapped_whoever_has_the_locks(void **state)
 
 static void users_registrations_go_first(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     const uint64_t automatic = use(memory, 2 * BYTES);
     assert_int_equal(ring_mem_register(memory + BYTES, 2 * BYTES), RING_OK);
@@ -229,7 +216,6 @@ static void users_registrations_go_first(void **state)
 
 static void users_registrations_wait_for_calls(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 4 * BYTES);
     const uint64_t ref = automatic_hold(memory, 2 * BYTES);
     assert_int_equal(ring_mem_register(memory + BYTES, 2 * BYTES), RING_OK);
@@ -246,7 +232,6 @@ static void users_registrations_wait_for_calls(void **state)
 
 static void a_registration_that_waits_is_given_up(void **state)
 {
-    (void)state;
     char *memory = map(NULL, BYTES);
     const uint64_t ref = automatic_hold(memory, BYTES);
     assert_int_equal(ring_mem_deregister(memory), RING_ERR_ARGUMENT);
@@ -262,7 +247,6 @@ static void a_registration_that_waits_is_given_up(void **state)
 
 static void the_least_recently_used_makes_way(void **state)
 {
-    (void)state;
     char *memory[4];
     uint64_t id[4];
     automatic_set_most(MOST);
@@ -288,7 +272,6 @@ static void the_least_recently_used_makes_way(void **state)
 
 static void what_is_larger_than_all_that_is_kept_is_carried(void **state)
 {
-    (void)state;
     char *memory = map(NULL, MOST + BYTES);
     automatic_set_most(MOST);
     const uint64_t one = automatic_hold(memory, MOST);
@@ -302,7 +285,6 @@ static void what_is_larger_than_all_that_is_kept_is_carried(void **state)
 
 static void only_so_many_are_kept(void **state)
 {
-    (void)state;
     uint64_t id[2 * AUTOMATIC_MOST] = {0};
     char *memory = map(NULL, sizeof id / sizeof *id * (size_t)BYTES);
     automatic_set_most(SIZE_MAX);
@@ -318,7 +300,6 @@ static void only_so_many_are_kept(void **state)
 
 static void idle_ones_are_given_up_on_demand(void **state)
 {
-    (void)state;
     char *memory = map(NULL, 2 * BYTES);
     assert_false(automatic_drop_idle());
     const uint64_t ref = automatic_hold(memory, BYTES);
@@ -340,7 +321,6 @@ static void *drop(void *unused)
 
 static void what_others_give_up_is_awaited(void **state)
 {
-    (void)state;
     pthread_t other;
     char *memory = map(NULL, BYTES);
     use(memory, BYTES);
@@ -377,7 +357,6 @@ static void *use_and_remap(void *arg)
 
 static void threads_use_and_change_memory(void **state)
 {
-    (void)state;
     pthread_t threads[4];
     char *memory = map(NULL, 4 * BYTES);
     automatic_set_most(MOST);
@@ -410,7 +389,6 @@ static int child_starts_anew(char *memory, uint64_t parents)
 
 static void a_forked_child_starts_without(void **state)
 {
-    (void)state;
     int status;
     char *memory = map(NULL, BYTES);
     memset(memory, 1, BYTES);

@@ -72,7 +72,6 @@ static int write_the_last(char *memory)
 
 static void a_touch_in_a_child_faults(void **state)
 {
-    (void)state;
     char *memory;
     new_memory(&memory);
     must_fault(read_it, memory);
@@ -98,7 +97,6 @@ static int map_at_it(char *memory)
 
 static void nothing_of_a_child_comes_to_lie_there(void **state)
 {
-    (void)state;
     char *memory;
     new_memory(&memory);
     must_fault(map_at_it, memory);
@@ -115,7 +113,6 @@ static int copy_of_it(char *memory)
 
 static void memory_of_the_user_is_copied_as_ever(void **state)
 {
-    (void)state;
     char *memory = strcpy(malloc(BYTES), "parent");
     assert_int_equal(ring_mem_register(memory, BYTES), RING_OK);
     must_work(copy_of_it, memory);
@@ -146,7 +143,6 @@ static int own_memory(char *parents)
 
 static void a_child_has_memory_of_its_own(void **state)
 {
-    (void)state;
     char *memory;
     new_memory(&memory);
     must_work(own_memory, memory);
@@ -158,7 +154,6 @@ static void a_child_has_memory_of_its_own(void **state)
 
 static void programs_start_as_ever(void **state)
 {
-    (void)state;
     char *memory, line[16] = "";
     char *const command[] = {(char *)"true", NULL};
     pid_t child;
@@ -206,7 +201,6 @@ static bool memory_works(void)
 
 static void *use(void *unused)
 {
-    (void)unused;
     while (!storm.over)
         storm.complaints += !memory_works() || !comm_is(RING_OK);
     return NULL;
@@ -215,7 +209,6 @@ static void *use(void *unused)
 /* A child that hangs is ended by the alarm, and counts. */
 static void *fork_on(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < FORKS; i++) {
         int status = -1;
         const pid_t child = fork();
@@ -230,7 +223,6 @@ static void *fork_on(void *unused)
 
 static void forks_amid_calls_hang_nobody(void **state)
 {
-    (void)state;
     pthread_t forkers[FORKERS], users[USERS];
     assert_int_equal(ring_comm_init_env(&storm.comm), RING_OK);
     for (int i = 0; i < USERS; i++)

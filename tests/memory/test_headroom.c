@@ -17,20 +17,17 @@ static char root[64];
 
 static int make_root(void **state)
 {
-    (void)state;
     strcpy(root, "/tmp/ring-headroom-XXXXXX");
     return mkdtemp(root) == NULL;
 }
 
 static int drop_entry(const char *path, const struct stat *what, int kind, struct FTW *where)
 {
-    (void)what, (void)kind, (void)where;
     return remove(path);
 }
 
 static int drop_root(void **state)
 {
-    (void)state;
     return nftw(root, drop_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -80,7 +77,6 @@ static void version_2(const char *path)
 
 static void nothing_known_is_no_bound(void **state)
 {
-    (void)state;
     headroom h;
     headroom_read(root, &h);
     assert_true(h.bytes == SIZE_MAX);
@@ -88,7 +84,6 @@ static void nothing_known_is_no_bound(void **state)
 
 static void this_machine_has_some_left(void **state)
 {
-    (void)state;
     headroom h;
     headroom_read("", &h);
     assert_in_range(h.bytes, 1, SIZE_MAX - 1);
@@ -97,14 +92,12 @@ static void this_machine_has_some_left(void **state)
 
 static void without_cgroups_it_is_what_the_machine_has(void **state)
 {
-    (void)state;
     machine("2048000");
     left(2000, "the machine's available memory");
 }
 
 static void a_limit_of_version_2_counts(void **state)
 {
-    (void)state;
     machine("2048000");
     version_2("/user.slice/job");
     put("/sys/fs/cgroup/user.slice/job/memory.max", "314572800\n");
@@ -114,7 +107,6 @@ static void a_limit_of_version_2_counts(void **state)
 
 static void page_cache_counts_as_free(void **state)
 {
-    (void)state;
     machine("2048000");
     version_2("/job");
     put("/sys/fs/cgroup/job/memory.max", "314572800\n");
@@ -127,7 +119,6 @@ static void page_cache_counts_as_free(void **state)
 
 static void the_tightest_of_all_above_counts(void **state)
 {
-    (void)state;
     machine("2048000");
     version_2("/a/b/c");
     put("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
@@ -141,7 +132,6 @@ static void the_tightest_of_all_above_counts(void **state)
 
 static void more_used_than_allowed_is_nothing_left(void **state)
 {
-    (void)state;
     machine("2048000");
     version_2("/a");
     put("/sys/fs/cgroup/a/memory.max", "104857600\n");
@@ -151,7 +141,6 @@ static void more_used_than_allowed_is_nothing_left(void **state)
 
 static void a_container_sees_its_own_cgroup_at_the_top(void **state)
 {
-    (void)state;
     machine("2048000");
     version_2("/");
     put("/sys/fs/cgroup/memory.max", "104857600\n");
@@ -162,7 +151,6 @@ static void a_container_sees_its_own_cgroup_at_the_top(void **state)
 /* The path is the host's; the mount shows only what lies below the container. */
 static void a_path_from_the_host_is_found_in_the_container(void **state)
 {
-    (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "5:cpu,cpuacct:/docker/12ab\n4:hugetlb,memory:/docker/12ab/sub\n"
                              "0::/elsewhere\n");
@@ -182,7 +170,6 @@ static void a_path_from_the_host_is_found_in_the_container(void **state)
 
 static void a_path_that_is_not_to_be_seen_counts_as_the_top(void **state)
 {
-    (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "4:memory:/docker/12abc\n");
     put("/proc/self/mountinfo",
@@ -195,7 +182,6 @@ static void a_path_that_is_not_to_be_seen_counts_as_the_top(void **state)
 /* Hybrid: version 2 is mounted without the memory controller. */
 static void both_versions_may_be_there(void **state)
 {
-    (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "4:memory:/job\n0::/unit\n");
     put("/proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
@@ -208,7 +194,6 @@ static void both_versions_may_be_there(void **state)
 
 static void nonsense_is_no_bound(void **state)
 {
-    (void)state;
     machine("2048000");
     put("/proc/self/cgroup", "\n:\n0:\nmemory\n4:memory\n0::/a\n");
     put("/proc/self/mountinfo", "\n - \n - cgroup2\n1 2 3 - cgroup2 x rw\n");

@@ -48,7 +48,6 @@ static bool all_zero(const unsigned char *bytes, size_t count)
 
 static void memory_is_aligned_zeroed_and_apart(void **state)
 {
-    (void)state;
     unsigned char *blocks[20];
     for (size_t i = 0; i < 20; i++) {
         blocks[i] = alloc(i * 1000 + 1);
@@ -66,7 +65,6 @@ static void memory_is_aligned_zeroed_and_apart(void **state)
 
 static void nothing_asked_is_nothing_given(void **state)
 {
-    (void)state;
     void *ptr = &ptr;
     assert_int_equal(heap_alloc(&ptr, 0), RING_OK);
     assert_null(ptr);
@@ -75,7 +73,6 @@ static void nothing_asked_is_nothing_given(void **state)
 
 static void freed_memory_is_used_again_and_zeroed(void **state)
 {
-    (void)state;
     unsigned char *first = alloc(MIB), *second = alloc(MIB), *third = alloc(MIB);
     memset(second, 7, MIB);
     assert_int_equal(heap_free(second), RING_OK);
@@ -89,7 +86,6 @@ static void freed_memory_is_used_again_and_zeroed(void **state)
 
 static void neighbours_merge_in_every_order_of_freeing(void **state)
 {
-    (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (size_t o = 0; o < 6; o++) {
@@ -109,7 +105,6 @@ static void neighbours_merge_in_every_order_of_freeing(void **state)
 
 static void what_was_not_allocated_is_not_freed(void **state)
 {
-    (void)state;
     int local;
     char *ptr = alloc(3 * PAGE);
     assert_int_equal(heap_free(&local), RING_ERR_ARGUMENT);
@@ -120,7 +115,6 @@ static void what_was_not_allocated_is_not_freed(void **state)
 
 static void too_much_is_an_error_that_tells_the_size(void **state)
 {
-    (void)state;
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - PAGE, (size_t)1 << 62};
     for (size_t i = 0; i < 3; i++) {
         void *ptr = &ptr;
@@ -137,7 +131,6 @@ static void too_much_is_an_error_that_tells_the_size(void **state)
 
 static void more_than_the_machine_has_left_is_an_error(void **state)
 {
-    (void)state;
     void *ptr;
     headroom h;
     headroom_read("", &h);
@@ -151,12 +144,10 @@ static void more_than_the_machine_has_left_is_an_error(void **state)
 
 static void on_alarm(int signal)
 {
-    (void)signal;
 }
 
 static void signals_do_not_spoil_an_allocation(void **state)
 {
-    (void)state;
     const struct sigaction quiet = {.sa_handler = on_alarm};
     const struct itimerval often = {.it_interval.tv_usec = 500, .it_value.tv_usec = 500};
     const struct itimerval never = {.it_interval.tv_usec = 0};
@@ -187,7 +178,6 @@ static void *churn(void *seed)
 
 static void threads_allocate_at_the_same_time(void **state)
 {
-    (void)state;
     pthread_t threads[4];
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
@@ -203,7 +193,6 @@ static void threads_allocate_at_the_same_time(void **state)
 
 static void references_cover_the_heap_and_nothing_else(void **state)
 {
-    (void)state;
     int local;
     char *ptr = alloc(2 * PAGE);
     const uint64_t ref = heap_ref(ptr, 2 * PAGE);
@@ -221,7 +210,6 @@ static void references_cover_the_heap_and_nothing_else(void **state)
 
 static void a_mapping_shows_what_the_owner_writes(void **state)
 {
-    (void)state;
     void *base = NULL;
     char *before = alloc(PAGE);
     assert_int_equal(heap_map_peer(heap_fd(), heap_span(), &base), RING_OK);
@@ -239,7 +227,6 @@ static void a_mapping_shows_what_the_owner_writes(void **state)
 
 static void a_heap_mapped_twice_is_mapped_once(void **state)
 {
-    (void)state;
     void *first = NULL, *second = NULL;
     char *ptr = alloc(PAGE);
     strcpy(ptr, "kept");
@@ -263,7 +250,6 @@ static int foreign_heap(size_t bytes)
 
 static void peers_lie_no_power_of_two_apart(void **state)
 {
-    (void)state;
     enum { PEERS = 12 };
     int fds[PEERS];
     void *bases[PEERS];
@@ -286,7 +272,6 @@ static void peers_lie_no_power_of_two_apart(void **state)
 
 static void a_file_of_another_size_is_not_mapped(void **state)
 {
-    (void)state;
     void *base = NULL;
     const int fd = foreign_heap(PAGE);
     assert_int_equal(heap_map_peer(fd, 2 * PAGE, &base), RING_ERR_PEER);
@@ -300,7 +285,6 @@ static void a_file_of_another_size_is_not_mapped(void **state)
 
 static void a_peer_may_have_a_span_of_its_own(void **state)
 {
-    (void)state;
     char *base = NULL;
     const int fd = foreign_heap(SPAN_LEAST);
     assert_int_equal(heap_map_peer(fd, SPAN_LEAST, (void **)&base), RING_OK);
@@ -331,7 +315,6 @@ static bool not_dumped(const void *at)
 
 static void core_dumps_hold_what_is_allocated_here_and_no_more(void **state)
 {
-    (void)state;
     void *peer = NULL;
     const int fd = foreign_heap(SPAN_LEAST);
     assert_int_equal(heap_map_peer(fd, SPAN_LEAST, &peer), RING_OK);
@@ -387,7 +370,6 @@ static int no_heap_says_address_space(void)
 
 static void a_limit_on_file_sizes_makes_a_smaller_heap(void **state)
 {
-    (void)state;
     under_limit(RLIMIT_FSIZE, 1000000 << 10, small_heap_works);
     under_limit(RLIMIT_FSIZE, MIB, no_heap_says_file_size);
     under_limit(RLIMIT_FSIZE, 0, no_heap_says_file_size);
@@ -395,7 +377,6 @@ static void a_limit_on_file_sizes_makes_a_smaller_heap(void **state)
 
 static void a_limit_on_the_address_space_makes_a_smaller_heap(void **state)
 {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* sanitizers take more address space than any limit leaves */
 #endif
@@ -405,7 +386,6 @@ static void a_limit_on_the_address_space_makes_a_smaller_heap(void **state)
 
 static void the_heap_cannot_shrink_and_has_no_name(void **state)
 {
-    (void)state;
     char path[64], target[256] = "";
     assert_int_equal(heap_open(), RING_OK);
     assert_int_not_equal(ftruncate(heap_fd(), 0), 0);
@@ -430,7 +410,6 @@ static int child_has_own_heap(char *parents)
 
 static void a_forked_child_gets_a_heap_of_its_own(void **state)
 {
-    (void)state;
     int status;
     char *ptr = alloc(PAGE);
     strcpy(ptr, "parent");
@@ -477,7 +456,6 @@ static int all_else_is_barred(char *base, size_t bytes)
 
 static void what_lies_in_a_child_already_stays_and_the_rest_is_barred(void **state)
 {
-    (void)state;
     int status;
     assert_int_equal(heap_open(), RING_OK);
     char *base = heap_base();

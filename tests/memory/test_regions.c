@@ -37,7 +37,6 @@ static void refused(ring_status status, ring_status expected, const char *word)
 
 static void references_lead_back_within_their_bounds(void **state)
 {
-    (void)state;
     add(memory, BYTES);
     const uint64_t ref = region_ref(memory, BYTES);
     assert_true(ref != 0);
@@ -54,7 +53,6 @@ static void references_lead_back_within_their_bounds(void **state)
 
 static void memory_across_a_bound_has_no_reference(void **state)
 {
-    (void)state;
     add(memory + BYTES, BYTES);
     add(memory + 2 * BYTES, BYTES); /* a neighbour */
     assert_true(region_ref(memory + BYTES - 1, 2) == 0);
@@ -69,7 +67,6 @@ static void memory_across_a_bound_has_no_reference(void **state)
 
 static void the_heap_is_a_shared_region(void **state)
 {
-    (void)state;
     void *ptr;
     region r;
     assert_int_equal(ring_mem_alloc(&ptr, BYTES), RING_OK);
@@ -84,7 +81,6 @@ static void the_heap_is_a_shared_region(void **state)
 
 static void a_plain_region_is_found_by_its_references(void **state)
 {
-    (void)state;
     region r;
     add(memory + 5, 100);
     assert_true(region_find(region_ref(memory + 50, 1), &r));
@@ -96,7 +92,6 @@ static void a_plain_region_is_found_by_its_references(void **state)
 
 static void made_up_references_lead_nowhere(void **state)
 {
-    (void)state;
     region r;
     add(memory, BYTES);
     const uint64_t step = UINT64_C(1) << REGION_OFFSET_BITS, ref = region_ref(memory, 1);
@@ -110,7 +105,6 @@ static void made_up_references_lead_nowhere(void **state)
 
 static void a_reference_to_what_is_gone_stays_dead(void **state)
 {
-    (void)state;
     add(memory, BYTES);
     const uint64_t old = region_ref(memory, 1);
     drop(memory);
@@ -126,7 +120,6 @@ static void a_reference_to_what_is_gone_stays_dead(void **state)
 
 static void overlaps_are_refused_whatever_their_order(void **state)
 {
-    (void)state;
     char *middle = memory + 4 * BYTES;
     add(middle, 2 * BYTES);
     const struct {
@@ -149,7 +142,6 @@ static void overlaps_are_refused_whatever_their_order(void **state)
 
 static void what_is_no_memory_is_refused(void **state)
 {
-    (void)state;
     void *ptr;
     refused(ring_mem_register(NULL, 1), RING_ERR_ARGUMENT, "no memory");
     refused(ring_mem_register(memory, 0), RING_ERR_ARGUMENT, "no memory");
@@ -163,7 +155,6 @@ static void what_is_no_memory_is_refused(void **state)
 
 static void what_was_not_registered_is_not_deregistered(void **state)
 {
-    (void)state;
     refused(ring_mem_deregister(memory), RING_ERR_ARGUMENT, "ring_mem_deregister");
     add(memory, BYTES);
     refused(ring_mem_deregister(memory + 1), RING_ERR_ARGUMENT, "not given");
@@ -174,7 +165,6 @@ static void what_was_not_registered_is_not_deregistered(void **state)
 
 static void what_a_call_uses_stays(void **state)
 {
-    (void)state;
     assert_true(region_hold(memory, 1) == 0);
     region_release(0);
     add(memory, BYTES);
@@ -195,7 +185,6 @@ static size_t scrambled(size_t i)
 
 static void as_many_as_promised_fit_and_no_more(void **state)
 {
-    (void)state;
     char *bytes = malloc(2 * MOST + 2);
     for (size_t i = 0; i < MOST; i++)
         add(bytes + 2 * scrambled(i), 1);
@@ -230,7 +219,6 @@ static void *use_own_part(void *part)
 
 static void threads_register_at_the_same_time(void **state)
 {
-    (void)state;
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_own_part, memory + i * BYTES), 0);
@@ -256,7 +244,6 @@ static int child_starts_anew(uint64_t parents)
 
 static void a_forked_child_starts_without_regions(void **state)
 {
-    (void)state;
     int status;
     add(memory, BYTES);
     const uint64_t ref = region_hold(memory, 1);

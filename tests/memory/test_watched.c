@@ -137,7 +137,6 @@ static void every_change_is_noticed(void **state)
     static size_t (*const changes[])(char *) = {unmap_all, unmap_last_page, map_over,
                                                 move,      move_pages_out,  move_here,
                                                 shrink,    discard,         let_go};
-    (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         char *memory = map_watched();
         const size_t left = changes[i](memory);
@@ -153,7 +152,6 @@ static void every_change_is_noticed(void **state)
 /* As free() does when it trims the heap. */
 static void a_lower_break_is_noticed(void **state)
 {
-    (void)state;
     char *memory = sbrk(BYTES);
     memset(memory, 1, BYTES);
     assert_true(watched_begin(NUMBER, memory, BYTES));
@@ -168,7 +166,6 @@ static void a_lower_break_is_noticed(void **state)
 
 static void neighbours_stay_whole(void **state)
 {
-    (void)state;
     char *memory = map();
     assert_true(watched_begin(NUMBER, memory, PAGE + 1));
     assert_true(watched_begin(NEIGHBOUR, memory + 4 * PAGE + 1, PAGE));
@@ -187,7 +184,6 @@ static void neighbours_stay_whole(void **state)
 
 static void memory_is_used_as_before(void **state)
 {
-    (void)state;
     char *memory = map_at(NULL, BYTES, 0);
     assert_true(watched_begin(NUMBER, memory, BYTES));
     memset(memory, 2, BYTES / 2); /* first touch, by this thread and by the kernel */
@@ -205,7 +201,6 @@ static void memory_is_used_as_before(void **state)
 /* mremap() refuses what is split. */
 static void a_mapping_of_which_a_part_is_watched_still_grows(void **state)
 {
-    (void)state;
     char *memory = map();
     assert_true(watched_begin(NUMBER, memory + 4 * PAGE, PAGE));
     char *larger = mremap(memory, BYTES, 64 * BYTES, MREMAP_MAYMOVE);
@@ -234,7 +229,6 @@ static void map_refused(int rights, int flags, int file)
 /* Pages of files go when somebody truncates those, and the kernel does not tell. */
 static void other_memory_is_refused(void **state)
 {
-    (void)state;
     const int rights = PROT_READ | PROT_WRITE;
     const int file = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, BYTES), 0);
@@ -272,7 +266,6 @@ static void *map_when_free(void *unused)
 /* The address is free, and another thread may have it, before munmap() has returned. */
 static void what_is_mapped_at_once_elsewhere_is_noticed(void **state)
 {
-    (void)state;
     for (int round = 0; round < 300; round++) {
         pthread_t thread;
         void *complaint;
@@ -319,7 +312,6 @@ static void *map_anew(void *arg)
 
 static void threads_change_mappings_at_the_same_time(void **state)
 {
-    (void)state;
     pthread_t threads[4];
     unsigned numbers[4] = {0, 1, 2, WATCHED_MOST - 1};
     for (int i = 0; i < 4; i++)
@@ -354,7 +346,6 @@ static void assert_threads(int expected)
 
 static void it_ends_and_begins_again(void **state)
 {
-    (void)state;
     watched_close();
     usleep(100000);
     const int own_threads = threads_of_process();
@@ -389,7 +380,6 @@ static int child_has_none(char *memory)
 
 static void a_forked_child_has_its_own(void **state)
 {
-    (void)state;
     int status;
     char *memory = map_watched();
     const pid_t child = fork();
@@ -405,7 +395,6 @@ static void a_forked_child_has_its_own(void **state)
 
 static void a_program_that_is_started_does_not_have_it(void **state)
 {
-    (void)state;
     char *memory = map_watched();
     assert_int_equal(system("! ls -l /proc/self/fd | grep -q userfaultfd"), 0);
     unmap(memory);
@@ -413,7 +402,6 @@ static void a_program_that_is_started_does_not_have_it(void **state)
 
 static void mappings_are_found_whole(void **state)
 {
-    (void)state;
     mappings_range around;
     char *memory = map();
     assert_int_equal(mprotect(memory, PAGE, PROT_NONE), 0);
@@ -428,7 +416,6 @@ static void mappings_are_found_whole(void **state)
 
 static int close_all(void **state)
 {
-    (void)state;
     watched_close();
     return 0;
 }

@@ -18,7 +18,6 @@ static plan *new_plan(int rank, int ranks, int chunks)
 static void an_empty_plan_has_no_steps(void **state)
 {
     plan *p = new_plan(0, 3, 1);
-    (void)state;
     assert_int_equal(plan_seal(p), RING_OK);
     const plan_cursor at = plan_begin(p);
     assert_null(plan_at(&at));
@@ -29,7 +28,6 @@ static void an_empty_plan_has_no_steps(void **state)
 static void steps_come_in_order_with_their_operands(void **state)
 {
     plan *p = new_plan(1, 3, 8);
-    (void)state;
     plan_send(p, PLAN_SRC, 2, 3, 0, PLAN_WIRE);
     plan_fold(p, 3, 2);
     plan_fold_message(p, 2, PLAN_WIRE_ACC);
@@ -78,7 +76,6 @@ static void steps_come_in_order_with_their_operands(void **state)
 static void messages_have_the_type_of_the_buffer_they_come_from(void **state)
 {
     plan *p = new_plan(0, 2, 1);
-    (void)state;
     plan_send_eager(p, PLAN_SRC, 0, 1, 1, PLAN_WIRE);
     plan_send(p, PLAN_SCRATCH, 0, 1, 1, PLAN_SCRATCH);
     plan_recv(p, 1, PLAN_DST, 0, 1);
@@ -96,7 +93,6 @@ static void messages_have_the_type_of_the_buffer_they_come_from(void **state)
 static void results_that_are_kept_are_not_relayed(void **state)
 {
     plan *p = new_plan(0, 4, 1);
-    (void)state;
     plan_fold(p, 0, 1);
     plan_fold_local(p, PLAN_SRC);
     plan_fold_into(p, PLAN_DST);
@@ -138,7 +134,6 @@ static void check_rounds(int stride, const int *expected, int rounds)
 
 static void repeated_blocks_shift_their_chunks_round_the_vector(void **state)
 {
-    (void)state;
     check_rounds(1, (const int[]){1, 2, 3, 0, 1}, 5);
     check_rounds(-1, (const int[]){1, 0, 3, 2, 1}, 5);
     check_rounds(-6, (const int[]){1, 3, 1}, 3);
@@ -148,7 +143,6 @@ static void repeated_blocks_shift_their_chunks_round_the_vector(void **state)
 static void blocks_repeated_zero_times_are_not_there(void **state)
 {
     plan *p = new_plan(0, 2, 2);
-    (void)state;
     plan_repeat(p, 0, 1);
     plan_send(p, PLAN_SRC, 0, 1, 1, PLAN_WIRE);
     plan_repeat(p, -3, 1);
@@ -174,7 +168,6 @@ static void expect_peer(const plan *p, int rank, int sends, int recvs)
 static void sealing_lists_the_peers_that_have_messages(void **state)
 {
     plan *p = new_plan(0, 1000000, 8);
-    (void)state;
     plan_repeat(p, 5, 1);
     plan_send(p, PLAN_SRC, 0, 1, 999999, PLAN_WIRE);
     plan_fold(p, 0, 1);
@@ -198,7 +191,6 @@ static void sealing_lists_the_peers_that_have_messages(void **state)
 static void sealing_finds_the_range_of_scratch(void **state)
 {
     plan *p = new_plan(0, 2, 10);
-    (void)state;
     plan_send(p, PLAN_SRC, 0, 10, 1, PLAN_WIRE);
     plan_send(p, PLAN_SCRATCH, 5, 2, 1, PLAN_SCRATCH);
     plan_repeat(p, 2, 1);
@@ -217,7 +209,6 @@ static void sealing_finds_the_range_of_scratch(void **state)
 static void a_failed_allocation_is_reported_by_sealing(void **state)
 {
     plan *p = new_plan(0, 2, 2);
-    (void)state;
     p->failed = true;
     plan_repeat(p, 2, 1);
     plan_send(p, PLAN_SRC, 0, 1, 1, PLAN_WIRE);
@@ -230,7 +221,6 @@ static void a_failed_allocation_is_reported_by_sealing(void **state)
 
 static void names_and_factors_are_those_of_nccl_tests(void **state)
 {
-    (void)state;
     assert_string_equal(plan_collective_name(PLAN_REDUCE_SCATTER), "reduce_scatter");
     assert_string_equal(plan_collective_name(PLAN_RECV), "recv");
     assert_string_equal(plan_collective_name((plan_collective)99), "?");
@@ -248,7 +238,6 @@ static void names_and_factors_are_those_of_nccl_tests(void **state)
 
 static void every_collective_has_a_row_that_agrees_with_itself(void **state)
 {
-    (void)state;
     for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++) {
         const plan_facts *facts = plan_facts_of((plan_collective)c);
         assert_int_equal(plan_collective_find(facts->name), c);

@@ -79,7 +79,6 @@ static void fold_alone(plan *p, int chunk)
 static void a_dropped_send_makes_somebody_wait(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_GATHER, 3);
-    (void)state;
     plans_drop(&set, 1, plans_find(&set, 1, PLAN_STEP_SEND));
     expect_refused(&set, "expects chunk 1, but rank 1 sends chunk 0");
     set = built("direct", PLAN_BROADCAST, 3);
@@ -93,7 +92,6 @@ static void a_dropped_send_makes_somebody_wait(void **state)
 static void a_dropped_recv_leaves_a_message(void **state)
 {
     plan_set set = built("direct", PLAN_ALL_REDUCE, 3);
-    (void)state;
     plans_drop(&set, 2, plans_find(&set, 2, PLAN_STEP_RECV));
     expect_refused(&set, "never takes the chunk");
 }
@@ -101,7 +99,6 @@ static void a_dropped_recv_leaves_a_message(void **state)
 static void ranks_that_all_receive_first_wait_for_ever(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_GATHER);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan_copy(set.of[rank], PLAN_SRC, rank, PLAN_DST, rank, 1);
         plan_recv(set.of[rank], 1 - rank, PLAN_DST, 1 - rank, 1);
@@ -114,7 +111,6 @@ static void ranks_that_all_receive_first_wait_for_ever(void **state)
 static void messages_in_another_order_than_expected_are_seen(void **state)
 {
     plan_set set = plans_build(&(plan_case){algo_find("chain"), PLAN_BROADCAST, 2, 0, 2, 0});
-    (void)state;
     plan_set swapped = plans_copy(&set);
     plans_swap(&swapped, 0, 1);
     plans_free(&set);
@@ -125,7 +121,6 @@ static void messages_in_another_order_than_expected_are_seen(void **state)
 static void relays_round_a_circle_that_is_not_declared_are_seen(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
-    (void)state;
     for (int rank = 0; rank < 3; rank++)
         set.of[rank]->circular = false;
     expect_refused_and_broken(&set,
@@ -136,7 +131,6 @@ static void relays_round_a_circle_that_is_not_declared_are_seen(void **state)
 static void more_than_one_chunk_round_a_circle_is_seen(void **state)
 {
     plan_set set = {.ranks = 3};
-    (void)state;
     for (int rank = 0; rank < 3; rank++) {
         const int next = (rank + 1) % 3, previous = (rank + 2) % 3;
         plan *p = set.of[rank] = plan_new(PLAN_REDUCE_SCATTER, "hand", rank, 3, 0, 6);
@@ -177,7 +171,6 @@ static plan_set slices_in_a_row(const char *algorithm, plan_collective collectiv
 static void every_slice_of_a_circular_plan_is_proven(void **state)
 {
     plan_set whole = slices_in_a_row("ring", PLAN_REDUCE_SCATTER, 2), broken = plans_copy(&whole);
-    (void)state;
     plans_expect_proven(&whole);
     plans_drop_message(&broken, 0, 1, 3); /* each slice has two of them */
     expect_refused(&broken, "expects chunk 1, but rank 2 sends chunk 3");
@@ -191,7 +184,6 @@ static void every_slice_of_a_circular_plan_is_proven(void **state)
 static void a_message_for_another_place_is_seen(void **state)
 {
     plan_set set = two_empty(PLAN_REDUCE_SCATTER);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_DST);
         fold_two(set.of[rank], rank, PLAN_WIRE_DATA);
@@ -203,7 +195,6 @@ static void a_message_for_another_place_is_seen(void **state)
 static void a_message_of_another_type_is_seen(void **state)
 {
     plan_set set = two_empty(PLAN_REDUCE_SCATTER);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan_send(set.of[rank], PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_WIRE);
         fold_two(set.of[rank], rank, PLAN_WIRE_ACC);
@@ -217,7 +208,6 @@ static void a_message_of_another_type_is_seen(void **state)
 static void a_dropped_copy_leaves_a_chunk_empty(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_GATHER, 4);
-    (void)state;
     plans_drop(&set, 3, plans_find(&set, 3, PLAN_STEP_COPY));
     expect_refused(&set, "rank 3 ends with dst chunk 3 empty");
 }
@@ -225,7 +215,6 @@ static void a_dropped_copy_leaves_a_chunk_empty(void **state)
 static void a_contribution_that_is_missing_is_named(void **state)
 {
     plan_set set = built("oneshot", PLAN_REDUCE_SCATTER, 4);
-    (void)state;
     plans_drop_message(&set, 2, 1, 0);
     expect_refused(&set, "rank 1 ends with dst chunk 1 without rank 2's contribution");
 }
@@ -233,7 +222,6 @@ static void a_contribution_that_is_missing_is_named(void **state)
 static void a_contribution_that_comes_twice_is_named(void **state)
 {
     plan_set set = two_empty(PLAN_REDUCE_SCATTER);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
         plan_send(p, PLAN_SRC, 1 - rank, 1, 1 - rank, PLAN_WIRE);
@@ -249,7 +237,6 @@ static void a_contribution_that_comes_twice_is_named(void **state)
 static void ranks_that_combine_in_other_orders_are_seen(void **state)
 {
     plan_set set = built("direct", PLAN_ALL_REDUCE, 3);
-    (void)state;
     plans_expect_proven(&set);
     plans_free(&set);
     set = two_empty(PLAN_ALL_REDUCE);
@@ -309,7 +296,6 @@ static void fold_the_other_only(plan *p, int chunk)
 static void a_prefix_is_combined_in_the_order_of_ranks(void **state)
 {
     plan_set set = two_prefixes(fold_in_rank_order);
-    (void)state;
     plans_expect_proven(&set);
     plans_free(&set);
     set = two_prefixes(fold_own_first);
@@ -321,7 +307,6 @@ static void a_prefix_is_combined_in_the_order_of_ranks(void **state)
 static void a_prefix_has_nothing_of_later_ranks(void **state)
 {
     plan_set set = two_empty(PLAN_EXSCAN);
-    (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
         plan_send_eager(set.of[0], PLAN_SRC, chunk, 1, 1, PLAN_WIRE);
         fold_two(set.of[1], chunk, PLAN_WIRE_DATA);
@@ -337,7 +322,6 @@ static void a_prefix_has_nothing_of_later_ranks(void **state)
 static void a_finished_chunk_is_not_folded_again(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_REDUCE);
-    (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
         plan_send(set.of[0], PLAN_SRC, chunk, 1, 1, PLAN_WIRE);
         fold_two(set.of[1], chunk, PLAN_WIRE_DATA);
@@ -353,7 +337,6 @@ static void a_finished_chunk_is_not_folded_again(void **state)
 static void a_chunk_of_somebody_else_is_not_the_result(void **state)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
-    (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
         plan_copy(set.of[0], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
         plan_copy(set.of[1], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
@@ -365,7 +348,6 @@ static void a_chunk_of_somebody_else_is_not_the_result(void **state)
 static void a_chunk_is_not_read_before_it_is_there(void **state)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
-    (void)state;
     plan_send(set.of[0], PLAN_DST, 0, 1, 1, PLAN_DST);
     plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
     seal(&set);
@@ -375,7 +357,6 @@ static void a_chunk_is_not_read_before_it_is_there(void **state)
 static void a_barrier_waits_for_everybody(void **state)
 {
     plan_set set = built("direct", PLAN_BARRIER, 3);
-    (void)state;
     plans_drop_message(&set, 0, 2, 0);
     expect_refused_and_broken(&set, "rank 2 may leave before rank 0 has come");
 }
@@ -404,7 +385,6 @@ static plan_set through_scratch(int kept, int chunks)
 static void sums_may_rest_in_scratch(void **state)
 {
     plan_set set = through_scratch(0, 2);
-    (void)state;
     plans_expect_proven(&set);
     assert_null(adversary_attack(&set, 200));
     plans_free(&set);
@@ -415,7 +395,6 @@ static void sums_may_rest_in_scratch(void **state)
 static void scratch_is_not_read_before_it_is_written(void **state)
 {
     plan_set set = built("halving", PLAN_ALL_REDUCE, 3);
-    (void)state;
     plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_FOLD)); /* that of the spare's */
     expect_refused(&set, "reads scratch chunk 1 before anything is there");
 }
@@ -423,7 +402,6 @@ static void scratch_is_not_read_before_it_is_written(void **state)
 static void the_ends_of_a_message_agree_on_its_range(void **state)
 {
     plan_set set = built("halving", PLAN_ALL_REDUCE, 4);
-    (void)state;
     plan_step *step = plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_SEND));
     set.of[2]->locs[step->first_in].chunks = set.of[2]->locs[step->first_out].chunks = 1;
     expect_refused(&set, "expects chunk 2..3, but rank 2 sends chunk 2");
@@ -432,7 +410,6 @@ static void the_ends_of_a_message_agree_on_its_range(void **state)
 static void an_unfinished_chunk_does_not_come_to_dst(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_REDUCE);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan_send_eager(set.of[rank], PLAN_SRC, 0, 2, 1 - rank, PLAN_DST);
         plan_recv(set.of[rank], 1 - rank, PLAN_DST, 0, 2);
@@ -448,7 +425,6 @@ static void an_unfinished_chunk_does_not_come_to_dst(void **state)
 static void a_range_is_not_copied_onto_a_part_of_itself(void **state)
 {
     plan_set set = {.ranks = 2};
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         set.of[rank] = plan_new(PLAN_ALL_GATHER, "hand", rank, 2, 0, 6);
         assert_non_null(set.of[rank]);
@@ -488,7 +464,6 @@ static plan_set two_relays(bool both_finish)
 static void a_fold_may_relay_to_several(void **state)
 {
     plan_set set = two_relays(true);
-    (void)state;
     plans_expect_proven(&set);
     assert_null(adversary_attack(&set, 500));
     plans_free(&set);
@@ -500,7 +475,6 @@ static void a_fold_may_relay_to_several(void **state)
 static void scratch_is_not_written_again_in_the_next_slice_while_it_is_lent(void **state)
 {
     plan_set set = two_empty(PLAN_REDUCE);
-    (void)state;
     for (int rank = 0; rank < 2; rank++)
         set.of[rank]->root = 1;
     plan_fold(set.of[0], 0, 2);
@@ -553,7 +527,6 @@ static plan_set eager_sums(int first_to, int second_to)
 static void a_store_that_is_too_early_in_later_slices_is_seen(void **state)
 {
     plan_set set = eager_sums(2, 0);
-    (void)state;
     expect_refused_and_broken(&set, "in place: rank 0, step 2 (fold r2:wire[1]");
     set = eager_sums(0, 2);
     plans_expect_proven(&set);
@@ -566,7 +539,6 @@ static void a_store_that_is_too_early_in_later_slices_is_seen(void **state)
 static void a_wait_that_spares_a_part_of_a_range_is_seen(void **state)
 {
     plan_set set = {.ranks = 3};
-    (void)state;
     for (int rank = 0; rank < 3; rank++)
         assert_non_null(set.of[rank] = plan_new(PLAN_BROADCAST, "hand", rank, 3, 0, 2));
     plan_send(set.of[0], PLAN_SRC, 0, 2, 1, PLAN_DST);
@@ -588,7 +560,6 @@ static void a_wait_that_spares_a_part_of_a_range_is_seen(void **state)
 static void a_missing_wait_is_seen(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
-    (void)state;
     plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_WAIT));
     expect_refused_and_broken(&set, "a wait is missing");
     set = built("direct", PLAN_ALL_GATHER, 3);
@@ -617,7 +588,6 @@ static plan_set broadcast_with_wait(int back)
 static void a_wait_for_too_little_is_seen(void **state)
 {
     plan_set set = broadcast_with_wait(0);
-    (void)state;
     plans_expect_proven(&set);
     assert_null(adversary_attack(&set, 500));
     plans_free(&set);
@@ -629,7 +599,6 @@ static void a_wait_for_too_little_is_seen(void **state)
 static void waits_for_each_other_are_seen(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_GATHER);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
         plan_copy(p, PLAN_SRC, rank, PLAN_DST, rank, 1);
@@ -673,7 +642,6 @@ static plan_set folds_of_each_other(bool wait)
 static void a_chunk_overwritten_while_it_is_read_is_seen(void **state)
 {
     plan_set set = folds_of_each_other(false);
-    (void)state;
     expect_refused_and_broken(&set, "in place: rank 0, step 4 (fold scratch[0..1] -> dst[0..1] "
                                     "finished) overwrites a chunk too early");
     set = folds_of_each_other(true);
@@ -687,7 +655,6 @@ static void a_chunk_overwritten_while_it_is_read_is_seen(void **state)
 static void a_wait_tells_nothing_of_the_peers_steps(void **state)
 {
     plan_set set = two_empty(PLAN_BARRIER);
-    (void)state;
     plan_send(set.of[0], PLAN_SRC, 0, 1, 1, PLAN_DST);
     plan_wait(set.of[0], 1, 0);
     plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
@@ -700,7 +667,6 @@ static void a_wait_tells_nothing_of_the_peers_steps(void **state)
 static void a_result_for_a_peer_that_never_wrote_is_carried(void **state)
 {
     plan_set set = {.ranks = 3};
-    (void)state;
     for (int rank = 0; rank < 3; rank++)
         set.of[rank] = plan_new(PLAN_ALL_REDUCE, "hand", rank, 3, 0, 2);
     plan_send(set.of[1], PLAN_SRC, 0, 2, 2, PLAN_WIRE);
@@ -726,7 +692,6 @@ static void a_result_for_a_peer_that_never_wrote_is_carried(void **state)
 static void a_store_into_a_chunk_that_is_still_read_is_seen(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_REDUCE);
-    (void)state;
     for (int chunk = 0; chunk < 2; chunk++) {
         plan_send(set.of[1], PLAN_SRC, chunk, 1, 0, PLAN_WIRE);
         fold_two(set.of[0], chunk, PLAN_WIRE_DATA);
@@ -744,7 +709,6 @@ static void a_store_into_a_chunk_that_is_still_read_is_seen(void **state)
 static void a_block_for_another_rank_is_refused(void **state)
 {
     plan_set set = two_empty(PLAN_ALL_TO_ALL);
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         plan *p = set.of[rank];
         plan_send_eager(p, PLAN_SRC, 3 * rank, 1, 1 - rank, PLAN_DST); /* its own block */
@@ -763,7 +727,6 @@ static void a_block_for_another_rank_is_refused(void **state)
 static void a_gather_needs_its_root_alone(void **state)
 {
     plan_set set = built("direct", PLAN_GATHER, 3);
-    (void)state;
     plans_drop(&set, 1, plans_find(&set, 1, PLAN_STEP_WAIT));
     plans_expect_refused(&set, "");
     plans_free(&set);
@@ -780,7 +743,6 @@ static void a_gather_needs_its_root_alone(void **state)
 static void a_scatter_of_another_ranks_data_is_refused(void **state)
 {
     plan_set set = two_empty(PLAN_SCATTER);
-    (void)state;
     plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 1);
     plan_copy(set.of[1], PLAN_SRC, 1, PLAN_DST, 1, 1); /* the root alone has a src */
     seal(&set);

@@ -33,7 +33,6 @@ static void check_cut(const plan_layout *layout, plan_buffer buffer, int first, 
 static void whole_vectors_are_cut_evenly_longer_chunks_first(void **state)
 {
     static const plan_collective whole[] = {PLAN_ALL_REDUCE, PLAN_BROADCAST, PLAN_REDUCE};
-    (void)state;
     for (int c = 0; c < 3; c++) {
         for (int i = 0; i < COUNTS; i++) {
             for (int chunks = 1; chunks <= 70; chunks += 3) {
@@ -56,7 +55,6 @@ static void check_blocks(const plan_layout *layout, plan_buffer all, plan_buffer
 
 static void blocks_lie_one_behind_the_other_and_alone_at_the_start(void **state)
 {
-    (void)state;
     for (int i = 0; i < COUNTS; i++) {
         for (int ranks = 1; ranks <= 9; ranks++) {
             for (int parts = 1; parts <= 4; parts++) {
@@ -73,7 +71,6 @@ static void blocks_lie_one_behind_the_other_and_alone_at_the_start(void **state)
 /* Block s * ranks + d lies in the src of s in the order of d, in the dst of d in that of s. */
 static void blocks_of_pairs_lie_in_the_order_of_the_other_end(void **state)
 {
-    (void)state;
     for (int i = 0; i < COUNTS; i++) {
         for (int ranks = 1; ranks <= 5; ranks++) {
             for (int parts = 1; parts <= 3; parts++) {
@@ -93,7 +90,6 @@ static void blocks_of_pairs_lie_in_the_order_of_the_other_end(void **state)
 
 static void a_message_is_as_long_as_its_chunk(void **state)
 {
-    (void)state;
     for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++) {
         const plan_layout layout = {(plan_collective)c, 3, 18, 17, NULL};
         for (int chunk = 0; chunk < 18; chunk++)
@@ -106,7 +102,6 @@ static void a_message_is_as_long_as_its_chunk(void **state)
 static void ranges_are_their_chunks_together(void **state)
 {
     static const plan_buffer buffers[] = {PLAN_SRC, PLAN_DST, PLAN_SCRATCH};
-    (void)state;
     for (int c = 0; c < PLAN_BARRIER; c++) {
         const plan_layout layout = {(plan_collective)c, 3, 18, 17, NULL};
         for (int b = 0; b < 3; b++) {
@@ -125,7 +120,6 @@ static void ranges_are_their_chunks_together(void **state)
 static void scratch_lies_as_the_vector_does(void **state)
 {
     const plan_layout scatter = {PLAN_REDUCE_SCATTER, 3, 6, 17, NULL};
-    (void)state;
     for (int chunk = 0; chunk < 6; chunk++) {
         assert_int_equal(plan_span_of(&scatter, PLAN_SCRATCH, chunk, 1).offset,
                          plan_span_of(&scatter, PLAN_SRC, chunk, 1).offset);
@@ -137,7 +131,6 @@ static void a_message_between_two_ranks_is_one_chunk(void **state)
 {
     const plan_layout layout = {PLAN_SEND, 4, 1, 12345, NULL};
     const plan_span span = plan_span_of(&layout, PLAN_SRC, 0, 1);
-    (void)state;
     assert_int_equal(span.offset, 0);
     assert_int_equal(span.count, 12345);
 }
@@ -151,7 +144,6 @@ static void blocks_of_own_lengths_are_cut_where_they_lie(void **state)
                               .counts = {src_counts, dst_counts},
                               .displs = {src_at, dst_at}};
     const plan_layout pairs = {PLAN_ALL_TO_ALL, 3, 18, 0, &shape};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         const int given = 2 * (1 * 3 + i), taken = 2 * (i * 3 + 1);
         const plan_span first = plan_span_of(&pairs, PLAN_SRC, given, 1),
@@ -173,7 +165,6 @@ static void a_block_of_its_own_length_begins_its_buffer(void **state)
     const plan_shape shape = {.rank = 2, .own = 11};
     const plan_layout gather = {PLAN_GATHER, 4, 4, 0, &shape};
     const plan_span span = plan_span_of(&gather, PLAN_SRC, 2, 1);
-    (void)state;
     assert_int_equal(span.offset, 0);
     assert_int_equal(span.count, 11);
 }
@@ -202,7 +193,6 @@ static void operands_of_plans_for_uneven_blocks_lie_in_one_block(void **state)
 {
     size_t algorithms, plans = 0;
     const algo *all = algo_all(&algorithms);
-    (void)state;
     for (size_t i = 0; i < algorithms; i++)
         for (int c = 0; c < PLAN_COLLECTIVE_COUNT; c++)
             for (int ranks = 1; ranks <= 6; ranks++) {

@@ -48,7 +48,6 @@ static void expect_near(double value, double expected)
 /* 2 (n - 1) hops of 1/n of the vector. */
 static void ring_costs_what_the_textbook_says(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 40; ranks++) {
         const double hops = 2.0 * (ranks - 1), part = 4.0 * 1000;
         expect_near(price("ring", PLAN_ALL_REDUCE, ranks, 1000 * (size_t)ranks, &sending),
@@ -61,7 +60,6 @@ static void ring_costs_what_the_textbook_says(void **state)
 static void a_kernel_pays_for_each_byte_that_it_touches(void **state)
 {
     plan_prices prices = sending;
-    (void)state;
     prices.same_host.gamma = 1e-9;
     const double added = price("ring", PLAN_ALL_REDUCE, 4, 4000, &prices) -
                          price("ring", PLAN_ALL_REDUCE, 4, 4000, &sending);
@@ -72,7 +70,6 @@ static void hundred_thousand_ranks_are_priced_at_once(void **state)
 {
     const double start = clock_now();
     const double hops = 2.0 * 99999;
-    (void)state;
     expect_near(price("ring", PLAN_ALL_REDUCE, 100000, 100000, &sending),
                 2e-6 + hops * (10e-6 + 4e-9));
     expect_near(price("halving", PLAN_ALL_REDUCE, 1 << 17, 1 << 17, &sending),
@@ -90,7 +87,6 @@ static void hundred_thousand_ranks_are_priced_at_once(void **state)
 
 static void a_pipeline_pays_for_its_fill(void **state)
 {
-    (void)state;
     const double few = price("chain", PLAN_BROADCAST, 4, 1 << 20, &sending);
     const double many = price("chain", PLAN_BROADCAST, 68, 1 << 20, &sending);
     const double chunk = 4.0 * (1 << 20) / 32;
@@ -101,7 +97,6 @@ static void every_rank_of_direct_pays_alike(void **state)
 {
     const plan_world world = {.ranks = 50, .hosts = 1};
     const algo *direct = algo_find("direct");
-    (void)state;
     for (int rank = 0; rank < 50; rank += 7) {
         plan *p = direct->build(&(algo_call){PLAN_ALL_REDUCE, &world, rank, 0, 50});
         double seconds;
@@ -113,7 +108,6 @@ static void every_rank_of_direct_pays_alike(void **state)
 
 static void direct_wins_on_mapped_memory_and_many_hops_lose_when_short(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 32; ranks *= 2) {
         for (size_t count = 1; count < (1u << 24); count *= 16)
             assert_true(price("direct", PLAN_ALL_REDUCE, ranks, count, &mapping) <=
@@ -138,7 +132,6 @@ static void expect_cheapest(const char *name, plan_collective collective, int ra
 
 static void each_algorithm_has_its_sizes(void **state)
 {
-    (void)state;
     expect_cheapest("oneshot", PLAN_ALL_REDUCE, 4, 1, &mapping);
     expect_cheapest("oneshot", PLAN_ALL_REDUCE, 4, 1, &sending);
     expect_cheapest("direct", PLAN_ALL_REDUCE, 4, 1 << 22, &mapping);
@@ -156,7 +149,6 @@ static void pairs_of_two_hosts_cost_more(void **state)
     const plan_world one = {.ranks = 24, .hosts = 1};
     const plan_world three = {.ranks = 24, .hosts = 3, .host_of = host_of};
     static const char *const names[] = {"oneshot", "direct", "ring", "halving", "tree", "chain"};
-    (void)state;
     for (int rank = 0; rank < 24; rank++)
         host_of[rank] = rank / 8;
     for (int i = 0; i < 6; i++) {
@@ -176,7 +168,6 @@ static void pairs_of_two_hosts_cost_more(void **state)
 static void ranks_of_a_host_share_its_wire(void **state)
 {
     static const plan_prices wire = {.same_host = {.maps = true}, .other_host = {.beta = 1e-9}};
-    (void)state;
     for (int ranks = 1; ranks <= 8; ranks++) {
         int32_t host_of[32];
         const plan_world four = {.ranks = 4 * ranks, .hosts = 4, .host_of = host_of};
@@ -215,7 +206,6 @@ static const char *cheapest_among(const plan_world *world, size_t count)
 static void hierarchical_is_for_long_calls_among_hosts(void **state)
 {
     int32_t host_of[32];
-    (void)state;
     for (int hosts = 3; hosts <= 8; hosts++) {
         const plan_world world = {.ranks = 4 * hosts, .hosts = hosts, .host_of = host_of};
         for (int in_turn = 0; in_turn < 2; in_turn++) {
@@ -231,7 +221,6 @@ static void hierarchical_is_for_long_calls_among_hosts(void **state)
 static void more_eager_bytes_than_allowed_have_no_price(void **state)
 {
     plan_prices prices = sending;
-    (void)state;
     prices.same_host.eager_max = 4096;
     assert_true(price("oneshot", PLAN_ALL_REDUCE, 4, 1024, &prices) < 1);
     assert_true(isinf(price("oneshot", PLAN_ALL_REDUCE, 4, 1025, &prices)));
@@ -246,7 +235,6 @@ static void longer_calls_cost_more(void **state)
 {
     size_t algorithms;
     const algo *all = algo_all(&algorithms);
-    (void)state;
     for (size_t i = 0; i < algorithms; i++) {
         for (int c = 0; c < PLAN_BARRIER; c++) {
             if (!all[i].supports((plan_collective)c))
@@ -263,7 +251,6 @@ static void longer_calls_cost_more(void **state)
 
 static void one_rank_alone_pays_for_its_kernel_only(void **state)
 {
-    (void)state;
     expect_near(price("ring", PLAN_ALL_REDUCE, 1, 6000, &mapping), 0.2e-6 + 2 * 24000 / 60e9);
     expect_near(price("direct", PLAN_BARRIER, 1, 0, &mapping), 0.2e-6);
 }

@@ -116,13 +116,11 @@ static void drop_each_message(const plan_case *c)
 
 static void without_any_one_step_plans_are_refused(void **state)
 {
-    (void)state;
     sample(2, 4, drop_each_step, 0);
 }
 
 static void without_any_one_message_plans_are_refused(void **state)
 {
-    (void)state;
     sample(2, 5, drop_each_message, 0);
 }
 
@@ -185,13 +183,11 @@ static void shuffle(const plan_case *c)
 
 static void borrow_or_not(plan_step *step, int ranks)
 {
-    (void)ranks;
     step->eager = !step->eager;
 }
 
 static void wait_for_less(plan_step *step, int ranks)
 {
-    (void)ranks;
     step->back++;
 }
 
@@ -229,27 +225,23 @@ static void change_each_step(const plan_case *c)
 
 static void proven_plans_withstand_the_adversary(void **state)
 {
-    (void)state;
     sample(2, 9, attack_unchanged, 0); /* cubes and trees with more than two levels, too */
 }
 
 static void plans_with_two_steps_swapped_are_refused_or_withstand(void **state)
 {
-    (void)state;
     sample(2, 3, swap_each_pair_of_steps, 101);
     assert_true(accepted > 100 && refused > 100); /* the test has seen both */
 }
 
 static void shuffled_plans_are_refused_or_withstand(void **state)
 {
-    (void)state;
     sample(2, 4, shuffle, 101);
     assert_true(accepted > 100 && refused > 100);
 }
 
 static void plans_with_a_step_of_another_meaning_are_refused_or_withstand(void **state)
 {
-    (void)state;
     sample(2, 3, change_each_step, 101);
     assert_true(accepted > 100 && refused > 100);
 }

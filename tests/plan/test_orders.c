@@ -69,31 +69,26 @@ static void block_order(const plan_case *c, int chunk, order expected)
 
 static void rank_order(const plan_case *c, int chunk, order expected)
 {
-    (void)chunk;
     one_by_one(c, 0, expected);
 }
 
 static void ring_combines_each_block_from_its_successor_round_to_its_owner(void **state)
 {
-    (void)state;
     each_reduction("ring", 0, block_order);
 }
 
 static void direct_combines_every_chunk_in_the_rings_order(void **state)
 {
-    (void)state;
     each_reduction("direct", 0, block_order);
 }
 
 static void direct_combines_every_chunk_in_rank_order_when_asked(void **state)
 {
-    (void)state;
     each_reduction("direct", LAYOUT_RANK_ORDER, rank_order);
 }
 
 static void chain_and_oneshot_combine_every_chunk_in_rank_order(void **state)
 {
-    (void)state;
     each_reduction("chain", 0, rank_order);
     each_reduction("oneshot", 0, rank_order);
 }
@@ -118,7 +113,6 @@ static int by_halves(int pairs, int node, int count, int32_t *out)
 static void neighbours_first(const plan_case *c, int chunk, order expected)
 {
     int nodes = 1;
-    (void)chunk;
     while (2 * nodes <= c->ranks)
         nodes *= 2;
     assert_int_equal(by_halves(c->ranks - nodes, 0, nodes, expected), 2 * c->ranks - 1);
@@ -126,7 +120,6 @@ static void neighbours_first(const plan_case *c, int chunk, order expected)
 
 static void halving_combines_neighbours_by_neighbours(void **state)
 {
-    (void)state;
     each_reduction("halving", 0, neighbours_first);
 }
 
@@ -146,13 +139,11 @@ static int by_subtrees(const plan_case *c, int position, int root, int32_t *out)
 
 static void root_then_subtrees(const plan_case *c, int chunk, order expected)
 {
-    (void)chunk;
     by_subtrees(c, 0, c->root, expected);
 }
 
 static void tree_combines_each_rank_with_its_subtrees(void **state)
 {
-    (void)state;
     each_reduction("tree", 0, root_then_subtrees);
     each_reduction("tree", 1, root_then_subtrees); /* hosts of one rank */
 }
@@ -186,14 +177,12 @@ static void host_by_host(const plan_case *c, int chunk, order expected)
 static void hierarchical_combines_host_by_host_the_chunks_own_last(void **state)
 {
     static const int layouts[] = {0, 1, 2, 4, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
-    (void)state;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         each_reduction("hierarchical", layouts[i], host_by_host);
 }
 
 static void a_rank_a_host_is_combined_in_the_rings_order(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 12; ranks++) {
         check_orders((plan_case){algo_find("hierarchical"), PLAN_ALL_REDUCE, ranks, 0, 2, 1},
                      block_order);
@@ -207,7 +196,6 @@ static void a_collective_without_sums_has_no_order(void **state)
     const plan_case c = {algo_find("ring"), PLAN_ALL_GATHER, 3, 0, 3, 0};
     plan_set set = plans_build(&c);
     order none;
-    (void)state;
     assert_int_equal(plan_order((const plan *const *)set.of, 3, 0, none), RING_ERR_INTERNAL);
     assert_int_equal(plan_order((const plan *const *)set.of, 3, 3, none), RING_ERR_INTERNAL);
     plans_free(&set);

@@ -91,7 +91,6 @@ static void five_ranks_on_the_ring_look_like_the_slides(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 5, 5);
     char *text = printed(&set, print_table), *expected = read_expected("ring_all_reduce_5.txt");
-    (void)state;
     assert_string_equal(text, expected);
     assert_int_equal(occurrences(text, "after transfer"), 8);
     free(expected);
@@ -103,7 +102,6 @@ static void direct_takes_two_transfers(void **state)
 {
     plan_set set = built("direct", PLAN_ALL_REDUCE, 7, 7);
     char *text = printed(&set, print_table);
-    (void)state;
     assert_int_equal(occurrences(text, "after transfer"), 2);
     free(text);
     plans_free(&set);
@@ -114,7 +112,6 @@ static void a_chain_fills_and_drains(void **state)
 {
     plan_set set = built("chain", PLAN_ALL_REDUCE, 4, 5);
     char *text = printed(&set, print_table);
-    (void)state;
     assert_int_equal(occurrences(text, "after transfer"), 2 * 3 + 5 - 1);
     free(text);
     plans_free(&set);
@@ -124,7 +121,6 @@ static void many_ranks_are_named_shortly_and_clearly(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 12, 12);
     char *text = printed(&set, print_table);
-    (void)state;
     assert_non_null(strstr(text, "G(11..2,10)"));
     assert_non_null(strstr(text, "G(*,11)"));
     assert_non_null(strstr(text, "G(3,4)"));
@@ -136,7 +132,6 @@ static void chunks_that_a_rank_does_not_have_are_dots(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_GATHER, 3, 3);
     char *text = printed(&set, print_table);
-    (void)state;
     assert_non_null(strstr(text, "rank 1    .    G11  .\n"));
     free(text);
     plans_free(&set);
@@ -146,7 +141,6 @@ static void a_plan_that_waits_for_ever_is_an_error_not_a_table(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3, 3);
     FILE *out = tmpfile();
-    (void)state;
     plans_drop(&set, 0, 0);
     plans_drop(&set, 1, 0);
     plans_drop(&set, 2, 0);
@@ -160,7 +154,6 @@ static void steps_are_numbered_and_unrolled(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3, 3);
     char *text = printed(&set, print_steps);
-    (void)state;
     assert_string_equal(text, "rank 1 of 3: all_reduce by ring, 3 chunks, 8 steps\n"
                               "    0  send src[0] -> r2:wire[0]\n"
                               "    1  fold r0:wire[2] + src[2] -> r2:wire[2]\n"
@@ -178,7 +171,6 @@ static void ranges_scratch_and_eager_sends_are_named(void **state)
 {
     plan_set set = built("halving", PLAN_ALL_REDUCE, 4, 4);
     char *text = printed(&set, print_steps);
-    (void)state;
     assert_non_null(strstr(text, "send src[0..1] -> r0:wire[0..1]\n"));
     assert_non_null(strstr(text, "fold r0:wire[2..3] + src[2..3] -> scratch[2..3]\n"));
     assert_non_null(strstr(text, "send scratch[3] -> r3:wire[3]\n"));
@@ -195,7 +187,6 @@ static void halving_takes_a_transfer_an_exchange(void **state)
 {
     plan_set set = built("halving", PLAN_ALL_REDUCE, 8, 8);
     char *text = printed(&set, print_table);
-    (void)state;
     assert_int_equal(occurrences(text, "after transfer"), 6);
     assert_non_null(strstr(text, "G00+G10"));
     free(text);
@@ -248,7 +239,6 @@ static void check_trace(const char *algorithm, plan_collective collective, int r
 static void a_trace_ends_when_the_price_says(void **state)
 {
     static const plan_prices *const both[] = {&prices, &mapping};
-    (void)state;
     for (int ranks = 2; ranks <= 10; ranks++) {
         for (int i = 0; i < 2; i++) {
             const double pipelined = i == 0 ? 1.5 : 2; /* fill is priced as if it were carried */

@@ -42,7 +42,6 @@ static void prove_if_tried(const plan_case *c)
 
 static void every_collective_is_proven_for_1_to_64_ranks(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         plans_each_case(algorithm, ranks, prove_if_tried);
 }
@@ -62,7 +61,6 @@ static void prove_own_choices(plan_case c)
 static void own_choice_of_chunks_is_proven_at_every_size(void **state)
 {
     const algo *a = algo_find(algorithm);
-    (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
         for (int c = 0; c <= PLAN_BARRIER; c++)
             for (int per_host = 0; per_host <= 3 && a->supports((plan_collective)c); per_host += 3)
@@ -78,7 +76,6 @@ static plan *build(plan_collective collective, int rank, int root, int chunks)
 
 static void wrong_calls_give_no_plan_but_a_reason(void **state)
 {
-    (void)state;
     assert_null(build(PLAN_BROADCAST, 4, 0, 4));
     assert_null(build(PLAN_BROADCAST, -1, 0, 4));
     assert_null(build(PLAN_BROADCAST, 0, 4, 4));

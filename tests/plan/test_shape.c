@@ -293,7 +293,6 @@ static void plans_that_are_no_plans_are_refused(void **state)
         {wait_with_operands, "malformed"},
         {wait_for_the_future, "malformed"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const plan_case c = {algo_find("direct"), PLAN_ALL_REDUCE, 2, 0, 4, 0};
         plan_set set = plans_build(&c);
@@ -307,7 +306,6 @@ static void plans_that_are_no_plans_are_refused(void **state)
 static void ranges_that_slices_cannot_cut_are_refused(void **state)
 {
     plan_set set = {.ranks = 2};
-    (void)state;
     for (int rank = 0; rank < 2; rank++) {
         set.of[rank] = plan_new(PLAN_REDUCE_SCATTER, "hand", rank, 2, 0, 4);
         assert_non_null(set.of[rank]);
@@ -325,7 +323,6 @@ static void ranges_that_slices_cannot_cut_are_refused(void **state)
 static void folds_in_collectives_without_sums_are_refused(void **state)
 {
     plan_set set = two_empty(PLAN_BROADCAST);
-    (void)state;
     plan_fold(set.of[0], 0, 1);
     plan_fold_local(set.of[0], PLAN_SRC);
     plan_fold_into(set.of[0], PLAN_DST);
@@ -336,7 +333,6 @@ static void folds_in_collectives_without_sums_are_refused(void **state)
 static void rounding_on_the_way_is_refused(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
-    (void)state;
     const plan_step *fold = plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_FOLD));
     set.of[2]->locs[fold->first_out].wire = PLAN_WIRE_DATA;
     expect_refused(&set, "rounds one that is not");
@@ -345,7 +341,6 @@ static void rounding_on_the_way_is_refused(void **state)
 static void numbers_of_ranks_beyond_the_limit_are_refused(void **state)
 {
     plan_set set = built("ring", PLAN_ALL_REDUCE, 2);
-    (void)state;
     assert_int_equal(plan_check((const plan *const *)set.of, 0), RING_ERR_INTERNAL);
     assert_int_equal(plan_check((const plan *const *)set.of, 65), RING_ERR_INTERNAL);
     assert_int_equal(plan_check((const plan *const *)set.of, 3), RING_ERR_INTERNAL);
@@ -398,7 +393,6 @@ static plan *rubbish(uint64_t *random, int rank)
 static void rubbish_is_refused_without_harm(void **state)
 {
     uint64_t random = 2024;
-    (void)state;
     for (int i = 0; i < 50000; i++) {
         plan_set set = {.ranks = 2};
         set.of[0] = rubbish(&random, 0);

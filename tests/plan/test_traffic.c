@@ -27,7 +27,6 @@ static traffic traffic_of(const char *algorithm, plan_collective collective, int
 
 static void ring_all_reduce_sends_2_n_minus_1_messages_of_one_nth_each(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
         for (int rank = 0; rank < ranks; rank++) {
             const size_t count = 1000 * (size_t)ranks, bytes = count * sizeof(float);
@@ -44,7 +43,6 @@ static void ring_has_as_many_steps_for_100000_ranks_as_for_5(void **state)
     const plan_world five = {.ranks = 5, .hosts = 1}, many = {.ranks = 100000, .hosts = 1};
     plan *small = ring->build(&(algo_call){PLAN_ALL_REDUCE, &five, 2, 0, 5});
     plan *large = ring->build(&(algo_call){PLAN_ALL_REDUCE, &many, 2, 0, 100000});
-    (void)state;
     assert_non_null(small);
     assert_non_null(large);
     assert_int_equal(small->step_count, large->step_count);
@@ -57,7 +55,6 @@ static void ring_has_as_many_steps_for_100000_ranks_as_for_5(void **state)
 
 static void halves_of_the_ring_send_half(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 9; ranks++) {
         const size_t count = 77, block = count * sizeof(float);
         const traffic scatter = traffic_of("ring", PLAN_REDUCE_SCATTER, ranks, 0, count, 4, 4);
@@ -71,7 +68,6 @@ static void halves_of_the_ring_send_half(void **state)
 
 static void uneven_chunks_add_up_to_the_same_over_all_ranks(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 9; ranks++) {
         uint64_t sum = 0;
         for (int rank = 0; rank < ranks; rank++)
@@ -83,7 +79,6 @@ static void uneven_chunks_add_up_to_the_same_over_all_ranks(void **state)
 /* The first hop carries the type, the later ones float32, the all-gather the type. */
 static void sixteen_bit_sums_travel_as_float32_after_the_first_hop(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 9; ranks++) {
         const size_t part = 10;
         const traffic t = traffic_of("ring", PLAN_ALL_REDUCE, ranks, 0, part * (size_t)ranks, 2, 4);
@@ -94,7 +89,6 @@ static void sixteen_bit_sums_travel_as_float32_after_the_first_hop(void **state)
 
 static void direct_all_reduce_sends_as_much_as_the_ring(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 16; ranks++) {
         const size_t count = 64 * (size_t)ranks;
         const traffic t = traffic_of("direct", PLAN_ALL_REDUCE, ranks, 0, count, 4, 4);
@@ -105,7 +99,6 @@ static void direct_all_reduce_sends_as_much_as_the_ring(void **state)
 
 static void chain_sends_the_vector_up_and_down(void **state)
 {
-    (void)state;
     assert_int_equal(traffic_of("chain", PLAN_ALL_REDUCE, 4, 0, 100, 4, 4).bytes, 400);
     assert_int_equal(traffic_of("chain", PLAN_ALL_REDUCE, 4, 1, 100, 4, 4).bytes, 800);
     assert_int_equal(traffic_of("chain", PLAN_ALL_REDUCE, 4, 3, 100, 4, 4).bytes, 400);
@@ -120,7 +113,6 @@ static int log2_of(int ranks)
 /* 2 log2 n messages and the ring's bytes; up to 2 more messages unless n is a power of two. */
 static void halving_sends_a_message_an_exchange(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
         const bool even = (ranks & (ranks - 1)) == 0;
         for (int rank = 0; rank < ranks; rank++) {
@@ -137,7 +129,6 @@ static void halving_sends_a_message_an_exchange(void **state)
 
 static void halving_gathers_in_log_n_messages(void **state)
 {
-    (void)state;
     for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
         const traffic t = traffic_of("halving", PLAN_ALL_GATHER, ranks, ranks - 1, 77, 4, 4);
         assert_int_equal(t.messages, log2_of(ranks));
@@ -147,7 +138,6 @@ static void halving_gathers_in_log_n_messages(void **state)
 
 static void oneshot_sends_all_to_all(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 16; ranks++) {
         const traffic t = traffic_of("oneshot", PLAN_ALL_REDUCE, ranks, 0, 10, 4, 4);
         assert_int_equal(t.messages, ranks - 1);
@@ -161,7 +151,6 @@ static void oneshot_sends_all_to_all(void **state)
 static void personalized_blocks_travel_once(void **state)
 {
     static const char *const by[] = {"oneshot", "direct"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (int ranks = 1; ranks <= 9; ranks++) {
             const uint64_t others = (uint64_t)ranks - 1;
@@ -196,7 +185,6 @@ static int far_messages(const plan *p, const plan_world *world)
 static void a_tree_keeps_one_edge_a_host(void **state)
 {
     const algo *tree = algo_find("tree");
-    (void)state;
     for (int root = 0; root < 23; root++) {
         const plan_world world = plans_world(23, 4);
         int all = 0;
@@ -217,7 +205,6 @@ static void a_tree_finds_hosts_wherever_their_ranks_are(void **state)
 {
     static const int32_t host_of[] = {0, 1, 0, 2, 1, 1, 0, 3, 2, 1, 3};
     const plan_world world = {.ranks = 11, .hosts = 4, .host_of = host_of};
-    (void)state;
     for (int root = 0; root < 11; root++) {
         plan_set set = {.ranks = 11};
         int all = 0;
@@ -256,7 +243,6 @@ static void hierarchical_puts_each_sum_on_the_wire_once(void **state)
     static const int layouts[] = {2, 1, 3, 5, LAYOUT_IN_TURN, LAYOUT_GROWING, LAYOUT_SCATTERED};
     const algo *a = algo_find("hierarchical");
     uint64_t out[MOST_RANKS], in[MOST_RANKS];
-    (void)state;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         for (int ranks = 2; ranks <= 24; ranks++) {
             const plan_world world = plans_world(ranks, layouts[i]);
@@ -283,7 +269,6 @@ static void the_wire_carries_what_the_algorithm_makes_of_it(void **state)
     } of[] = {{"hierarchical", 2, 4000}, {"hierarchical", LAYOUT_IN_TURN, 5333},
               {"halving", 2, 4000},      {"ring", 2, 6000},
               {"direct", 2, 8000},       {"oneshot", 2, 16000}};
-    (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         const algo *a = algo_find(of[i].algorithm);
         const plan_world world = plans_world(4, of[i].per_host);
@@ -300,7 +285,6 @@ static void rooted_vectors_cross_to_each_host_once(void **state)
     static const plan_collective rooted[] = {PLAN_BROADCAST, PLAN_REDUCE};
     const algo *a = algo_find("hierarchical");
     uint64_t out[MOST_RANKS], in[MOST_RANKS];
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (int root = 0; root < 17; root++) {
             const plan_world world = plans_world(17, LAYOUT_SCATTERED);
@@ -331,7 +315,6 @@ static const plan_step *longest_fold(const plan *p)
 static void no_fold_has_more_operands_than_a_kernel_takes(void **state)
 {
     static int32_t host_of[400];
-    (void)state;
     for (int rank = 0; rank < 400; rank++)
         host_of[rank] = rank / 200;
     for (int hosts = 1; hosts <= 2; hosts++) {
@@ -346,7 +329,6 @@ static void no_fold_has_more_operands_than_a_kernel_takes(void **state)
 
 static void waits_are_no_traffic(void **state)
 {
-    (void)state;
     assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 0, 100, 4, 4).messages, 3);
     assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 0, 100, 4, 4).bytes, 1200);
     assert_int_equal(traffic_of("direct", PLAN_BROADCAST, 4, 1, 100, 4, 4).messages, 0);
@@ -356,7 +338,6 @@ static void eager_bytes_are_those_to_one_peer(void **state)
 {
     const plan_world world = plans_world(6, 0);
     plan *p = algo_find("oneshot")->build(&(algo_call){PLAN_ALL_REDUCE, &world, 2, 0, 1});
-    (void)state;
     size_t eager;
     assert_int_equal(plan_eager_bytes(p, 100, 2, 4, &eager), RING_OK);
     assert_int_equal(eager, 200);

@@ -11,7 +11,6 @@
 
 static int no_threads(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < BINDING_VARIABLES; i++)
         unsetenv(binding_variables[i]);
     return 0;
@@ -39,7 +38,6 @@ static void range_is(job *j, int ranks, int local, size_t cores, size_t first, s
 
 static void ranks_share_the_cores(void **state)
 {
-    (void)state;
     job j = {.binding = BIND_AUTO};
     range_is(&j, 2, 0, 2, 0, 1);
     range_is(&j, 2, 1, 2, 1, 1);
@@ -55,7 +53,6 @@ static void ranks_share_the_cores(void **state)
 
 static void threads_must_fit_the_share(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < BINDING_VARIABLES; i++) {
         const char *name = binding_variables[i];
         job j = {.binding = BIND_AUTO};
@@ -74,7 +71,6 @@ static void threads_must_fit_the_share(void **state)
 
 static void an_order_is_obeyed(void **state)
 {
-    (void)state;
     job core = {.binding = BIND_CORE}, none = {.binding = BIND_NONE};
     setenv("OMP_NUM_THREADS", "64", 1);
     range_is(&core, 3, 2, 8, 2, 1);

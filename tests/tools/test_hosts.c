@@ -51,7 +51,6 @@ static void list_fails(const char *words)
 
 static void words_with_slots_and_repetitions_add_up(void **state)
 {
-    (void)state;
     list_is("a", "a:1");
     list_is("a,b:2,a:3", "a:4 b:2");
     list_is("user@node-1.cluster:2", "user@node-1.cluster:2");
@@ -61,7 +60,6 @@ static void words_with_slots_and_repetitions_add_up(void **state)
 
 static void wrong_words_are_refused(void **state)
 {
-    (void)state;
     static const char *const words[] = {
         "",        ",",           "a,",     "a,,b", "a:",
         "a:0",     "a:-1",        "a:x",    "a:1x", "a:99999999999999999999",
@@ -89,7 +87,6 @@ static void slurm_is(const char *nodes, const char *tasks, const char *expected)
 
 static void slurm_lists_expand_with_their_width(void **state)
 {
-    (void)state;
     slurm_is("x3", NULL, "x3:1");
     slurm_is("n[01-04,7],x3", "", "n01:1 n02:1 n03:1 n04:1 n7:1 x3:1");
     slurm_is("n[9-11]", NULL, "n9:1 n10:1 n11:1");
@@ -102,7 +99,6 @@ static void slurm_lists_expand_with_their_width(void **state)
 
 static void wrong_slurm_lists_are_refused(void **state)
 {
-    (void)state;
     static const char *const lists[] = {"",
                                         ",",
                                         "a,",
@@ -137,7 +133,6 @@ static void wrong_slurm_lists_are_refused(void **state)
 
 static void wrong_slurm_tasks_are_refused(void **state)
 {
-    (void)state;
     static const char *const tasks[] = {"2",    "2(x2", "2(x0),1", "x",       "0(x3)",  "2(x)",
                                         "1,,1", "1;1",  "2(x4)",   "2(x3),7", "1,1,1,1"};
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
@@ -149,7 +144,6 @@ static void wrong_slurm_tasks_are_refused(void **state)
 
 static void deep_brackets_end_in_an_error(void **state)
 {
-    (void)state;
     host_list list;
     const size_t brackets = 20000;
     char *deep = malloc(3 * brackets + 2);
@@ -181,7 +175,6 @@ static ring_status from_file(const char *text, size_t size,
 
 static void hostfiles_hold_names_slots_and_comments(void **state)
 {
-    (void)state;
     static const char text[] = "# head\n\n  n1 slots=2\r\nn2\tslots=10 # tail\nn3\nn4 slots=0\n"
                                "n5:2\n[::1]:3\n::2 slots=4\nfe80::1";
     host_list list;
@@ -192,7 +185,6 @@ static void hostfiles_hold_names_slots_and_comments(void **state)
 
 static void wrong_hostfiles_are_refused_with_their_line(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } files[] = {
@@ -220,7 +212,6 @@ static void wrong_hostfiles_are_refused_with_their_line(void **state)
 
 static void endless_lines_are_refused(void **state)
 {
-    (void)state;
     host_list list;
     char *text = malloc(5000);
     memset(text, 'x', 5000);
@@ -232,7 +223,6 @@ static void endless_lines_are_refused(void **state)
 
 static void zero_bytes_are_refused(void **state)
 {
-    (void)state;
     host_list list;
     assert_int_equal(from_file("a\nb\0c slots=2\n", 14, hosts_read_file, &list), RING_ERR_CONFIG);
     assert_non_null(strstr(fail_text(), ":2: a zero byte"));
@@ -241,7 +231,6 @@ static void zero_bytes_are_refused(void **state)
 
 static void only_regular_files_are_read(void **state)
 {
-    (void)state;
     char fifo[] = "/tmp/ring-hosts-fifo-XXXXXX";
     host_list list = {0};
     close(mkstemp(fifo));
@@ -259,7 +248,6 @@ static void only_regular_files_are_read(void **state)
  * difference to where they were looked for. */
 static void many_hosts_are_read_at_once(void **state)
 {
-    (void)state;
     enum { LINE = sizeof "cluster-n00000 slots=2\n" - 1 };
     host_list list;
     char *text = malloc((size_t)HOSTS_MAX * LINE + 1);
@@ -289,7 +277,6 @@ static void many_hosts_are_read_at_once(void **state)
 /* Random files give a list or one error line, never more. */
 static void noise_is_survived(void **state)
 {
-    (void)state;
     static const char letters[] = "ab1 #=\n,:[]-@\t\0slots=";
     unsigned seed = 1;
     for (int turn = 0; turn < 2000; turn++) {
@@ -313,7 +300,6 @@ static void noise_is_survived(void **state)
 
 static void pbs_names_add_up(void **state)
 {
-    (void)state;
     host_list list;
     assert_int_equal(from_file("a\nb\na\n", 6, hosts_read_pbs, &list), RING_OK);
     assert_string_equal(shown(&list), "a:2 b:1");
@@ -326,7 +312,6 @@ static void pbs_names_add_up(void **state)
 
 static void lsf_names_add_up(void **state)
 {
-    (void)state;
     host_list list = {0};
     assert_int_equal(hosts_parse_words(" a b  a\n", &list), RING_OK);
     assert_string_equal(shown(&list), "a:2 b:1");
@@ -351,7 +336,6 @@ static void filter_is(const char *words, bool include, const char *expected)
 
 static void include_keeps_what_is_named(void **state)
 {
-    (void)state;
     filter_is("n2", true, "n2:2");
     filter_is("n3@n1:3,0", true, "n1:2(3,0) n3:1");
     static const char *const wrong[] = {"",       "@",  "n1@",     "n1:",   "n1:4", "n1:0,0",
@@ -362,7 +346,6 @@ static void include_keeps_what_is_named(void **state)
 
 static void exclude_drops_what_is_named(void **state)
 {
-    (void)state;
     filter_is("n2", false, "n1:4 n3:1");
     filter_is("n1:1,2@n3:0", false, "n1:2(0,3) n2:2");
     filter_is("n1@n2@n3", false, NULL);

@@ -44,7 +44,6 @@ static void places_are(const char *hosts, layout_wish wish, const char *expected
 
 static void wishes_are_met(void **state)
 {
-    (void)state;
     places_are("a:2,b:1", (layout_wish){0}, "a2 b1");
     places_are("a:2,b:1", (layout_wish){.ranks = 2}, "a2");
     places_are("a:2,b:1", (layout_wish){.ranks = 3}, "a2 b1");
@@ -59,7 +58,6 @@ static void wishes_are_met(void **state)
 
 static void what_does_not_fit_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *hosts;
         layout_wish wish;
@@ -80,7 +78,6 @@ static void what_does_not_fit_is_refused(void **state)
 
 static void slots_follow_include(void **state)
 {
-    (void)state;
     host_list list = {0};
     layout l;
     assert_int_equal(hosts_parse_list("a:8", &list), RING_OK);

@@ -12,7 +12,6 @@
 
 static void cores_share_out_the_cpus_we_may_use(void **state)
 {
-    (void)state;
     topo_cpu cpu;
     cpu_set_t allowed, seen;
     CPU_ZERO(&seen);
@@ -35,7 +34,6 @@ static void cores_share_out_the_cpus_we_may_use(void **state)
 
 static void one_allowed_cpu_is_one_core(void **state)
 {
-    (void)state;
     topo_cpu cpu;
     cpu_set_t before, one;
     size_t first = 0;
@@ -54,7 +52,6 @@ static void one_allowed_cpu_is_one_core(void **state)
 
 static void memory_is_what_the_system_says(void **state)
 {
-    (void)state;
     topo_memory memory;
     topo_memory_read(&memory);
     const size_t pages = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
@@ -65,7 +62,6 @@ static void memory_is_what_the_system_says(void **state)
 
 static void the_loopback_is_there_and_not_public(void **state)
 {
-    (void)state;
     topo_net net;
     assert_int_equal(topo_net_read(&net), RING_OK);
     size_t loopbacks = 0;
@@ -84,7 +80,6 @@ static void the_loopback_is_there_and_not_public(void **state)
 
 static void the_name_is_cut_to_fit(void **state)
 {
-    (void)state;
     char name[256], cut[3] = "xx";
     topo_hostname(name, sizeof name);
     assert_true(name[0] != '\0');
@@ -94,7 +89,6 @@ static void the_name_is_cut_to_fit(void **state)
 
 static void devices_are_counted_and_described(void **state)
 {
-    (void)state;
     topo_device devices[TOPO_DEVICES];
     const size_t gpus = topo_gpus(devices);
     for (size_t i = 0; i < min_size(gpus, TOPO_DEVICES); i++)

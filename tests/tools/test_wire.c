@@ -49,7 +49,6 @@ static bytes packed_example(void)
 
 static void a_job_comes_back_as_it_was(void **state)
 {
-    (void)state;
     job j, k;
     share s, t;
     bytes out = packed_example();
@@ -79,7 +78,6 @@ static void a_job_comes_back_as_it_was(void **state)
 
 static void a_job_cut_anywhere_is_refused(void **state)
 {
-    (void)state;
     bytes whole = packed_example();
     for (size_t size = 0; size < bytes_count(&whole); size++) {
         job j;
@@ -95,7 +93,6 @@ static void a_job_cut_anywhere_is_refused(void **state)
 
 static void a_job_with_a_changed_byte_is_whole_or_refused(void **state)
 {
-    (void)state;
     bytes whole = packed_example();
     for (size_t at = 0; at < bytes_count(&whole); at++) {
         for (unsigned value = 0; value < 256; value += 51) {
@@ -134,7 +131,6 @@ static void take(void *context, const frame *f)
 
 static void frames_come_back_in_order(void **state)
 {
-    (void)state;
     bytes out = {0}, in = {0};
     taken t = {0};
     frames_put(&out, &(frame){FRAME_OUTPUT, 2, 70000, "abc", 3});
@@ -160,7 +156,6 @@ static void frames_come_back_in_order(void **state)
 
 static void damaged_frames_are_refused(void **state)
 {
-    (void)state;
     static const unsigned char heads[][12] = {
         {0},                                             /* no type        */
         {FRAME_TYPES},                                   /* unknown type   */
@@ -180,7 +175,6 @@ static void damaged_frames_are_refused(void **state)
 
 static void ends_come_back_as_they_were(void **state)
 {
-    (void)state;
     const rank_end end = {.rank = 5, .pid = 123456, .code = 255, .signal = 9, .why = "was lost"};
     rank_end got;
     bytes out = {0};
@@ -210,7 +204,6 @@ static void ends_come_back_as_they_were(void **state)
 
 static void variables_are_replaced(void **state)
 {
-    (void)state;
     texts list = {0};
     texts_add(&list, "A=1");
     texts_add(&list, "AB=2");
@@ -237,7 +230,6 @@ static bool has(const texts *list, const char *text)
 /* In the order in which putenv() takes them, so that an export cannot hide a rank's own. */
 static void an_environment_is_a_list_of_changes(void **state)
 {
-    (void)state;
     texts list = {0};
     job j;
     share s;

@@ -25,9 +25,6 @@ const char *files_folder(void)
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
-    (void)info;
-    (void)kind;
-    (void)at;
     return remove(path);
 }
 
@@ -38,14 +35,12 @@ void files_remove(void)
 
 int files_set_up(void **state)
 {
-    (void)state;
     files_folder();
     return 0;
 }
 
 int files_tear_down(void **state)
 {
-    (void)state;
     files_remove();
     return 0;
 }

@@ -268,7 +268,6 @@ static void check_list(const step_schedule *s, const pipe_place *place, int buck
 
 static void messages_meet_and_buffers_are_kept(void **state)
 {
-    (void)state;
     partition_bucket buckets[BUCKETS_MAX];
     walker walkers[STAGES_MAX];
     for (int count = 1; count <= BUCKETS_MAX; count += 2) {
@@ -289,7 +288,6 @@ static void messages_meet_and_buffers_are_kept(void **state)
 /* When this stage has its sums, and before the norm is taken. */
 static void shared_gradients_are_summed_before_the_norm(void **state)
 {
-    (void)state;
     partition_bucket buckets[BUCKETS_MAX];
     const train_partition partition = made_up(buckets, BUCKETS_MAX);
     step_schedule s;
@@ -314,7 +312,6 @@ static void shared_gradients_are_summed_before_the_norm(void **state)
 
 static void idle_slots_are_those_of_the_formula(void **state)
 {
-    (void)state;
     for (int stages = 1; stages <= 8; stages++) {
         for (int micros = 1; micros <= 32; micros++) {
             double idle;
@@ -327,7 +324,6 @@ static void idle_slots_are_those_of_the_formula(void **state)
 /* As walking over the lists has it, where a pass is one instruction. */
 static void passes_end_when_the_lists_have_them_end(void **state)
 {
-    (void)state;
     partition_bucket buckets[1];
     const train_partition partition = made_up(buckets, 1);
     for (int stages = 2; stages <= STAGES_MAX; stages++) {
@@ -353,7 +349,6 @@ static void passes_end_when_the_lists_have_them_end(void **state)
  */
 static void passes_are_timed_as_a_whole(void **state)
 {
-    (void)state;
     pass_span spans[4];
     pass_times passes = {.spans = spans};
     const step_instruction forward = {.kind = STEP_FORWARD, .micro = 1},
@@ -379,7 +374,6 @@ static void passes_are_timed_as_a_whole(void **state)
 
 static void evaluation_goes_forward_from_stage_to_stage(void **state)
 {
-    (void)state;
     static const step_kind want[] = {STEP_RECV, STEP_LOAD, STEP_FORWARD, STEP_FORWARD, STEP_SEND};
     partition_bucket buckets[2];
     const train_partition partition = made_up(buckets, 2);

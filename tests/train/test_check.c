@@ -13,7 +13,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(600, 100);
     return 0;
@@ -49,7 +48,6 @@ static void stage_line(const programs_run *run, int stage, size_t numbers[6])
 /* The estimate for two ranks equals the bytes that two ranks report. */
 static void the_estimate_is_what_is_allocated(void **state)
 {
-    (void)state;
     for (int i = 0; i < 6; i++) {
         const int stage = 1 + i % 3;
         char config[200], line[160], data[600];
@@ -98,7 +96,6 @@ static void expect_bytes(const programs_run *run, int rank, const size_t want[6]
 /* Stages and tensor ranks, too: activations are of min(p - stage, m) micro-batches. */
 static void every_stage_takes_what_is_estimated(void **state)
 {
-    (void)state;
     static const struct {
         const char *options, *bf16;
         int stages, zero;
@@ -132,7 +129,6 @@ static void every_stage_takes_what_is_estimated(void **state)
 /* Stage 0 with Adam: 16 bytes a parameter; on one rank in every stage. */
 static void any_number_of_ranks_is_estimated(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_micro_batch_size_per_gpu: 8, zero_optimization: {stage: 3}, " ADAM;
     programs_run *one = ringtrain(0, config, "--check");
@@ -155,7 +151,6 @@ static void any_number_of_ranks_is_estimated(void **state)
 /* On all ranks alike, with the data if they are named. */
 static void what_would_not_train_is_an_error(void **state)
 {
-    (void)state;
     char wrong_data[] = "--check --data /nowhere";
     const struct {
         int ranks;
@@ -192,7 +187,6 @@ static void what_would_not_train_is_an_error(void **state)
 /* As long as the run is; without data that is not known. */
 static void an_automatic_schedule_ends_with_the_run(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_batch_size: 60, scheduler: {type: \"WarmupDecayLR\", params: "
         "{total_num_steps: \"auto\"}}, " ADAM;
@@ -217,7 +211,6 @@ static void an_automatic_schedule_ends_with_the_run(void **state)
 
 static void buckets_and_overlap_change_no_result(void **state)
 {
-    (void)state;
     static const char *const keys[] = {"", "overlap_comm: false", "reduce_bucket_size: 100",
                                        "reduce_bucket_size: 5e8"};
     char data[600];
@@ -242,7 +235,6 @@ static void buckets_and_overlap_change_no_result(void **state)
 
 static void words_of_other_programs_are_answered(void **state)
 {
-    (void)state;
     static const struct {
         const char *options, *error;
     } cases[] = {

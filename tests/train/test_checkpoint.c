@@ -349,7 +349,6 @@ static void expect_all_load_all(size_t parameters, bool every)
 
 static void any_ranks_and_stage_load_what_any_other_saved(void **state)
 {
-    (void)state;
     expect_all_load_all(PIXELS * 29 + 29 + 29 * 131 + 131 + 131 * 127 + 127 + 127 * 3 + 3 + 3 * 10 +
                             10,
                         getenv("RING_TEST_LONG") != NULL);
@@ -372,7 +371,6 @@ static void expect_grids_load_grids(const grid_kind *grids, int count, const cha
 /* Of stages that share parameters one writes them. */
 static void what_stages_share_is_stored_once(void **state)
 {
-    (void)state;
     static const grid_kind grids[] = {{1, 0, 1, 1}, {2, 0, 2, 1}, {4, 1, 2, 1}, {4, 0, 4, 1}};
     expect_grids_load_grids(grids, COUNT_OF(grids), "tied",
                             PIXELS * 11 + 11 + 11 * 11 + 11 + 11 * 10 + 10);
@@ -381,7 +379,6 @@ static void what_stages_share_is_stored_once(void **state)
 /* Words and places; per layer two norms, and weights and biases of four matrices; a norm. */
 static void any_tensor_ranks_load_what_any_other_saved(void **state)
 {
-    (void)state;
     static const grid_kind grids[] = {{1, 0, 1, 1}, {2, 0, 1, 2}, {4, 0, 1, 4}, {2, 3, 1, 1},
                                       {4, 1, 1, 2}, {4, 3, 1, 2}, {4, 0, 2, 2}};
     const size_t width = 24, layer = 12 * width * width + 13 * width;
@@ -390,7 +387,6 @@ static void any_tensor_ranks_load_what_any_other_saved(void **state)
 
 static void momentum_is_a_state_too(void **state)
 {
-    (void)state;
     job what = {.ranks = 2,
                 .stage = 1,
                 .optimizer = MOMENTUM,
@@ -449,7 +445,6 @@ int rename(const char *from, const char *to)
 
 static void a_checkpoint_is_on_the_disk_before_it_has_its_name(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     struct stat of;
     memset(&synced, 0, sizeof synced);
@@ -479,7 +474,6 @@ static void expect_refused(const job *what, const char *text)
 
 static void a_checkpoint_of_another_run_is_refused(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     save_step(2, 0, dir, 1);
     const job good = {.ranks = 2, .optimizer = ADAM, .path = dir};
@@ -572,7 +566,6 @@ static const char *const damages[] = {
 
 static void what_is_damaged_is_named_and_the_last_good_one_used(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     save_step(2, 2, dir, 1);
     for (size_t way = 0; way < COUNT_OF(damages); way++) {
@@ -593,7 +586,6 @@ static void what_is_damaged_is_named_and_the_last_good_one_used(void **state)
 
 static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     job run = load(2, 0, dir);
     assert_int_equal(run.on.status, RING_ERR_SYSTEM);
@@ -621,7 +613,6 @@ static void tell_wrongly(checkpoint_manifest *manifest, int way)
 
 static void manifests_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     static const char *const texts[] = {" elements of ", "something is missing or cannot be",
                                         "is of another model: where this run's "};
     const char *dir = make_folder();
@@ -648,7 +639,6 @@ static void manifests_that_do_not_fit_are_refused(void **state)
 /* Readers of "latest" may be misled; this program is not. */
 static void latest_is_not_believed(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     save_step(1, 0, dir, 2);
     size_t bytes;
@@ -672,7 +662,6 @@ static ring_status parse_text(const char *text, size_t length)
 
 static void any_flipped_bit_of_a_manifest_is_noticed(void **state)
 {
-    (void)state;
     const char *dir = files_path("s");
     size_t bytes;
     assert_int_equal(mkdir(dir, 0700), 0);
@@ -708,7 +697,6 @@ static void write_version(char version)
 
 static void another_version_is_refused_at_once(void **state)
 {
-    (void)state;
     const char *dir = make_folder();
     save_step(1, 0, dir, 1);
     save_step(1, 0, dir, 2);
@@ -774,7 +762,6 @@ static ring_status open_header(const char *header, uint64_t length)
 
 static void hostile_headers_are_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(headers); i++) {
         const ring_status status = open_header(headers[i].header, strlen(headers[i].header));
         assert_int_equal(status, headers[i].refusal == NULL ? RING_OK : RING_ERR_SYSTEM);

@@ -13,7 +13,6 @@
 
 static void a_key_is_open_until_its_fact_is_known(void **state)
 {
-    (void)state;
     parsed got = parse("{\"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": "
                        "{\"total_num_steps\": \"auto\"}}, " SGD "}");
     assert_string_equal(got.notes, "");
@@ -28,7 +27,6 @@ static void a_key_is_open_until_its_fact_is_known(void **state)
 /* Of the fields that follow from a text. */
 static void types_are_numbered(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         optimizer_kind optimizer;
@@ -60,14 +58,12 @@ static void types_are_numbered(void **state)
 
 static void accelerates_file_tells_the_processes(void **state)
 {
-    (void)state;
     const config_options yaml = {.accelerate = true};
     assert_int_equal(parse_with("num_processes: 8\n", yaml).config.processes, 8);
 }
 
 static void parameter_groups_are_one_or_two(void **state)
 {
-    (void)state;
 #define GROUPS(name) "{\"optimizer\": {\"type\": \"SGD\", \"param_groups\": \"" name "\"}}"
     const parsed none = parse("{" SGD "}");
     assert_int_equal(optimizer_groups(&none.config.optimizer), 1);
@@ -78,7 +74,6 @@ static void parameter_groups_are_one_or_two(void **state)
 
 static void lenient_spellings_are_read(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "{" SGD ", \"train_batch_size\": 5e2}",
         "{" SGD ", // rest of line\n \"train_batch_size\": 500.0}",
@@ -113,7 +108,6 @@ static void lenient_spellings_are_read(void **state)
 
 static void a_configuration_may_stand_for_its_file(void **state)
 {
-    (void)state;
     static const config_options options = {0};
     train_config config;
     /* {"train_batch_size": 500, "optimizer": {"type": "SGD"}, "wandb": {"team": "ÿ>?"}} */
@@ -139,7 +133,6 @@ static void a_configuration_may_stand_for_its_file(void **state)
 
 static void so_many_errors_are_counted(void **state)
 {
-    (void)state;
     char text[4000] = "{" SGD;
     for (int i = 0; i < 100; i++)
         sprintf(text + strlen(text), ",\n\"k%d\": 1", i);
@@ -152,7 +145,6 @@ static void so_many_errors_are_counted(void **state)
 
 static void texts_have_a_longest_length(void **state)
 {
-    (void)state;
     char text[600];
     snprintf(text, sizeof text, "{" SGD ", \"wandb\": {\"group\": \"%0*d\"}}", 127, 0);
     assert_int_equal(parse(text).status, RING_OK);
@@ -164,7 +156,6 @@ static void texts_have_a_longest_length(void **state)
 /* Every beginning of a file, and the file with any byte replaced, is read or refused. */
 static void damaged_files_never_do_harm(void **state)
 {
-    (void)state;
     static const char text[] =
         "{/*c*/optimizer: {\"type\": \"Adam\", \"params\": {\"betas\": [0.9, 0.99,], }},\n"
         "\"zero_optimization\": {\"stage\": 0}, # c\n \"a\\\"b\": [{\"x\": 1}] // c\n}";
@@ -195,7 +186,6 @@ static void damaged_files_never_do_harm(void **state)
 
 static void deep_and_wide_files_are_refused(void **state)
 {
-    (void)state;
     const config_options options = {.warn_unknown = true};
     const size_t size = 200000;
     char *text = malloc(size + 1);
@@ -218,7 +208,6 @@ static void deep_and_wide_files_are_refused(void **state)
 
 static void files_that_are_not_there_or_no_files_are_named(void **state)
 {
-    (void)state;
     const config_options options = {0};
     train_config config;
     assert_int_equal(config_read("/nowhere/c.json", &options, NULL, NULL, &config),
@@ -232,7 +221,6 @@ static void files_that_are_not_there_or_no_files_are_named(void **state)
 
 static void the_table_is_consistent(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < config_key_count; i++) {
         const config_key *key = &config_keys[i];
         assert_ptr_equal(config_key_find(key->path), key); /* no path twice */

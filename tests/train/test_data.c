@@ -49,7 +49,6 @@ static void refused(const char *name, int dims, const char *error)
 
 static void raw_and_gz_files_read_alike(void **state)
 {
-    (void)state;
     static const uint8_t data[] = {1, 2, 3, 4, 5, 6};
     size_t bytes;
     uint8_t *file = files_idx(3, (const uint32_t[]){1, 2, 3}, data, sizeof data, &bytes);
@@ -70,7 +69,6 @@ static void raw_and_gz_files_read_alike(void **state)
 
 static void short_files_are_refused(void **state)
 {
-    (void)state;
     static const uint8_t data[16] = {0};
     size_t bytes;
     uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
@@ -83,7 +81,6 @@ static void short_files_are_refused(void **state)
 
 static void damaged_gz_files_are_refused(void **state)
 {
-    (void)state;
     uint8_t data[4096];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i * i >> 3);
@@ -105,7 +102,6 @@ static void damaged_gz_files_are_refused(void **state)
 
 static void long_files_are_refused(void **state)
 {
-    (void)state;
     static const uint8_t data[17] = {0};
     size_t bytes;
     uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
@@ -118,7 +114,6 @@ static void long_files_are_refused(void **state)
 
 static void other_kinds_of_files_are_refused(void **state)
 {
-    (void)state;
     files_write("text", "{\"optimizer\": {}}", 17);
     refused("text", 3,
             ": starts with 7b226f70, an IDX file of bytes with 3 dimensions starts with 00000803");
@@ -132,7 +127,6 @@ static void other_kinds_of_files_are_refused(void **state)
 
 static void headers_that_promise_too_much_cost_no_memory(void **state)
 {
-    (void)state;
     static const uint32_t shapes[][3] = {
         {0xffffffffU, 0xffffffffU, 0xffffffffU}, /* the product overflows */
         {0x10000000U, 0x10000000U, 0x100U},      /* to exactly 0 */
@@ -156,7 +150,6 @@ static void headers_that_promise_too_much_cost_no_memory(void **state)
 /* A small file that expands to far more than its header says is read no further than that. */
 static void bombs_are_not_unpacked(void **state)
 {
-    (void)state;
     const size_t size = (size_t)8 << 20;
     uint8_t *zeros = calloc(1, size);
     assert_non_null(zeros);
@@ -171,7 +164,6 @@ static void bombs_are_not_unpacked(void **state)
 /* A megabyte that would take a gigabyte of every rank, as its header says. */
 static void arrays_of_nothing_are_not_unpacked(void **state)
 {
-    (void)state;
     const size_t size = (size_t)80 << 20;
     uint8_t *zeros = calloc(1, size);
     assert_non_null(zeros);
@@ -189,7 +181,6 @@ static void arrays_of_nothing_are_not_unpacked(void **state)
 
 static void empty_arrays_are_refused(void **state)
 {
-    (void)state;
     size_t bytes;
     uint8_t *file = files_idx(3, (const uint32_t[]){0, 28, 28}, NULL, 0, &bytes);
     files_write("empty", file, bytes);
@@ -217,7 +208,6 @@ static void write_cifar(const char *name, size_t count, int first_label)
 
 static void cifar_files_are_read_one_after_another(void **state)
 {
-    (void)state;
     train_dataset train, test;
     write_cifar("data_batch_1.bin", 2, 3);
     write_cifar("data_batch_2.bin", 1, 8);
@@ -249,7 +239,6 @@ static void cifar_refused(const char *error)
 
 static void wrong_cifar_files_are_refused(void **state)
 {
-    (void)state;
     write_cifar("data_batch_1.bin", 2, 3);
     files_write("data_batch_2.bin", "x", 1);
     cifar_refused("data_batch_2.bin: 1 bytes are no whole number of CIFAR-10's records of 3073; "
@@ -265,7 +254,6 @@ static void wrong_cifar_files_are_refused(void **state)
 
 static void a_folder_without_the_files_says_what_belongs_there(void **state)
 {
-    (void)state;
     train_dataset dataset;
     assert_int_equal(dataset_read("/nowhere", DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
     assert_non_null(
@@ -276,7 +264,6 @@ static void a_folder_without_the_files_says_what_belongs_there(void **state)
 
 static void labels_are_checked(void **state)
 {
-    (void)state;
     files_dataset(30, 10);
     train_dataset dataset;
     uint8_t labels[30] = {0};
@@ -296,7 +283,6 @@ static void labels_are_checked(void **state)
 
 static void batches_are_rows_divided_by_255(void **state)
 {
-    (void)state;
     files_dataset(30, 10);
     train_dataset dataset;
     assert_int_equal(dataset_read(files_path("."), DATASET_TRAIN, &dataset), RING_OK);
@@ -329,7 +315,6 @@ static train_dataset read_text(dataset_part part, size_t tokens)
 
 static void a_text_is_cut_into_samples_and_their_next_tokens(void **state)
 {
-    (void)state;
     static const uint32_t order[] = {2, 0};
     const float inputs[] = {'i', 'j', 'k', 'l', 'a', 'b', 'c', 'd'};
     const uint16_t next[] = {'j', 'k', 'l', 'm', 'b', 'c', 'd', 'e'};
@@ -355,7 +340,6 @@ static const uint8_t llmc_start[12] = {0x88, 0xd8, 0x34, 0x1, 1, 0, 0, 0, 3, 0, 
 
 static void sixteen_bit_tokens_are_read_with_and_without_a_header(void **state)
 {
-    (void)state;
     static const uint32_t first[] = {0};
     const uint8_t tokens[] = {1, 0, 0x50, 0xc4, 7, 1};
     uint8_t with_header[1024 + sizeof tokens] = {0};
@@ -391,7 +375,6 @@ static void text_refused(dataset_part part, const char *error)
 
 static void wrong_texts_are_refused(void **state)
 {
-    (void)state;
     uint8_t short_one[1024 + 4] = {0};
     memcpy(short_one, llmc_start, sizeof llmc_start);
     files_write("train.bin", short_one, sizeof short_one);
@@ -411,7 +394,6 @@ static void wrong_texts_are_refused(void **state)
 /* Any byte of images or labels may be another, the last ones included. */
 static void a_hash_tells_data_sets_apart(void **state)
 {
-    (void)state;
     uint8_t images[3 * 35] = {0}, labels[3] = {1, 2, 3};
     const train_dataset dataset = {.images = {.bytes = sizeof images, .data = images},
                                    .labels = {.bytes = sizeof labels, .data = labels}};
@@ -455,7 +437,6 @@ static void a_source_is_asked_for_samples_and_closed(void **state)
     float inputs[2];
     uint16_t labels[2];
     int calls = 0;
-    (void)state;
     train_dataset dataset = {.count = 10,
                              .features = 1,
                              .classes = 10,
@@ -483,7 +464,6 @@ static void bytes_are_normalized_as_by_torch(void **state)
     uint8_t bytes[256];
     float numbers[256];
     pixel_norm norm;
-    (void)state;
     for (int b = 0; b < 256; b++)
         bytes[b] = (uint8_t)b;
     const char *row;
@@ -512,7 +492,6 @@ static void channels_have_a_mean_and_a_std_each(void **state)
                              .channels = 3};
     pixel_norm norm;
     uint16_t taken;
-    (void)state;
     memset(images + CIFAR_PIXELS, 255, CIFAR_PIXELS);
     assert_true(pixel_norm_parse("0.5,0,-1/0.25,2,4", &norm));
     assert_int_equal(dataset_normalize(&dataset, &norm), RING_OK);
@@ -531,7 +510,6 @@ static void wrong_normalizations_are_refused(void **state)
         "",      "0.5",       "0.5/", "/0.5",  "0.5/0",     "0.5/-1", "0.5/nan",
         "inf/1", "0.5,0.5/1", "1/1,", "1/1/1", "0.5/1e-60", "1 /2",   "1,1,1,1,1/1,1,1,1,1"};
     pixel_norm norm;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_false(pixel_norm_parse(wrong[i], &norm));
         assert_int_equal(norm.channels, 0);

@@ -55,7 +55,6 @@ static void ranks_with_folders_of_their_own_have_their_own_copy(void **state)
     static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
     char data[600];
-    (void)state;
     programs_free(programs_shell("mkdir %s", files_path("other1")));
     for (size_t i = 0; i < COUNT_OF(names); i++)
         programs_free(programs_shell("cp %s* %s/", files_path(names[i]), files_path("other1")));
@@ -66,14 +65,12 @@ static void ranks_with_folders_of_their_own_have_their_own_copy(void **state)
 
 static void threads_that_read_ahead_change_no_bit(void **state)
 {
-    (void)state;
     expect_same(files_path("."), "-j 1", "data: ");
     expect_same(files_path("."), "--workers 3", "data: ");
 }
 
 static void a_file_that_one_rank_cannot_read_ends_all(void **state)
 {
-    (void)state;
     files_write("t10k-labels-idx1-ubyte", "no", 2);
     programs_run *run =
         programs_shell("%s/ringrun -n 2 %s/ringtrain --deepspeed_config %s --data %s 2>&1",
@@ -87,7 +84,6 @@ static void a_file_that_one_rank_cannot_read_ends_all(void **state)
 static void normalized_images_are_told_and_learned_from(void **state)
 {
     size_t bytes, first_bytes;
-    (void)state;
     char *first = train(files_path("."), "", "data: ", &first_bytes);
     char *params = train(files_path("."), "--normalize 0.130700/0.3081 -j 1",
                          "images are normalized, mean/std 0.1307/0.3081\n", &bytes);
@@ -101,7 +97,6 @@ static void resumed_runs_tell_another_normalization(void **state)
 {
     size_t bytes;
     char options[700];
-    (void)state;
     snprintf(options, sizeof options, "--normalize 0.5/0.5 --save %s", files_path("saved"));
     free(train(files_path("."), options, "data: ", &bytes));
     unlink(files_path("params.0"));

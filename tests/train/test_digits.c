@@ -52,7 +52,6 @@ static bool exists(const char *name, const char *suffix)
 
 static void a_seed_gives_the_same_bytes_everywhere(void **state)
 {
-    (void)state;
     const uint64_t first = draw_well("-n 50 -t 10");
     assert_int_equal(first, 0xc30a77fcb6250999U);
     assert_int_equal(draw_well("-n 50 -t 10"), first);
@@ -62,7 +61,6 @@ static void a_seed_gives_the_same_bytes_everywhere(void **state)
 /* Five files of training images, all different, and one of test images. */
 static void cifars_files_have_records_of_label_and_planes(void **state)
 {
-    (void)state;
     static const char *const batches[] = {"data_batch_1.bin", "data_batch_2.bin",
                                           "data_batch_3.bin", "data_batch_4.bin",
                                           "data_batch_5.bin", "test_batch.bin"};
@@ -86,7 +84,6 @@ static void cifars_files_have_records_of_label_and_planes(void **state)
 
 static void the_trainer_reads_the_files(void **state)
 {
-    (void)state;
     draw_well("-n 50 -t 10");
     static const size_t counts[] = {50, 50, 10, 10};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -104,7 +101,6 @@ static void the_trainer_reads_the_files(void **state)
 /* Killed while it writes: no file is half there, and an older set stays as it was. */
 static void an_interrupted_run_leaves_no_set(void **state)
 {
-    (void)state;
     programs_free(draw("ulimit -f 8;", "-n 50 -t 10"));
     for (size_t i = 0; i < COUNT_OF(names); i++)
         assert_false(exists(names[i], ""));
@@ -118,7 +114,6 @@ static void an_interrupted_run_leaves_no_set(void **state)
 
 static void what_cannot_be_written_is_told(void **state)
 {
-    (void)state;
     programs_run *run = draw("trap '' XFSZ; ulimit -f 8;", "-n 50 -t 10");
     assert_int_equal(run->status, 1);
     assert_string_equal(run->output,
@@ -142,7 +137,6 @@ static void what_cannot_be_written_is_told(void **state)
 
 static void wrong_options_are_refused(void **state)
 {
-    (void)state;
     static const char *const options[] = {"", "-n x /nowhere", "/nowhere /there", "--no /nowhere"};
     for (size_t i = 0; i < COUNT_OF(options); i++) {
         programs_run *run = programs_shell("%s/ringdigits %s 2>&1", programs.bin, options[i]);

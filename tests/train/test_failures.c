@@ -121,7 +121,6 @@ static const struct {
 /* In the first, a middle and the last micro-batch. */
 static void an_update_ends_on_all_ranks_alike(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < COUNT_OF(runs); r++) {
         for (uint32_t missing = 0; missing < ROWS; missing += 11)
             expect_same_failure(&(failing_rank){.ranks = runs[r].ranks,
@@ -132,14 +131,12 @@ static void an_update_ends_on_all_ranks_alike(void **state)
 
 static void readers_failures_are_told_alike(void **state)
 {
-    (void)state;
     expect_same_failure(&(failing_rank){
         .ranks = runs[1].ranks, .config = runs[1].config, .missing = 11, .workers = 2});
 }
 
 static void an_evaluation_ends_on_all_ranks_alike(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < COUNT_OF(runs); r++) {
         const uint32_t rest = TESTED / 2 + 1; /* of rank 1 */
         expect_same_failure(&(failing_rank){.ranks = runs[r].ranks,

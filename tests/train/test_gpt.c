@@ -124,7 +124,6 @@ static void run_known(const known_op *known, const op_functions *functions, op_u
 /* Both what runs and the plain loops. */
 static void ops_compute_what_pytorchs_do(void **state)
 {
-    (void)state;
     static const known_op known[] = {
         {&op_gelu, {0}, TEXT(11, 1), 4, "gpt/gelu_results"},
         {&op_gelu, {.by_tanh = true}, TEXT(11, 1), 4, "gpt/gelu_tanh_results"},
@@ -149,7 +148,6 @@ static void ops_compute_what_pytorchs_do(void **state)
 
 static void the_exponential_is_near_the_librarys(void **state)
 {
-    (void)state;
     for (int i = -87000; i <= 88000; i += 7) {
         const float x = (float)i / 1000.0F;
         assert_near(exponential(x), exp((double)x), 2e-7 + 1e-7 * fabs((double)x), 0);
@@ -162,7 +160,6 @@ static void the_exponential_is_near_the_librarys(void **state)
 /* Far from zero, where the two ways of computing it part first. */
 static void gelu_holds_far_from_zero(void **state)
 {
-    (void)state;
     const float in[] = {-100, -13, -6, -3, -0.0F, 1e-30F, 3, 6, 13, 100};
     const op_use use = {.op = &op_gelu, .out = {.dim = {COUNT_OF(in)}, .dims = 1}};
     float got[2][COUNT_OF(in)], slopes[2][COUNT_OF(in)], ones[COUNT_OF(in)];
@@ -188,7 +185,6 @@ static void gelu_holds_far_from_zero(void **state)
 /* A token sees itself and those before it: what comes later changes nothing. */
 static void attention_looks_back_only(void **state)
 {
-    (void)state;
     enum {
         TOKENS = 6,
         WIDTH = 4,
@@ -217,7 +213,6 @@ static void attention_looks_back_only(void **state)
 /* No access beyond the table. */
 static void what_is_no_word_gives_nan(void **state)
 {
-    (void)state;
     const float in[] = {1, -1, 3, NAN, 1e30F}, table[] = {1, 2, 3};
     float out[5], grad[3] = {0};
     op_use use = {.op = &op_embedding,
@@ -377,7 +372,6 @@ static void check_moved(void (*train)(network *), const float *want, const doubl
 
 static void a_gpt_trains_as_pytorchs(void **state)
 {
-    (void)state;
     check_moved(train_by_sgd, vector_floats("gpt/gpt_moved", 0),
                 vector_doubles("gpt/gpt_most_moved", 0), 1e-3);
     const known_adam known = KNOWN_ADAM("gpt/gpt", STORED_STEPS);
@@ -396,7 +390,6 @@ static const train_tensor *find_tensor(const network *net, const char *name)
 
 static void tensors_have_nanogpts_names_and_their_groups(void **state)
 {
-    (void)state;
     gpt_sizes own = sizes;
     network net = {0};
     network_open(&net, &sizes);
@@ -422,7 +415,6 @@ static void tensors_have_nanogpts_names_and_their_groups(void **state)
 
 static void a_file_gives_the_sizes(void **state)
 {
-    (void)state;
     static const char text[] =
         "{name: \"g\", gpt: {n_layer: 2, n_head: 2, n_embd: 36, block_size: 16, vocab_size: 50}}";
     model_spec file, built;
@@ -452,7 +444,6 @@ static double dropout_of(const char *text, const nn_op *op)
 
 static void dropout_of_attention_has_its_own_key(void **state)
 {
-    (void)state;
     assert_true(dropout_of("{gpt: {attn_pdrop: 0.25}}", &op_attention) == 0.25);
     assert_true(dropout_of("{gpt: {attn_pdrop: 0.25}}", &op_dropout) == -1.0);
     assert_true(dropout_of("{gpt: {dropout: 0.25}}", &op_attention) == 0.0);
@@ -463,7 +454,6 @@ static void dropout_of_attention_has_its_own_key(void **state)
 
 static void what_is_wrong_with_sizes_is_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *error;
     } cases[] = {

@@ -83,7 +83,6 @@ static double small_loss(small_network *net, loss_kind kind)
 
 static void initial_parameters_equal_pytorchs_bit_for_bit(void **state)
 {
-    (void)state;
     model_spec spec;
     train_model model;
     assert_int_equal(model_build(&spec, "mlp"), RING_OK);
@@ -119,20 +118,17 @@ static void check_network(loss_kind kind, const float *output, double loss, cons
 
 static void mse_network_equals_pytorchs(void **state)
 {
-    (void)state;
     CHECK_NETWORK(LOSS_MSE, "mse");
 }
 
 static void cross_entropy_network_equals_pytorchs(void **state)
 {
-    (void)state;
     CHECK_NETWORK(LOSS_CROSS_ENTROPY, "cross_entropy");
 }
 
 /* (loss(p + h) - loss(p - h)) / 2h, where float32 leaves about three digits. */
 static void gradients_equal_finite_differences(void **state)
 {
-    (void)state;
     small_network net;
     small_open(&net);
     for (int kind = LOSS_MSE; kind <= LOSS_CROSS_ENTROPY; kind++) {
@@ -153,7 +149,6 @@ static void gradients_equal_finite_differences(void **state)
 
 static void gradients_of_parts_add_up(void **state)
 {
-    (void)state;
     small_network net;
     small_open(&net);
     for (size_t at = 0; at < SMALL_BATCH; at += 3) {
@@ -171,7 +166,6 @@ static void gradients_of_parts_add_up(void **state)
 
 static void gemm_equals_the_sum_over_k(void **state)
 {
-    (void)state;
     static const size_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {64, 10, 64}, {17, 33, 100}};
     static float a[6400], b[6400], c[6400];
     train_random random;
@@ -200,7 +194,6 @@ static void gemm_equals_the_sum_over_k(void **state)
 
 static void tensors_follow_each_other_without_gaps(void **state)
 {
-    (void)state;
     small_network net;
     small_open(&net);
     const tensor_table *tensors = &net.model.tensors;
@@ -219,7 +212,6 @@ static void tensors_follow_each_other_without_gaps(void **state)
 
 static void what_is_not_finite_stays_visible(void **state)
 {
-    (void)state;
     const uint16_t label = 1;
     float output_grad[3];
     const float bad[][3] = {{NAN, 0, 0}, {0, 0, NAN}, {INFINITY, 0, 0}, {0, -INFINITY, 0}};
@@ -233,7 +225,6 @@ static void what_is_not_finite_stays_visible(void **state)
 
 static void a_hit_is_the_first_maximum(void **state)
 {
-    (void)state;
     const float output[] = {0, 2, 2, 5, 1, 1, -1, -3, -2};
     const uint16_t first[] = {1, 0, 0}, second[] = {2, 1, 2};
     assert_int_equal(loss_correct(output, first, 3, 3), 3);
@@ -243,7 +234,6 @@ static void a_hit_is_the_first_maximum(void **state)
 /* As many classes as GPT-2 has tokens: against float64, and the gradients add up to 0. */
 static void many_classes_lose_no_accuracy(void **state)
 {
-    (void)state;
     enum { CLASSES = 50257, LABEL = 12345 };
     const uint16_t label = LABEL;
     float *output = malloc(CLASSES * sizeof *output),

@@ -35,7 +35,6 @@ static int take(void *context, const uint32_t *samples, size_t rows, float *inpu
 static int bend_shape(void *context, const ring_train_shape *in, ring_train_shape *out,
                       ring_train_param params[RING_TRAIN_OP_PARAMS], int *count)
 {
-    (void)context;
     if (in->dims != 1)
         return 1;
     *out = *in;
@@ -146,7 +145,6 @@ static double slope_at(ring_train *engine, const char *name, float *values, size
  * come through it. */
 static void gradients_of_own_layers_are_finite_differences(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t count;
@@ -252,7 +250,6 @@ static double train_own(whose_loss whose, size_t rows, float weights[12])
 /* Short micro-batches of the caller's count as whole ones: the same mean, with fewer samples. */
 static void a_loss_of_the_callers_trains_as_the_built_in_one(void **state)
 {
-    (void)state;
     for (size_t rows = 3; rows <= 4; rows++) {
         float own[12], divided[12], built_in[12];
         const double own_loss = train_own(OWN, rows, own);
@@ -272,7 +269,6 @@ static void a_loss_of_the_callers_trains_as_the_built_in_one(void **state)
 /* Each micro-batch draws its own, and an output that is asked for alone draws none. */
 static void dropout_is_drawn_anew_for_each_micro_batch(void **state)
 {
-    (void)state;
     float inputs[FEATURES] = {1, -1, 1, -1, 1}, trained[2][CLASSES], tested[2][CLASSES];
     const uint16_t label = 1;
     lone_rank alone = {0};
@@ -359,7 +355,6 @@ static ring_status train_text(int workers, bool pieces, uint32_t fails, double l
 
 static void samples_read_ahead_are_the_same(void **state)
 {
-    (void)state;
     double want[8], got[8];
     assert_int_equal(train_text(0, false, 99, want), RING_OK);
     for (int way = 0; way < 4; way++) {
@@ -381,7 +376,6 @@ static double staircase(void *context, long update)
 
 static void a_rate_is_the_schedules_or_the_callers(void **state)
 {
-    (void)state;
     double rate = 0.25, loss;
     float before[3], after[3];
     lone_rank alone = {0};
@@ -407,7 +401,6 @@ static void a_rate_is_the_schedules_or_the_callers(void **state)
 /* Both parameter groups begin as the compatibility asks: with the rate of the optimiser. */
 static void biases_begin_with_the_rate_of_the_weights(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t count;
@@ -437,7 +430,6 @@ static void biases_begin_with_the_rate_of_the_weights(void **state)
 /* Of the run only the caller knows how long it is. */
 static void auto_is_filled_in_as_far_as_is_known(void **state)
 {
-    (void)state;
     static const char open[] =
         "{train_batch_size: 8, optimizer: {type: \"SGD\"}, scheduler: {type: \"WarmupDecayLR\", "
         "params: {total_num_steps: \"auto\"}}}";
@@ -518,7 +510,6 @@ static void train_micro(ring_train *engine, bool misused)
 
 static void misuse_is_refused_and_changes_nothing(void **state)
 {
-    (void)state;
     float weights[2][12];
     double losses[2];
     for (int misused = 0; misused < 2; misused++) {
@@ -545,7 +536,6 @@ static void misuse_is_refused_and_changes_nothing(void **state)
 /* A folder that is not there yet is one to begin with; a file is none. */
 static void only_an_empty_folder_is_begun_with(void **state)
 {
-    (void)state;
     lone_rank alone;
     int found = -1;
     start(&alone, SGD("8", "1"));
@@ -576,7 +566,6 @@ static void samples_are_told(ring_train *engine)
 
 static void wrong_arguments_are_told(void **state)
 {
-    (void)state;
     lone_rank alone;
     float inputs[9 * FEATURES] = {0}, values[3];
     int dims;
@@ -627,7 +616,6 @@ static void begin_micro(ring_train *engine)
 
 static void an_update_does_not_end_without_an_exchange(void **state)
 {
-    (void)state;
     float weights[2][12];
     for (int without = 0; without < 2; without++) {
         lone_rank alone;
@@ -654,7 +642,6 @@ static void an_update_does_not_end_without_an_exchange(void **state)
 
 static void stages_that_send_each_micro_batch_have_no_such_mode(void **state)
 {
-    (void)state;
     lone_rank alone;
     start(&alone, "{train_micro_batch_size_per_gpu: 2, optimizer: {type: \"SGD\"}, "
                   "zero_optimization: {stage: 2}}");
@@ -698,7 +685,6 @@ static void expect_stored_order(ring_train *engine)
 /* DistributedSampler(shuffle = False), in each epoch. */
 static void samples_may_come_as_they_are_stored(void **state)
 {
-    (void)state;
     lone_rank alone;
     start(&alone, "{train_batch_size: 3, sampler_shuffle: false, optimizer: {type: \"SGD\"}}");
     expect_stored_order(alone.engine);
@@ -709,7 +695,6 @@ static void samples_may_come_as_they_are_stored(void **state)
 /* Keys that are nothing to an engine are told; those behind a shorter struct are not looked at. */
 static void notes_name_what_has_no_effect(void **state)
 {
-    (void)state;
     char notes[512] = "";
     lone_rank alone = {0};
     ring_train_options options =
@@ -735,7 +720,6 @@ static void notes_name_what_has_no_effect(void **state)
 /* A loop that steps the scheduler behind each step, as some of DeepSpeed's users' do. */
 static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state)
 {
-    (void)state;
     static const char *const configs[] = {SGD("8", "1"), NO_DECAY};
     refused(ring_train_scheduler_step(NULL), RING_ERR_ARGUMENT, "engine is NULL");
     for (size_t i = 0; i < COUNT_OF(configs); i++) {
@@ -767,7 +751,6 @@ static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state
 
 static void wrong_options_are_told(void **state)
 {
-    (void)state;
     lone_rank alone = {0};
     const ring_train_options good = options_of(&alone, SGD("8", "1"));
     ring_train_options options = good;
@@ -814,7 +797,6 @@ static void wrong_options_are_told(void **state)
 /* No other rank can know of it: the communicator ends. */
 static void a_callback_that_fails_ends_the_communicator(void **state)
 {
-    (void)state;
     for (int fails = 0; fails < 2; fails++) {
         lone_rank alone;
         start(&alone, SGD("8", "1"));
@@ -831,7 +813,6 @@ static void a_callback_that_fails_ends_the_communicator(void **state)
 /* All ranks are told, and nothing has changed. */
 static void a_callback_that_fails_drops_the_update(void **state)
 {
-    (void)state;
     lone_rank alone;
     start(&alone, SGD("8", "1"));
     const double before = loss_at(alone.engine);

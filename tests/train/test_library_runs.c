@@ -17,7 +17,6 @@ enum { UPDATES_MAX = 64, TRAIN = 200, TEST = 280, SEED = 3 };
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(TRAIN, TEST);
     files_write("layers.json", LAYERS, strlen(LAYERS));
@@ -355,7 +354,6 @@ static void expect_program(const library_run *of)
 /* An epoch ends with a short micro-batch, and with an update of fewer ones. */
 static void losses_are_those_of_the_program(void **state)
 {
-    (void)state;
     static const library_run cases[] = {
         {.ranks = 1, .config = CONFIG("0", "1", "")},
         {.ranks = 1, .config = CONFIG("0", "4", "")},
@@ -413,7 +411,6 @@ static ring_status load_earlier_epoch(ring_comm *comm, void *context)
 
 static void a_checkpoint_of_another_epoch_drops_what_was_read_ahead(void **state)
 {
-    (void)state;
     char at[256];
     forget();
     snprintf(at, sizeof at, "%s", files_path("ours"));
@@ -426,7 +423,6 @@ static void a_checkpoint_of_another_epoch_drops_what_was_read_ahead(void **state
 /* Updates are dropped with reads and calls under way. */
 static void updates_that_are_dropped_leave_nothing(void **state)
 {
-    (void)state;
     static const library_run cases[] = {
         {.ranks = 2, .config = CONFIG("0", "4", ""), .workers = 1, .updates = 4},
         {.ranks = 2, .config = CONFIG("2", "4", ", fp16: {enabled: true}"), .updates = 4},
@@ -459,7 +455,6 @@ static void expect_near(const library_run *got, const library_run *want)
 /* The same samples by as many shares of the data, however many ranks compute each. */
 static void ranks_of_a_share_compute_what_one_does(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *alone;
         int ranks, shares;
@@ -511,7 +506,6 @@ static void expect_one_checkpoint(const char *staged)
 
 static void checkpoints_know_no_stages_and_no_tensor_ranks(void **state)
 {
-    (void)state;
     expect_one_checkpoint(CONFIG("0", "2", STAGES("2")));
     expect_one_checkpoint(CONFIG("0", "2", TENSOR("2")));
 }
@@ -542,7 +536,6 @@ static ring_status refuse_there(ring_comm *comm, void *context)
 
 static void what_stages_lack_is_refused(void **state)
 {
-    (void)state;
     library_run run = {.config = CONFIG("0", "1", STAGES("2"))};
     snprintf(run.data, sizeof run.data, "%s", files_path(""));
     thread_ranks_run(2, refuse_there, (void *const[]){&run, &run});
@@ -590,7 +583,6 @@ static ring_status set_there(ring_comm *comm, void *context)
 static void tensor_ranks_set_and_load_whole_tensors(void **state)
 {
     static setting runs[2];
-    (void)state;
     for (int r = 0; r < 2; r++) {
         snprintf(runs[r].data, sizeof runs[r].data, "%s", files_path(""));
         snprintf(runs[r].file, sizeof runs[r].file, "%s", files_path("set"));
@@ -634,7 +626,6 @@ static library_run go_on(loop how, const char *load, const char *save, long upda
 /* Within an epoch, and at its end. */
 static void checkpoints_go_both_ways(void **state)
 {
-    (void)state;
     static const char config[] = CONFIG("2", "2", "");
     forget();
     files_write("config.json", config, strlen(config));
@@ -702,7 +693,6 @@ static ring_status train_two_epochs(ring_comm *comm, void *context)
 /* Within an epoch, at its end, and at the end of all: an epoch has 7 updates. */
 static void a_loop_over_epochs_goes_on_where_it_was(void **state)
 {
-    (void)state;
     static const long stops[] = {3, 7, 10, 14};
     restarts want = {.stop = 0};
     snprintf(want.data, sizeof want.data, "%s", files_path(""));
@@ -807,7 +797,6 @@ static ring_status means_of_rank(ring_comm *comm, void *context)
     ring_train *engine = NULL;
     const int rank = ring_comm_rank(comm), ranks = ring_comm_size(comm);
     double value = 7.0;
-    (void)context;
     options.config_text = "{train_micro_batch_size_per_gpu: 1, optimizer: {type: \"SGD\"}}";
     ring_status status = ring_train_create(&engine, comm, &options);
     if (status == RING_OK)
@@ -827,7 +816,6 @@ static ring_status means_of_rank(ring_comm *comm, void *context)
 
 static void means_weigh_ranks_by_their_samples(void **state)
 {
-    (void)state;
     void *const contexts[THREAD_RANKS_MAX] = {NULL};
     for (int ranks = 2; ranks <= THREAD_RANKS_MAX; ranks++)
         thread_ranks_run(ranks, means_of_rank, contexts);
@@ -835,7 +823,6 @@ static void means_weigh_ranks_by_their_samples(void **state)
 
 static void parameters_go_into_a_file_and_come_back(void **state)
 {
-    (void)state;
     files_run runs[2] = {{.before = -1}};
     void *const contexts[] = {&runs[0], &runs[1]};
     forget();
@@ -876,7 +863,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(means_weigh_ranks_by_their_samples),
         cmocka_unit_test(parameters_go_into_a_file_and_come_back),
     };
-    (void)argc;
     programs = (programs_paths){argv[1], argv[2], argv[argc - 1]};
     return cmocka_run_group_tests(tests, set_up, files_tear_down);
 }

@@ -16,7 +16,6 @@ enum { SKIPPED = 77 };
 /* Global batch 128, whatever the number of ranks. */
 static void the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks(void **state)
 {
-    (void)state;
     static double alone[100];
     const double *torch = vector_doubles("training/mnist_losses", 100);
     for (int ranks = 1; ranks <= 4; ranks *= 2) {
@@ -48,7 +47,6 @@ static void the_first_100_losses_are_pytorchs_on_1_2_and_4_ranks(void **state)
 /* PyTorch gets 90.4 to 90.5 % after 5 epochs. */
 static void the_recipe_reaches_its_accuracy_with_3_seeds(void **state)
 {
-    (void)state;
     for (int seed = 0; seed < 3; seed++) {
         programs_run *run =
             programs_train(2, "--deepspeed_config %s/deeps.json --data %s --epochs 5 --seed %d",
@@ -63,7 +61,6 @@ static void the_recipe_reaches_its_accuracy_with_3_seeds(void **state)
 
 static void adam_with_cross_entropy_reaches_97_5_percent(void **state)
 {
-    (void)state;
     programs_run *run = programs_train(
         2, "--deepspeed_config %s/adam.json --data %s --epochs 5 --loss cross_entropy",
         programs.examples, programs_mnist());
@@ -102,13 +99,11 @@ static void check_seeds(const char *model, double least)
 /* One seed of PyTorch: 98.24 and 99.31 %. */
 static void the_mlp_reaches_98_2_percent_in_12_epochs(void **state)
 {
-    (void)state;
     check_seeds("mlp", 0.982);
 }
 
 static void lenet5_reaches_99_2_percent_in_12_epochs(void **state)
 {
-    (void)state;
     check_seeds("lenet5", 0.992);
 }
 

@@ -241,7 +241,6 @@ static void check_network(network *net, const known_run *known)
 
 static void the_mlp_trains_as_pytorch(void **state)
 {
-    (void)state;
     const known_run known = KNOWN("mlp", 16, 1, 28);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "mlp"), RING_OK);
@@ -250,7 +249,6 @@ static void the_mlp_trains_as_pytorch(void **state)
 
 static void lenet5_trains_as_pytorch(void **state)
 {
-    (void)state;
     const known_run known = KNOWN("lenet5", 16, 1, 28);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "lenet5"), RING_OK);
@@ -259,7 +257,6 @@ static void lenet5_trains_as_pytorch(void **state)
 
 static void alexnet_without_dropout_trains_as_pytorch(void **state)
 {
-    (void)state;
     const known_run known = KNOWN("alexnet", 4, 3, 32);
     network net = {0};
     assert_int_equal(model_build(&net.spec, "alexnet"), RING_OK);
@@ -312,7 +309,6 @@ static void draw_images(float *images, size_t count)
 
 static void gradients_of_branches_are_summed(void **state)
 {
-    (void)state;
     enum { ROWS = 3, PIXELS = 50 };
     const uint16_t labels[ROWS] = {3, 0, 7};
     float images[ROWS * PIXELS];
@@ -342,7 +338,6 @@ static void gradients_of_branches_are_summed(void **state)
 /* A tied gradient is the sum of those that the two layers have when each has its own tensors. */
 static void tied_gradients_are_told_once_when_both_are_there(void **state)
 {
-    (void)state;
     network net = {0};
     parse_layers(&net.spec, branches);
     network_open(&net, 1, 1, 5);
@@ -370,7 +365,6 @@ static network lenet(size_t max_batch, int slots)
 
 static void passes_in_pieces_are_the_whole_bit_for_bit(void **state)
 {
-    (void)state;
     enum { ROWS = 5, PIXELS = 784 };
     static float images[ROWS * PIXELS];
     const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
@@ -395,7 +389,6 @@ static void passes_in_pieces_are_the_whole_bit_for_bit(void **state)
 /* Two batches of different sizes, both forward before either goes backward. */
 static void slots_do_not_disturb_each_other(void **state)
 {
-    (void)state;
     enum { ROWS = 5, PIXELS = 784 };
     static float images[2 * ROWS * PIXELS];
     const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
@@ -422,7 +415,6 @@ static void slots_do_not_disturb_each_other(void **state)
 
 static void outputs_lie_in_place_where_nobody_needs_the_input(void **state)
 {
-    (void)state;
     network net = lenet(1, 1);
     const int memory[] = {0, 0, 2, 3, 3, 5, 5, 7, 7, 9, 9, 11};
     for (int n = 0; n < net.model.node_count; n++)
@@ -441,7 +433,6 @@ static void outputs_lie_in_place_where_nobody_needs_the_input(void **state)
 
 static void the_examples_are_the_built_in_networks(void **state)
 {
-    (void)state;
     static const char *const names[] = {"lenet5", "alexnet"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char path[4096];
@@ -462,7 +453,6 @@ static void the_examples_are_the_built_in_networks(void **state)
 /* Hugging Face's Trainer calls it the hidden size. */
 static void a_network_has_a_width(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t width;
@@ -477,7 +467,6 @@ static void a_network_has_a_width(void **state)
 
 static void what_is_wrong_is_told_with_its_place(void **state)
 {
-    (void)state;
 #define LIST(layers) "{\"input\": [1, 4, 4],\n \"layers\": [" layers "]}"
 #define FLAT "{\"type\": \"flatten\"},\n"
     static const struct {

@@ -95,7 +95,6 @@ static ring_status update(job *run, train_engine *engine, int from, int to)
 
 static void tell_note(void *context, const char *text)
 {
-    (void)context;
     print_message("%s\n", text);
 }
 
@@ -212,7 +211,6 @@ static void expect_same_bits(job run)
 
 static void bits_are_those_of_states_in_memory(void **state)
 {
-    (void)state;
     static const char *const optimizers[] = {
         "{type: \"SGD\", params: {lr: 0.1, momentum: 0.9}}", ADAM,
         "{type: \"AdamW\", params: {weight_decay: 0.1}, param_groups: \"no_decay\"}",
@@ -237,7 +235,6 @@ static void bits_are_those_of_states_in_memory(void **state)
 
 static void states_are_not_resident(void **state)
 {
-    (void)state;
     enum { WIDTH = 4096 };
     const size_t elements = (DRAWN_PIXELS + 1) * WIDTH + (WIDTH + 1) * 10;
     const size_t moments = 2 * elements * sizeof(float);
@@ -259,7 +256,6 @@ static void states_are_not_resident(void **state)
 
 static void checkpoints_go_either_way(void **state)
 {
-    (void)state;
     static const struct {
         bool before, after;
     } cases[] = {{true, true}, {true, false}, {false, true}};
@@ -288,7 +284,6 @@ static void checkpoints_go_either_way(void **state)
 
 static void a_disk_that_fails_ends_all_ranks_alike(void **state)
 {
-    (void)state;
     for (int c = 0; c < 3; c++) {
         const job got = run_ranks(&(job){.ranks = 2,
                                          .stage = c > 0 ? 3 : 0,
@@ -306,7 +301,6 @@ static void a_disk_that_fails_ends_all_ranks_alike(void **state)
 /* States that were stepped, that were just begun, and float32 masters of 16 bits. */
 static void a_disk_that_fails_in_a_checkpoint_is_told(void **state)
 {
-    (void)state;
     static const char *const precisions[] = {"", "bf16: {enabled: true},"};
     for (int c = 0; c < 4; c++) {
         char saved[300];
@@ -336,7 +330,6 @@ static void a_disk_that_fails_in_a_checkpoint_is_told(void **state)
 
 static void a_disk_that_fails_before_parameters_are_gathered_is_told(void **state)
 {
-    (void)state;
     for (int stage = 0; stage <= 3; stage += 3) {
         const job got = run_ranks(&(job){.ranks = 2,
                                          .stage = stage,
@@ -353,7 +346,6 @@ static void a_disk_that_fails_before_parameters_are_gathered_is_told(void **stat
 
 static void a_missing_folder_is_told_by_all_ranks(void **state)
 {
-    (void)state;
     assert_int_equal(rmdir(folder), 0);
     const job got = run_ranks(
         &(job){.ranks = 2, .stage = 1, .optimizer = ADAM, .precision = "", .in_file = true});
@@ -365,7 +357,6 @@ static void a_missing_folder_is_told_by_all_ranks(void **state)
 
 static void a_full_disk_is_told_with_what_is_free(void **state)
 {
-    (void)state;
     mapped_file file;
     assert_int_equal(mapped_file_open(&file, "the.key", folder, (size_t)1 << 50), RING_ERR_SYSTEM);
     assert_non_null(strstr(train_error(), "the.key: 1125899906842624 bytes are needed in "));

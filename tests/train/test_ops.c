@@ -216,7 +216,6 @@ static void check_slopes(op_bench *bench, float *values, size_t count, const flo
 
 static void gradients_equal_finite_differences(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         op_bench bench;
         bench_open(&bench, &cases[c]);
@@ -272,7 +271,6 @@ static void compare(size_t number, op_bench *bench, const op_functions *function
 
 static void what_runs_equals_the_reference(void **state)
 {
-    (void)state;
     static const op_functions by_gemm = {conv_gemm_forward, conv_gemm_params, conv_gemm_inputs};
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         for (int add = 0; add < 2; add++) {
@@ -293,7 +291,6 @@ static void what_runs_equals_the_reference(void **state)
 /* A second batch size, and the first one again. */
 static void batches_may_differ_in_size(void **state)
 {
-    (void)state;
     const op_case from = {&op_conv2d, {.outputs = 5, WINDOW(3, 1, 1)}, IMAGE(3, 7, 5), 9};
     op_bench bench;
     bench_open(&bench, &from);
@@ -311,7 +308,6 @@ static void batches_may_differ_in_size(void **state)
 
 static void in_place_is_the_same(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         op_bench bench;
         if (!cases[c].op->in_place)
@@ -333,7 +329,6 @@ static void in_place_is_the_same(void **state)
 
 static void the_first_maximum_gets_the_gradient_and_nan_wins(void **state)
 {
-    (void)state;
     const op_case from = {&op_max_pool2d, {WINDOW(2, 2, 0)}, IMAGE(1, 2, 6), 1};
     const float in[] = {1, 3, 3, -1, 0, 1, 3, 2, -INFINITY, 3, NAN, 2}, one[] = {1, 1, 1};
     for (int plain = 0; plain < 2; plain++) {
@@ -353,7 +348,6 @@ static void the_first_maximum_gets_the_gradient_and_nan_wins(void **state)
 
 static void padding_counts_in_means_as_zeros(void **state)
 {
-    (void)state;
     const op_case from = {&op_avg_pool2d, {WINDOW(2, 2, 1)}, IMAGE(1, 2, 2), 1};
     op_bench bench;
     bench_open(&bench, &from);
@@ -368,7 +362,6 @@ static void padding_counts_in_means_as_zeros(void **state)
 /* The known answers of the paper's authors. */
 static void philox_gives_its_known_answers(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t counter[4], key[2], bits[4];
     } known[] = {
@@ -389,7 +382,6 @@ static void philox_gives_its_known_answers(void **state)
 
 static void dropout_keeps_its_share_and_the_mean(void **state)
 {
-    (void)state;
     const op_case from = {&op_dropout, {.probability = 0.25}, ROW(1000), 40};
     op_bench bench;
     bench_open(&bench, &from);
@@ -411,7 +403,6 @@ static void dropout_keeps_its_share_and_the_mean(void **state)
 /* The same samples one by one, in another order: each has its own elements dropped. */
 static void dropout_goes_by_sample_update_node_and_seed(void **state)
 {
-    (void)state;
     enum { WIDTH = 101, BATCH = 4 };
     const op_case from = {&op_dropout, {.probability = 0.5}, ROW(WIDTH), BATCH};
     const uint32_t samples[BATCH] = {70, 3, 12, 9};
@@ -441,7 +432,6 @@ static void dropout_goes_by_sample_update_node_and_seed(void **state)
 /* Values of 1: what comes out is the sum of the weights that are kept, over 1 - probability. */
 static void attention_drops_weights_not_values(void **state)
 {
-    (void)state;
     enum { TOKENS = 16, WIDTH = 4, HEADS = 2, BATCH = 20, WEIGHTS = HEADS * TOKENS * TOKENS };
     const op_case from = {&op_attention,
                           {.heads = HEADS, .probability = 0.25},
@@ -492,7 +482,6 @@ static void attention_drops_weights_not_values(void **state)
 
 static void what_does_not_fit_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         op_case from;
         const char *error;

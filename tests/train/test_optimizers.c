@@ -73,7 +73,6 @@ static void check_steps(const stored_case *c, const char *text)
 
 static void configured_optimizers_step_as_pytorchs(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(stored_cases); i++) {
         const stored_case *c = &stored_cases[i];
         char text[TEXT_MAX];
@@ -96,7 +95,6 @@ static void configured_optimizers_step_as_pytorchs(void **state)
 /* Without it the first step is longer: (1 - beta1) / sqrt(1 - beta2) times the rate. */
 static void adam_may_go_without_bias_correction(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "{optimizer: {type: \"Adam\", params: {lr: 0.01, bias_correction: false}}}",
         "{optimizer: {type: \"Adam\", params: {lr: 0.01}}}"};

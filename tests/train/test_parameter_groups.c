@@ -90,7 +90,6 @@ static const optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_
 /* An element is as with one group that decays, or as with one that does not. */
 static void each_tensor_is_updated_as_its_group(void **state)
 {
-    (void)state;
     static const char *const names[] = {"", "no_decay", "no_decay_embeddings"};
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         float with[ELEMENTS], without[ELEMENTS], got[ELEMENTS];
@@ -115,7 +114,6 @@ static void each_tensor_is_updated_as_its_group(void **state)
 
 static void ranges_may_be_cut_anywhere(void **state)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         const optimizer_config config = config_of(kinds[k], "no_decay");
         float whole[ELEMENTS], pieces[ELEMENTS];
@@ -130,7 +128,6 @@ static void ranges_may_be_cut_anywhere(void **state)
 /* Rank 1 of two: its states begin at 0, its parameters in the middle. */
 static void states_lie_apart_from_parameters(void **state)
 {
-    (void)state;
     enum { HALF = ELEMENTS / 2 };
     const optimizer_config config = config_of(OPTIMIZER_ADAMW, "no_decay");
     train_tensor list[TENSORS + 1];
@@ -154,7 +151,6 @@ static void states_lie_apart_from_parameters(void **state)
 
 static void adagrads_sum_starts_where_it_is_told(void **state)
 {
-    (void)state;
     optimizer_config config = config_of(OPTIMIZER_ADAGRAD, "");
     train_optimizer optimizer;
     config.first_sum = 0.25;
@@ -167,7 +163,6 @@ static void adagrads_sum_starts_where_it_is_told(void **state)
 /* As in PyTorch: the first gradient is the momentum, whatever the dampening. */
 static void the_first_gradient_is_not_dampened(void **state)
 {
-    (void)state;
     optimizer_config config = config_of(OPTIMIZER_SGD, "");
     train_optimizer optimizer;
     float param = 1.0F;
@@ -187,7 +182,6 @@ static void the_first_gradient_is_not_dampened(void **state)
 /* torch.nn.utils.clip_grad_norm_: most / (norm + 1e-6), at most 1. */
 static void clipping_is_pytorchs(void **state)
 {
-    (void)state;
     assert_near(optimizer_clip(1e-6, 1e-6), 0.5, 1e-12, 0);
     assert_near(optimizer_clip(2.0, 1.0), 1.0 / 2.000001, 1e-12, 0);
     assert_near(optimizer_clip(1.0, 1.0), 1.0 / 1.000001, 1e-12, 0);
@@ -238,7 +232,6 @@ static bool is_padding(size_t offset)
 
 static void each_group_has_the_rate_that_pytorch_gives_it(void **state)
 {
-    (void)state;
     enum { STORED_UPDATES = 6, LAID_ELEMENTS = 62 };
     static const struct {
         const char *text;
@@ -269,7 +262,6 @@ static void each_group_has_the_rate_that_pytorch_gives_it(void **state)
 
 static void schedulers_with_rates_of_their_own_set_both_groups(void **state)
 {
-    (void)state;
     float with[ELEMENTS], without[ELEMENTS];
 #define WARMUP ", scheduler: {type: \"WarmupLR\", params: {warmup_num_steps: 2}}}"
     train_as_configured(TWO_GROUPS("SGD", "") WARMUP, 4, with);

@@ -24,14 +24,12 @@ static train_dataset dataset;
 
 static int draw_dataset(void **state)
 {
-    (void)state;
     drawn_fill(&dataset, STORED);
     return 0;
 }
 
 static int free_dataset(void **state)
 {
-    (void)state;
     dataset_free(&dataset);
     return 0;
 }
@@ -218,7 +216,6 @@ static void expect_same(const pipe_run *got, const pipe_run *want)
 
 static void stages_compute_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     static const char *const models[] = {"deep", "lenet5", "mixed"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         for (int micros = 1; micros <= 8; micros++) {
@@ -240,7 +237,6 @@ static void stages_compute_the_same_bit_for_bit(void **state)
 
 static void computing_activations_again_changes_no_bit(void **state)
 {
-    (void)state;
     static const char *const models[] = {"deep", "lenet5", "mixed"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         pipe_run kept[1], runs[RANKS_MAX];
@@ -259,7 +255,6 @@ static void computing_activations_again_changes_no_bit(void **state)
  * interval of 3 the third, sixth and seventh are kept, and there is room for two more. */
 static void activations_that_are_kept_are_few(void **state)
 {
-    (void)state;
     static const struct {
         int interval;
         size_t kept, turns;
@@ -283,7 +278,6 @@ static void activations_that_are_kept_are_few(void **state)
 /* Two ranks add two numbers: in any order the same. */
 static void grids_compute_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     static const char *const models[] = {"deep", "mixed"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         for (int micros = 1; micros <= 4; micros += 3) {
@@ -304,7 +298,6 @@ static void grids_compute_the_same_bit_for_bit(void **state)
  * do; all stages skip the same updates, and name the same tensor. */
 static void sixteen_bits_are_the_same_too(void **state)
 {
-    (void)state;
     static const char *const precisions[] = {
         "fp16: {enabled: true, initial_scale_power: 21, hysteresis: 1}",
         BF16,
@@ -337,7 +330,6 @@ static void sixteen_bits_are_the_same_too(void **state)
  * is not grown; when it is, all leave the updates out and name its tensor. */
 static void an_overflow_on_a_middle_stage_is_one_on_all(void **state)
 {
-    (void)state;
     static const char precision[] = "fp16: {enabled: true, initial_scale_power: 15, hysteresis: 1}";
     pipe_run alone[1], runs[RANKS_MAX];
     pipe_run run = {.model = "deep", .shares = 1, .stages = 4, .micros = 3, .precision = precision};
@@ -357,7 +349,6 @@ static void an_overflow_on_a_middle_stage_is_one_on_all(void **state)
 /* 784-256 | 64-10: parameters, gradients and two moments of float32, the moments split by ZeRO. */
 static void ranks_hold_their_stage_alone(void **state)
 {
-    (void)state;
     for (int zero = 0; zero <= 1; zero++) {
         pipe_run runs[RANKS_MAX];
         train(&(pipe_run){.model = "mlp", .shares = 2, .stages = 2, .micros = 2, .zero = zero},
@@ -372,7 +363,6 @@ static void ranks_hold_their_stage_alone(void **state)
  * three ranks add. */
 static void stages_share_parameters(void **state)
 {
-    (void)state;
     static const struct {
         int shares, stages, zero;
         const char *precision;

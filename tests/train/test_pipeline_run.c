@@ -12,7 +12,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 300);
     return 0;
@@ -46,7 +45,6 @@ static char *next_block(char **document)
 /* "Just add an entry": the second block goes into the first one. */
 static void the_documents_block_runs_on_two_ranks(void **state)
 {
-    (void)state;
     char *document = programs_document("000"), *rest = document, config[4096];
     const char *first = next_block(&rest), *entry = next_block(&rest);
     snprintf(config, sizeof config, "%.*s, %s}", (int)(strrchr(first, '}') - first), first, entry);
@@ -77,7 +75,6 @@ static void the_documents_block_runs_on_two_ranks(void **state)
 
 static void the_option_makes_a_grid(void **state)
 {
-    (void)state;
     static const char config[] = "{train_batch_size: 64, gradient_accumulation_steps: 4, "
                                  "optimizer: {type: \"Adam\"}, zero_optimization: {stage: 1}}";
     programs_run *data = programs_train_config(2, config, "--max-steps 12 --model lenet5");
@@ -95,7 +92,6 @@ static void the_option_makes_a_grid(void **state)
 /* Stages of a share compute the same samples, and so do its tensor ranks. */
 static void a_hosts_batch_is_divided_by_its_shares(void **state)
 {
-    (void)state;
     static const struct {
         const char *options, *micro, *batch;
     } cases[] = {{"-b 96", "24", "96"},
@@ -159,7 +155,6 @@ static void expect_update(const cJSON *pipeline, int epoch)
 
 static void the_metrics_have_the_passes(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(
         4,
         "{train_micro_batch_size_per_gpu: 16, gradient_accumulation_steps: 5, optimizer: {type: "
@@ -201,7 +196,6 @@ static double sum_of_shares(const programs_run *run, double *bubble)
 /* Measured bubbles depend on the machine, counted ones do not. */
 static void the_bubble_is_told_at_the_end(void **state)
 {
-    (void)state;
     static const struct {
         int stages, least; /* percent */
         const char *counted;
@@ -245,7 +239,6 @@ static double timer_of(const programs_run *run, const char *name)
  * three parts. Each is rounded to a hundredth. */
 static void neoxs_timers_are_parts_of_each_other(void **state)
 {
-    (void)state;
     static const char layers[] =
         "{input: [784], layers: [{type: \"linear\", features: 16}, {type: \"linear\", features: "
         "16, name: \"a\"}, {type: \"relu\"}, {type: \"relu\"}, {type: \"linear\", features: 16, "
@@ -274,7 +267,6 @@ static void neoxs_timers_are_parts_of_each_other(void **state)
 
 static void what_cannot_be_is_refused_once(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *options, *error;
     } cases[] = {

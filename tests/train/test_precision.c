@@ -20,14 +20,12 @@ static train_dataset dataset; /* as make_precision_vectors.py draws it */
 
 static int draw_dataset(void **state)
 {
-    (void)state;
     drawn_fill(&dataset, SAMPLES);
     return 0;
 }
 
 static int free_dataset(void **state)
 {
-    (void)state;
     dataset_free(&dataset);
     return 0;
 }
@@ -56,7 +54,6 @@ static void check_scales(size_t row, const precision_config *precision, const ch
 
 static void scales_are_those_of_deepspeed(void **state)
 {
-    (void)state;
     const char *row;
     size_t i = 0;
     for (; (row = vector_row("precision/scaler", i)) != NULL; i++) {
@@ -77,7 +74,6 @@ static void scales_are_those_of_deepspeed(void **state)
 
 static void a_fixed_scale_stays(void **state)
 {
-    (void)state;
     const precision_config precision = {.set = {.loss_scale = 24, .min_scale = 1}, .scales = true};
     loss_scaler scaler = loss_scaler_start(&precision);
     assert_int_equal(loss_scaler_update(&scaler, true), SCALER_SKIP);
@@ -164,7 +160,6 @@ static void expect_run(const char *config, const double *losses, const double *n
 
 static void fp16_loses_and_skips_as_pytorch(void **state)
 {
-    (void)state;
     EXPECT_RUN("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"AdamW\", "
                "params: {lr: 1e-3, weight_decay: 0.01}}, fp16: {enabled: true, "
                "initial_scale_power: 22, loss_scale_window: 6}}",
@@ -173,7 +168,6 @@ static void fp16_loses_and_skips_as_pytorch(void **state)
 
 static void bf16_loses_as_pytorch(void **state)
 {
-    (void)state;
     EXPECT_RUN("{train_batch_size: 32, gradient_accumulation_steps: 2, gradient_clipping: 0, "
                "optimizer: {type: \"SGD\", params: {lr: 0.01}}, bf16: {enabled: "
                "true}}",
@@ -182,7 +176,6 @@ static void bf16_loses_as_pytorch(void **state)
 
 static void an_overflow_at_the_least_scale_stops_all_ranks(void **state)
 {
-    (void)state;
     precision_run runs[2];
     train(runs, 2,
           "{train_batch_size: 32, optimizer: {type: \"SGD\", params: {lr: 0.01}}, fp16: {enabled: "
@@ -288,7 +281,6 @@ static void *overflow_rank(void *argument)
 
 static void an_overflow_is_told_with_rank_and_tensor(void **state)
 {
-    (void)state;
     static const struct {
         ring_dtype type;
         float spoilt[2];

@@ -20,7 +20,6 @@ static precision_config precision_of(const char *keys, config_options options)
 
 static void types_masters_and_scale_follow_from_the_sections(void **state)
 {
-    (void)state;
     static const struct {
         const char *keys;
         ring_dtype params, grads, wire;
@@ -66,7 +65,6 @@ static void types_masters_and_scale_follow_from_the_sections(void **state)
 
 static void the_window_is_as_the_release_counts_it(void **state)
 {
-    (void)state;
     const precision_config got = precision_of("", (config_options){.compat_ds_0_13 = true});
     assert_true(got.old_window);
     assert_false(precision_of("", (config_options){0}).old_window);
@@ -75,7 +73,6 @@ static void the_window_is_as_the_release_counts_it(void **state)
 /* --fp16 and --bf16. */
 static void options_stand_for_auto_and_for_nothing(void **state)
 {
-    (void)state;
     const config_options fp16 = {.fp16 = true}, bf16 = {.bf16 = true};
     assert_int_equal(precision_of("", fp16).params, RING_FLOAT16);
     assert_int_equal(precision_of("bf16: {}", bf16).params, RING_BFLOAT16);

@@ -16,14 +16,12 @@ static train_dataset dataset;
 
 static int set_up(void **state)
 {
-    (void)state;
     drawn_fill(&dataset, SAMPLES);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     dataset_free(&dataset);
     return 0;
 }
@@ -65,7 +63,6 @@ static void run_rounds(data_reader *reader, float **inputs, uint16_t **labels)
 
 static void threads_take_what_was_asked_for(void **state)
 {
-    (void)state;
     for (int threads = 1; threads <= 5; threads += 2) { /* more than rows at times */
         data_reader *reader;
         float *inputs = malloc(ROWS * DRAWN_PIXELS * sizeof *inputs);
@@ -85,7 +82,6 @@ static void labels_alone_need_no_inputs(void **state)
     const data_batch want = {&dataset, order, 3};
     data_reader *reader;
     uint16_t *labels = malloc(ROWS * sizeof *labels);
-    (void)state;
     assert_int_equal(reader_start(&reader, 2, 0, ROWS), RING_OK);
     for (int asks = 1; asks >= 0; asks--) {
         memset(labels, 0xff, ROWS * sizeof *labels);
@@ -118,7 +114,6 @@ static ring_status take_slowly(void *context, const uint32_t *order, size_t batc
         inputs[i] = tiny_product();
         labels[i] = (uint16_t)order[i];
     }
-    (void)context;
     return RING_OK;
 }
 
@@ -133,7 +128,6 @@ static void failures_come_with_the_batch(void **state)
     data_reader *reader;
     float *inputs = malloc(ROWS * sizeof *inputs);
     uint16_t *labels = malloc(ROWS * sizeof *labels);
-    (void)state;
     assert_int_equal(reader_start(&reader, 2, ROWS, ROWS), RING_OK);
     reader_ask(reader, &bad);
     assert_int_equal(reader_take(reader, &bad, &inputs, &labels), RING_ERR_SYSTEM);
@@ -155,7 +149,6 @@ static void subnormals_count_as_in_the_computing_thread(void **state)
     data_reader *reader;
     float *inputs = malloc(sizeof *inputs);
     uint16_t *labels = malloc(sizeof *labels);
-    (void)state;
     subnormals_restore(mode);
     assert_int_equal(reader_start(&reader, 1, 1, 1), RING_OK);
     reader_ask(reader, &one);
@@ -171,7 +164,6 @@ static void readers_stop_in_the_middle(void **state)
 {
     static const uint32_t order[] = {1, 2, 3};
     const data_batch batch = {&slow_samples, order, 3};
-    (void)state;
     for (int i = 0; i < 20; i++) {
         data_reader *reader;
         assert_int_equal(reader_start(&reader, 3, ROWS, ROWS), RING_OK);

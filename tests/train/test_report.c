@@ -18,7 +18,6 @@
 
 static void floats_print_as_in_python(void **state)
 {
-    (void)state;
     static const struct {
         double value;
         const char *text;
@@ -147,7 +146,6 @@ static char *printed(const train_config *settings, const char *metrics)
 
 static void log_lines_have_deepspeeds_text(void **state)
 {
-    (void)state;
     char *text = printed(&config, NULL);
     assert_non_null(strstr(text, "[Rank 0] step=2, skipped=1, lr=[4.5e-07], mom=[0]\n"));
     assert_non_null(
@@ -160,7 +158,6 @@ static void log_lines_have_deepspeeds_text(void **state)
 
 static void its_line_of_throughput_comes_if_asked_for(void **state)
 {
-    (void)state;
     char *text = printed_with(&config, &(report_options){.style = LOG_DEEPSPEED});
     assert_non_null(
         strstr(text, "\nsteps: 2 loss: 0.0333 iter time (s): 0.500 samples/sec: 256.000\n"));
@@ -173,7 +170,6 @@ static void its_line_of_throughput_comes_if_asked_for(void **state)
 
 static void momentum_is_shown_as_the_optimizer_has_it(void **state)
 {
-    (void)state;
     train_config other = config;
     other.optimizer.momentum = 0.9;
     char *text = printed(&other, NULL);
@@ -195,7 +191,6 @@ static void momentum_is_shown_as_the_optimizer_has_it(void **state)
 
 static void breakdowns_add_up(void **state)
 {
-    (void)state;
     train_config other = config;
     other.wall_clock_breakdown = true;
     char *text = printed(&other, NULL);
@@ -217,7 +212,6 @@ static void breakdowns_add_up(void **state)
 /* Waiting for neighbours is told apart, in its place, where there are any. */
 static void stages_have_a_share_for_the_bubble(void **state)
 {
-    (void)state;
     train_config other = config;
     other.wall_clock_breakdown = true;
     other.pipeline.stages = 2;
@@ -243,7 +237,6 @@ static void stages_have_a_share_for_the_bubble(void **state)
 
 static void shares_add_up_to_a_hundred(void **state)
 {
-    (void)state;
     static const double rows[][PARTS] = {
         {1, 1, 1},
         {1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9},
@@ -272,7 +265,6 @@ static void shares_add_up_to_a_hundred(void **state)
 
 static void other_styles_of_lines(void **state)
 {
-    (void)state;
     train_config other = config;
     other.wall_clock_breakdown = true;
     char *text = printed_with(&config, &(report_options){.style = LOG_BRIEF});
@@ -310,7 +302,6 @@ static void other_styles_of_lines(void **state)
 
 static void devices_are_a_line(void **state)
 {
-    (void)state;
     char *text = printed(&config, NULL);
     assert_non_null(strstr(text, "\nupdate 3 | rank 0: 3.0 MiB, CPU 50 % | rank 1: 5.0 MiB, CPU "
                                  "100 %\n"));
@@ -356,7 +347,6 @@ static const char *shown_on_a_terminal(train_report *report, unsigned short colu
 /* Half of 12 updates, of which this run made one in ten minutes; a line wipes it away. */
 static void a_terminal_has_a_bar(void **state)
 {
-    (void)state;
     train_report report;
     assert_string_equal(shown_on_a_terminal(&report, 100),
                         "\r[##########..........] epoch 2/4  update 3/3  loss 0.5000  lr 0  0 "
@@ -389,7 +379,6 @@ static const cJSON *member(const cJSON *object, const char *name)
 
 static void metrics_tell_the_run_and_its_epochs(void **state)
 {
-    (void)state;
     free(printed(&config, files_path("metrics")));
     cJSON *line = metrics_line(0);
     const cJSON *run = member(line, "run");
@@ -414,7 +403,6 @@ static void metrics_tell_the_run_and_its_epochs(void **state)
 
 static void metrics_tell_the_passes_of_stages(void **state)
 {
-    (void)state;
     train_report report;
     const report_options options = {.metrics_path = files_path("metrics")};
     const report_passes passes = {.step = 3,
@@ -437,7 +425,6 @@ static void metrics_tell_the_passes_of_stages(void **state)
 
 static void metrics_that_are_there_are_kept(void **state)
 {
-    (void)state;
     train_report report;
     size_t bytes;
     files_write("metrics", "old\n", 4);
@@ -458,7 +445,6 @@ static void metrics_that_are_there_are_kept(void **state)
 
 static void numbers_without_end_are_null(void **state)
 {
-    (void)state;
     train_report report;
     assert_int_equal(open_report(&report, true, &config,
                                  &(report_options){.metrics_path = files_path("metrics")}),
@@ -478,7 +464,6 @@ static void numbers_without_end_are_null(void **state)
 
 static void every_line_of_the_metrics_is_written_at_once(void **state)
 {
-    (void)state;
     train_report report;
     size_t bytes;
     assert_int_equal(open_report(&report, true, &config,
@@ -493,7 +478,6 @@ static void every_line_of_the_metrics_is_written_at_once(void **state)
 
 static void metrics_are_one_json_line_an_update(void **state)
 {
-    (void)state;
     files_write("metrics", "", 0);
     free(printed(&config, files_path("metrics")));
     size_t bytes;
@@ -511,7 +495,6 @@ static void metrics_are_one_json_line_an_update(void **state)
 
 static void metrics_that_cannot_be_written_are_an_error(void **state)
 {
-    (void)state;
     train_report report;
     report_options options = {.metrics_path = "/nowhere/m"};
     assert_int_equal(open_report(&report, true, &config, &options), RING_ERR_SYSTEM);
@@ -529,7 +512,6 @@ static void metrics_that_cannot_be_written_are_an_error(void **state)
 
 static void other_ranks_are_silent(void **state)
 {
-    (void)state;
     train_report report;
     const report_options options = {.metrics_path = files_path("none")};
     assert_int_equal(open_report(&report, false, &config, &options), RING_OK);
@@ -540,7 +522,6 @@ static void other_ranks_are_silent(void **state)
 
 static void the_dump_is_a_safetensors_file(void **state)
 {
-    (void)state;
     tensor_table tensors;
     float params[4 * 3 + 3 + 3 * 2 + 2];
     for (size_t i = 0; i < COUNT_OF(params); i++)
@@ -587,7 +568,6 @@ static void the_dump_is_a_safetensors_file(void **state)
 
 static void a_dump_that_cannot_be_is_known_at_once(void **state)
 {
-    (void)state;
     output_file dump = {0};
     assert_int_equal(params_dump_open(&dump, "/nowhere/p", 0), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "--dump-params /nowhere/p.0: No such file or directory");
@@ -609,7 +589,6 @@ static void expect_private_file(const char *path)
 /* Also where the name of an unfinished file could be guessed. */
 static void links_are_not_followed_and_files_are_private(void **state)
 {
-    (void)state;
     static const char *const places[] = {"p.0", "p.0.partial"};
     const float params[2] = {0};
     tensor_table tensors;
@@ -636,7 +615,6 @@ static void links_are_not_followed_and_files_are_private(void **state)
 
 static void a_dump_that_is_given_up_leaves_nothing(void **state)
 {
-    (void)state;
     output_file dump = {0};
     assert_int_equal(params_dump_open(&dump, files_path("p"), 0), RING_OK);
     output_discard(&dump);

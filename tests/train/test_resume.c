@@ -43,7 +43,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 100);
     files_write("config.json", CONFIG, strlen(CONFIG));
@@ -149,20 +148,17 @@ static void expect_resumed_the_same(const char *config)
 
 static void a_resumed_run_is_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     expect_resumed_the_same(CONFIG);
 }
 
 static void so_is_one_of_samples_as_they_are_stored(void **state)
 {
-    (void)state;
     expect_resumed_the_same(CONFIG_WITH("sampler_shuffle: false, sampler_drop_last: true"));
 }
 
 /* The scale goes up and down all the time. */
 static void so_is_one_in_16_bits(void **state)
 {
-    (void)state;
     expect_resumed_the_same(CONFIG_WITH(
         "fp16: {enabled: true, initial_scale_power: 22, loss_scale_window: 3, hysteresis: 2}"));
 }
@@ -173,7 +169,6 @@ static void so_is_one_in_16_bits(void **state)
 
 static void so_is_one_of_two_stages(void **state)
 {
-    (void)state;
     expect_resumed_the_same(PIPE_WITH(""));
 }
 
@@ -181,14 +176,12 @@ static void so_is_one_of_two_stages(void **state)
 
 static void so_is_one_of_tensor_ranks(void **state)
 {
-    (void)state;
     expect_resumed_the_same(TENSOR_WITH(
         "fp16: {enabled: true, initial_scale_power: 22, loss_scale_window: 3, hysteresis: 2}"));
 }
 
 static void any_tensor_ranks_go_on_from_any_others(void **state)
 {
-    (void)state;
     static const char config[] = TENSOR_WITH(""),
                       still[] = "{train_batch_size: 64, optimizer: {type: \"SGD\", params: "
                                 "{lr: 0}}, tensor_parallel: {autotp_size: 2}}";
@@ -215,7 +208,6 @@ static void any_tensor_ranks_go_on_from_any_others(void **state)
 /* Two stages and none compute the same bits, so their files are the same ones, too. */
 static void pipelines_and_single_ranks_exchange_checkpoints(void **state)
 {
-    (void)state;
     files_write("config.json", PIPE_WITH(""), strlen(PIPE_WITH("")));
     train("", "layers", "-p 1 --max-steps 20 --save one --dump-params whole");
     train("ringrun -n 2", "layers", "--max-steps 9 --save two");
@@ -238,7 +230,6 @@ static void pipelines_and_single_ranks_exchange_checkpoints(void **state)
 
 static void masters_follow_to_other_stages(void **state)
 {
-    (void)state;
     static const char other[] = "{train_batch_size: 64, optimizer: {type: \"AdamW\"}, bf16: "
                                 "{enabled: true}, zero_optimization: {stage: 3}}";
     const char *first = CONFIG_WITH("bf16: {enabled: true}");
@@ -254,7 +245,6 @@ static void masters_follow_to_other_stages(void **state)
 /* The head of the order that all ranks have taken together does not depend on their number. */
 static void other_ranks_and_stages_go_on_at_the_same_sample(void **state)
 {
-    (void)state;
     static const char four[] =
         "{train_batch_size: 64, gradient_accumulation_steps: 2, optimizer: {type: \"SGD\"}, "
         "zero_optimization: {stage: 3}}";
@@ -269,7 +259,6 @@ static void other_ranks_and_stages_go_on_at_the_same_sample(void **state)
 
 static void a_run_that_is_over_only_tells_its_accuracy(void **state)
 {
-    (void)state;
     programs_run *first = run_good("", "layers", "--epochs 2 --save s --eval-every 2");
     programs_run *again = run_good("", "layers", "--epochs 2 --resume s");
     assert_null(strstr(first->output, "epoch 1: test accuracy"));
@@ -285,7 +274,6 @@ static void a_run_that_is_over_only_tells_its_accuracy(void **state)
 
 static void only_the_newest_checkpoints_are_kept(void **state)
 {
-    (void)state;
     train("", "layers", "--max-steps 9 --save s --save-every 2 --keep 2");
     assert_false(is_there("s/step-00000006"));
     assert_true(is_there("s/step-00000008/manifest.json"));
@@ -367,7 +355,6 @@ static programs_run *interrupted(const char *signal_name, const char *text, unsi
 
 static void ctrl_c_loses_no_step(void **state)
 {
-    (void)state;
     programs_run *run = interrupted("INT", STARTED, 50, "ringrun -n 2", "layers", ENDLESS);
     expect_status(run, 130);
     programs_expect_output(run, "SIGINT: stopped after update ");
@@ -378,7 +365,6 @@ static void ctrl_c_loses_no_step(void **state)
 /* As a scheduler does that knows one process only. */
 static void a_signal_to_one_rank_ends_all_at_the_same_update(void **state)
 {
-    (void)state;
     static const char rank[] =
         "if [ $RING_RANK = 1 ]; then (until grep -q \"first update\" log; do sleep 0.01; done; "
         "kill -TERM $$) & fi; exec \"$@\"\n";
@@ -394,7 +380,6 @@ static void a_signal_to_one_rank_ends_all_at_the_same_update(void **state)
 
 static void without_a_folder_the_signal_ends_the_run_too(void **state)
 {
-    (void)state;
     programs_run *run = interrupted("TERM", STARTED, 0, "", "layers",
                                     "--epochs 100000 --eval-every 0");
     expect_status(run, 143);
@@ -404,7 +389,6 @@ static void without_a_folder_the_signal_ends_the_run_too(void **state)
 
 static void a_second_signal_ends_at_once(void **state)
 {
-    (void)state;
     const pid_t child = fork();
     if (child == 0) {
         const struct timespec later = {.tv_sec = 1, .tv_nsec = 100000000};
@@ -507,13 +491,11 @@ static void expect_whole_checkpoints(const char *config, int usual)
 
 static void a_kill_while_saving_leaves_whole_checkpoints(void **state)
 {
-    (void)state;
     expect_whole_checkpoints(STEADY_WITH(""), 5);
 }
 
 static void also_where_tensor_ranks_save(void **state)
 {
-    (void)state;
     expect_whole_checkpoints(STEADY_WITH(", tensor_parallel: {autotp_size: 2}"), 2);
 }
 
@@ -526,7 +508,6 @@ static void also_where_tensor_ranks_save(void **state)
 
 static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
 {
-    (void)state;
     programs_run *run = programs_shell("cd %s && PATH=%s:$PATH && " LIMIT, files_path(""),
                                        programs.bin);
     size_t bytes;
@@ -573,7 +554,6 @@ static const char *data_of(const char *file)
 /* A run at rate 0 leaves the parameters that it starts from. */
 static void exported_parameters_start_other_runs(void **state)
 {
-    (void)state;
     static const char still[] = "{train_batch_size: 64, optimizer: {type: \"SGD\", params: {lr: "
                                 "0}}, zero_optimization: {stage: 3}}";
     train("ringrun -n 2", "layers", "--max-steps 5 --save s --dump-params dump");
@@ -591,7 +571,6 @@ static void exported_parameters_start_other_runs(void **state)
 
 static void exports_are_rounded_once(void **state)
 {
-    (void)state;
     size_t bytes, half_bytes;
     train("", "layers", "--max-steps 5 --save s");
     programs_free(export_to("s/step-00000005 --out f"));
@@ -619,7 +598,6 @@ static void exports_are_rounded_once(void **state)
 
 static void what_would_lose_a_run_is_refused(void **state)
 {
-    (void)state;
     programs_run *run = run_good("", "layers", "--max-steps 3 --save s --resume latest");
     programs_expect_output(run, "no checkpoint is there yet: training starts from the beginning");
     programs_free(run);

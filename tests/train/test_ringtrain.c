@@ -16,7 +16,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 300);
     return 0;
@@ -24,7 +23,6 @@ static int set_up(void **state)
 
 static void the_version_is_told(void **state)
 {
-    (void)state;
     programs_run *run = programs_shell("%s/ringtrain --version", programs.bin);
     assert_int_equal(run->status, 0);
     assert_non_null(strstr(run->output, "ringtrain (libring) 0."));
@@ -34,7 +32,6 @@ static void the_version_is_told(void **state)
 /* 1000 samples over 1, 2 and 4 ranks: every epoch ends in a short batch of 40. */
 static void any_number_of_ranks_takes_the_same_steps(void **state)
 {
-    (void)state;
     programs_run *alone = programs_train_config(0, SGD_64, "--epochs 7 --max-steps 100");
     programs_expect_success(alone);
     assert_int_equal(alone->steps, 100);
@@ -68,7 +65,6 @@ static size_t count_of(const char *text, const char *word)
 /* The rate of an update that is skipped is that of the next one. */
 static void a_skipped_update_does_not_move_the_schedule(void **state)
 {
-    (void)state;
     programs_run *plain = programs_train_config(0, WARMUP, "--max-steps 20");
     programs_run *run = programs_train_config(2, WARMUP, "--max-steps 20 --fp16");
     programs_expect_success(plain);
@@ -99,7 +95,6 @@ static void a_skipped_update_does_not_move_the_schedule(void **state)
  * it lies. */
 static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
 {
-    (void)state;
     static const char layers[] =
         "{name: \"mine\", input: [1, 28, 28], layers: [{type: \"avg_pool2d\", kernel: 2}, {type: "
         "\"conv2d\", channels: 4, kernel: 3, padding: 1, name: \"a\"}, {type: \"tanh\"}, {type: "
@@ -128,7 +123,6 @@ static void networks_of_layers_take_the_same_steps_on_any_ranks(void **state)
 /* Two ranks add two numbers: in any order the same. */
 static void all_stages_of_zero_take_the_same_steps(void **state)
 {
-    (void)state;
     double losses[4][20];
     for (int stage = 0; stage <= 3; stage++) {
         char config[300], line[80];
@@ -257,7 +251,6 @@ static void expect_trace(const char *path)
 
 static void reports_tell_of_time_memory_and_partition(void **state)
 {
-    (void)state;
     char options[300];
     snprintf(options, sizeof options, "--max-steps 24 --epochs 2 --monitor-every 8 --trace %s",
              files_path("trace"));
@@ -304,7 +297,6 @@ static int lines_up_to(const char *at, const char *last)
  * the interval. */
 static void an_epoch_has_ten_lines_at_most(void **state)
 {
-    (void)state;
     static const int updates[] = {4, 1, 5, 7, 9, 13, 19, 100};
     for (size_t u = 0; u < COUNT_OF(updates); u++) {
         char config[200];
@@ -331,7 +323,6 @@ static void an_epoch_has_ten_lines_at_most(void **state)
 /* As the seeds have it: so often, whatever the length of an epoch. */
 static void the_configuration_says_how_often_lines_come(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(
         0, "{train_batch_size: 50, steps_per_print: 1, optimizer: {type: \"SGD\"}}", "");
     programs_expect_success(run);
@@ -343,7 +334,6 @@ static void the_configuration_says_how_often_lines_come(void **state)
 
 static void more_ranks_than_cores_are_told(void **state)
 {
-    (void)state;
     const int ranks = (int)sysconf(_SC_NPROCESSORS_ONLN) + 1;
     char line[80];
     if (ranks > 9)
@@ -358,7 +348,6 @@ static void more_ranks_than_cores_are_told(void **state)
 
 static void more_readers_than_cores_are_told(void **state)
 {
-    (void)state;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     char options[80], line[120];
     for (long readers = cores - 1; readers <= cores; readers++) {
@@ -377,7 +366,6 @@ static void more_readers_than_cores_are_told(void **state)
 
 static void metrics_that_are_there_stop_the_run(void **state)
 {
-    (void)state;
     files_write("kept", "old\n", 4);
     char options[200];
     snprintf(options, sizeof options, "--metrics %s", files_path("kept"));
@@ -391,7 +379,6 @@ static void metrics_that_are_there_stop_the_run(void **state)
 
 static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 {
-    (void)state;
     programs_run *run =
         programs_train_config(3,
                               "{train_micro_batch_size_per_gpu: 10, gradient_accumulation_steps: "
@@ -408,7 +395,6 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
  * ranks that repeat some are 4. */
 static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state)
 {
-    (void)state;
     static const char *const drops[] = {"false", "true"},
                              *const lines[] = {"1000/3 ranks: 2 samples repeated an epoch\n",
                                                "1000/3 ranks: 1 sample left out an epoch\n"};
@@ -428,7 +414,6 @@ static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state
 
 static void too_few_samples_for_ranks_that_leave_some_out_are_refused(void **state)
 {
-    (void)state;
     files_dataset(2, 2);
     programs_run *run = programs_train_config(
         3,
@@ -441,7 +426,6 @@ static void too_few_samples_for_ranks_that_leave_some_out_are_refused(void **sta
 
 static void a_network_learns_and_says_its_accuracy_last(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(2,
                                               "{train_batch_size: 50, optimizer: {type: \"Adam\"}}",
                                               "--loss cross_entropy --epochs 4 --seed 3");
@@ -457,7 +441,6 @@ static void a_network_learns_and_says_its_accuracy_last(void **state)
  * up, and the first update has both ends' lower values. */
 static void lines_show_the_momentum_in_force(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(
         1,
         "{train_batch_size: 50, optimizer: {type: \"Adam\"}, steps_per_print: 1, scheduler: "
@@ -491,7 +474,6 @@ static double second_loss(const char *group, const char *shown)
 
 static void a_group_may_have_a_rate_of_its_own(void **state)
 {
-    (void)state;
     const double same = second_loss("", ", lr=[0.5, 0.5], mom=[0, 0]\n");
     assert_true(same != second_loss("no_decay_lr: 0,", ", lr=[0.5, 0.0], mom=[0, 0]\n"));
     assert_true(same == second_loss("no_decay_lr: 0.5,", ", lr=[0.5, 0.5], mom=[0, 0]\n"));
@@ -499,7 +481,6 @@ static void a_group_may_have_a_rate_of_its_own(void **state)
 
 static void max_steps_goes_on_over_epochs(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(2, SGD_64, "--max-steps 20"); /* an epoch has 16 */
     programs_expect_success(run);
     assert_int_equal(run->steps, 20);
@@ -526,7 +507,6 @@ static double counted_bytes(const programs_run *run, const char *of)
 /* 500 samples a rank, far from 300000: those would take 1.7 GB. */
 static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(
         2,
         "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, optimizer: {type: \"SGD\"}}",
@@ -540,7 +520,6 @@ static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **sta
 
 static void deepspeeds_options_are_accepted(void **state)
 {
-    (void)state;
     files_write("config.json", SGD_64, strlen(SGD_64));
     static const char *const forms[] = {"--deepspeed --deepspeed_config %s --local_rank=0",
                                         "--local_rank 0 --deepspeed=%s", "--deepspeed %s"};
@@ -560,7 +539,6 @@ static void deepspeeds_options_are_accepted(void **state)
 
 static void compat_0_13_starts_at_the_optimizers_rate(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_batch_size: 1000, optimizer: {type: \"SGD\", params: {lr: 0}}, scheduler: {type: "
         "\"WarmupLR\", params: {warmup_min_lr: 0.5, warmup_max_lr: 0.5}}}";
@@ -581,7 +559,6 @@ static void compat_0_13_starts_at_the_optimizers_rate(void **state)
 /* The rate is 0: losses differ only where the samples of a batch do. */
 static void compat_0_13_has_one_order_for_all_epochs(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_batch_size: 100, optimizer: {type: \"SGD\", params: {lr: 0}}}";
     programs_run *now = programs_train_config(0, config, "--epochs 2");
@@ -625,7 +602,6 @@ static programs_run *train_unlike(const char *config, const char *options)
 
 static void ranks_must_have_the_same_settings(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *options, *error;
     } cases[] = {
@@ -661,7 +637,6 @@ static void ranks_must_have_the_same_settings(void **state)
 /* One pixel is another. */
 static void ranks_must_have_the_same_data(void **state)
 {
-    (void)state;
     programs_free(programs_shell(
         "cd %s && mkdir other && cp *ubyte* other && cd other && gunzip train-images* && printf "
         "'\\377' | dd of=train-images-idx3-ubyte bs=1 seek=7000 conv=notrunc 2>&1",
@@ -677,7 +652,6 @@ static void ranks_must_have_the_same_data(void **state)
 /* Each error is one line, on standard error, with exit status 1 and nothing trained. */
 static void errors_of_setting_up_are_told_once(void **state)
 {
-    (void)state;
     static const char layers[] =
         "{name: \"wide\", input: [784], layers: [{type: \"linear\", features: 11}]}";
     char wide[500];
@@ -717,7 +691,6 @@ static void errors_of_setting_up_are_told_once(void **state)
 
 static void wrong_options_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *options, *error;
     } cases[] = {
@@ -751,7 +724,6 @@ static void wrong_options_are_refused(void **state)
 
 static void wrong_options_are_told_once(void **state)
 {
-    (void)state;
     programs_run *alone = programs_shell("%s/ringtrain --deepspeed_config c --data d "
                                          "--append-metrics 2>&1",
                                          programs.bin);
@@ -771,7 +743,6 @@ static void wrong_options_are_told_once(void **state)
 
 static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
 {
-    (void)state;
     programs_run *run =
         programs_train_config(2,
                               "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
@@ -784,7 +755,6 @@ static void a_diverging_run_stops_all_ranks_with_one_text(void **state)
 
 static void the_last_updates_parameters_must_be_finite(void **state)
 {
-    (void)state;
     programs_run *run =
         programs_train_config(2,
                               "{train_batch_size: 64, gradient_clipping: 0, optimizer: {type: "
@@ -799,7 +769,6 @@ static void the_last_updates_parameters_must_be_finite(void **state)
 /* The run itself was good: what it found is not lost with the file. */
 static void metrics_that_cannot_be_written_fail_after_the_accuracy(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(2, SGD_64, "--metrics /dev/full");
     expect_failure_told_once(run, "--metrics /dev/full: No space left on device");
     programs_expect_output(run, "\ntest accuracy 0.");
@@ -812,7 +781,6 @@ static void metrics_that_cannot_be_written_fail_after_the_accuracy(void **state)
 
 static void standard_output_that_cannot_be_written_is_a_failure(void **state)
 {
-    (void)state;
     files_write("config.json", SGD_64, strlen(SGD_64));
     char training[1024];
     snprintf(training, sizeof training, "ringtrain --deepspeed_config %s --data %s",
@@ -829,7 +797,6 @@ static void standard_output_that_cannot_be_written_is_a_failure(void **state)
 /* The document shows the configuration between ```json and ```. */
 static void the_shipped_configuration_is_the_documents_byte_for_byte(void **state)
 {
-    (void)state;
     char path[4096];
     size_t bytes;
     char *document = programs_document("000");

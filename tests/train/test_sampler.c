@@ -12,7 +12,6 @@
 
 static void orders_equal_pytorchs_bit_for_bit(void **state)
 {
-    (void)state;
     const char *row;
     size_t i = 0;
     for (; (row = vector_row("training/sampler", i)) != NULL; i++) {
@@ -42,7 +41,6 @@ static void orders_equal_pytorchs_bit_for_bit(void **state)
 
 static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
 {
-    (void)state;
     enum { SAMPLES = 23 };
     for (int ranks = 1; ranks <= 30; ranks++) {
         unsigned taken[SAMPLES] = {0}, sum = 0;
@@ -70,7 +68,6 @@ static void ranks_take_every_sample_and_repeat_only_the_rest(void **state)
 /* As long as there is a sample for each. */
 static void ranks_that_drop_the_rest_take_no_sample_twice(void **state)
 {
-    (void)state;
     enum { SAMPLES = 23 };
     for (int ranks = 1; ranks <= SAMPLES; ranks++) {
         unsigned taken[SAMPLES] = {0}, sum = 0;
@@ -97,7 +94,6 @@ static void ranks_that_drop_the_rest_take_no_sample_twice(void **state)
 
 static void without_shuffle_epochs_and_seeds_change_nothing(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 3; seed++) {
         train_sampler sampler;
         const sampler_rule rule = {.seed = seed, .in_order = true};
@@ -115,7 +111,6 @@ static void without_shuffle_epochs_and_seeds_change_nothing(void **state)
 /* n ranks take the same steps as one: a global batch is the same set. */
 static void ranks_together_take_what_one_rank_takes(void **state)
 {
-    (void)state;
     train_sampler alone, second;
     assert_int_equal(sampler_create(&alone, 100, 1, 0, &(sampler_rule){.seed = 3}), RING_OK);
     assert_int_equal(sampler_create(&second, 100, 4, 1, &(sampler_rule){.seed = 3}), RING_OK);
@@ -129,7 +124,6 @@ static void ranks_together_take_what_one_rank_takes(void **state)
 
 static void impossible_numbers_of_samples_are_refused(void **state)
 {
-    (void)state;
     train_sampler sampler;
     assert_int_equal(sampler_create(&sampler, 0, 1, 0, &(sampler_rule){0}), RING_ERR_ARGUMENT);
     assert_int_equal(sampler_create(&sampler, SIZE_MAX, 1, 0, &(sampler_rule){0}),
@@ -139,7 +133,6 @@ static void impossible_numbers_of_samples_are_refused(void **state)
 /* The published test value of the generator: its 10000th number for seed 5489. */
 static void the_generator_is_mt19937(void **state)
 {
-    (void)state;
     train_random random;
     uint32_t last = 0;
     random_seed(&random, 5489);

@@ -16,7 +16,6 @@ static const schedule_config recipe = {
 
 static void warmup_decay_goes_up_and_down(void **state)
 {
-    (void)state;
     static const struct {
         long iteration;
         double lr;
@@ -29,7 +28,6 @@ static void warmup_decay_goes_up_and_down(void **state)
 
 static void the_first_update_uses_the_constructors_rate(void **state)
 {
-    (void)state;
     assert_near(schedule_lr(&recipe, 0.01, 1, false), 1e-4, 0, 0);
     assert_near(schedule_lr(&recipe, 0.01, 2, false), 1e-4, 0, 0); /* iteration 0 */
     assert_near(schedule_lr(&recipe, 0.01, 3, false), 1.999e-4, 1e-12, 0);
@@ -38,14 +36,12 @@ static void the_first_update_uses_the_constructors_rate(void **state)
 
 static void compat_0_13_starts_at_the_optimizers_rate(void **state)
 {
-    (void)state;
     assert_near(schedule_lr(&recipe, 0.01, 1, true), 0.01, 0, 0);
     assert_near(schedule_lr(&recipe, 0.01, 2, true), 1e-4, 0, 0);
 }
 
 static void a_continued_schedule_goes_on(void **state)
 {
-    (void)state;
     schedule_config later = recipe;
     later.last_iteration = 998;
     assert_near(schedule_lr(&later, 0.01, 1, false), 0.01, 0, 0);
@@ -55,7 +51,6 @@ static void a_continued_schedule_goes_on(void **state)
 
 static void log_warmup_follows_the_logarithm(void **state)
 {
-    (void)state;
     const schedule_config schedule = {.kind = SCHEDULE_WARMUP,
                                       .min_lr = 0.5,
                                       .max_lr = 1.5,
@@ -70,7 +65,6 @@ static void log_warmup_follows_the_logarithm(void **state)
 
 static void a_warmup_of_one_step_counts_as_two(void **state)
 {
-    (void)state;
     schedule_config schedule = recipe;
     schedule.warmup_steps = 1;
     assert_near(schedule_at(&schedule, 0.01, 1), 1e-4 + 0.0999 / 2, 1e-12, 0);
@@ -79,7 +73,6 @@ static void a_warmup_of_one_step_counts_as_two(void **state)
 
 static void a_total_below_the_warmup_drops_to_the_minimum(void **state)
 {
-    (void)state;
     schedule_config schedule = recipe;
     schedule.total_steps = 500;
     assert_near(schedule_at(&schedule, 0.01, 999), 0.0999001, 1e-12, 0);
@@ -88,7 +81,6 @@ static void a_total_below_the_warmup_drops_to_the_minimum(void **state)
 
 static void without_a_scheduler_the_rate_is_constant(void **state)
 {
-    (void)state;
     const schedule_config none = {.kind = SCHEDULE_CONSTANT};
     assert_near(schedule_lr(&none, 0.01, 1, false), 0.01, 0, 0);
     assert_near(schedule_lr(&none, 0.01, 5000, true), 0.01, 0, 0);
@@ -116,7 +108,6 @@ static void compare(const schedule_config *schedule, double base_lr, const vecto
 
 static void warmup_cosine_follows_deepspeed(void **state)
 {
-    (void)state;
     static const vector linear[] = {{1, 0, 0.9},
                                     {2, 0, 0.9},
                                     {3, 1e-7, 0.9},
@@ -154,7 +145,6 @@ static void warmup_cosine_follows_deepspeed(void **state)
 
 static void one_cycle_follows_deepspeed(void **state)
 {
-    (void)state;
     static const vector decaying[] = {{1, 0.001, 0.8},
                                       {2, 0.0019, 0.89},
                                       {11, 0.01, 0.8},
@@ -187,7 +177,6 @@ static void one_cycle_follows_deepspeed(void **state)
 
 static void the_range_test_follows_deepspeed(void **state)
 {
-    (void)state;
     static const vector rising[] = {
         {1, 1e-4, 0.9}, {2, 1.5e-4, 0.9}, {10, 5.5e-4, 0.9}, {11, 6e-4, 0.9}, {30, 1.55e-3, 0.9}};
     static const vector stairs[] = {{1, 1e-4, 0.9},  {10, 1e-4, 0.9},   {11, 6e-4, 0.9},
@@ -205,7 +194,6 @@ static void the_range_test_follows_deepspeed(void **state)
 /* They count from 0 at the first update, and go on for ever. */
 static void pytorchs_schedulers_count_updates(void **state)
 {
-    (void)state;
     static const vector cosine[] = {{1, 2e-4, 0.9},
                                     {26, 1.70857125e-4, 0.9},
                                     {51, 1.005e-4, 0.9},

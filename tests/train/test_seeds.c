@@ -15,7 +15,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 200);
     return 0;
@@ -111,7 +110,6 @@ static void expect_refusal(const char *command, const char *text)
 
 static void deeps_trains_on_any_ranks(void **state)
 {
-    (void)state;
     write_block("000", DEEPS, "deeps.json");
     expect_training(TRAIN "--deepspeed_config deeps.json");
     expect_training("ringrun -n 2 " TRAIN "--deepspeed_config deeps.json");
@@ -120,7 +118,6 @@ static void deeps_trains_on_any_ranks(void **state)
 
 static void the_pbs_script_names_hosts_and_starts_ranks(void **state)
 {
-    (void)state;
     write_block("000", DEEPS, "deeps.json");
     write_block("000", PBS, "pbs.sh");
     expect_training("echo localhost > nodes; export PBS_NODEFILE=nodes; " AT_HOME
@@ -139,7 +136,6 @@ static void the_pbs_script_names_hosts_and_starts_ranks(void **state)
 
 static void the_pipeline_block_trains(void **state)
 {
-    (void)state;
     char *text = programs_document("000"), *deeps = block_with(text, DEEPS),
          *pipeline = block_with(text, "\"type\": \"simple\""), *end = strrchr(deeps, '}');
     assert_non_null(end);
@@ -162,7 +158,6 @@ static void write_mpi_script(void)
 /* ringrun knows the options of mpirun. */
 static void the_mpirun_line_starts_ranks(void **state)
 {
-    (void)state;
     write_mpi_script();
     files_write("hosts.txt", "localhost slots=1\n", 18);
     expect_training("{ " AT_HOME "-n -e '/^mpirun/,$ s/^mpirun/ringrun/p; /^\t/p' mpi.sh; } > "
@@ -171,7 +166,6 @@ static void the_mpirun_line_starts_ranks(void **state)
 
 static void the_mpirun_line_starts_ranks_by_open_mpi(void **state)
 {
-    (void)state;
     write_mpi_script();
     programs_run *version = shell("mpirun --version");
     const bool there = strstr(version->output, "Open MPI") != NULL;
@@ -206,7 +200,6 @@ static char *pretrain_line(const char *launcher, const char *options)
 
 static void one_rank_makes_the_pretraining_batch(void **state)
 {
-    (void)state;
     programs_run *run = shell(pretrain_line("deepspeed --num_gpus=1", ""));
     programs_expect_success(run);
     programs_expect_output(run, "NOTE CUDA_VISIBLE_DEVICES has no effect: ranks run on CPUs\n");
@@ -216,7 +209,6 @@ static void one_rank_makes_the_pretraining_batch(void **state)
 
 static void two_ranks_do_not_and_are_told_what_would(void **state)
 {
-    (void)state;
     static const char *const launchers[] = {"torchrun --nproc_per_node=2",
                                             "deepspeed --num_gpus=2"};
     for (size_t i = 0; i < COUNT_OF(launchers); i++) {
@@ -254,7 +246,6 @@ static programs_run *train_row(const char *text, const char *name, int ranks)
 
 static void the_tables_rows_take_the_same_steps(void **state)
 {
-    (void)state;
     char *text = programs_document("001");
     programs_run *one = train_row(text, "| 单机单卡 ", 1);
     programs_run *four = train_row(text, "| 单机多卡 ", 4);
@@ -275,7 +266,6 @@ static void the_tables_rows_take_the_same_steps(void **state)
 /* Its numbers, on MNIST. That they make the steps of a batch of 50 is tested beside (uneven). */
 static void thirty_and_twenty_thousand_samples_train(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_micro_batch_size_per_gpu: [30, 20], data_partition: [30000, 20000], optimizer: "
         "{type: \"Adam\", params: {lr: 1e-3}}}";
@@ -301,7 +291,6 @@ static void thirty_and_twenty_thousand_samples_train(void **state)
 
 static void the_manuals_notation_is_refused_line_by_line(void **state)
 {
-    (void)state;
     write_block("003", "\"stage\": [0|1|2|3]", "schema");
     write_block("003", "\"device\": \"[cpu|nvme]\"", "offload");
     expect_refusal("(echo {; cat schema; echo }) > z.json; ringtrain --check --deepspeed_config "
@@ -325,7 +314,6 @@ static void the_manuals_notation_is_refused_line_by_line(void **state)
 
 static void the_platforms_variables_start_ranks(void **state)
 {
-    (void)state;
     static const struct {
         const char *marker, *places;
     } cases[] = {
@@ -349,7 +337,6 @@ static void the_platforms_variables_start_ranks(void **state)
 /* WORLD_SIZE counts nodes there, and RANK numbers them: two ringruns, as on two nodes. */
 static void nodes_numbered_by_the_platform_train_together(void **state)
 {
-    (void)state;
     write_block("000", DEEPS, "deeps.json");
     expect_training(
         "head -c 32 /dev/urandom > secret; chmod 600 secret; export RING_SECRET_FILE=$PWD/secret "
@@ -361,7 +348,6 @@ static void nodes_numbered_by_the_platform_train_together(void **state)
 
 static void workers_become_hosts(void **state)
 {
-    (void)state;
     free(programs_document("003"));
     programs_run *run = shell("ALL_WORKERS=\"'10.42.3.208','10.42.3.209'\" ringrun --hostfile "
                               "env:ALL_WORKERS --dry-run true; printf 'h1 slots=1\\nh2 slots=1\\n' "
@@ -374,7 +360,6 @@ static void workers_become_hosts(void **state)
 
 static void the_models_of_gpt_neox_are_refused(void **state)
 {
-    (void)state;
     write_block("003", "./deepy.py train.py ./configs/6-7B.yml", "neox");
     expect_refusal("sed -n 's#.*deepy.py train.py \\(.*\\)\"$#ringrun -n 1 ringtrain \\1#p' neox > "
                    "own.sh && grep -q local_setup own.sh && bash own.sh",
@@ -386,7 +371,6 @@ static void the_models_of_gpt_neox_are_refused(void **state)
 
 static void the_scripts_options_are_known(void **state)
 {
-    (void)state;
     char *text = programs_document("003");
     static const char *const options[] = {"'--data'", "'-b', '--batch_size_p_n'",
                                           "'-j', '--workers'", "'--epochs'", "--step=20000"};
@@ -413,7 +397,6 @@ static void the_scripts_options_are_known(void **state)
 
 static void auto_is_filled_in(void **state)
 {
-    (void)state;
     write_block("004", AUTO, "ds_config.json");
     expect_training("ringrun -n 2 " TRAIN "--deepspeed_config ds_config.json");
     programs_run *run = shell("ringtrain --check=4 --deepspeed_config ds_config.json");
@@ -435,7 +418,6 @@ static void auto_is_filled_in(void **state)
 
 static void accelerates_file_starts_and_trains(void **state)
 {
-    (void)state;
     write_block("004", "compute_environment: LOCAL_MACHINE", "config.yaml");
     expect_training("ringrun --config_file config.yaml " TRAIN "--config_file config.yaml");
     write_line("004", "accelerate launch --config_file", "line");
@@ -447,7 +429,6 @@ static void accelerates_file_starts_and_trains(void **state)
 
 static void deepspeeds_lines_are_answered(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *answer;
     } cases[] = {

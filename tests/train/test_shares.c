@@ -25,7 +25,6 @@ static void expect(const data_shares *shares, int rank, const size_t *taken, siz
 /* 53 = 2 * (12 + 8 + 4) + 5: of the rest the first rank takes all. */
 static void samples_are_dealt_in_rounds(void **state)
 {
-    (void)state;
     data_shares shares = make((const size_t[]){6, 4, 2}, 2);
     shares_deal(&shares, 53);
     shares_settle(&shares, false, false);
@@ -42,7 +41,6 @@ static void samples_are_dealt_in_rounds(void **state)
 
 static void ranks_that_are_out_of_data_wait_or_end_the_epoch(void **state)
 {
-    (void)state;
     for (int shortest = 0; shortest <= 1; shortest++) {
         data_shares shares = make((const size_t[]){10, 10, 10}, 1);
         memcpy(shares.samples, (const size_t[]){45, 20, 30}, RANKS * sizeof(size_t));
@@ -57,7 +55,6 @@ static void ranks_that_are_out_of_data_wait_or_end_the_epoch(void **state)
 
 static void drop_last_leaves_short_micro_batches_out(void **state)
 {
-    (void)state;
     data_shares shares = make((const size_t[]){10, 7, 50}, 1);
     memcpy(shares.samples, (const size_t[]){45, 45, 45}, RANKS * sizeof(size_t));
     shares_settle(&shares, true, false);
@@ -71,7 +68,6 @@ static void drop_last_leaves_short_micro_batches_out(void **state)
 /* Of every round, dealt in turn, or of the whole share, together. */
 static void every_sample_goes_to_one_rank(void **state)
 {
-    (void)state;
     enum { SAMPLES = 101 };
     data_shares shares = make((const size_t[]){5, 1, 3}, 2);
     train_sampler alone;

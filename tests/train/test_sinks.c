@@ -73,7 +73,6 @@ static void expect_file(const char *name, const char *want)
 /* As csv.writer() of Python writes it: lines end with \r\n. */
 static void csv_files_are_deepspeeds(void **state)
 {
-    (void)state;
     train_config settings = config();
     settings.csv.enabled = true;
     run(&settings, NULL);
@@ -116,7 +115,6 @@ static uint32_t crc32c(const uint8_t *data, size_t bytes)
 
 static void the_oracle_knows_the_check_value(void **state)
 {
-    (void)state;
     assert_int_equal(crc32c((const uint8_t *)"123456789", 9), 0xe3069283U);
 }
 
@@ -233,7 +231,6 @@ static void expect_scalar(const scalar *got, const char *tag, long step, float v
 
 static void event_files_are_tensorboards(void **state)
 {
-    (void)state;
     train_config settings = config();
     settings.tensorboard.enabled = true;
     run(&settings, NULL);
@@ -269,7 +266,6 @@ static void event_files_are_tensorboards(void **state)
 
 static void wandbs_lines_are_json(void **state)
 {
-    (void)state;
     char before[4096];
     size_t bytes;
     glob_t found;
@@ -293,7 +289,6 @@ static void wandbs_lines_are_json(void **state)
 
 static void epoch_losses_are_one_object(void **state)
 {
-    (void)state;
     const train_config settings = config();
     run(&settings, files_path("losses.json"));
     expect_file("losses.json",
@@ -319,7 +314,6 @@ static void resume_losses(int epoch)
 
 static void resumed_runs_keep_the_epochs_before(void **state)
 {
-    (void)state;
     resume_losses(2); /* without a file */
     expect_file("losses.json", "{\"epoch_2\": {\"outputs\": 0.125}}\n");
     files_write("losses.json", "", 0);
@@ -339,7 +333,6 @@ static void other_files_are_no_losses(void **state)
 {
     train_report report;
     const train_config settings = config();
-    (void)state;
     files_write("losses.json", "{\"epochs\": [1, 2, 3]}\n", 23);
     assert_int_equal(report_open(&report, true,
                                  &(report_run){.config = &settings,
@@ -357,7 +350,6 @@ static void other_files_are_no_losses(void **state)
 
 static void folders_that_cannot_be_made_are_known_at_once(void **state)
 {
-    (void)state;
     train_report report;
     train_config settings = config();
     settings.csv.enabled = true;

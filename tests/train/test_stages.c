@@ -34,7 +34,6 @@ static void expect_cuts(const char *model, const char *method, int stages, const
 /* Parameters of the layers: 200960, 0, 16448, 0, 650. */
 static void cuts_are_deepspeeds(void **state)
 {
-    (void)state;
     expect_cuts("mlp", "parameters", 2, (int[]){0, 2, 5});
     expect_cuts("mlp", "best", 2, (int[]){0, 2, 5});
     expect_cuts("mlp", "parameters", 3, (int[]){0, 2, 4, 5});
@@ -47,7 +46,6 @@ static void cuts_are_deepspeeds(void **state)
 /* DeepSpeed's partition_uniform: equal counts, and the rest to the first stages. */
 static void uniform_stages_differ_by_one_weight(void **state)
 {
-    (void)state;
     static const double ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     for (int count = 1; count <= 12; count++) {
         for (int stages = 1; stages <= count; stages++) {
@@ -105,7 +103,6 @@ static void try_cuts(all_cuts *all, int stage)
 
 static void balance_is_the_best_of_all_cuts(void **state)
 {
-    (void)state;
     train_random random;
     random_seed(&random, 5);
     for (int round = 0; round < 3000; round++) {
@@ -144,7 +141,6 @@ static model_spec residual(void)
 /* From before 2 and 3 the output of node 0 goes on, too. */
 static void a_cut_lets_one_activation_through(void **state)
 {
-    (void)state;
     static const bool may[] = {false, true, false, false, true, true};
     model_spec spec = residual();
     train_model whole;
@@ -172,7 +168,6 @@ static void expect_refused(const model_spec *spec, const char *method, int stage
 
 static void stages_that_cannot_be_are_refused(void **state)
 {
-    (void)state;
     model_spec spec = residual();
     expect_refused(&spec, "parameters", 5,
                    "residual cannot be cut into 5 pipeline stages, but into 4 at most");
@@ -185,7 +180,6 @@ static void stages_that_cannot_be_are_refused(void **state)
 
 static void a_part_is_a_network_of_its_own(void **state)
 {
-    (void)state;
     model_spec spec = residual(), part;
     train_model whole, stage;
     model_spec_add(&spec, &op_linear, &four)->tie = 5;
@@ -208,7 +202,6 @@ static void a_part_is_a_network_of_its_own(void **state)
 
 static void grids_are_numbered_as_deepspeeds(void **state)
 {
-    (void)state;
     for (int rank = 0; rank < 6; rank++) {
         const train_grid grid = grid_place(6, rank, 3, 1);
         assert_int_equal(grid.shares, 2);
@@ -221,7 +214,6 @@ static void grids_are_numbered_as_deepspeeds(void **state)
 /* Hosts of any ranks side by side, against looking at each rank's share. */
 static void shares_of_a_host_are_counted_once(void **state)
 {
-    (void)state;
     enum { RANKS = 24 };
     static const int grids[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 3}, {4, 6}, {3, 2}};
     for (size_t g = 0; g < COUNT_OF(grids); g++) {

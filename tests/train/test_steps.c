@@ -62,7 +62,6 @@ static ring_status create(train_partition *partition, train_model *model, size_t
 
 static void buckets_are_padded_and_owned_in_equal_parts(void **state)
 {
-    (void)state;
     static const char *const names[] = {"mlp", "lenet5"};
     for (size_t m = 0; m < COUNT_OF(names); m++) {
         for (int ranks = 1; ranks <= 7; ranks++) {
@@ -85,7 +84,6 @@ static void buckets_are_padded_and_owned_in_equal_parts(void **state)
 
 static void nodes_without_parameters_have_no_bucket_of_their_own(void **state)
 {
-    (void)state;
     model_spec spec;
     train_model model;
     train_partition partition;
@@ -134,7 +132,6 @@ static const char *whole_of_mlp(size_t most, size_t all, size_t split)
 /* 200704 + 256, 16384 + 64, 640 + 10. */
 static void tensors_stay_whole_while_there_is_room(void **state)
 {
-    (void)state;
     assert_string_equal(whole_of_mlp(0, SIZE_MAX, 218058), "......");
     assert_string_equal(whole_of_mlp(100000, SIZE_MAX, 200704), ".wwwww");
     assert_string_equal(whole_of_mlp(1000000, SIZE_MAX, 0), "wwwwww");
@@ -288,7 +285,6 @@ static void check_accumulation(const step_schedule *schedule, int stage)
 
 static void dependencies_keep_every_buffer_for_its_user(void **state)
 {
-    (void)state;
     partition_bucket buckets[BUCKETS_MAX];
     for (int count = 1; count <= BUCKETS_MAX; count++) {
         const train_partition partition = made_up(buckets, count);
@@ -315,7 +311,6 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
 
 static void segments_run_again_before_they_go_backward(void **state)
 {
-    (void)state;
     partition_bucket buckets[BUCKETS_MAX];
     int segments[2 * BUCKETS_MAX];
     for (int count = 1; count <= BUCKETS_MAX; count++) {
@@ -342,7 +337,6 @@ static void segments_run_again_before_they_go_backward(void **state)
 
 static void parameters_are_gathered_one_bucket_ahead(void **state)
 {
-    (void)state;
     static const step_kind want[] = {STEP_LOAD,   STEP_GATHER,  STEP_GATHER, STEP_FORWARD,
                                      STEP_GATHER, STEP_FORWARD, STEP_FORWARD};
     partition_bucket buckets[3];
@@ -397,7 +391,6 @@ static size_t most_gathered(const step_schedule *schedule, const train_partition
 /* Buckets of 10, 20, … 60 elements: 110 for two neighbours. */
 static void bounds_of_gathered_parameters_hold(void **state)
 {
-    (void)state;
     static const struct {
         size_t ahead_most, live_most, want;
     } cases[] = {{SIZE_MAX, SIZE_MAX, 110}, {SIZE_MAX, 110, 110}, {SIZE_MAX, 109, 90},

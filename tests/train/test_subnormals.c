@@ -36,7 +36,6 @@ static bool operands_are_flushed(void)
 
 static void the_mode_is_entered_and_left(void **state)
 {
-    (void)state;
     assert_false(results_are_flushed() || operands_are_flushed());
     const uint64_t outside = subnormals_flush();
     assert_int_equal(results_are_flushed(), has_mode);
@@ -56,7 +55,6 @@ static void *look(void *flushed)
 
 static void threads_of_the_maths_library_do_not_change_the_callers(void **state)
 {
-    (void)state;
     pthread_t thread;
     bool flushed = true;
     gemm_set_threads(3);
@@ -107,7 +105,6 @@ static void train(train_engine *engine, const train_dataset *dataset)
 
 static void an_update_leaves_no_subnormal_moment_and_the_mode_as_it_was(void **state)
 {
-    (void)state;
     train_dataset dataset;
     train_engine engine;
     model_spec spec;

@@ -80,7 +80,6 @@ static const char *cuts_of(const model_spec *spec, int ranks, tensor_cut *cuts, 
 
 static void pairs_are_found(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *cuts;
     } cases[] = {{"shallow", "-=<"},
@@ -112,7 +111,6 @@ static void expect_refused(model_spec *spec, int ranks, const char *error)
 
 static void what_cannot_be_split_is_refused(void **state)
 {
-    (void)state;
     static const size_t widths[] = {8, 10};
     model_spec spec;
     build(&spec, "gpt");
@@ -171,7 +169,6 @@ static void check_node(const model_node *whole, tensor_cut cut, const train_mode
 
 static void ranks_have_their_parts_of_every_tensor(void **state)
 {
-    (void)state;
     static const char *const models[] = {"mixed", "gpt", "gpt drops"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         for (int ranks = 1; ranks <= 4; ranks *= 2) {
@@ -233,7 +230,6 @@ static void check_schedule(const step_schedule *schedule, const train_partition 
 
 static void passes_are_cut_where_ranks_sum(void **state)
 {
-    (void)state;
     for (int stage = 0; stage <= ZERO_STAGE_MAX; stage++) {
         for (size_t bytes = 1; bytes <= 1 << 16; bytes *= 16) {
             tensor_parallel tensor = {.ranks = 2};
@@ -266,7 +262,6 @@ static train_dataset images, text;
 
 static int draw_datasets(void **state)
 {
-    (void)state;
     drawn_fill(&images, STORED);
     drawn_fill(&text, STORED);
     free(text.labels.data);
@@ -282,7 +277,6 @@ static int draw_datasets(void **state)
 
 static int free_datasets(void **state)
 {
-    (void)state;
     dataset_free(&images);
     dataset_free(&text);
     return 0;
@@ -428,7 +422,6 @@ static void expect_as_one_rank(const tensor_run *run, double tolerance)
 
 static void data_pipeline_and_tensor_ranks_compute_one_ranks_updates(void **state)
 {
-    (void)state;
     expect_as_one_rank(&(tensor_run){.model = "gpt",
                                      .optimizer = "SGD",
                                      .settings = "",
@@ -441,7 +434,6 @@ static void data_pipeline_and_tensor_ranks_compute_one_ranks_updates(void **stat
 
 static void tensor_ranks_compute_one_ranks_updates(void **state)
 {
-    (void)state;
     static const char *const models[] = {"mixed", "gpt", "gpt drops"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         for (int tensors = 2; tensors <= 4; tensors *= 2)
@@ -459,7 +451,6 @@ static void tensor_ranks_compute_one_ranks_updates(void **state)
 /* Also between a layer and the sum of what its shares give, where three stages are. */
 static void stages_may_begin_within_a_pair(void **state)
 {
-    (void)state;
     static const char *const models[] = {"shallow", "deep"};
     for (size_t m = 0; m < COUNT_OF(models); m++) {
         for (int stages = 1; stages <= 4 - (int)(m == 0); stages++)
@@ -477,7 +468,6 @@ static void stages_may_begin_within_a_pair(void **state)
 /* Stages 2 and 3 add micro-batches in another order. */
 static void zero_splits_what_tensor_ranks_hold(void **state)
 {
-    (void)state;
     tensor_run run = {.model = "gpt drops",
                       .optimizer = "Adam",
                       .settings = "",
@@ -505,7 +495,6 @@ static void zero_splits_what_tensor_ranks_hold(void **state)
 /* Rounded alike by all tensor ranks. */
 static void sixteen_bits_go_with_tensor_ranks(void **state)
 {
-    (void)state;
     tensor_run run = {.optimizer = "SGD",
                       .settings = ", bf16: {enabled: true}",
                       .shares = 2,
@@ -524,7 +513,6 @@ static void sixteen_bits_go_with_tensor_ranks(void **state)
 /* Sums of activations are made again where they lie within what is computed again. */
 static void computing_activations_again_changes_no_bit(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *settings;
         int shares, stages, zero;
@@ -557,7 +545,6 @@ static void computing_activations_again_changes_no_bit(void **state)
 /* One share of the data is out of samples in the second micro-batch. */
 static void ranks_without_samples_take_part(void **state)
 {
-    (void)state;
     const tensor_run run = {.model = "mixed",
                             .optimizer = "SGD",
                             .settings = "",
@@ -576,7 +563,6 @@ static void ranks_without_samples_take_part(void **state)
 
 static void bits_are_the_same_again(void **state)
 {
-    (void)state;
     const tensor_run run = {.model = "gpt drops",
                             .optimizer = "Adam",
                             .settings = "",
@@ -595,7 +581,6 @@ static void bits_are_the_same_again(void **state)
 /* Of "gpt": 2 layers of 16 features; halves of four matrices and of two biases a layer. */
 static void ranks_hold_their_share_alone(void **state)
 {
-    (void)state;
     const size_t layer = 16 * 48 + 48 + 16 * 16 + 16 * 64 + 64 + 64 * 16;
     tensor_run run = {.model = "gpt",
                       .optimizer = "SGD",

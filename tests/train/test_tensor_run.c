@@ -10,7 +10,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 300);
     return 0;
@@ -25,7 +24,6 @@ static void expect_losses(const programs_run *got, const programs_run *want)
 
 static void the_key_and_the_option_share_layers(void **state)
 {
-    (void)state;
     static const char one[] = "{train_batch_size: 64, optimizer: {type: \"SGD\"}}";
     static const char two[] = "{train_batch_size: 64, optimizer: {type: \"SGD\"}, "
                               "tensor_parallel: {autotp_size: 2}, wall_clock_breakdown: true}";
@@ -56,7 +54,6 @@ static void the_key_and_the_option_share_layers(void **state)
 
 static void check_tells_the_memory_of_a_share(void **state)
 {
-    (void)state;
     programs_run *run = programs_train_config(0,
                                               "{train_batch_size: 64, optimizer: {type: \"SGD\"}}",
                                               "--tp 2 --check=4");
@@ -68,7 +65,6 @@ static void check_tells_the_memory_of_a_share(void **state)
 
 static void what_cannot_be_is_refused_once(void **state)
 {
-    (void)state;
     static const struct {
         const char *settings, *options, *error;
     } cases[] = {

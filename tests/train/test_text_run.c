@@ -16,7 +16,6 @@ static int set_up(void **state)
 {
     char text[TEXT_BYTES];
     uint32_t random = 1;
-    (void)state;
     for (size_t i = 0; i < sizeof text; i++) {
         random = random * 1664525U + 1013904223U;
         text[i] = (char)(i == 0 ? 'a' : 'a' + (text[i - 1] - 'a' + 1 + (random >> 31)) % 26);
@@ -48,7 +47,6 @@ static programs_run *train(int ranks, const char *config, const char *tied, cons
 /* With dropout, whose choice goes by sample and place; accumulation on one rank is the other's. */
 static void any_number_of_ranks_takes_the_same_steps(void **state)
 {
-    (void)state;
     programs_run *alone = train(0, ADAM(", gradient_accumulation_steps: 2"), "true", "0.1",
                                 "--epochs 10 --max-steps 60");
     programs_expect_success(alone);
@@ -88,7 +86,6 @@ static void expect_same_in_all_stages(const char *tied)
 
 static void zero_stages_are_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     expect_same_in_all_stages("false");
     expect_same_in_all_stages("true");
 }
@@ -105,7 +102,6 @@ static void refused(const char *data, const char *model, const char *error)
 
 static void models_and_data_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     const char *config = ADAM(""), *narrow = "{gpt: {n_layer: 1, vocab_size: 100}}",
                *classes =
                    "{input: [8], layers: [{type: \"embedding\", vocabulary: 128, features: 4},"

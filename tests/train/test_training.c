@@ -19,14 +19,12 @@ static train_dataset dataset; /* what make_vectors.py calls synthetic */
 
 static int draw_dataset(void **state)
 {
-    (void)state;
     drawn_fill(&dataset, SAMPLES);
     return 0;
 }
 
 static int free_dataset(void **state)
 {
-    (void)state;
     dataset_free(&dataset);
     return 0;
 }
@@ -127,13 +125,11 @@ static void check_run(const char *config, loss_kind loss, const double *losses, 
 
 static void sgd_with_warmup_decay_loses_as_pytorch(void **state)
 {
-    (void)state;
     CHECK_RUN(SGD_CONFIG, LOSS_MSE, "sgd", 1e-4);
 }
 
 static void momentum_with_clipping_loses_as_pytorch(void **state)
 {
-    (void)state;
     CHECK_RUN("{train_batch_size: 32, gradient_clipping: 0.5, optimizer: {type: \"SGD\", params: "
               "{lr: 0.01, momentum: 0.9, weight_decay: 1e-3, nesterov: true}}}",
               LOSS_CROSS_ENTROPY, "momentum", 1e-4);
@@ -141,7 +137,6 @@ static void momentum_with_clipping_loses_as_pytorch(void **state)
 
 static void adam_with_l2_loses_as_pytorch(void **state)
 {
-    (void)state;
     CHECK_RUN("{train_batch_size: 32, gradient_clipping: 0, optimizer: {type: \"Adam\", params: "
               "{lr: 1e-4, weight_decay: 1e-2, adam_w_mode: false}}}",
               LOSS_CROSS_ENTROPY, "adam", 1e-3);
@@ -149,7 +144,6 @@ static void adam_with_l2_loses_as_pytorch(void **state)
 
 static void adamw_loses_as_pytorch(void **state)
 {
-    (void)state;
     CHECK_RUN("{train_batch_size: 32, optimizer: {type: \"AdamW\", params: {lr: 1e-4, betas: [0.8, "
               "0.99], eps: 1e-7, weight_decay: 0.1}}}",
               LOSS_MSE, "adamw", 1e-3);
@@ -177,7 +171,6 @@ static void expect_runs_alike(const char *config, bool has_norm)
 
 static void the_norm_is_left_out_where_nothing_needs_it(void **state)
 {
-    (void)state;
     expect_runs_alike(ADAM_CLIPPED_BY("0"), false);
     expect_runs_alike(ADAM_CLIPPED_BY("0.5"), true);
 }
@@ -185,7 +178,6 @@ static void the_norm_is_left_out_where_nothing_needs_it(void **state)
 /* Any number of ranks and micro-batches of one global batch takes the same steps. */
 static void ranks_and_micro_batches_do_not_change_losses(void **state)
 {
-    (void)state;
     static const struct {
         int ranks, micro;
     } splits[] = {{1, 8}, {2, 16}, {2, 4}, {4, 8}, {8, 1}};
@@ -210,7 +202,6 @@ static void ranks_and_micro_batches_do_not_change_losses(void **state)
 /* But not smaller than the batches of the evaluation. */
 static void buffers_are_as_large_as_a_ranks_samples(void **state)
 {
-    (void)state;
     static const size_t max_batch[] = {SAMPLES, 256};
     for (int ranks = 1; ranks <= 2; ranks++) {
         trained *got = train_ranks(
@@ -225,7 +216,6 @@ static void buffers_are_as_large_as_a_ranks_samples(void **state)
 /* The rate decides what overflows first: the loss of the second update, or its gradient. */
 static void what_is_not_finite_stops_all_ranks_with_one_text(void **state)
 {
-    (void)state;
     static const struct {
         const char *lr;
         bool skips_norm;

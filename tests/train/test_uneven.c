@@ -13,7 +13,6 @@
 
 static int set_up(void **state)
 {
-    (void)state;
     files_folder();
     files_dataset(1000, 100);
     return 0;
@@ -30,7 +29,6 @@ static void expect_same_losses(const programs_run *run, const programs_run *alon
 /* Seed 002's ranks, 30 and 20, beside one process with 50. */
 static void thirty_and_twenty_are_fifty(void **state)
 {
-    (void)state;
     programs_run *alone = programs_train_config(0, "{train_batch_size: 50, " SGD,
                                                 "--max-steps 100");
     programs_expect_success(alone);
@@ -63,7 +61,6 @@ static void draw_colours(const char *options)
 /* AlexNet's kinds of layers; dropout is drawn by the numbers of samples. */
 static void thirty_and_twenty_are_fifty_with_a_convolution_and_dropout(void **state)
 {
-    (void)state;
     static const char layers[] =
         "{input: [3, 32, 32], layers: [{type: \"conv2d\", channels: 4, kernel: 3, stride: 2, "
         "padding: 1}, {type: \"relu\"}, {type: \"max_pool2d\", kernel: 2}, {type: \"flatten\"}, "
@@ -86,7 +83,6 @@ static void thirty_and_twenty_are_fifty_with_a_convolution_and_dropout(void **st
 /* docs/examples/cifar as it stands, for one update. */
 static void the_experiment_with_alexnet_runs(void **state)
 {
-    (void)state;
     draw_colours("-t 50");
     programs_run *run = programs_shell(
         "%s/ringrun -n 2 %s/ringtrain --deepspeed_config %s/../cifar/uneven.json --data %s --model "
@@ -106,7 +102,6 @@ static void the_experiment_with_alexnet_runs(void **state)
 /* 1000 = 7 * 130 + 90: in the last update rank 2 has no samples, and rank 1 fewer micro-batches. */
 static void a_rank_without_samples_takes_part(void **state)
 {
-    (void)state;
     static const char *const configs[][2] = {
         {"{train_batch_size: 130, " SGD, "{train_batch_size: 130, train_micro_batch_size_per_gpu: "
                                          "[40, 25], gradient_accumulation_steps: 2, "},
@@ -132,7 +127,6 @@ static void a_rank_without_samples_takes_part(void **state)
 /* Gradients go through copies there, which must be zeros, too. */
 static void a_rank_without_samples_takes_part_in_16_bits(void **state)
 {
-    (void)state;
     programs_run *alone = programs_train_config(
         0, "{train_batch_size: 130, bf16: {enabled: true}, " SGD, "--epochs 2");
     programs_expect_success(alone);
@@ -156,7 +150,6 @@ static void a_rank_without_samples_takes_part_in_16_bits(void **state)
 /* Each share of the data goes through the stages; in the last update one has no samples. */
 static void uneven_ranks_go_with_stages_of_a_pipeline(void **state)
 {
-    (void)state;
     static const char config[] =
         "{train_batch_size: 130, train_micro_batch_size_per_gpu: [40, 25], "
         "gradient_accumulation_steps: 2, zero_optimization: {stage: 1}, "
@@ -174,7 +167,6 @@ static void uneven_ranks_go_with_stages_of_a_pipeline(void **state)
 
 static void ranks_that_end_sooner_are_told_and_joined(void **state)
 {
-    (void)state;
     static const char join[] =
         "{train_micro_batch_size_per_gpu: 50, data_partition: [300, 500], " SGD,
                       shortest[] = "{train_micro_batch_size_per_gpu: 50, data_end: \"shortest\", "
@@ -198,7 +190,6 @@ static void ranks_that_end_sooner_are_told_and_joined(void **state)
 
 static void shares_may_lie_together(void **state)
 {
-    (void)state;
     static const char strided[] = "{train_micro_batch_size_per_gpu: [30, 20], " SGD,
                       together[] = "{train_micro_batch_size_per_gpu: [30, 20], data_split: "
                                    "\"contiguous\", " SGD;
@@ -214,7 +205,6 @@ static void shares_may_lie_together(void **state)
 
 static void lists_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *config, *error;
     } cases[] = {

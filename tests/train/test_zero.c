@@ -19,14 +19,12 @@ static train_dataset dataset;
 
 static int draw_dataset(void **state)
 {
-    (void)state;
     drawn_fill(&dataset, STORED);
     return 0;
 }
 
 static int free_dataset(void **state)
 {
-    (void)state;
     dataset_free(&dataset);
     return 0;
 }
@@ -219,7 +217,6 @@ static void expect_same(const zero_run *got, const zero_run *want)
 /* Where parameters come and go, and are cast for nodes: also within a bucket, and over several. */
 static void computing_activations_again_changes_no_bit(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *precision;
         int stage;
@@ -256,7 +253,6 @@ static void computing_activations_again_changes_no_bit(void **state)
 
 static void without_accumulation_all_stages_are_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *algorithm;
         int ranks;
@@ -299,7 +295,6 @@ static void check_pairs(int ranks, const char *precision, double within)
 
 static void with_accumulation_stages_are_the_same_in_pairs(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
         check_pairs(ranks, NULL, 1e-6);
 }
@@ -312,7 +307,6 @@ static void with_accumulation_stages_are_the_same_in_pairs(void **state)
 /* Skipped updates, too: the scale starts above what fp16 holds. */
 static void in_16_bits_all_stages_are_the_same_bit_for_bit(void **state)
 {
-    (void)state;
     static const struct {
         const char *precision, *model, *algorithm;
         int ranks;
@@ -347,7 +341,6 @@ static void in_16_bits_all_stages_are_the_same_bit_for_bit(void **state)
 /* Rounded to 16 bits before they are summed, or behind it. */
 static void with_accumulation_in_16_bits_too(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 4; ranks *= 2)
         check_pairs(ranks, ranks == 2 ? FP16_FIXED : BF16, 1e-3);
 }
@@ -357,7 +350,6 @@ static void with_accumulation_in_16_bits_too(void **state)
 /* Some, or all, tensors stay whole; tensors of both kinds in a layer, and tied ones. */
 static void tensors_that_stay_whole_change_no_bit(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *zero, *precision;
         int ranks;
@@ -396,7 +388,6 @@ static void tensors_that_stay_whole_change_no_bit(void **state)
 
 static void other_collectives_change_no_bit(void **state)
 {
-    (void)state;
     static const char *const keys[] = {"reduce_scatter: false", "allgather_partitions: false"};
     for (size_t k = 0; k < 2 * COUNT_OF(keys); k++) {
         zero_run run = {.ranks = 3,
@@ -460,7 +451,6 @@ static bool is_left_out(void)
 
 static void bytes_are_those_of_the_formulas(void **state)
 {
-    (void)state;
     static const size_t live[STAGES] = {0, 0, 2 * 4, 4 * 4};
     for (int ranks = 1; ranks <= 4; ranks++) {
         for (int c = 0; c < 16; c++) {
@@ -481,7 +471,6 @@ static void bytes_are_those_of_the_formulas(void **state)
 /* Adam: 16 Ψ, 4 Ψ + 12 Ψ/n, 2 Ψ + 14 Ψ/n and 16 Ψ/n. Algorithms are those that are chosen. */
 static void bytes_in_16_bits_are_those_of_the_formulas(void **state)
 {
-    (void)state;
     /* float32 copies of parameters and gradients; gradients that travel; gathered parameters */
     static const size_t live[STAGES] = {2 * 8, 2 * 8, 2 * 10, 2 * 12};
     for (int ranks = 1; ranks <= 4; ranks++) {
@@ -504,7 +493,6 @@ static void bytes_in_16_bits_are_those_of_the_formulas(void **state)
 /* Of the MLP's tensors only the first has more than 100 000 elements. */
 static void what_stays_whole_is_gathered_once(void **state)
 {
-    (void)state;
     for (int c = 0; c < 4; c++) {
         const bool all = c & 1;
         const uint64_t n = 2 + (c == 2), a = c & 2 ? 3 : 1;
@@ -526,7 +514,6 @@ static void what_stays_whole_is_gathered_once(void **state)
 /* All-reduce instead of reduce-scatter: 3 Ψ; broadcasts send as much as a gather. */
 static void other_collectives_send_what_they_must(void **state)
 {
-    (void)state;
     for (int stage = 1; stage <= 2; stage++) {
         zero_run base = {.ranks = 3,
                          .stage = stage,
@@ -546,7 +533,6 @@ static void other_collectives_send_what_they_must(void **state)
 /* Tied tensors of other buckets are read and added to in place: float32 copies stay. */
 static void shared_parameters_train_in_16_bits(void **state)
 {
-    (void)state;
     for (int ranks = 1; ranks <= 2; ranks++) {
         zero_run runs[2];
         for (int stage = 0; stage < 2; stage++)
@@ -572,7 +558,6 @@ static void shared_parameters_train_in_16_bits(void **state)
 /* Sums over ranks and micro-batches are made in two orders: of stages 0 and 1, and of 2 and 3. */
 static void shared_parameters_train_in_all_stages(void **state)
 {
-    (void)state;
     static const char *const precisions[] = {NULL, BF16, FP16_FIXED};
     for (size_t p = 0; p < COUNT_OF(precisions); p++) {
         for (int accumulation = 1; accumulation <= 3; accumulation += 2) {

@@ -10,24 +10,20 @@
 
 static void passes(void **state)
 {
-    (void)state;
 }
 
 static void is_skipped(void **state)
 {
-    (void)state;
     skip();
 }
 
 static void fails(void **state)
 {
-    (void)state;
     fail();
 }
 
 static int fails_to_set_up(void **state)
 {
-    (void)state;
     return -1;
 }
 

@@ -41,7 +41,6 @@ static const args_row rows[] = {
 static int take_one(char **words, int count, void *out)
 {
     wishes *w = out;
-    (void)count;
     w->words = w->words ? w->words : words;
     w->word_count++;
     return 1;
@@ -109,7 +108,6 @@ static int end_of(const args_program *program, const char *line)
 
 static void values_reach_their_fields(void **state)
 {
-    (void)state;
     assert_int_equal(parse(&taker, "--sort=square").kind, 1);
     const wishes w = parse(&taker, "-l -n -1 --bytes 1.5K --seconds=2.5 --sort square --file a=b");
     assert_true(w.loud);
@@ -122,7 +120,6 @@ static void values_reach_their_fields(void **state)
 
 static void names_may_be_spelled_in_other_ways(void **state)
 {
-    (void)state;
     static const char *const ways[] = {"--the_count 7", "--the-count=7", "--the_c 7",
                                        "-the-count 7",  "-n7",           "-ln7",
                                        "-ln 7",         "-V 7"};
@@ -132,7 +129,6 @@ static void names_may_be_spelled_in_other_ways(void **state)
 
 static void words_may_stand_anywhere_or_end_the_options(void **state)
 {
-    (void)state;
     const wishes w = parse(&taker, "one -n 3 two -- -l");
     assert_int_equal(w.word_count, 3);
     assert_int_equal(w.count, 3);
@@ -145,7 +141,6 @@ static void words_may_stand_anywhere_or_end_the_options(void **state)
 
 static void what_is_wrong_is_one_line(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *says;
     } cases[] = {
@@ -183,7 +178,6 @@ static void what_is_wrong_is_one_line(void **state)
 
 static void help_usage_and_version_end_the_program(void **state)
 {
-    (void)state;
     static const char *const ways[] = {"--help", "-h", "-?", "--he"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         assert_int_equal(end_of(&taker, ways[i]), 0);

@@ -9,7 +9,6 @@
 
 static void sizes_have_binary_units(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t bytes;
@@ -35,7 +34,6 @@ static void sizes_have_binary_units(void **state)
 
 static void what_is_no_size_is_refused(void **state)
 {
-    (void)state;
     static const char *const wrong[] = {"",     "M",         "-1",    "+1",    " 8",
                                         "8 ",   "8X",        "1MM",   "1e9K9", "nan",
                                         "inf",  "99999999T", "8KiBs", "8.9",   "1.0001K",
@@ -48,7 +46,6 @@ static void what_is_no_size_is_refused(void **state)
 
 static void whole_numbers_keep_their_bounds(void **state)
 {
-    (void)state;
     long long value;
     assert_true(number_whole("1", 1, 4, &value));
     assert_int_equal(value, 1);
@@ -63,7 +60,6 @@ static void whole_numbers_keep_their_bounds(void **state)
 
 static void reals_are_finite_and_not_negative(void **state)
 {
-    (void)state;
     double value;
     assert_true(number_real("2.5", &value));
     assert_true(value == 2.5);

@@ -74,7 +74,6 @@ static void expect_private_file(const char *path)
 
 static void a_file_is_in_place_when_it_is_complete(void **state)
 {
-    (void)state;
     output_file file;
     write_text("result", "old");
     assert_true(output_begin(&file, "result"));
@@ -91,7 +90,6 @@ static void a_file_is_in_place_when_it_is_complete(void **state)
 
 static void one_that_is_read_meanwhile_is_in_place_at_once(void **state)
 {
-    (void)state;
     write_text("result", "old");
     FILE *file = output_open("result");
     assert_non_null(file);
@@ -105,7 +103,6 @@ static void one_that_is_read_meanwhile_is_in_place_at_once(void **state)
 
 static void a_link_is_replaced_and_not_followed(void **state)
 {
-    (void)state;
     output_file file;
     write_text("other", "untouched");
     for (int at_once = 0; at_once < 2; at_once++) {
@@ -132,7 +129,6 @@ static void a_link_is_replaced_and_not_followed(void **state)
 
 static void what_cannot_be_written_leaves_nothing(void **state)
 {
-    (void)state;
     const struct rlimit small = {100, RLIM_INFINITY}, large = {RLIM_INFINITY, RLIM_INFINITY};
     output_file file;
     write_text("result", "old");
@@ -155,7 +151,6 @@ static void what_cannot_be_written_leaves_nothing(void **state)
 
 static void what_is_there_is_kept(void **state)
 {
-    (void)state;
     write_text("result", "old\n");
     assert_null(output_open_new("result", false));
     assert_int_equal(errno, EEXIST);
@@ -180,7 +175,6 @@ static void what_is_there_is_kept(void **state)
 
 static void where_nothing_can_be_made_is_known_at_once(void **state)
 {
-    (void)state;
     char endless[OUTPUT_PATH_MAX + 1];
     output_file file;
     memset(endless, 'x', sizeof endless - 1);
@@ -206,7 +200,6 @@ static void where_nothing_can_be_made_is_known_at_once(void **state)
 
 static void devices_and_fifos_are_written_to_as_they_are(void **state)
 {
-    (void)state;
     struct stat info;
     output_file file;
     assert_true(output_begin(&file, "/dev/full"));

@@ -55,7 +55,6 @@ static void add(const char *path, const char *numa)
 
 static int make_tree(void **state)
 {
-    (void)state;
     if (mkdtemp(root) == NULL)
         return -1;
     make_folders("/sys/bus/pci/devices");
@@ -72,13 +71,11 @@ static int make_tree(void **state)
 
 static int take_away(const char *path, const struct stat *status, int kind, struct FTW *walk)
 {
-    (void)status, (void)kind, (void)walk;
     return remove(path);
 }
 
 static int remove_tree(void **state)
 {
-    (void)state;
     return nftw(root, take_away, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -91,7 +88,6 @@ static pci_distance from_gpu(const char *address)
 
 static void distances_grow_with_what_lies_between(void **state)
 {
-    (void)state;
     assert_int_equal(from_gpu("0000:08:00.0"), PCI_PIX);
     assert_int_equal(from_gpu("0000:06:00.0"), PCI_PXB);
     assert_int_equal(from_gpu("0000:3b:00.0"), PCI_PHB);
@@ -104,7 +100,6 @@ static void distances_grow_with_what_lies_between(void **state)
 
 static void places_are_found(void **state)
 {
-    (void)state;
     const pci_place upper = pci_place_at(root, "0000:3B:00.0");
     assert_string_equal(upper.path, "pci0000:00/0000:00:02.0/0000:3b:00.0");
     assert_int_equal(upper.numa, 0);
@@ -122,7 +117,6 @@ static void places_are_found(void **state)
 
 static void levels_are_nccls(void **state)
 {
-    (void)state;
     static const struct {
         const char *word;
         pci_distance means;

@@ -10,7 +10,6 @@
 
 static void the_nearest_word_is_found_whatever_its_case(void **state)
 {
-    (void)state;
     static const char *const words[] = {"learning_rate", "optimizer", "scheduler"};
     assert_string_equal(words_nearest("optimiser", words, 3), "optimizer");
     assert_string_equal(words_nearest("SCHEDULR", words, 3), "scheduler");
@@ -19,7 +18,6 @@ static void the_nearest_word_is_found_whatever_its_case(void **state)
 
 static void no_word_is_near_when_all_are_far(void **state)
 {
-    (void)state;
     static const char *const words[] = {"learning_rate", "optimizer"};
     char endless[500];
     memset(endless, 'o', sizeof endless - 1);
