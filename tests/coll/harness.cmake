@@ -1,6 +1,6 @@
 # The harness and the sweep, for tests/coll and for tests/gpu, which may be built alone.
 set(coll ${PROJECT_SOURCE_DIR}/tests/coll)
-add_library(ring_test_harness STATIC ${coll}/harness.c ${coll}/collective_oracle.c ${coll}/pinned.c
+add_library(ring_test_harness STATIC ${coll}/cases.c ${coll}/harness.c ${coll}/collective_oracle.c ${coll}/pinned.c
     ${coll}/../kernels/halves.c)
 target_include_directories(ring_test_harness PUBLIC ${coll}
     PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/doubles/ibverbs)

@@ -2,8 +2,6 @@
  * Operations on bits and truth values: every one, for every integer type, by every algorithm,
  * against C's own operators; and refused for floats.
  * Usage: test_coll_bits TRANSPORT */
-#include "harness.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,17 +10,12 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { MOST_BYTES = 8 };
 
 static const ring_dtype integers[] = {RING_INT8,  RING_UINT8,  RING_INT16, RING_UINT16,
                                       RING_INT32, RING_UINT32, RING_INT64, RING_UINT64};
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* A third of them are 0, and each bit of the others is mostly set or mostly not. */
 static uint64_t drawn(int rank, size_t i)
@@ -107,17 +100,14 @@ static int try_one(int rank, int ranks, ring_dtype dtype, ring_op op, size_t cou
     return wrong;
 }
 
-static int try_all(int rank, int ranks, harness_board *board, void *arg)
+static int try_all(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t counts[] = {1, 77, 3001};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t t = 0; t < sizeof integers / sizeof *integers; t++)
         for (int op = RING_BAND; op <= RING_LXOR; op++)
             for (int i = 0; i < 3; i++)
                 if (try_one(rank, ranks, integers[t], (ring_op)op, counts[i], comm) != 0)
                     return 1;
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -127,20 +117,18 @@ static void test_bits_and_truths_are_combined_by_every_algorithm(void **state)
                                              "halving", "tree",   "chain"};
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
-        run(3, try_all);
+        run_joined(3, try_all);
     }
     unsetenv("RING_ALGO");
-    run(1, try_all);
-    run(2, try_all);
+    run_joined(1, try_all);
+    run_joined(2, try_all);
 }
 
-static int floats_are_refused(int rank, int ranks, harness_board *board, void *arg)
+static int floats_have_no_bits(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     float x[4] = {0}, y[4];
     const size_t count = 4;
     ring_buckets *buckets;
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(x, y, 4, RING_FLOAT32, RING_BAND, comm, NULL) == RING_ERR_ARGUMENT,
            "band");
     EXPECT(strstr(ring_last_error(NULL), "band is for integers, not for float32") != NULL, "%s",
@@ -153,22 +141,15 @@ static int floats_are_refused(int rank, int ranks, harness_board *board, void *a
     EXPECT(ring_all_reduce(x, y, 4, RING_INT32, RING_OP_COUNT, comm, NULL) == RING_ERR_ARGUMENT,
            "unknown");
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_floats_have_no_bits(void **state)
-{
-    run(2, floats_are_refused);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_and_truths_are_combined_by_every_algorithm),
-        cmocka_unit_test(test_floats_have_no_bits),
+        CASE(floats_have_no_bits, 2),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gradient buckets: sums, order of readiness, misuse.
  * Usage: test_coll_buckets TRANSPORT */
-#include "harness.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +10,8 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
+#include "cases.h"
+
 enum { PARAMS = 9 };
 static const size_t counts[PARAMS] = {20000, 1, 333, 0, 7000, 64, 12345, 10, 500};
 
@@ -24,12 +23,10 @@ static size_t total(void)
     return sum;
 }
 
-static int reduce_rounds(int rank, int ranks, harness_board *board, void *arg)
+static int reduce_rounds(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_buckets *buckets;
     float *grads;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&grads, total() * sizeof *grads));
     EXPECT_OK(ring_buckets_create(&buckets, grads, counts, PARAMS, RING_FLOAT32, RING_SUM,
                                   8192 * sizeof(float), comm));
@@ -50,19 +47,13 @@ static int reduce_rounds(int rank, int ranks, harness_board *board, void *arg)
     }
     ring_buckets_destroy(buckets);
     EXPECT_OK(ring_mem_free(grads));
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
 }
 
 static void test_buckets_sum_whatever_the_order_of_readiness(void **state)
 {
     for (int ranks = 1; ranks <= 4; ranks++)
-        run(ranks, reduce_rounds);
+        run_joined(ranks, reduce_rounds);
 }
 
 static int misuse(int rank, int ranks, harness_board *board, void *arg)
@@ -89,14 +80,13 @@ static void test_misuse_is_named(void **state)
 }
 
 /* Counts whose sum, or whose bytes, would overflow. */
-static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
+static int counts_beyond_memory_are_refused_by_index(ring_comm *comm, int rank, int ranks,
+                                                     harness_board *board)
 {
     static const size_t sums[] = {1, SIZE_MAX / 2 + 3, SIZE_MAX / 2 + 3};
     static const size_t bytes[] = {SIZE_MAX / 4 + 3}, half[] = {7, PTRDIFF_MAX / 4};
-    ring_comm *comm;
     ring_buckets *buckets;
     float grads[1];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_buckets_create(&buckets, grads, sums, 3, RING_INT8, RING_SUM, 0, comm) ==
                RING_ERR_ARGUMENT,
            "sum");
@@ -110,13 +100,7 @@ static int huge_counts(int rank, int ranks, harness_board *board, void *arg)
            "more than PTRDIFF_MAX");
     EXPECT(strstr(ring_last_error(NULL), "counts[1]") != NULL, "%s", ring_last_error(NULL));
     EXPECT(buckets == NULL, "a failed call leaves NULL");
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_counts_beyond_memory_are_refused_by_index(void **state)
-{
-    run(1, huge_counts);
 }
 
 int main(int argc, char **argv)
@@ -124,9 +108,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buckets_sum_whatever_the_order_of_readiness),
         cmocka_unit_test(test_misuse_is_named),
-        cmocka_unit_test(test_counts_beyond_memory_are_refused_by_index),
+        CASE(counts_beyond_memory_are_refused_by_index, 1),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

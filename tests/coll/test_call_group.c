@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Groups of calls: they start together, whatever their order. Usage: test_coll_call_group TRANSPORT
  */
-#include "harness.h"
-
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,12 +13,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 /* Outside of the communicator: the first failure ends calls of all ranks. */
 static void meet(harness_board *board, int round, int ranks)
@@ -62,7 +55,8 @@ static int exchange(int rank, int ranks, ring_comm *comm, size_t count, int roun
     return 0;
 }
 
-static int all_pairs(int rank, int ranks, harness_board *board, void *arg)
+static int all_pairs_exchange_long_messages_without_handles(int rank, int ranks,
+                                                            harness_board *board, void *arg)
 {
     static const size_t counts[] = {1, 1000, 300000};
     ring_comm *comm;
@@ -74,20 +68,12 @@ static int all_pairs(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_all_pairs_exchange_long_messages_without_handles(void **state)
-{
-    run(1, all_pairs);
-    run(2, all_pairs);
-    run(4, all_pairs);
-}
-
 /* More programs than a communicator keeps: those of kept calls stay. */
-static int many_calls(int rank, int ranks, harness_board *board, void *arg)
+static int a_group_holds_more_calls_than_a_cache(ring_comm *comm, int rank, int ranks,
+                                                 harness_board *board)
 {
     enum { MANY = 300 };
-    ring_comm *comm;
     static _Thread_local int32_t in[MANY][MANY], out[MANY];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < MANY; i++)
         out[i] = rank * MANY + i;
     EXPECT_OK(ring_group_start());
@@ -99,13 +85,7 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
     for (int i = 0; i < MANY; i++)
         for (int k = 0; k <= i; k++)
             EXPECT(in[i][k] == (1 - rank) * MANY + k, "%d of %d: %d", k, i, (int)in[i][k]);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_group_holds_more_calls_than_a_cache(void **state)
-{
-    run(2, many_calls);
 }
 
 /* ---- What calls may ask for ------------------------------------------------------------------ */
@@ -127,15 +107,14 @@ static ring_status gather_uneven(int rank, int ranks, const int32_t *src, int32_
     return status;
 }
 
-static int options(int rank, int ranks, harness_board *board, void *arg)
+static int handles_events_and_callbacks_of_a_group(ring_comm *comm, int rank, int ranks,
+                                                   harness_board *board)
 {
     enum { LONG = 200000 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *work = (ring_work *)(uintptr_t)1;
     _Atomic int done = 0;
     int32_t small = rank + 1, src[8] = {0, 1, 2, 3, 4, 5, 6, 7}, dst[36] = {0};
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *x = calloc(LONG, sizeof *x), *y = calloc(LONG, sizeof *y);
     EXPECT_OK(ring_event_create(&event));
     ring_call with_work = RING_CALL_INIT, with_done = RING_CALL_INIT;
@@ -170,14 +149,7 @@ static int options(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(done == 1 && y[LONG - 1] == 1, "done %d, %d", done, (int)y[LONG - 1]);
     free(x);
     free(y);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_handles_events_and_callbacks_of_a_group(void **state)
-{
-    run(1, options);
-    run(3, options);
 }
 
 /* ---- Several communicators --------------------------------------------------------------------
@@ -245,14 +217,12 @@ static void test_one_thread_calls_for_several_ranks(void **state)
 /* ---- Errors ------------------------------------------------------------------------------------
  */
 
-static int refused_by_all(int rank, int ranks, harness_board *board, void *arg)
+static int refused_by_all(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_work *work;
     int32_t x = 1, y = 5;
     ring_call call = RING_CALL_INIT;
     call.work = &work;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, &call));
     EXPECT(ring_broadcast(&y, &y, 1, RING_INT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "root");
@@ -268,7 +238,6 @@ static int refused_by_all(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_barrier(NULL, NULL) == RING_ERR_ARGUMENT, "no communicator");
     EXPECT(ring_group_end() == RING_ERR_ARGUMENT, "%s", ring_last_error(NULL));
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -333,20 +302,19 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_errors_of_one_call_and_of_all(void **state)
 {
-    run(2, refused_by_all);
+    run_joined(2, refused_by_all);
     run(3, refused_by_one);
     run(2, one_fails);
     run(2, aborted);
 }
 
-static int wrong_use(int rank, int ranks, harness_board *board, void *arg)
+static int wrong_use_is_told(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm, *other = NULL;
+    ring_comm *other = NULL;
     ring_work *work = NULL;
     int32_t x = 0;
     int done;
     size_t index;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_group_end() == RING_ERR_USAGE, "an end without a start");
     EXPECT_OK(ring_group_start());
     EXPECT(ring_wait(&work) == RING_ERR_USAGE, "a wait");
@@ -363,13 +331,7 @@ static int wrong_use(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_group_end() == RING_ERR_USAGE, "a destroyed communicator");
     EXPECT(strstr(ring_last_error(NULL), "destroyed") != NULL, "%s", ring_last_error(NULL));
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_wrong_use_is_told(void **state)
-{
-    run(2, wrong_use);
 }
 
 /* ---- Threads and processes ----------------------------------------------------------------------
@@ -416,12 +378,10 @@ static void *stay_open(void *context)
     return NULL;
 }
 
-static int threads(int rank, int ranks, harness_board *board, void *arg)
+static int threads(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { THREADS = 3 };
-    ring_comm *comm;
     a_thread all[THREADS];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < THREADS; i++) {
         memset(&all[i], 0, sizeof all[i]);
         EXPECT_OK(ring_comm_dup(comm, &all[i].comm));
@@ -438,7 +398,6 @@ static int threads(int rank, int ranks, harness_board *board, void *arg)
     pthread_join(left.thread, NULL);
     EXPECT(left.failed == 0, "%s", ring_last_error(NULL));
     EXPECT(exchange(rank, ranks, comm, 100, 0) == 0, "what was left was sent");
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -520,7 +479,7 @@ static int callback(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_threads_children_and_callbacks_have_no_part_in_it(void **state)
 {
-    run(2, threads);
+    run_joined(2, threads);
     run(2, outlived);
     run(2, forked);
     run(1, callback);
@@ -529,17 +488,16 @@ static void test_threads_children_and_callbacks_have_no_part_in_it(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_pairs_exchange_long_messages_without_handles),
-        cmocka_unit_test(test_a_group_holds_more_calls_than_a_cache),
-        cmocka_unit_test(test_handles_events_and_callbacks_of_a_group),
+        CASE_ALONE(all_pairs_exchange_long_messages_without_handles, 1, 2, 4),
+        CASE(a_group_holds_more_calls_than_a_cache, 2),
+        CASE(handles_events_and_callbacks_of_a_group, 1, 3),
         cmocka_unit_test(test_communicators_come_in_any_order),
         cmocka_unit_test(test_one_thread_calls_for_several_ranks),
         cmocka_unit_test(test_errors_of_one_call_and_of_all),
-        cmocka_unit_test(test_wrong_use_is_told),
+        CASE(wrong_use_is_told, 2),
         cmocka_unit_test(test_threads_children_and_callbacks_have_no_part_in_it),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "20", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Promises of calls beside right sums: handles, order, errors, deadlines, counters.
  * Usage: test_coll_calls TRANSPORT */
-#include "harness.h"
-
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,22 +12,16 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 /* ---- Handles ------------------------------------------------------------------------------ */
 
-static int test_handle(int rank, int ranks, harness_board *board, void *arg)
+static int ring_test_finishes_without_waiting(ring_comm *comm, int rank, int ranks,
+                                              harness_board *board)
 {
-    ring_comm *comm;
     ring_work *work;
     int64_t x = rank + 1;
     int done = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &work;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT64, RING_PROD, comm, &call));
@@ -37,22 +29,14 @@ static int test_handle(int rank, int ranks, harness_board *board, void *arg)
     while (!done && harness_now() < end)
         EXPECT_OK(ring_test(&work, &done));
     EXPECT(done && x == 6, "done %d, x %lld", done, (long long)x);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_ring_test_finishes_without_waiting(void **state)
-{
-    run(3, test_handle);
 }
 
 /* ---- Point to point -------------------------------------------------------------------------- */
 
-static int send_recv(int rank, int ranks, harness_board *board, void *arg)
+static int send_and_recv_go_round_a_ring(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 300000 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     double *out = malloc(COUNT * sizeof *out), *in = malloc(COUNT * sizeof *in);
     const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
     for (int round = 0; round < 3; round++) {
@@ -69,23 +53,15 @@ static int send_recv(int rank, int ranks, harness_board *board, void *arg)
     }
     free(in);
     free(out);
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_send_and_recv_go_round_a_ring(void **state)
-{
-    run(2, send_recv);
-    run(5, send_recv);
-}
-
 /* A receive that is posted late holds up neither the sender's collectives nor another pair. */
-static int send_beside_collective(int rank, int ranks, harness_board *board, void *arg)
+static int pending_receive_does_not_hold_up_collectives(ring_comm *comm, int rank, int ranks,
+                                                        harness_board *board)
 {
-    ring_comm *comm;
     ring_work *pending;
     float x = 1, y = 0, z = 42;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = RING_CALL_INIT;
     call.work = &pending;
     if (rank == 0)
@@ -98,23 +74,15 @@ static int send_beside_collective(int rank, int ranks, harness_board *board, voi
         EXPECT_OK(ring_wait(&pending));
         EXPECT(y == 42, "received %g", (double)y);
     }
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_pending_receive_does_not_hold_up_collectives(void **state)
-{
-    run(3, send_beside_collective);
 }
 
 /* ---- Counters: the ring's theory ----------------------------------------------- */
 
-static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
+static int ring_bytes(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     const size_t count = 840 * 100; /* divides by 1 to 8 */
-    ring_comm *comm;
     ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *x = calloc(count, sizeof *x);
     EXPECT_OK(ring_comm_get_info(comm, &before));
     EXPECT_OK(ring_all_reduce(x, x, count, RING_FLOAT32, RING_SUM, comm, NULL));
@@ -126,7 +94,6 @@ static int ring_bytes(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(after.messages_sent - before.messages_sent == 2 * (n - 1), "%llu transfers",
            (unsigned long long)(after.messages_sent - before.messages_sent));
     free(x);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -134,13 +101,14 @@ static void test_ring_moves_exactly_the_bytes_of_theory(void **state)
 {
     setenv("RING_ALGO", "ring", 1);
     for (int ranks = 1; ranks <= 8; ranks++)
-        run(ranks, ring_bytes);
+        run_joined(ranks, ring_bytes);
     unsetenv("RING_ALGO");
 }
 
 /* ---- Errors -------------------------------------------------------------------- */
 
-static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
+static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ranks,
+                                                               harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x[4] = {0};
@@ -175,11 +143,9 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
 }
 
 /* Of a short call and of one that is not eager. An exscan writes nothing on rank 0. */
-static int prefixes(int rank, int ranks, harness_board *board, void *arg)
+static int prefixes(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t counts[] = {3, 40000};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int c = 0; c < 2; c++) {
         const size_t count = counts[c];
         int32_t *src = malloc(count * sizeof *src), *dst = malloc(count * sizeof *dst);
@@ -198,22 +164,20 @@ static int prefixes(int rank, int ranks, harness_board *board, void *arg)
         free(src);
         free(dst);
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_prefixes(void **state)
 {
     for (int ranks = 1; ranks <= 5; ranks++)
-        run(ranks, prefixes);
+        run_joined(ranks, prefixes);
 }
 
 /* The buffers that only the root has may be NULL elsewhere. */
-static int rooted_blocks(int rank, int ranks, harness_board *board, void *arg)
+static int only_the_root_needs_the_blocks_of_all(ring_comm *comm, int rank, int ranks,
+                                                 harness_board *board)
 {
     enum { COUNT = 70000 }; /* too long to be eager */
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *own = malloc(COUNT * sizeof *own), *all = NULL;
     const int root = ranks - 1;
     if (rank == root)
@@ -230,19 +194,7 @@ static int rooted_blocks(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(own[i] == -(rank * COUNT + i), "scattered %d at %d", own[i], i);
     free(all);
     free(own);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_only_the_root_needs_the_blocks_of_all(void **state)
-{
-    run(1, rooted_blocks);
-    run(3, rooted_blocks);
-}
-
-static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
-{
-    run(2, wrong_arguments);
 }
 
 static int different_counts(int rank, int ranks, harness_board *board, void *arg)
@@ -312,7 +264,7 @@ static void test_different_calls_are_shown_on_all_ranks(void **state)
     run(3, different_blocks);
 }
 
-static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
+static int missing_rank_is_a_timeout(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 0;
@@ -334,11 +286,6 @@ static int missing_rank(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_missing_rank_is_a_timeout(void **state)
-{
-    run(2, missing_rank);
-}
-
 static void *abort_soon(void *comm)
 {
     usleep(50000);
@@ -346,7 +293,7 @@ static void *abort_soon(void *comm)
     return NULL;
 }
 
-static int aborted(int rank, int ranks, harness_board *board, void *arg)
+static int abort_ends_waiting_calls_everywhere(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     pthread_t thread;
@@ -364,14 +311,10 @@ static int aborted(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_abort_ends_waiting_calls_everywhere(void **state)
-{
-    run(3, aborted);
-}
-
 /* ---- Leaving ------------------------------------------------------------------- */
 
-static int leave_early(int rank, int ranks, harness_board *board, void *arg)
+static int leaving_with_an_unfinished_call_ends_it_everywhere(int rank, int ranks,
+                                                              harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_work *pending;
@@ -395,18 +338,12 @@ static int leave_early(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_leaving_with_an_unfinished_call_ends_it_everywhere(void **state)
-{
-    run(2, leave_early);
-}
-
 /* Rank 0 has sent all it owes and leaves; the others stall on rank 2 for longer than it takes to
  * compare calls, and still finish. */
-static int leave_in_order(int rank, int ranks, harness_board *board, void *arg)
+static int leaving_in_order_disturbs_nobody(ring_comm *comm, int rank, int ranks,
+                                            harness_board *board)
 {
     enum { COUNT = 400000 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     float *x = malloc(COUNT * sizeof *x);
     for (size_t i = 0; i < COUNT; i++)
         x[i] = (float)rank;
@@ -415,23 +352,15 @@ static int leave_in_order(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_reduce(x, x, COUNT, RING_FLOAT32, RING_SUM, 1, comm, NULL));
     for (size_t i = 0; i < COUNT && rank == 1; i++)
         EXPECT(x[i] == 3, "element %zu: %g", i, (double)x[i]);
-    ring_comm_destroy(comm);
     free(x);
     return 0;
 }
 
-static void test_leaving_in_order_disturbs_nobody(void **state)
-{
-    run(3, leave_in_order);
-}
-
 /* ---- Bounded links ------------------------------------------------------------- */
 
-static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
+static int large_reduce(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 8 << 20 }; /* chunks far longer than what a link takes ahead */
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     uint8_t *x = calloc(COUNT, 1);
     memset(x, rank + 1, COUNT);
     EXPECT_OK(ring_reduce(x, x, COUNT, RING_UINT8, RING_SUM, 1, comm, NULL));
@@ -441,7 +370,6 @@ static int large_reduce(int rank, int ranks, harness_board *board, void *arg)
                                   RING_SUM, comm, NULL));
     EXPECT(x[(size_t)rank * (COUNT / 4)] == 10, "%d", x[(size_t)rank * (COUNT / 4)]);
     free(x);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -451,7 +379,7 @@ static void test_long_chunks_do_not_block_bounded_links(void **state)
     for (int i = 0; i < 3; i++) {
         setenv("RING_ALGO", algorithms[i], 1);
         setenv("RING_TIMEOUT", "30", 1);
-        run(4, large_reduce);
+        run_joined(4, large_reduce);
     }
     unsetenv("RING_ALGO");
     unsetenv("RING_TIMEOUT");
@@ -459,46 +387,42 @@ static void test_long_chunks_do_not_block_bounded_links(void **state)
 
 /* ---- A busy peer is not a dead one --------------------------------------------- */
 
-static int late_peer(int rank, int ranks, harness_board *board, void *arg)
+static int late_peer(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     float x = 1;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const double busy_until = harness_now() + (rank == 0 ? 2.5 : 0);
     while (harness_now() < busy_until)
         continue;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL));
     EXPECT(x == (float)ranks, "sum %g", (double)x);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_busy_peer_is_waited_for(void **state)
 {
     setenv("RING_PEER_TIMEOUT", "1", 1);
-    run(2, late_peer);
+    run_joined(2, late_peer);
     unsetenv("RING_PEER_TIMEOUT");
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ring_test_finishes_without_waiting),
-        cmocka_unit_test(test_send_and_recv_go_round_a_ring),
-        cmocka_unit_test(test_pending_receive_does_not_hold_up_collectives),
+        CASE(ring_test_finishes_without_waiting, 3),
+        CASE(send_and_recv_go_round_a_ring, 2, 5),
+        CASE(pending_receive_does_not_hold_up_collectives, 3),
         cmocka_unit_test(test_ring_moves_exactly_the_bytes_of_theory),
         cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_only_the_root_needs_the_blocks_of_all),
-        cmocka_unit_test(test_wrong_arguments_are_refused_before_anything_is_sent),
+        CASE(only_the_root_needs_the_blocks_of_all, 1, 3),
+        CASE_ALONE(wrong_arguments_are_refused_before_anything_is_sent, 2),
         cmocka_unit_test(test_different_calls_are_shown_on_all_ranks),
-        cmocka_unit_test(test_missing_rank_is_a_timeout),
-        cmocka_unit_test(test_abort_ends_waiting_calls_everywhere),
-        cmocka_unit_test(test_leaving_with_an_unfinished_call_ends_it_everywhere),
-        cmocka_unit_test(test_leaving_in_order_disturbs_nobody),
+        CASE_ALONE(missing_rank_is_a_timeout, 2),
+        CASE_ALONE(abort_ends_waiting_calls_everywhere, 3),
+        CASE_ALONE(leaving_with_an_unfinished_call_ends_it_everywhere, 2),
+        CASE(leaving_in_order_disturbs_nobody, 3),
         cmocka_unit_test(test_long_chunks_do_not_block_bounded_links),
         cmocka_unit_test(test_busy_peer_is_waited_for),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Communicators that their members make alone: by a list of ranks, or of those that are left out.
  * Usage: test_coll_create TRANSPORT */
-#include "harness.h"
-
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +15,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
@@ -76,7 +69,8 @@ static void test_members_alone_make_a_communicator(void **state)
 }
 
 /* One outlives its parent; and one is made of one that was made. */
-static int nested(int rank, int ranks, harness_board *board, void *arg)
+static int one_is_made_of_another_and_outlives_it(int rank, int ranks, harness_board *board,
+                                                  void *arg)
 {
     static const int list[] = {3, 2, 0}, inner[] = {0, 2}, numbers[] = {3, 0};
     ring_comm *comm, *made, *two;
@@ -96,11 +90,6 @@ static int nested(int rank, int ranks, harness_board *board, void *arg)
     bad = bad || expect_members(made, rank, list, 3);
     ring_comm_destroy(made);
     return bad;
-}
-
-static void test_one_is_made_of_another_and_outlives_it(void **state)
-{
-    run(4, nested);
 }
 
 static int alone(int rank, int ranks, harness_board *board, void *arg)
@@ -205,7 +194,7 @@ static int missing(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_who_is_missing_is_named_and_the_parent_lives(void **state)
 {
-    if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "tcp") != 0)
+    if (strcmp(cases_transport(), "loop") != 0 && strcmp(cases_transport(), "tcp") != 0)
         return; /* no data goes over them: it takes some seconds */
     setenv("RING_TIMEOUT", "3", 1);
     run(3, missing);
@@ -249,12 +238,10 @@ static void *make_some(void *arg)
 }
 
 /* Threads of each rank make communicators of overlapping lists, told apart by tags. */
-static int at_once(int rank, int ranks, harness_board *board, void *arg)
+static int threads_make_several_at_once(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     maker makers[MAKERS];
     int bad = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int t = 0; t < MAKERS; t++) {
         makers[t] = (maker){.comm = comm, .rank = rank, .tag = rank == 1 ? MAKERS - 1 - t : t};
         EXPECT(pthread_create(&makers[t].thread, NULL, make_some, &makers[t]) == 0, "no thread");
@@ -264,13 +251,7 @@ static int at_once(int rank, int ranks, harness_board *board, void *arg)
         bad |= makers[t].bad;
     }
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return bad;
-}
-
-static void test_threads_make_several_at_once(void **state)
-{
-    run(3, at_once);
 }
 
 static void *create_pair(void *arg)
@@ -286,11 +267,10 @@ static void *create_pair(void *arg)
 
 /* Two threads of rank 0 call with one list and tag: one of them is refused, and then rank 1 calls.
  */
-static int twice_at_once(int rank, int ranks, harness_board *board, void *arg)
+static int two_threads_with_one_list_and_tag(ring_comm *comm, int rank, int ranks,
+                                             harness_board *board)
 {
-    ring_comm *comm;
     maker makers[2];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(rank == 0 || harness_await(board, 0, 1), "no thread was refused");
     const int threads = rank == 0 ? 2 : 1;
     for (int t = 0; t < threads; t++) {
@@ -301,18 +281,13 @@ static int twice_at_once(int rank, int ranks, harness_board *board, void *arg)
         pthread_join(makers[t].thread, NULL);
     const int bad = rank == 0 ? makers[0].bad + makers[1].bad - RING_ERR_USAGE : makers[0].bad;
     EXPECT(bad == RING_OK, "rank %d: %d", rank, bad);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_two_threads_with_one_list_and_tag(void **state)
-{
-    run(2, twice_at_once);
 }
 
 /* ---- Leaving some out ------------------------------------------------------------------------ */
 
-static int without(int rank, int ranks, harness_board *board, void *arg)
+static int some_are_left_out_and_the_parent_lives(int rank, int ranks, harness_board *board,
+                                                  void *arg)
 {
     static const int out[] = {3, 1}, want[] = {0, 2, 4}, all[] = {0, 1, 2, 3, 4};
     ring_comm *comm, *fewer;
@@ -330,14 +305,9 @@ static int without(int rank, int ranks, harness_board *board, void *arg)
     return bad;
 }
 
-static void test_some_are_left_out_and_the_parent_lives(void **state)
-{
-    run(5, without);
-}
-
 /* ---- Starts that return at once; forks ------------------------------------------------------- */
 
-static int at_the_start(int rank, int ranks, harness_board *board, void *arg)
+static int a_parent_may_still_be_starting(int rank, int ranks, harness_board *board, void *arg)
 {
     static const int want[] = {2, 0};
     ring_comm *comm, *two;
@@ -361,11 +331,6 @@ static int at_the_start(int rank, int ranks, harness_board *board, void *arg)
     return bad;
 }
 
-static void test_a_parent_may_still_be_starting(void **state)
-{
-    run(3, at_the_start);
-}
-
 static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
 {
     static const int both[] = {0, 1};
@@ -385,7 +350,7 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_forked_child_is_refused(void **state)
 {
-    if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
+    if (cases_kind() == HARNESS_PROCESSES)
         run(2, in_a_child);
 }
 
@@ -393,20 +358,19 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members_alone_make_a_communicator),
-        cmocka_unit_test(test_one_is_made_of_another_and_outlives_it),
+        CASE_ALONE(one_is_made_of_another_and_outlives_it, 4),
         cmocka_unit_test(test_a_list_of_one_is_a_rank_alone),
         cmocka_unit_test(test_wrong_lists_are_refused),
         cmocka_unit_test(test_who_is_missing_is_named_and_the_parent_lives),
-        cmocka_unit_test(test_threads_make_several_at_once),
-        cmocka_unit_test(test_two_threads_with_one_list_and_tag),
-        cmocka_unit_test(test_some_are_left_out_and_the_parent_lives),
-        cmocka_unit_test(test_a_parent_may_still_be_starting),
+        CASE(threads_make_several_at_once, 3),
+        CASE(two_threads_with_one_list_and_tag, 2),
+        CASE_ALONE(some_are_left_out_and_the_parent_lives, 5),
+        CASE_ALONE(a_parent_may_still_be_starting, 3),
         cmocka_unit_test(test_a_forked_child_is_refused),
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", argv[1], 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "60", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

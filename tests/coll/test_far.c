@@ -2,8 +2,6 @@
  * Calls on memory that no host load reaches, besides the sweep's: between pairs, behind a stream
  * that computes, and when they fail while the accelerator is at it.
  * Usage: test_coll_far TRANSPORT */
-#include "harness.h"
-
 #include "coll_sweep.h"
 #include "far.h"
 #include "nic.h"
@@ -21,12 +19,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 static unsigned char byte_of(size_t i, int rank)
 {
@@ -116,11 +109,10 @@ static void test_far_memory_is_sent_and_received(void **state)
 }
 
 /* A buffer of which only a part is registered, as it was before or behind it. */
-static int registered_in_part(int rank, int ranks, harness_board *board, void *arg)
+static int a_buffer_may_be_registered_in_part(ring_comm *comm, int rank, int ranks,
+                                              harness_board *board)
 {
     enum { BYTES = 4 << 20, EDGE = 1 << 20 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < 3; round++) {
         unsigned char *x = bytes_new(BYTES, 0);
         unsigned char *from = x + (round == 1 ? 0 : EDGE);
@@ -141,20 +133,13 @@ static int registered_in_part(int rank, int ranks, harness_board *board, void *a
         EXPECT_OK(ring_mem_deregister(rank == 0 ? x : from));
         free(x);
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_a_buffer_may_be_registered_in_part(void **state)
+static int memory_of_two_accelerators_is_refused(ring_comm *comm, int rank, int ranks,
+                                                 harness_board *board)
 {
-    run(2, registered_in_part);
-}
-
-static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
-{
-    ring_comm *comm;
     float *here = far_alloc(8192), *there = far_alloc_elsewhere(8192);
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(here, there, 8, RING_FLOAT32, RING_SUM, comm, NULL) ==
                RING_ERR_UNSUPPORTED,
            "%s", ring_last_error(comm));
@@ -163,15 +148,9 @@ static int wrong_memory(int rank, int ranks, harness_board *board, void *arg)
            "%s", ring_last_error(comm));
     EXPECT_OK(ring_all_reduce(there, there, 8, RING_FLOAT32, RING_SUM, comm, NULL));
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     far_free(here);
     far_free(there);
     return 0;
-}
-
-static void test_memory_of_two_accelerators_is_refused(void **state)
-{
-    run(2, wrong_memory);
 }
 
 /* ---- Memory that nobody registered --------------------------------------------- */
@@ -213,7 +192,8 @@ static int sum_in_its_place(int rank, int ranks, ring_comm *comm, void *at, size
     return 0;
 }
 
-static int found(int rank, int ranks, harness_board *board, void *arg)
+static int memory_that_nobody_registered_is_recognised(int rank, int ranks, harness_board *board,
+                                                       void *arg)
 {
     enum { BYTES = FOUND * sizeof(float), ROUNDS_FOUND = 3 };
     ring_comm *comm;
@@ -235,12 +215,6 @@ static int found(int rank, int ranks, harness_board *board, void *arg)
     ring_comm_destroy(comm);
     far_free_unknown(memory);
     return 0;
-}
-
-static void test_memory_that_nobody_registered_is_recognised(void **state)
-{
-    run(1, found);
-    run(3, found);
 }
 
 /* ---- Streams ------------------------------------------------------------------- */
@@ -286,12 +260,11 @@ static void on_done(void *context, ring_status status)
 }
 
 /* All calls are made before the first vector is there. */
-static int streamed(int rank, int ranks, harness_board *board, void *arg)
+static int calls_take_their_turn_in_a_stream(ring_comm *comm, int rank, int ranks,
+                                             harness_board *board)
 {
-    ring_comm *comm;
     stream s = {.rank = rank, .ranks = ranks};
     pthread_t thread;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     s.memory = far_alloc(COUNT * sizeof *s.memory);
     const double began = harness_now();
     for (int round = 0; round < ROUNDS; round++) {
@@ -309,16 +282,8 @@ static int streamed(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_barrier(comm, NULL));
     for (int round = 0; round < ROUNDS; round++)
         ring_event_destroy(s.made[round]);
-    ring_comm_destroy(comm);
     far_free(s.memory);
     return 0;
-}
-
-static void test_calls_take_their_turn_in_a_stream(void **state)
-{
-    run(1, streamed);
-    run(2, streamed);
-    run(3, streamed);
 }
 
 /* ---- Ends ---------------------------------------------------------------------- */
@@ -372,7 +337,7 @@ static void test_nothing_is_written_after_the_end(void **state)
     far_delay(0.003);
     nic_delay(0.02);
     for (int round = 0; round < 16; round++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, aborted, &round, NULL), 0);
+        assert_int_equal(harness_run(cases_kind(), 2, aborted, &round, NULL), 0);
     far_delay(0);
     nic_delay(0);
     unsetenv("RING_ALGO");
@@ -382,17 +347,16 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_far_memory_is_sent_and_received),
-        cmocka_unit_test(test_a_buffer_may_be_registered_in_part),
-        cmocka_unit_test(test_memory_of_two_accelerators_is_refused),
-        cmocka_unit_test(test_memory_that_nobody_registered_is_recognised),
-        cmocka_unit_test(test_calls_take_their_turn_in_a_stream),
+        CASE(a_buffer_may_be_registered_in_part, 2),
+        CASE(memory_of_two_accelerators_is_refused, 2),
+        CASE_ALONE(memory_that_nobody_registered_is_recognised, 1, 3),
+        CASE(calls_take_their_turn_in_a_stream, 1, 2, 3),
         cmocka_unit_test(test_nothing_is_written_after_the_end),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: %s TRANSPORT\n", argv[0]);
         return 2;
     }
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * Calls under way together: none starves another, and the end of each is told once, whatever is
  * started and ended meanwhile.
  * Usage: test_coll_flight TRANSPORT */
-#include "harness.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,12 +12,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 static void run_by(const char *algorithm, int ranks, harness_body body)
 {
@@ -126,14 +119,12 @@ static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *a
 }
 
 /* A recv behind a gate holds up none of another peer. */
-static int recv_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
+static int recv_behind_a_gate(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 1 << 18 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *work;
     float *x;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
     if (rank == 0) {
@@ -156,7 +147,6 @@ static int recv_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     EXPECT_OK(ring_barrier(comm, NULL));
     ring_event_destroy(event);
     ring_mem_free(x);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -170,17 +160,15 @@ static void lonely_ended(void *context, ring_status status)
 }
 
 /* No thread waits, and no other rank's messages wake one. */
-static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
+static int long_call_alone(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 10 << 20 };
-    ring_comm *comm;
     ring_event *event;
     lonely l = {0};
     ring_call call = RING_CALL_INIT;
     float *x = calloc(COUNT, sizeof *x), *y = malloc(COUNT * sizeof *y);
     EXPECT(x != NULL && y != NULL, "no memory");
     x[COUNT - 1] = 5;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.on_done = lonely_ended;
     call.context = &l;
@@ -195,7 +183,6 @@ static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(l.ended == round + 1 && y[COUNT - 1] == 5, "round %d: %d ended", round, l.ended);
     }
     ring_event_destroy(event);
-    ring_comm_destroy(comm);
     free(x);
     free(y);
     return 0;
@@ -203,8 +190,8 @@ static int long_call_alone(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_nobody_need_wait(void **state)
 {
-    run(3, recv_behind_a_gate);
-    run(1, long_call_alone);
+    run_joined(3, recv_behind_a_gate);
+    run_joined(1, long_call_alone);
 }
 
 static void test_calls_that_wait_for_chunks_do_not_starve_each_other(void **state)
@@ -252,7 +239,7 @@ static void first_ended(void *context, ring_status status)
     e->wrong += ring_barrier(e->comm, &call) != RING_OK;
 }
 
-static int ends_beside_starts(int rank, int ranks, harness_board *board, void *arg)
+static int the_end_of_each_call_is_told_once(int rank, int ranks, harness_board *board, void *arg)
 {
     ends e = {0};
     ring_event *now;
@@ -287,12 +274,6 @@ static int ends_beside_starts(int rank, int ranks, harness_board *board, void *a
     return 0;
 }
 
-static void test_the_end_of_each_call_is_told_once(void **state)
-{
-    run(1, ends_beside_starts);
-    run(2, ends_beside_starts);
-}
-
 /* Calls of one rank end at once, so each starts the next from within. */
 static void start_next(void *context, ring_status status)
 {
@@ -305,7 +286,8 @@ static void start_next(void *context, ring_status status)
         e->wrong += ring_barrier(e->comm, &call) != RING_OK;
 }
 
-static int long_chain(int rank, int ranks, harness_board *board, void *arg)
+static int callbacks_that_start_calls_do_not_pile_up(int rank, int ranks, harness_board *board,
+                                                     void *arg)
 {
     ends e = {0};
     EXPECT_OK(harness_join(rank, ranks, board, &e.comm));
@@ -315,15 +297,11 @@ static int long_chain(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_callbacks_that_start_calls_do_not_pile_up(void **state)
-{
-    run(1, long_chain);
-}
-
 /* ---- Long histories -------------------------------------------------------------------------- */
 
 /* More calls behind a closed gate than signatures are remembered. */
-static int many_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
+static int calls_older_than_what_is_remembered_are_no_mismatch(int rank, int ranks,
+                                                               harness_board *board, void *arg)
 {
     enum { CALLS = 4200 };
     static double x[HARNESS_MAX_RANKS][CALLS];
@@ -348,13 +326,8 @@ static int many_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     return 0;
 }
 
-static void test_calls_older_than_what_is_remembered_are_no_mismatch(void **state)
-{
-    run(2, many_behind_a_gate);
-}
-
 /* Refusals that all share come first, more than are kept; then one of rank 0 alone. */
-static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
+static int a_refusal_is_not_lost_behind_others(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { ALIKE = 40 };
     ring_comm *comm;
@@ -380,24 +353,18 @@ static int late_refusal(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_a_refusal_is_not_lost_behind_others(void **state)
-{
-    run(2, late_refusal);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_that_wait_for_chunks_do_not_starve_each_other),
         cmocka_unit_test(test_nobody_need_wait),
-        cmocka_unit_test(test_the_end_of_each_call_is_told_once),
-        cmocka_unit_test(test_callbacks_that_start_calls_do_not_pile_up),
-        cmocka_unit_test(test_calls_older_than_what_is_remembered_are_no_mismatch),
-        cmocka_unit_test(test_a_refusal_is_not_lost_behind_others),
+        CASE_ALONE(the_end_of_each_call_is_told_once, 1, 2),
+        CASE_ALONE(callbacks_that_start_calls_do_not_pile_up, 1),
+        CASE_ALONE(calls_older_than_what_is_remembered_are_no_mismatch, 2),
+        CASE_ALONE(a_refusal_is_not_lost_behind_others, 2),
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

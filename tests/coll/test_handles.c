@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Handles of calls, several communicators in one process, events before and after a call.
  * Usage: test_coll_handles TRANSPORT */
-#include "harness.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,12 +11,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 static ring_call with_handle(ring_work **work)
 {
@@ -42,11 +35,10 @@ static ring_status join_second(ring_comm *first, ring_comm **second)
 
 /* The habit of MPI programs: test until done, then wait for all. A copy of an ended handle is
  * refused, and never means a later call. */
-static int ended_handles(int rank, int ranks, harness_board *board, void *arg)
+static int a_handle_that_has_ended_is_refused(ring_comm *comm, int rank, int ranks,
+                                              harness_board *board)
 {
     enum { TIMES = 200 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < TIMES; i++) {
         ring_work *works[2], *copy;
         float x = 1, y = 2;
@@ -65,23 +57,16 @@ static int ended_handles(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_wait_all(works, 2));
         EXPECT(works[1] == NULL && y == 2 * (float)ranks, "%g", (double)y);
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_a_handle_that_has_ended_is_refused(void **state)
-{
-    run(3, ended_handles);
-}
-
 /* Rank 1 sends in the other order, and the second message only when told. */
-static int any_and_all(int rank, int ranks, harness_board *board, void *arg)
+static int waiting_for_any_for_all_and_for_a_while(ring_comm *comm, int rank, int ranks,
+                                                   harness_board *board)
 {
-    ring_comm *comm;
     int32_t x[2] = {10, 20};
     size_t index;
     int done;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0) {
         ring_work *works[3] = {NULL, NULL, NULL};
         for (int i = 0; i < 2; i++) {
@@ -105,25 +90,18 @@ static int any_and_all(int rank, int ranks, harness_board *board, void *arg)
             usleep(1000);
         EXPECT_OK(ring_send(&mine, 1, RING_INT32, 0, comm, NULL));
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_waiting_for_any_for_all_and_for_a_while(void **state)
-{
-    run(3, any_and_all);
-}
-
 /* The struct may be smaller or larger than the library's. */
-static int other_sizes(int rank, int ranks, harness_board *board, void *arg)
+static int options_of_other_versions_are_accepted(ring_comm *comm, int rank, int ranks,
+                                                  harness_board *board)
 {
-    ring_comm *comm;
     struct {
         ring_call call;
         char later[64];
     } large = {.call = RING_CALL_INIT};
     float x = 1;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     memset(large.later, 0x55, sizeof large.later);
     large.call.size = sizeof large;
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &large.call));
@@ -137,13 +115,7 @@ static int other_sizes(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(x == (float)ranks, "%g", (double)x);
     large.call.size = 0;
     EXPECT(ring_barrier(comm, &large.call) == RING_ERR_ARGUMENT, "size 0");
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_options_of_other_versions_are_accepted(void **state)
-{
-    run(1, other_sizes);
 }
 
 /* ---- Calls that nobody waits for ----------------------------------------------- */
@@ -166,7 +138,8 @@ static int other_order(ring_comm *a, ring_comm *b, float *x, size_t count, int r
     return 0;
 }
 
-static int communicators_in_any_order(int rank, int ranks, harness_board *board, void *arg)
+static int communicators_may_be_waited_for_in_any_order(int rank, int ranks, harness_board *board,
+                                                        void *arg)
 {
     enum { TIMES = 100, MANY = 1 << 20 };
     ring_comm *a, *b;
@@ -185,13 +158,9 @@ static int communicators_in_any_order(int rank, int ranks, harness_board *board,
     return 0;
 }
 
-static void test_communicators_may_be_waited_for_in_any_order(void **state)
-{
-    run(2, communicators_in_any_order);
-}
-
 /* A call that was started ends while its caller computes; its deadline is no matter then. */
-static int computing_caller(int rank, int ranks, harness_board *board, void *arg)
+static int a_deadline_does_not_run_out_while_callers_compute(int rank, int ranks,
+                                                             harness_board *board, void *arg)
 {
     enum { COUNT = 1 << 16 };
     ring_comm *comm;
@@ -210,17 +179,11 @@ static int computing_caller(int rank, int ranks, harness_board *board, void *arg
     return 0;
 }
 
-static void test_a_deadline_does_not_run_out_while_callers_compute(void **state)
-{
-    run(2, computing_caller);
-}
-
 /* Small sends return without their receiver. */
-static int unreceived_sends(int rank, int ranks, harness_board *board, void *arg)
+static int a_thousand_sends_return_without_a_receiver(ring_comm *comm, int rank, int ranks,
+                                                      harness_board *board)
 {
     enum { SENDS = 1000 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int64_t i = 0; i < SENDS && rank == 0; i++)
         EXPECT_OK(ring_send(&i, 1, RING_INT64, 1, comm, NULL));
     board->counters[2] += rank == 0;
@@ -230,18 +193,13 @@ static int unreceived_sends(int rank, int ranks, harness_board *board, void *arg
         EXPECT_OK(ring_recv(&x, 1, RING_INT64, 0, comm, NULL));
         EXPECT(x == i, "message %d is %d", (int)i, (int)x);
     }
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_thousand_sends_return_without_a_receiver(void **state)
-{
-    run(2, unreceived_sends);
 }
 
 /* ---- Settings of one communicator ---------------------------------------------- */
 
-static int configured(int rank, int ranks, harness_board *board, void *arg)
+static int settings_may_be_those_of_one_communicator(int rank, int ranks, harness_board *board,
+                                                     void *arg)
 {
     static const char *const chosen[] = {"RING_ALGO=chain", "RING_TIMEOUT=0.3", NULL};
     static const char *const wrong[] = {"RING_TIMEOUT=soon", NULL};
@@ -273,15 +231,11 @@ static int configured(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_settings_may_be_those_of_one_communicator(void **state)
-{
-    run(2, configured);
-}
-
 /* ---- Refused calls --------------------------------------------------------------------------- */
 
 /* One rank's argument is wrong: it goes on computing, and the others learn why they wait. */
-static int refused_call(int rank, int ranks, harness_board *board, void *arg)
+static int a_refused_call_is_known_to_those_who_made_it(int rank, int ranks, harness_board *board,
+                                                        void *arg)
 {
     ring_comm *comm;
     float x = 1;
@@ -310,17 +264,10 @@ static int refused_call(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_a_refused_call_is_known_to_those_who_made_it(void **state)
+static int calls_that_all_refuse_do_no_harm(ring_comm *comm, int rank, int ranks,
+                                            harness_board *board)
 {
-    run(2, refused_call);
-    run(4, refused_call);
-}
-
-static int refused_alike(int rank, int ranks, harness_board *board, void *arg)
-{
-    ring_comm *comm;
     float x;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 100; i++) {
         x = 1;
         EXPECT(ring_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, ranks + 5, comm, NULL) ==
@@ -331,16 +278,10 @@ static int refused_alike(int rank, int ranks, harness_board *board, void *arg)
     }
     usleep(100000);
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_calls_that_all_refuse_do_no_harm(void **state)
-{
-    run(3, refused_alike);
-}
-
-static int refused_send(int rank, int ranks, harness_board *board, void *arg)
+static int a_refused_send_ends_its_recv(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x = 1;
@@ -359,11 +300,6 @@ static int refused_send(int rank, int ranks, harness_board *board, void *arg)
     }
     ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_refused_send_ends_its_recv(void **state)
-{
-    run(2, refused_send);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -391,7 +327,8 @@ static ring_call behind(fake_stream *s)
     return call;
 }
 
-static int gated_call(int rank, int ranks, harness_board *board, void *arg)
+static int a_call_behind_an_event_starts_when_it_is_set(int rank, int ranks, harness_board *board,
+                                                        void *arg)
 {
     ring_comm *comm;
     fake_stream stream = {0};
@@ -419,13 +356,9 @@ static int gated_call(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_a_call_behind_an_event_starts_when_it_is_set(void **state)
-{
-    run(2, gated_call);
-}
-
 /* A wait for an event that is not set has a time-out of its own, and the call goes on. */
-static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
+static int a_closed_gate_is_no_failure_and_a_failed_one_is(int rank, int ranks,
+                                                           harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_work *work;
@@ -464,16 +397,15 @@ static int closed_gate(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
+static int waiting_for_any_of_closed_gates_ends(ring_comm *comm, int rank, int ranks,
+                                                harness_board *board)
 {
     enum { GATES = 2 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *works[GATES + 1] = {NULL};
     ring_call call = RING_CALL_INIT;
     float numbers[GATES] = {1, 2};
     size_t index = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.after = event;
     call.timeout = 0.3;
@@ -495,18 +427,7 @@ static int closed_gates(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_wait_all(works, GATES + 1));
     EXPECT(numbers[0] == (float)ranks && numbers[1] == 2 * (float)ranks, "wrong");
     ring_event_destroy(event);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_waiting_for_any_of_closed_gates_ends(void **state)
-{
-    run(2, closed_gates);
-}
-
-static void test_a_closed_gate_is_no_failure_and_a_failed_one_is(void **state)
-{
-    run(2, closed_gate);
 }
 
 /* A callback may start the next call: a chain of them. */
@@ -529,7 +450,7 @@ static void next_link(void *context, ring_status status)
         c->failed = 1;
 }
 
-static int chained_calls(int rank, int ranks, harness_board *board, void *arg)
+static int callbacks_may_start_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     chain c = {.left = 101, .x = rank};
     EXPECT_OK(harness_join(rank, ranks, board, &c.comm));
@@ -542,32 +463,26 @@ static int chained_calls(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_callbacks_may_start_calls(void **state)
-{
-    run(3, chained_calls);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_handle_that_has_ended_is_refused),
-        cmocka_unit_test(test_waiting_for_any_for_all_and_for_a_while),
-        cmocka_unit_test(test_options_of_other_versions_are_accepted),
-        cmocka_unit_test(test_communicators_may_be_waited_for_in_any_order),
-        cmocka_unit_test(test_a_deadline_does_not_run_out_while_callers_compute),
-        cmocka_unit_test(test_a_thousand_sends_return_without_a_receiver),
-        cmocka_unit_test(test_settings_may_be_those_of_one_communicator),
-        cmocka_unit_test(test_a_refused_call_is_known_to_those_who_made_it),
-        cmocka_unit_test(test_calls_that_all_refuse_do_no_harm),
-        cmocka_unit_test(test_a_refused_send_ends_its_recv),
-        cmocka_unit_test(test_a_call_behind_an_event_starts_when_it_is_set),
-        cmocka_unit_test(test_a_closed_gate_is_no_failure_and_a_failed_one_is),
-        cmocka_unit_test(test_waiting_for_any_of_closed_gates_ends),
-        cmocka_unit_test(test_callbacks_may_start_calls),
+        CASE(a_handle_that_has_ended_is_refused, 3),
+        CASE(waiting_for_any_for_all_and_for_a_while, 3),
+        CASE(options_of_other_versions_are_accepted, 1),
+        CASE_ALONE(communicators_may_be_waited_for_in_any_order, 2),
+        CASE_ALONE(a_deadline_does_not_run_out_while_callers_compute, 2),
+        CASE(a_thousand_sends_return_without_a_receiver, 2),
+        CASE_ALONE(settings_may_be_those_of_one_communicator, 2),
+        CASE_ALONE(a_refused_call_is_known_to_those_who_made_it, 2, 4),
+        CASE(calls_that_all_refuse_do_no_harm, 3),
+        CASE_ALONE(a_refused_send_ends_its_recv, 2),
+        CASE_ALONE(a_call_behind_an_event_starts_when_it_is_set, 2),
+        CASE_ALONE(a_closed_gate_is_no_failure_and_a_failed_one_is, 2),
+        CASE(waiting_for_any_of_closed_gates_ends, 2),
+        CASE_ALONE(callbacks_may_start_calls, 3),
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

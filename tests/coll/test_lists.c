@@ -3,7 +3,6 @@
  * several kinds of memory, in any order; new addresses at each call; options; what is wrong.
  * Usage: test_coll_lists TRANSPORT */
 #include "doubles/far.h"
-#include "harness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +13,9 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { MOST = 4 };
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* The value that rank @p from gives rank @p to. */
 static int32_t value(int from, int to, int round, size_t i)
@@ -121,27 +115,17 @@ static int one_exchange(int rank, int ranks, size_t most, int round, ring_comm *
 }
 
 /* New memory at each call, which costs no program. */
-static int exchange_all(int rank, int ranks, harness_board *board, void *arg)
+static int blocks_lie_in_any_memory(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t most[] = {5, 3000, 200000};
     ring_comm_info info = {.size = sizeof info};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t k = 0; k < sizeof most / sizeof *most; k++)
         for (int round = 0; round < 6; round++)
             EXPECT(one_exchange(rank, ranks, most[k], round, comm) == 0, "%zu elements", most[k]);
     EXPECT_OK(ring_comm_get_info(comm, &info));
     EXPECT(info.lowered == sizeof most / sizeof *most, "%llu programs",
            (unsigned long long)info.lowered);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_blocks_lie_in_any_memory(void **state)
-{
-    run(1, exchange_all);
-    run(2, exchange_all);
-    run(4, exchange_all);
 }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -188,12 +172,11 @@ static int grouped_round(const blocks *src, const blocks *dst, int rank, int ran
 }
 
 /* Arrays of a call are the caller's again when it returns, whenever the call begins. */
-static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
+static int arrays_are_read_before_the_call_returns(ring_comm *comm, int rank, int ranks,
+                                                   harness_board *board)
 {
     enum { MOST_ELEMENTS = 50000 };
-    ring_comm *comm;
     blocks src, dst;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(make_blocks(&src, rank, ranks, true, MOST_ELEMENTS, 0) == 0, "src");
     EXPECT(make_blocks(&dst, rank, ranks, false, MOST_ELEMENTS, 1) == 0, "dst");
     for (int round = 0; round < 4; round += 2) {
@@ -202,26 +185,18 @@ static int kept_calls(int rank, int ranks, harness_board *board, void *arg)
     }
     drop_blocks(&src, ranks, 0);
     drop_blocks(&dst, ranks, 1);
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static void test_arrays_are_read_before_the_call_returns(void **state)
-{
-    run(2, kept_calls);
-    run(3, kept_calls);
-}
-
 /* Each rank's blocks times its factor. */
-static int products(int rank, int ranks, harness_board *board, void *arg)
+static int blocks_are_multiplied_where_they_lie(ring_comm *comm, int rank, int ranks,
+                                                harness_board *board)
 {
     enum { COUNT = 4000 };
     const double factor = rank + 0.5;
     const size_t counts[MOST] = {COUNT, 0, COUNT / 2, 7};
     float *blocks_of[MOST], *dst = calloc(COUNT, sizeof *dst);
     ring_call call = RING_CALL_INIT;
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int b = ranks - 1; b >= 0; b--) {
         blocks_of[b] = counts[b] > 0 ? malloc(counts[b] * sizeof(float)) : NULL;
         for (size_t i = 0; i < counts[b]; i++)
@@ -238,19 +213,13 @@ static int products(int rank, int ranks, harness_board *board, void *arg)
     for (int b = 0; b < ranks; b++)
         free(blocks_of[b]);
     free(dst);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_blocks_are_multiplied_where_they_lie(void **state)
-{
-    run(2, products);
-    run(4, products);
 }
 
 /* ---- What is wrong --------------------------------------------------------------------------- */
 
-static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
+static int what_is_wrong_is_refused_before_anything_is_sent(int rank, int ranks,
+                                                            harness_board *board, void *arg)
 {
     const size_t two[2] = {2, 2}, second[2] = {0, 2};
     float x[8] = {0}, y[8];
@@ -283,12 +252,8 @@ static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_what_is_wrong_is_refused_before_anything_is_sent(void **state)
-{
-    run(2, wrong_arguments);
-}
-
-static int different_lengths(int rank, int ranks, harness_board *board, void *arg)
+static int different_counts_are_shown_on_all_ranks(int rank, int ranks, harness_board *board,
+                                                   void *arg)
 {
     const size_t out[2] = {rank == 1 ? 9000 : 1, 1}, in[2] = {1, rank == 0 ? 8000 : 1};
     float *x = calloc(9001, sizeof *x), *y = calloc(9001, sizeof *y);
@@ -307,11 +272,6 @@ static int different_lengths(int rank, int ranks, harness_board *board, void *ar
     free(x);
     free(y);
     return 0;
-}
-
-static void test_different_counts_are_shown_on_all_ranks(void **state)
-{
-    run(2, different_lengths);
 }
 
 static int lost_peer(int rank, int ranks, harness_board *board, void *arg)
@@ -338,21 +298,19 @@ static int lost_peer(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_lost_peer_ends_it(void **state)
 {
-    if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
+    if (cases_kind() == HARNESS_PROCESSES)
         run(2, lost_peer);
 }
 
 /* ---- Memory of accelerators ------------------------------------------------------------------ */
 
-static int far_blocks(int rank, int ranks, harness_board *board, void *arg)
+static int blocks_may_be_an_accelerators(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 30000 };
     const size_t counts[2] = {COUNT, COUNT / 3};
     const size_t bytes = COUNT * sizeof(int32_t);
     int32_t *near = malloc(bytes);
     void *far[2] = {far_alloc(bytes), far_alloc(bytes)}, *mixed[2] = {far[0], near};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t i = 0; i < COUNT; i++)
         near[i] = value(rank, 0, 0, i);
     EXPECT(ring_all_gather_list(near, mixed, counts, RING_INT32, comm, NULL) ==
@@ -364,30 +322,23 @@ static int far_blocks(int rank, int ranks, harness_board *board, void *arg)
         for (size_t i = 0; i < counts[from]; i++)
             EXPECT(near[i] == value(from, 0, 0, i), "from %d, element %zu", from, i);
     }
-    ring_comm_destroy(comm);
     far_free(far[0]);
     far_free(far[1]);
     free(near);
     return 0;
 }
 
-static void test_blocks_may_be_an_accelerators(void **state)
-{
-    run(2, far_blocks);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_lie_in_any_memory),
-        cmocka_unit_test(test_arrays_are_read_before_the_call_returns),
-        cmocka_unit_test(test_blocks_are_multiplied_where_they_lie),
-        cmocka_unit_test(test_what_is_wrong_is_refused_before_anything_is_sent),
-        cmocka_unit_test(test_different_counts_are_shown_on_all_ranks),
+        CASE(blocks_lie_in_any_memory, 1, 2, 4),
+        CASE(arrays_are_read_before_the_call_returns, 2, 3),
+        CASE(blocks_are_multiplied_where_they_lie, 2, 4),
+        CASE_ALONE(what_is_wrong_is_refused_before_anything_is_sent, 2),
+        CASE_ALONE(different_counts_are_shown_on_all_ranks, 2),
         cmocka_unit_test(test_a_lost_peer_ends_it),
-        cmocka_unit_test(test_blocks_may_be_an_accelerators),
+        CASE(blocks_may_be_an_accelerators, 2),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * Sums of products with a factor of each rank: what the sweeps do not reach. Those compare values
  * with the oracle. Usage: test_coll_premul TRANSPORT */
 #include "doubles/far.h"
-#include "harness.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,12 +13,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 static float factor_of(int rank, int round)
 {
@@ -94,14 +88,12 @@ static int refuse_structs(ring_comm *comm)
     return wrong;
 }
 
-static int refuse_all(int rank, int ranks, harness_board *board, void *arg)
+static int what_is_no_factor_is_refused(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     const double one = 1, large = 1e39, infinite = (double)INFINITY, nan_factor = (double)NAN;
     float x[4] = {0};
     const size_t count = 4;
     ring_buckets *buckets;
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_op op = RING_PREMUL_SUM;
     int wrong = refuses(sum(comm, RING_FLOAT32, op, NULL), "needs this rank's factor");
     wrong |= refuses(sum(comm, RING_FLOAT32, op, &nan_factor), "want a finite float32");
@@ -113,38 +105,25 @@ static int refuse_all(int rank, int ranks, harness_board *board, void *arg)
                      "premul_sum");
     wrong |= refuse_structs(comm);
     EXPECT_OK(sum(comm, RING_FLOAT64, op, &large));
-    ring_comm_destroy(comm);
     return wrong;
 }
 
-static void test_what_is_no_factor_is_refused(void **state)
-{
-    run(2, refuse_all);
-}
-
-static int refuse_far(int rank, int ranks, harness_board *board, void *arg)
+static int memory_of_accelerators_is_refused(ring_comm *comm, int rank, int ranks,
+                                             harness_board *board)
 {
     const double one = 1;
     ring_call call = RING_CALL_INIT;
-    ring_comm *comm;
     float *far = far_alloc(4096);
     call.scale = &one;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(ring_all_reduce(far, far, 8, RING_FLOAT32, RING_PREMUL_SUM, comm, &call) ==
                RING_ERR_UNSUPPORTED,
            "%s", ring_last_error(NULL));
     EXPECT_OK(ring_all_reduce(far, far, 8, RING_FLOAT32, RING_SUM, comm, NULL));
-    ring_comm_destroy(comm);
     far_free(far);
     return 0;
 }
 
-static void test_memory_of_accelerators_is_refused(void **state)
-{
-    run(2, refuse_far);
-}
-
-static int differ(int rank, int ranks, harness_board *board, void *arg)
+static int a_sum_on_another_rank_is_a_mismatch(int rank, int ranks, harness_board *board, void *arg)
 {
     const double one = 1;
     ring_comm *comm;
@@ -159,24 +138,18 @@ static int differ(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_a_sum_on_another_rank_is_a_mismatch(void **state)
-{
-    run(2, differ);
-}
-
 /* ---- Options ------------------------------------------------------------------------------- */
 
 /* The call multiplies the values that src holds when the event is set. */
-static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
+static int products_are_made_after_the_event(ring_comm *comm, int rank, int ranks,
+                                             harness_board *board)
 {
     enum { COUNT = 3000 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *work;
     double scale = (double)factor_of(rank, 1);
     ring_call call = RING_CALL_INIT;
     float *x = calloc(COUNT, sizeof *x), *y = calloc(COUNT, sizeof *y);
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     call.work = &work;
     call.after = event;
@@ -192,15 +165,9 @@ static int behind_an_event(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_wait(&work));
     const int wrong = compare(y, ranks, 1, 0, COUNT);
     ring_event_destroy(event);
-    ring_comm_destroy(comm);
     free(x);
     free(y);
     return wrong;
-}
-
-static void test_products_are_made_after_the_event(void **state)
-{
-    run(3, behind_an_event);
 }
 
 enum { CALLS = 6, LEAST = 900 };
@@ -248,22 +215,14 @@ static int scatter_round(scatter *calls, int rank, int ranks, int round, ring_co
 }
 
 /* Each with memory of its own, of another length each. */
-static int many_at_once(int rank, int ranks, harness_board *board, void *arg)
+static int calls_at_a_time_have_products_of_their_own(ring_comm *comm, int rank, int ranks,
+                                                      harness_board *board)
 {
     enum { ROUNDS = 3 };
-    ring_comm *comm;
     scatter calls[CALLS];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int round = 0; round < ROUNDS; round++)
         EXPECT(scatter_round(calls, rank, ranks, round, comm) == 0, "round %d", round);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_calls_at_a_time_have_products_of_their_own(void **state)
-{
-    run(2, many_at_once);
-    run(3, many_at_once);
 }
 
 static int one_start(ring_prepared *prepared, int rank, int round)
@@ -280,14 +239,13 @@ static int one_start(ring_prepared *prepared, int rank, int round)
 }
 
 /* Longer than a turn of the engine. */
-static int start_again(int rank, int ranks, harness_board *board, void *arg)
+static int each_start_has_a_factor_of_its_own(ring_comm *comm, int rank, int ranks,
+                                              harness_board *board)
 {
     enum { COUNT = 5 << 20, STARTS = 3 };
-    ring_comm *comm;
     ring_prepared *prepared;
     float *x = new_input(rank, COUNT), *y = malloc(COUNT * sizeof *y);
     ring_call call = RING_CALL_INIT;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     call.prepared = &prepared;
     EXPECT_OK(ring_all_reduce(x, y, COUNT, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
     for (int round = 0; round < STARTS; round++) {
@@ -295,28 +253,21 @@ static int start_again(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(compare(y, ranks, round, 0, COUNT) == 0, "start %d", round);
     }
     ring_prepared_destroy(prepared);
-    ring_comm_destroy(comm);
     free(x);
     free(y);
     return 0;
 }
 
-static void test_each_start_has_a_factor_of_its_own(void **state)
-{
-    run(2, start_again);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_no_factor_is_refused),
-        cmocka_unit_test(test_memory_of_accelerators_is_refused),
-        cmocka_unit_test(test_a_sum_on_another_rank_is_a_mismatch),
-        cmocka_unit_test(test_products_are_made_after_the_event),
-        cmocka_unit_test(test_calls_at_a_time_have_products_of_their_own),
-        cmocka_unit_test(test_each_start_has_a_factor_of_its_own),
+        CASE(what_is_no_factor_is_refused, 2),
+        CASE(memory_of_accelerators_is_refused, 2),
+        CASE_ALONE(a_sum_on_another_rank_is_a_mismatch, 2),
+        CASE(products_are_made_after_the_event, 3),
+        CASE(calls_at_a_time_have_products_of_their_own, 2, 3),
+        CASE(each_start_has_a_factor_of_its_own, 2),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

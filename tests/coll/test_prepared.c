@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls that are prepared once and made again and again. Usage: test_coll_prepared TRANSPORT */
-#include "harness.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,14 +11,9 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { ROUNDS = 4, RANKS_MOST = 4, COUNT = 700, LONG = 90000 };
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* Outside of the communicator. */
 static void meet(harness_board *board, int round, int ranks)
@@ -206,12 +199,10 @@ static int call_many(ring_comm *comm)
     return 0;
 }
 
-static int start_often(int rank, int ranks, harness_board *board, void *arg)
+static int start_often(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t counts[] = {COUNT, 40000};
-    ring_comm *comm;
     ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t k = 0; k < 2; k++) {
         buffers b;
         ring_prepared *prepared[CALLS];
@@ -230,15 +221,14 @@ static int start_often(int rank, int ranks, harness_board *board, void *arg)
             ring_prepared_destroy(prepared[c]);
         free_buffers(&b);
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_prepared_calls_are_the_calls(void **state)
 {
-    run(2, start_often);
-    run(3, start_often);
-    run(RANKS_MOST, start_often);
+    run_joined(2, start_often);
+    run_joined(3, start_often);
+    run_joined(RANKS_MOST, start_often);
 }
 
 /* ---- Options and groups ---------------------------------------------------------------------- */
@@ -248,15 +238,13 @@ static void count_done(void *context, ring_status status)
     atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
 }
 
-static int with_options(int rank, int ranks, harness_board *board, void *arg)
+static int with_options(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { STARTS = 5 };
-    ring_comm *comm;
     ring_prepared *prepared[STARTS];
     ring_work *works[STARTS];
     int32_t(*x)[LONG] = calloc(STARTS, sizeof *x);
     _Atomic int done = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < STARTS; i++) {
         ring_call call = RING_CALL_INIT;
         call.prepared = &prepared[i];
@@ -278,18 +266,15 @@ static int with_options(int rank, int ranks, harness_board *board, void *arg)
         usleep(1000);
     EXPECT(done == STARTS, "%d ends were told", done);
     free(x);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* Long ones, which would wait for each other one by one. */
-static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
+static int in_a_group(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_prepared *send_to[RANKS_MOST], *recv_from[RANKS_MOST], *none;
     int32_t(*out)[LONG] = calloc(RANKS_MOST, sizeof *out);
     int32_t(*in)[LONG] = calloc(RANKS_MOST, sizeof *in);
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     for (int p = 0; p < ranks; p++) { /* preparing is no call of the group */
         ring_call call = RING_CALL_INIT;
@@ -320,16 +305,15 @@ static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
     }
     free(out);
     free(in);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_options_and_groups_of_starts(void **state)
 {
-    run(2, with_options);
-    run(3, with_options);
-    run(1, in_a_group);
-    run(3, in_a_group);
+    run_joined(2, with_options);
+    run_joined(3, with_options);
+    run_joined(1, in_a_group);
+    run_joined(3, in_a_group);
 }
 
 /* ---- Wrong use ------------------------------------------------------------------------------- */
@@ -366,13 +350,12 @@ static int prepare_wrongly(ring_comm *comm)
     return 0;
 }
 
-static int misuse(int rank, int ranks, harness_board *board, void *arg)
+static int misuse(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm, *other;
+    ring_comm *other;
     int32_t x = rank;
     ring_prepared *prepared, *nested = NULL;
     ring_call call = RING_CALL_INIT, wrong = RING_CALL_INIT;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank == 0)
         EXPECT(prepare_wrongly(comm) == 0, "preparing");
     EXPECT_OK(ring_comm_dup(comm, &other));
@@ -388,7 +371,6 @@ static int misuse(int rank, int ranks, harness_board *board, void *arg)
            "no communicator");
     ring_prepared_destroy(prepared);
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -438,7 +420,7 @@ static int in_a_child(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_wrong_use_is_told(void **state)
 {
-    run(2, misuse);
+    run_joined(2, misuse);
     run(2, started_by_one);
     run(2, in_a_child);
 }
@@ -450,8 +432,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_options_and_groups_of_starts),
         cmocka_unit_test(test_wrong_use_is_told),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "20", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A barrier that tells which ranks are missing, and ends nothing.
  * Usage: test_coll_probe TRANSPORT */
-#include "harness.h"
-
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,15 +14,10 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { LONG = 1000 }; /* s, which no test waits for */
 enum { STEP };        /* a counter of the board */
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* ---- All come -------------------------------------------------------------------------------- */
 
@@ -50,22 +43,14 @@ static int meet_often(ring_comm *comm, harness_board *board, int counter, int ra
     return 0;
 }
 
-static int all_come(int rank, int ranks, harness_board *board, void *arg)
+static int all_come(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm, *half;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_comm *half;
     int bad = meet_often(comm, board, 1, rank);
     EXPECT_OK(ring_comm_split(comm, rank % 2, -rank, &half));
     bad = bad || meet_often(half, board, 2 + rank % 2, ring_comm_rank(half));
     ring_comm_destroy(half);
-    ring_comm_destroy(comm);
     return bad;
-}
-
-static void test_all_come(void **state)
-{
-    run(5, all_come);
-    run(1, all_come);
 }
 
 /* ---- Some are missing ------------------------------------------------------------------------ */
@@ -91,12 +76,11 @@ static int come_without(ring_comm *comm, harness_board *board, int rank)
     return 0;
 }
 
-static int some_late(int rank, int ranks, harness_board *board, void *arg)
+static int who_is_missing_is_told_to_all_that_came(ring_comm *comm, int rank, int ranks,
+                                                   harness_board *board)
 {
-    ring_comm *comm;
     int32_t x = 1;
     int count, bad = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank % 2 == 0)
         bad = come_without(comm, board, rank);
     else
@@ -111,13 +95,7 @@ static int some_late(int rank, int ranks, harness_board *board, void *arg)
     }
     EXPECT_OK(ring_barrier(comm, NULL));
     EXPECT_OK(ring_barrier_probe(comm, LONG, NULL, NULL));
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_who_is_missing_is_told_to_all_that_came(void **state)
-{
-    run(4, some_late);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -144,7 +122,7 @@ static int meet_by_threads(ring_comm *comm)
 }
 
 /* Rank 1 comes until all threads of rank 0 have met it, some of them together. */
-static int several_threads(int rank, int ranks, harness_board *board, void *arg)
+static int threads_of_a_rank_are_one(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     int bad = 0;
@@ -159,11 +137,6 @@ static int several_threads(int rank, int ranks, harness_board *board, void *arg)
     }
     ring_comm_destroy(comm);
     return bad;
-}
-
-static void test_threads_of_a_rank_are_one(void **state)
-{
-    run(2, several_threads);
 }
 
 /* ---- What is refused, and how it ends -------------------------------------------------------- */
@@ -202,15 +175,14 @@ static void test_a_verdict_ends_it(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_come),
-        cmocka_unit_test(test_who_is_missing_is_told_to_all_that_came),
-        cmocka_unit_test(test_threads_of_a_rank_are_one),
+        CASE(all_come, 5, 1),
+        CASE(who_is_missing_is_told_to_all_that_came, 4),
+        CASE_ALONE(threads_of_a_rank_are_one, 2),
         cmocka_unit_test(test_a_verdict_ends_it),
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", argv[1], 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "60", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

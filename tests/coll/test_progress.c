@@ -2,7 +2,6 @@
  * Calls that nobody waits for, and the thread that moves them. Usage: test_coll_progress TRANSPORT
  */
 #include "draw.h"
-#include "harness.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,19 +19,14 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 /* A call that ends by itself ends within milliseconds. */
 #define PATIENCE 60.0
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
-
 static bool ranks_are_threads(void)
 {
-    return harness_kind_of(transport_name) == HARNESS_THREADS;
+    return cases_kind() == HARNESS_THREADS;
 }
 
 /* Until every rank has come here, without a call of libring. */
@@ -93,7 +87,8 @@ static int post_and_sleep(ring_comm *comm, float *x, int rank, int ranks)
     return 0;
 }
 
-static int caller_sleeps(int rank, int ranks, harness_board *board, void *arg)
+static int a_call_ends_while_its_caller_makes_none(int rank, int ranks, harness_board *board,
+                                                   void *arg)
 {
     ring_comm *comm;
     void *shared;
@@ -107,12 +102,6 @@ static int caller_sleeps(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_mem_free(shared));
     free(plain);
     return 0;
-}
-
-static void a_call_ends_while_its_caller_makes_none(void **state)
-{
-    run(2, caller_sleeps);
-    run(3, caller_sleeps);
 }
 
 /* ---- Many calls, threads and communicators ------------------------------------------------- */
@@ -188,7 +177,8 @@ static void *take_part(void *context)
     return NULL;
 }
 
-static int many_calls(int rank, int ranks, harness_board *board, void *arg)
+static int a_thousand_calls_are_waited_for_in_any_order(int rank, int ranks, harness_board *board,
+                                                        void *arg)
 {
     ring_comm *comms[COMMS];
     pthread_t threads[THREADS];
@@ -213,11 +203,6 @@ static int many_calls(int rank, int ranks, harness_board *board, void *arg)
     for (int i = COMMS - 1; i >= 0 && failed == 0; i--)
         ring_comm_destroy(comms[i]);
     return failed;
-}
-
-static void a_thousand_calls_are_waited_for_in_any_order(void **state)
-{
-    run(2, many_calls);
 }
 
 /* ---- The thread ---------------------------------------------------------------------------- */
@@ -254,7 +239,7 @@ static void skip_if_names_mislead(void)
 {
     static const char *const without[] = {"loop", "shm", "tcp"};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
-        if (strcmp(transport_name, without[i]) == 0)
+        if (strcmp(cases_transport(), without[i]) == 0)
             return;
     skip();
 }
@@ -359,14 +344,12 @@ static long long sleeps_of(const char *task)
 }
 
 /* A thread that wakes now and then never has as many sleeps before a while as after it. */
-static int idle_thread(int rank, int ranks, harness_board *board, void *arg)
+static int idle_thread(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     outcome ended = {0};
     float x = 1;
     char task[32];
     bool rests = false;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     const ring_call call = noted_by(&ended);
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
     EXPECT(ends_alone(&ended), "%d ends", atomic_load(&ended.times));
@@ -379,14 +362,13 @@ static int idle_thread(int rank, int ranks, harness_board *board, void *arg)
     }
     EXPECT(rests, "the idle thread woke in each of 40 looks");
     meet(board, 5, ranks);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void an_idle_thread_does_not_wake(void **state)
 {
     skip_if_names_mislead();
-    run(2, idle_thread);
+    run_joined(2, idle_thread);
 }
 
 /* ---- Naps ---------------------------------------------------------------------------------- */
@@ -483,14 +465,13 @@ static int post_behind_an_event(ring_comm *comm, setter *s, float *x)
     return 0;
 }
 
-static int alone_behind_events(int rank, int ranks, harness_board *board, void *arg)
+static int an_event_starts_a_call_of_a_rank_alone(ring_comm *comm, int rank, int ranks,
+                                                  harness_board *board)
 {
-    ring_comm *comm;
     pthread_t thread;
     setter s = {.event = NULL};
     float *x = calloc(LONG_COUNT / 4, sizeof *x);
     int bad = x == NULL;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     pthread_barrier_init(&s.together, NULL, 2);
     EXPECT(pthread_create(&thread, NULL, set_events, &s) == 0, "no thread");
     for (int i = 0; i < 2000 && bad == 0; i++) {
@@ -500,14 +481,8 @@ static int alone_behind_events(int rank, int ranks, harness_board *board, void *
     }
     pthread_barrier_wait(&s.together);
     pthread_join(thread, NULL);
-    ring_comm_destroy(comm);
     free(x);
     return bad;
-}
-
-static void an_event_starts_a_call_of_a_rank_alone(void **state)
-{
-    run(1, alone_behind_events);
 }
 
 /* ---- Forks --------------------------------------------------------------------------------- */
@@ -562,7 +537,8 @@ static void a_forked_child_has_a_thread_of_its_own(void **state)
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
-static int destroy_while_it_moves(int rank, int ranks, harness_board *board, void *arg)
+static int a_communicator_may_go_while_the_thread_moves_it(int rank, int ranks,
+                                                           harness_board *board, void *arg)
 {
     enum { COUNT = 4 << 20 };
     ring_comm *first, *comm;
@@ -587,12 +563,8 @@ static int destroy_while_it_moves(int rank, int ranks, harness_board *board, voi
     return 0;
 }
 
-static void a_communicator_may_go_while_the_thread_moves_it(void **state)
-{
-    run(2, destroy_while_it_moves);
-}
-
-static int lose_a_peer(int rank, int ranks, harness_board *board, void *arg)
+static int a_lost_peer_ends_calls_without_a_waiter(int rank, int ranks, harness_board *board,
+                                                   void *arg)
 {
     ring_comm *comm;
     outcome ended = {0};
@@ -618,12 +590,7 @@ static int lose_a_peer(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void a_lost_peer_ends_calls_without_a_waiter(void **state)
-{
-    run(3, lose_a_peer);
-}
-
-static int miss_the_deadline(int rank, int ranks, harness_board *board, void *arg)
+static int a_deadline_passes_without_a_waiter(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     outcome ended = {0};
@@ -642,29 +609,23 @@ static int miss_the_deadline(int rank, int ranks, harness_board *board, void *ar
     return 0;
 }
 
-static void a_deadline_passes_without_a_waiter(void **state)
-{
-    run(2, miss_the_deadline);
-}
-
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_ends_while_its_caller_makes_none),
-        cmocka_unit_test(a_thousand_calls_are_waited_for_in_any_order),
+        CASE_ALONE(a_call_ends_while_its_caller_makes_none, 2, 3),
+        CASE_ALONE(a_thousand_calls_are_waited_for_in_any_order, 2),
         cmocka_unit_test(without_progress_there_is_no_thread),
         cmocka_unit_test(all_communicators_share_one_thread_which_ends_with_them),
         cmocka_unit_test(an_idle_thread_does_not_wake),
-        cmocka_unit_test(an_event_starts_a_call_of_a_rank_alone),
+        CASE(an_event_starts_a_call_of_a_rank_alone, 1),
         cmocka_unit_test(naps_grow_while_a_call_stands_behind_an_event),
         cmocka_unit_test(a_forked_child_has_a_thread_of_its_own),
-        cmocka_unit_test(a_communicator_may_go_while_the_thread_moves_it),
-        cmocka_unit_test(a_lost_peer_ends_calls_without_a_waiter),
-        cmocka_unit_test(a_deadline_passes_without_a_waiter),
+        CASE_ALONE(a_communicator_may_go_while_the_thread_moves_it, 2),
+        CASE_ALONE(a_lost_peer_ends_calls_without_a_waiter, 3),
+        CASE_ALONE(a_deadline_passes_without_a_waiter, 2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank that sends to itself. Usage: test_coll_self_pair TRANSPORT */
-#include "harness.h"
-
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +11,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 static ring_call with_handle(ring_work **work)
 {
@@ -28,12 +21,11 @@ static ring_call with_handle(ring_work **work)
 }
 
 /* Either side first, short and long, several under way; other pairs go on beside it. */
-static int both_orders(int rank, int ranks, harness_board *board, void *arg)
+static int a_rank_sends_to_itself_in_call_order(ring_comm *comm, int rank, int ranks,
+                                                harness_board *board)
 {
     enum { LONG = 300000, DEPTH = 3 };
     static const size_t counts[] = {0, 1, 5, LONG - DEPTH};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *out = malloc(LONG * sizeof *out), *in = calloc((size_t)DEPTH * LONG, sizeof *in);
     for (size_t i = 0; i < LONG; i++)
         out[i] = rank * LONG + (int32_t)i + 1;
@@ -64,14 +56,7 @@ static int both_orders(int rank, int ranks, harness_board *board, void *arg)
     }
     free(in);
     free(out);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_rank_sends_to_itself_in_call_order(void **state)
-{
-    run(1, both_orders);
-    run(3, both_orders);
 }
 
 typedef struct late_receive {
@@ -89,7 +74,8 @@ static void *receive_late(void *context)
     return NULL;
 }
 
-static int from_a_thread(int rank, int ranks, harness_board *board, void *arg)
+static int the_receive_may_come_from_another_thread(int rank, int ranks, harness_board *board,
+                                                    void *arg)
 {
     ring_comm *comm;
     pthread_t thread;
@@ -104,26 +90,19 @@ static int from_a_thread(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_the_receive_may_come_from_another_thread(void **state)
-{
-    run(1, from_a_thread);
-    run(2, from_a_thread);
-}
-
 /* Both ends of the pair may stand behind an event; on_done tells of each. */
 static void count_done(void *context, ring_status status)
 {
     atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
 }
 
-static int gated(int rank, int ranks, harness_board *board, void *arg)
+static int events_and_callbacks_are_those_of_other_calls(ring_comm *comm, int rank, int ranks,
+                                                         harness_board *board)
 {
-    ring_comm *comm;
     ring_event *event;
     ring_work *second;
     _Atomic int done = 0;
     float x = 1, y = 0, later = 9;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     ring_call call = RING_CALL_INIT;
     call.after = event;
@@ -144,14 +123,7 @@ static int gated(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_wait(&second));
     EXPECT(y == 9, "%g", (double)y);
     ring_event_destroy(event);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_events_and_callbacks_are_those_of_other_calls(void **state)
-{
-    run(1, gated);
-    run(2, gated);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -236,12 +208,11 @@ static void test_what_does_not_match_is_an_error_in_time(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_rank_sends_to_itself_in_call_order),
-        cmocka_unit_test(test_the_receive_may_come_from_another_thread),
-        cmocka_unit_test(test_events_and_callbacks_are_those_of_other_calls),
+        CASE(a_rank_sends_to_itself_in_call_order, 1, 3),
+        CASE_ALONE(the_receive_may_come_from_another_thread, 1, 2),
+        CASE(events_and_callbacks_are_those_of_other_calls, 1, 2),
         cmocka_unit_test(test_what_does_not_match_is_an_error_in_time),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

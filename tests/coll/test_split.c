@@ -2,8 +2,6 @@
  * Communicators made of others: who is in them, what they compute, what they cost, and that their
  * calls do not touch each other.
  * Usage: test_coll_split TRANSPORT */
-#include "harness.h"
-
 #include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,14 +13,9 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { LARGE = 300007 };
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
@@ -49,7 +42,8 @@ static int expect_order(ring_comm *comm, int mine, const int *want, int count)
 
 /* ---- Who is in which ------------------------------------------------------------------------- */
 
-static int halves(int rank, int ranks, harness_board *board, void *arg)
+static int a_split_has_the_ranks_of_a_colour_by_key(int rank, int ranks, harness_board *board,
+                                                    void *arg)
 {
     static const int even[] = {4, 2, 0}, odd[] = {5, 3, 1};
     ring_comm *comm, *half, *quarter;
@@ -69,33 +63,26 @@ static int halves(int rank, int ranks, harness_board *board, void *arg)
     return bad || rest || last;
 }
 
-static void test_a_split_has_the_ranks_of_a_colour_by_key(void **state)
+static int alone(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    run(6, halves);
-}
-
-static int alone(int rank, int ranks, harness_board *board, void *arg)
-{
-    ring_comm *comm, *own, *none;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_comm *own, *none;
     EXPECT_OK(ring_comm_split(comm, rank, 0, &own));
     EXPECT(ring_comm_size(own) == 1 && ring_comm_rank(own) == 0, "not alone");
     const int bad = expect_sum(own, 5, 5);
     EXPECT_OK(ring_comm_split(own, RING_SPLIT_NONE, 0, &none));
     EXPECT(none == NULL, "there is one of nobody");
     ring_comm_destroy(own);
-    ring_comm_destroy(comm);
     return bad;
 }
 
 static void test_a_colour_of_its_own_is_a_rank_alone(void **state)
 {
-    run(3, alone);
-    run(1, alone);
+    run_joined(3, alone);
+    run_joined(1, alone);
 }
 
 /* One rank's arguments are wrong: all hear of it. */
-static int refused(int rank, int ranks, harness_board *board, void *arg)
+static int a_refused_split_is_told_to_all(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *half = NULL;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -105,11 +92,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(strstr(ring_last_error(NULL), "out is NULL") != NULL, "%s", ring_last_error(NULL));
     ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_refused_split_is_told_to_all(void **state)
-{
-    run(2, refused);
 }
 
 /* ---- Many ------------------------------------------------------------------------------------ */
@@ -198,10 +180,10 @@ static int use_by_threads(ring_comm **many, int rank, int ranks)
     return bad;
 }
 
-static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
+static int many_communicators_cost_little_and_do_not_meet(ring_comm *comm, int rank, int ranks,
+                                                          harness_board *board)
 {
-    ring_comm *comm, *many[MANY];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_comm *many[MANY];
     EXPECT(expect_sum(comm, rank, 1) == 0, "the parent does not work");
     EXPECT(harness_expect_sum(comm, rank, 1, LARGE) == 0, "the parent does not work");
     EXPECT_OK(ring_barrier(comm, NULL));
@@ -219,13 +201,7 @@ static int many_of_one(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(count_entries("/proc/self/task", NULL) <= threads, "use started threads");
     for (int i = 0; i < MANY; i++)
         ring_comm_destroy(many[i]);
-    ring_comm_destroy(comm);
     return bad;
-}
-
-static void test_many_communicators_cost_little_and_do_not_meet(void **state)
-{
-    run(2, many_of_one);
 }
 
 /* Each call uses links between all ranks, and others between neighbours. */
@@ -260,11 +236,10 @@ static int await_descriptors(int most)
 
 /* Links share a pair's descriptor, and sleepers take theirs from a pool. A rank has two threads,
  * and this process has all ranks if they are threads. */
-static int many_in_use(int rank, int ranks, harness_board *board, void *arg)
+static int many_in_use(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm, *many[MANY];
+    ring_comm *many[MANY];
     const int pool = 2 * ranks;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(use_all_links(comm, rank, ranks) == 0, "the parent");
     EXPECT_OK(ring_barrier(comm, NULL));
     const int descriptors = count_entries("/proc/self/fd", NULL);
@@ -282,28 +257,27 @@ static int many_in_use(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_barrier(comm, NULL));
     for (int i = 0; i < MANY; i++)
         ring_comm_destroy(many[i]);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_communicators_in_use_cost_no_descriptors(void **state)
 {
     static const int ranks[] = {2, 4, 5};
-    if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0)
+    if (strcmp(cases_transport(), "loop") != 0 && strcmp(cases_transport(), "shm") != 0)
         skip(); /* a connection carries the bytes of one link */
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-        run(ranks[i], many_in_use);
+        run_joined(ranks[i], many_in_use);
 }
 
 /* ---- Beside works of the parent ------------------------------------------------ */
 
-static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
+static int a_dup_is_made_while_works_run_on_the_parent(ring_comm *comm, int rank, int ranks,
+                                                       harness_board *board)
 {
     enum { COUNT = 1 << 20, WORKS = 4 };
-    ring_comm *comm, *copy;
+    ring_comm *copy;
     ring_work *works[WORKS];
     int32_t *x[WORKS], one = 1;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int w = 0; w < WORKS; w++) {
         ring_call call = RING_CALL_INIT;
         call.work = &works[w];
@@ -322,18 +296,12 @@ static int dup_amid_works(int rank, int ranks, harness_board *board, void *arg)
         ring_mem_free(x[w]);
     }
     ring_comm_destroy(copy);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_dup_is_made_while_works_run_on_the_parent(void **state)
-{
-    run(3, dup_amid_works);
 }
 
 /* ---- Apart in failure ---------------------------------------------------------- */
 
-static int fail_one(int rank, int ranks, harness_board *board, void *arg)
+static int communicators_fail_apart(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm, *half;
     int32_t x = 1;
@@ -349,13 +317,9 @@ static int fail_one(int rank, int ranks, harness_board *board, void *arg)
     return bad;
 }
 
-static void test_communicators_fail_apart(void **state)
-{
-    run(4, fail_one);
-}
-
 /* Rank 1 frees its copy, with a link or without one; the start's communicator lives on. */
-static int call_one_that_was_freed(int rank, int ranks, harness_board *board, void *arg)
+static int a_call_without_one_that_has_freed_it_ends(int rank, int ranks, harness_board *board,
+                                                     void *arg)
 {
     ring_comm *comm, *copy;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -380,27 +344,21 @@ static int call_one_that_was_freed(int rank, int ranks, harness_board *board, vo
     return 0;
 }
 
-static void test_a_call_without_one_that_has_freed_it_ends(void **state)
-{
-    run(2, call_one_that_was_freed);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_split_has_the_ranks_of_a_colour_by_key),
+        CASE_ALONE(a_split_has_the_ranks_of_a_colour_by_key, 6),
         cmocka_unit_test(test_a_colour_of_its_own_is_a_rank_alone),
-        cmocka_unit_test(test_a_refused_split_is_told_to_all),
-        cmocka_unit_test(test_many_communicators_cost_little_and_do_not_meet),
+        CASE_ALONE(a_refused_split_is_told_to_all, 2),
+        CASE(many_communicators_cost_little_and_do_not_meet, 2),
         cmocka_unit_test(test_communicators_in_use_cost_no_descriptors),
-        cmocka_unit_test(test_a_dup_is_made_while_works_run_on_the_parent),
-        cmocka_unit_test(test_communicators_fail_apart),
-        cmocka_unit_test(test_a_call_without_one_that_has_freed_it_ends),
+        CASE(a_dup_is_made_while_works_run_on_the_parent, 3),
+        CASE_ALONE(communicators_fail_apart, 4),
+        CASE_ALONE(a_call_without_one_that_has_freed_it_ends, 2),
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", argv[1], 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "20", 1);
     return cmocka_run_group_tests_name("coll.split", tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls that take their place in a stream of an accelerator. Usage: test_coll_streams TRANSPORT */
-#include "harness.h"
-
 #include "far.h"
 
 #include <setjmp.h>
@@ -16,14 +14,9 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { COUNT = 30011, LONG = 90000, ROUNDS = 12, RANKS_MOST = 4 };
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* ---- Vectors ---------------------------------------------------------------------- */
 
@@ -109,10 +102,8 @@ static uint64_t sent(ring_comm *comm)
 
 /* No byte is sent or written before the stream comes to the call; later work on it sees the
  * result. */
-static int held(int rank, int ranks, harness_board *board, void *arg)
+static int held(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
     const ring_call call = behind(s);
@@ -133,17 +124,14 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ranks == 1 || sent(comm) > before, "no messages");
     far_stream_destroy(s);
     vector_free(&v);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* The host asks for all at once, and waits at the end alone. Memory of the accelerator, and of the
  * host. */
-static int in_order(int rank, int ranks, harness_board *board, void *arg)
+static int in_order(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     vector v[ROUNDS];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     const ring_call call = behind(s);
     int32_t *plain = calloc(COUNT, sizeof *plain), *shared = far_alloc(COUNT * sizeof *shared);
@@ -175,24 +163,23 @@ static int in_order(int rank, int ranks, harness_board *board, void *arg)
     }
     free(plain);
     far_free(shared);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_a_call_takes_its_place_in_a_stream(void **state)
 {
-    run(1, held);
-    run(2, held);
-    run(3, held);
-    run(1, in_order);
-    run(2, in_order);
-    run(3, in_order);
+    run_joined(1, held);
+    run_joined(2, held);
+    run_joined(3, held);
+    run_joined(1, in_order);
+    run_joined(2, in_order);
+    run_joined(3, in_order);
 }
 
 /* ---- Several streams ------------------------------------------------------------------ */
 
 /* Ranks' streams come to their calls in different orders. */
-static int several(int rank, int ranks, harness_board *board, void *arg)
+static int streams_go_on_beside_each_other(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { STREAMS = 3 };
     ring_comm *comm[STREAMS];
@@ -229,12 +216,6 @@ static int several(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_streams_go_on_beside_each_other(void **state)
-{
-    run(2, several);
-    run(3, several);
-}
-
 /* ---- Other options -------------------------------------------------------------------- */
 
 static void count_done(void *context, ring_status status)
@@ -243,11 +224,9 @@ static void count_done(void *context, ring_status status)
 }
 
 /* The stream and the event both have to be there, in any order. */
-static int with_options(int rank, int ranks, harness_board *board, void *arg)
+static int with_options(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     _Atomic int done = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     vector v = vector_new(COUNT);
     for (int round = 0; round < 4; round++) {
@@ -285,7 +264,6 @@ static int with_options(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(done == 2, "%d ends were told", done);
     far_stream_destroy(s);
     vector_free(&v);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -316,8 +294,8 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_other_options_mean_what_they_mean_elsewhere(void **state)
 {
-    run(1, with_options);
-    run(2, with_options);
+    run_joined(1, with_options);
+    run_joined(2, with_options);
     run(3, prepared);
 }
 
@@ -325,10 +303,10 @@ static void test_other_options_mean_what_they_mean_elsewhere(void **state)
 
 /* All pairs exchange long messages behind one stream: none waits for another's end. Beside it a
  * call on another communicator, behind another stream. */
-static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
+static int calls_of_a_group_share_a_place(ring_comm *comm, int rank, int ranks,
+                                          harness_board *board)
 {
-    ring_comm *comm, *other;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    ring_comm *other;
     EXPECT_OK(ring_comm_dup(comm, &other));
     far_stream *s[2] = {far_stream_create(), far_stream_create()};
     const ring_call call = behind(s[0]), beside = behind(s[1]);
@@ -368,14 +346,7 @@ static int in_a_group(int rank, int ranks, harness_board *board, void *arg)
     far_stream_destroy(s[0]);
     far_stream_destroy(s[1]);
     ring_comm_destroy(other);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_calls_of_a_group_share_a_place(void **state)
-{
-    run(1, in_a_group);
-    run(3, in_a_group);
 }
 
 /* ---- Graphs --------------------------------------------------------------------------- */
@@ -477,9 +448,7 @@ static void test_a_graph_makes_its_calls_again(void **state)
 {
     for (int ranks = 1; ranks < 4; ranks++) {
         bool long_ones = ranks == 3;
-        assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, replayed, &long_ones,
-                                     NULL),
-                         0);
+        assert_int_equal(harness_run(cases_kind(), ranks, replayed, &long_ones, NULL), 0);
     }
     run(2, group_replayed);
 }
@@ -492,11 +461,9 @@ static int expect_refusal(ring_status got, const char *text)
     return 0;
 }
 
-static int refused(int rank, int ranks, harness_board *board, void *arg)
+static int refused(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     int32_t *elsewhere = far_alloc_elsewhere(4096), x = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     ring_call call = behind((far_stream *)(void *)&x);
     EXPECT(expect_refusal(ring_barrier(comm, &call), "is a stream of no accelerator") == 0, "none");
@@ -514,7 +481,6 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_barrier(comm, NULL));
     far_stream_destroy(s);
     far_free(elsewhere);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -529,12 +495,10 @@ static int refuse_capture(far_stream *s, ring_comm *comm, ring_call call, const 
     return expect_refusal(status, text);
 }
 
-static int refused_in_graphs(int rank, int ranks, harness_board *board, void *arg)
+static int refused_in_graphs(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_work *work = NULL;
     const ring_call none = RING_CALL_INIT;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     far_stream *s = far_stream_create();
     ring_call call = none;
     call.work = &work;
@@ -545,7 +509,6 @@ static int refused_in_graphs(int rank, int ranks, harness_board *board, void *ar
     EXPECT(refuse_capture(s, comm, call, "it has no tag") == 0, "a tag");
     EXPECT_OK(ring_barrier(comm, NULL)); /* nothing has taken a place */
     far_stream_destroy(s);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -575,8 +538,8 @@ static int without_thread(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_what_cannot_be_is_refused(void **state)
 {
-    run(2, refused);
-    run(2, refused_in_graphs);
+    run_joined(2, refused);
+    run_joined(2, refused_in_graphs);
     setenv("RING_PROGRESS", "none", 1);
     run(1, without_thread);
     run(2, without_thread);
@@ -656,7 +619,7 @@ static int ended(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_failure_lets_streams_go(void **state)
 {
-    const harness_kind kind = harness_kind_of(transport_name);
+    const harness_kind kind = cases_kind();
     for (ending how = ABORT; how < ENDINGS; how++) {
         if (how == DEATH && kind == HARNESS_THREADS)
             continue;
@@ -703,9 +666,7 @@ static void test_nothing_is_written_behind_a_failed_call(void **state)
     setenv("RING_ALGO", "direct", 1);
     far_delay(0.02);
     for (int round = 0; round < 3; round++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, nothing_late, &round,
-                                     NULL),
-                         0);
+        assert_int_equal(harness_run(cases_kind(), 2, nothing_late, &round, NULL), 0);
     far_delay(0);
     unsetenv("RING_ALGO");
 }
@@ -763,9 +724,7 @@ static int broken(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(status == RING_ERR_SYSTEM, "%s", ring_status_string(status));
     const char *text = ring_last_error(comm);
     EXPECT(strstr(text, "the accelerator far failed: a load went wrong") != NULL, "%s", text);
-    EXPECT(strstr(text, harness_kind_of(transport_name) == HARNESS_THREADS ? "rank " : "rank 1") !=
-               NULL,
-           "%s", text);
+    EXPECT(strstr(text, cases_kind() == HARNESS_THREADS ? "rank " : "rank 1") != NULL, "%s", text);
     EXPECT(ring_barrier(comm, &call) == RING_ERR_SYSTEM, "%s", ring_last_error(NULL));
     if (!folds)
         far_stream_let_go(s);
@@ -778,7 +737,7 @@ static int broken(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_an_error_of_the_device_ends_the_communicator(void **state)
 {
-    const harness_kind kind = harness_kind_of(transport_name);
+    const harness_kind kind = cases_kind();
     for (int i = 0; i < 2; i++) {
         bool folds = i == 1;
         const int failed = harness_run(kind, 2, broken, &folds, NULL);
@@ -788,7 +747,7 @@ static void test_an_error_of_the_device_ends_the_communicator(void **state)
 }
 
 /* RING_TIMEOUT of a call does not run before the stream has come to it. */
-static int patient(int rank, int ranks, harness_board *board, void *arg)
+static int a_deadline_counts_from_the_place(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -807,29 +766,22 @@ static int patient(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void test_a_deadline_counts_from_the_place(void **state)
-{
-    run(1, patient);
-    run(2, patient);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_call_takes_its_place_in_a_stream),
-        cmocka_unit_test(test_streams_go_on_beside_each_other),
+        CASE_ALONE(streams_go_on_beside_each_other, 2, 3),
         cmocka_unit_test(test_other_options_mean_what_they_mean_elsewhere),
-        cmocka_unit_test(test_calls_of_a_group_share_a_place),
+        CASE(calls_of_a_group_share_a_place, 1, 3),
         cmocka_unit_test(test_a_graph_makes_its_calls_again),
         cmocka_unit_test(test_what_cannot_be_is_refused),
         cmocka_unit_test(test_a_failure_lets_streams_go),
         cmocka_unit_test(test_nothing_is_written_behind_a_failed_call),
         cmocka_unit_test(test_a_child_has_no_streams),
         cmocka_unit_test(test_an_error_of_the_device_ends_the_communicator),
-        cmocka_unit_test(test_a_deadline_counts_from_the_place),
+        CASE_ALONE(a_deadline_counts_from_the_place, 1, 2),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "60", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
  * and freed at once; then several threads and communicators in one process.
  * RING_TEST_LONG: more of them. Usage: test_coll_stress TRANSPORT */
 #include "draw.h"
-#include "harness.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,7 +17,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
+#include "cases.h"
 
 /* ---- Random numbers: all ranks draw the same ones for calls, each its own for the rest ---- */
 
@@ -287,11 +286,6 @@ static int random_calls(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
-
 static void test_random_calls_in_flight_give_what_they_give_alone(void **state)
 {
     for (int ranks = 2; ranks <= 5; ranks++)
@@ -376,7 +370,8 @@ static ring_status join_again(const party *first, ring_comm **comm)
     return status == RING_OK ? ring_comm_init(comm, first->ranks, &id, first->rank) : status;
 }
 
-static int threads_and_comms(int rank, int ranks, harness_board *board, void *arg)
+static int two_threads_on_each_of_several_communicators(int rank, int ranks, harness_board *board,
+                                                        void *arg)
 {
     party all[COMMS];
     int failed = 0;
@@ -399,20 +394,13 @@ static int threads_and_comms(int rank, int ranks, harness_board *board, void *ar
     return failed;
 }
 
-static void test_two_threads_on_each_of_several_communicators(void **state)
-{
-    run(2, threads_and_comms);
-    run(3, threads_and_comms);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_calls_in_flight_give_what_they_give_alone),
-        cmocka_unit_test(test_two_threads_on_each_of_several_communicators),
+        CASE_ALONE(two_threads_on_each_of_several_communicators, 2, 3),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "60", 1); /* a call that hangs is named before the test's time is over */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * Tagged sends and receives: order, any source, what is sent ahead and how much of it, every option
  * of a call, and how they fail.
  * Usage: test_coll_tagged TRANSPORT */
-#include "harness.h"
-
 #include "doubles/far.h"
 
 #include <setjmp.h>
@@ -17,14 +15,9 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
+#include "cases.h"
 
 enum { AHEAD = 32768 }; /* int32 of the longest message that is sent ahead */
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 static ring_call tagged(int tag, ring_work **work)
 {
@@ -57,13 +50,11 @@ static bool meet(harness_board *board, int counter, int ranks)
 
 /* ---- Tags ------------------------------------------------------------------------------------ */
 
-static int backwards(int rank, int ranks, harness_board *board, void *arg)
+static int backwards(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { TAGS = 20, LONG = 100000 };
-    ring_comm *comm;
     ring_work *work;
     int32_t x;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *large = calloc(LONG, sizeof *large);
     const ring_call behind = tagged(TAGS, &work);
     if (rank == 0) {
@@ -84,17 +75,15 @@ static int backwards(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(large[LONG - 1] == 77, "%d", large[LONG - 1]);
     }
     free(large);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* Untagged calls are a class of their own, with tag 0 too; so is each communicator. */
-static int classes(int rank, int ranks, harness_board *board, void *arg)
+static int classes(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm, *other;
+    ring_comm *other;
     ring_envelope envelope;
     int32_t x = 1, got = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_comm_dup(comm, &other));
     if (rank == 0) {
         EXPECT_OK(ring_send(&x, 1, RING_INT32, 1, comm, NULL));
@@ -109,17 +98,14 @@ static int classes(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(got == 1, "%d", got);
     }
     ring_comm_destroy(other);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* Messages without elements, and as many as fit into a header. */
-static int short_ones(int rank, int ranks, harness_board *board, void *arg)
+static int short_ones(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_envelope envelope = {-7, -7};
     int8_t out[64], in[64];
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 64; i++)
         out[i] = (int8_t)(i + 1);
     for (size_t count = 0; count <= 64; count++) {
@@ -134,28 +120,25 @@ static int short_ones(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(memcmp(in, out, count) == 0 && (count == 64 || in[count] == 0), "%zu bytes", count);
         EXPECT(envelope.source == 0 && envelope.tag == (int)count, "%d", envelope.tag);
     }
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_tags_select(void **state)
 {
-    run(2, backwards);
-    run(2, classes);
-    run(2, short_ones);
+    run_joined(2, backwards);
+    run_joined(2, classes);
+    run_joined(2, short_ones);
 }
 
 /* ---- Any source ---------------------------------------------------------------------------- */
 
 /* Of all ranks, this one too, and rank 0 has named none of them before. */
-static int from_all(int rank, int ranks, harness_board *board, void *arg)
+static int from_all(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { EACH = 50 };
-    ring_comm *comm;
     ring_work *mine[EACH] = {NULL};
     int32_t values[EACH], next[8] = {0}, x;
     ring_envelope envelope;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < EACH; i++) {
         const ring_call call = tagged(3, &mine[i]);
         values[i] = 100 * rank + i;
@@ -167,7 +150,6 @@ static int from_all(int rank, int ranks, harness_board *board, void *arg)
                envelope.source);
     }
     EXPECT_OK(ring_wait_all(mine, EACH));
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -198,20 +180,18 @@ static int from_one_that_left(int rank, int ranks, harness_board *board, void *a
 
 static void test_a_receive_from_any_source_learns_whose_message_it_got(void **state)
 {
-    run(4, from_all);
-    run(1, from_all);
+    run_joined(4, from_all);
+    run_joined(1, from_all);
     run(3, from_one_that_left);
 }
 
 /* ---- Ahead of the receiver ------------------------------------------------------------------- */
 
 /* A send of 128 KiB ends without its receiver, one of 4 bytes more does not. */
-static int boundary(int rank, int ranks, harness_board *board, void *arg)
+static int boundary(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_work *work;
     int done;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(AHEAD + 1, sizeof *data);
     ring_call call = tagged(1, NULL);
     if (rank == 0) {
@@ -232,7 +212,6 @@ static int boundary(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_recv(data, AHEAD + 1, RING_INT32, 0, comm, &call));
     }
     free(data);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -250,11 +229,9 @@ static int count_ended(ring_work **works, int count)
 
 /* More short messages than are kept, and one behind them that is received first. Those beyond the
  * window wait for their receivers. */
-static int backlog(int rank, int ranks, harness_board *board, void *arg)
+static int backlog(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 192) };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc((size_t)MESSAGES * COUNT, sizeof *data), x = 0;
     ring_work **works = calloc(MESSAGES, sizeof(ring_work *));
     for (int round = 0; round < 2; round++) { /* what was let go of is sent ahead again */
@@ -284,18 +261,15 @@ static int backlog(int rank, int ranks, harness_board *board, void *arg)
     }
     free(works);
     free(data);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* A long message is taken though its receiver computes, or waits for something else. */
-static int receiver_is_elsewhere(int rank, int ranks, harness_board *board, void *arg)
+static int receiver_is_elsewhere(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { LONG = 300000 };
-    ring_comm *comm;
     ring_work *work;
     int32_t x = 1;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data);
     for (int round = 0; round < 2; round++) {
         if (rank == 0) {
@@ -315,7 +289,6 @@ static int receiver_is_elsewhere(int rank, int ranks, harness_board *board, void
         }
     }
     free(data);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -344,9 +317,9 @@ static int left_over(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_short_messages_are_sent_ahead_and_long_ones_wait(void **state)
 {
-    run(2, boundary);
-    run(2, backlog);
-    run(2, receiver_is_elsewhere);
+    run_joined(2, boundary);
+    run_joined(2, backlog);
+    run_joined(2, receiver_is_elsewhere);
     run(2, left_over);
 }
 
@@ -391,14 +364,12 @@ static int pass_gated_receive(ring_comm *comm, int rank, ring_event *event, size
 }
 
 /* Sends behind an event hold up no other tag. */
-static int gated(int rank, int ranks, harness_board *board, void *arg)
+static int gated(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { LONG = 100000 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *first, *second;
     int32_t one = 1, two = 2, x;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     if (pass_gated_receive(comm, rank, event, 1, true) != 0 ||
         pass_gated_receive(comm, rank, event, LONG, false) != 0)
@@ -424,7 +395,6 @@ static int gated(int rank, int ranks, harness_board *board, void *arg)
         }
     }
     ring_event_destroy(event);
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -434,15 +404,13 @@ static void count_done(void *context, ring_status status)
 }
 
 /* All pairs in a group, receives first; on_done tells of one more of each kind. */
-static int grouped(int rank, int ranks, harness_board *board, void *arg)
+static int grouped(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     int32_t out = rank, in[8], seen = 0, last = 100 + rank, from_last = 0;
     ring_envelope envelopes[8];
     ring_work *works[8];
     _Atomic int done = 0;
     size_t index;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_group_start());
     for (int i = 0; i < ranks; i++) {
         ring_call call = tagged(9, NULL);
@@ -475,17 +443,14 @@ static int grouped(int rank, int ranks, harness_board *board, void *arg)
     while (atomic_load(&done) < 2)
         usleep(100);
     EXPECT(done == 2 && from_last == 100 + (rank + ranks - 1) % ranks, "%d, %d", done, from_last);
-    ring_comm_destroy(comm);
     return 0;
 }
 
-static int prepared(int rank, int ranks, harness_board *board, void *arg)
+static int prepared(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_prepared *sends, *receives;
     ring_envelope envelope;
     int32_t out, in;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_call call = tagged(6, NULL), start = RING_CALL_INIT;
     call.prepared = &sends;
     EXPECT_OK(ring_send(&out, 1, RING_INT32, 1 - rank, comm, &call));
@@ -507,25 +472,22 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_recv(&in, 1, RING_INT32, 0, comm, &call) == RING_ERR_ARGUMENT, "an early envelope");
     ring_prepared_destroy(receives);
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_all_options_of_a_call_work(void **state)
 {
-    run(2, gated);
-    run(3, grouped);
-    run(2, prepared);
+    run_joined(2, gated);
+    run_joined(3, grouped);
+    run_joined(2, prepared);
 }
 
 /* A receive grants while its link has no room: the peer takes nothing before the grant is due. */
-static int granted_over_a_full_link(int rank, int ranks, harness_board *board, void *arg)
+static int granted_over_a_full_link(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { LONG = 100000, SHORT = 40000 };
-    ring_comm *comm;
     ring_work *work;
     int32_t x;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data), *in = calloc(SHORT, sizeof *in);
     ring_work **works = calloc(SHORT, sizeof(ring_work *));
     ring_call call = tagged(1, &work);
@@ -552,19 +514,17 @@ static int granted_over_a_full_link(int rank, int ranks, harness_board *board, v
     free(works);
     free(in);
     free(data);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* The grant of a long send comes while the same turn still sends what stood behind it. */
-static int granted_while_it_sends(int rank, int ranks, harness_board *board, void *arg)
+static int a_grant_comes_while_its_send_is_advanced(ring_comm *comm, int rank, int ranks,
+                                                    harness_board *board)
 {
     enum { LONG = 100000, BEHIND = 4200, ROUNDS = 5 };
-    ring_comm *comm;
     ring_event *event;
     ring_work *work;
     int32_t x = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *data = calloc(LONG, sizeof *data);
     ring_work **works = calloc(BEHIND, sizeof(ring_work *));
     for (int round = 0; round < ROUNDS; round++) {
@@ -595,27 +555,21 @@ static int granted_while_it_sends(int rank, int ranks, harness_board *board, voi
     }
     free(works);
     free(data);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 /* Without a thread that moves what nobody waits for, ranks take nothing while they compute. */
 static void test_a_grant_waits_for_room(void **state)
 {
-    if (strcmp(transport_name, "loop") != 0 && strcmp(transport_name, "shm") != 0) {
+    if (strcmp(cases_transport(), "loop") != 0 && strcmp(cases_transport(), "shm") != 0) {
         print_message("skipped: only rings of lines are filled by so many messages\n");
         skip();
     }
     setenv("RING_TIMEOUT", "20", 1);
     setenv("RING_PROGRESS", "none", 1);
-    run(2, granted_over_a_full_link);
+    run_joined(2, granted_over_a_full_link);
     unsetenv("RING_PROGRESS");
     unsetenv("RING_TIMEOUT");
-}
-
-static void test_a_grant_comes_while_its_send_is_advanced(void **state)
-{
-    run(2, granted_while_it_sends);
 }
 
 typedef struct exchange {
@@ -652,18 +606,14 @@ static void test_ranks_that_send_before_they_receive_go_on(void **state)
     static exchange sizes[] = {{1, 32700}, {5, 6500}, {500, 8}};
     setenv("RING_TIMEOUT", "20", 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, exchanges, &sizes[i],
-                                     NULL),
-                         0);
+        assert_int_equal(harness_run(cases_kind(), 2, exchanges, &sizes[i], NULL), 0);
     unsetenv("RING_TIMEOUT");
 }
 
 /* Memory of an accelerator, at either end, before and after the receive is there. */
-static int far_ends(int rank, int ranks, harness_board *board, void *arg)
+static int far_ends(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t counts[] = {1, 1000, AHEAD, 100000};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     int32_t *far = far_alloc(100000 * sizeof *far), *near = calloc(100000, sizeof *near), x = 0;
     for (size_t k = 0; k < 4 * sizeof counts / sizeof *counts; k++) {
         const size_t count = counts[k / 4];
@@ -693,24 +643,21 @@ static int far_ends(int rank, int ranks, harness_board *board, void *arg)
     }
     far_free(far);
     free(near);
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_memory_of_accelerators_is_sent_and_received(void **state)
 {
-    if (strcmp(transport_name, "ucx") != 0)
-        run(2, far_ends);
+    if (strcmp(cases_transport(), "ucx") != 0)
+        run_joined(2, far_ends);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------ */
 
-static int refusals(int rank, int ranks, harness_board *board, void *arg)
+static int refusals(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
     ring_envelope envelope;
     int32_t x = 0;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
 #define REFUSED(text, made) \
     EXPECT((made) == RING_ERR_ARGUMENT && strcmp(ring_last_error(NULL), text) == 0, "%s", \
            ring_last_error(NULL))
@@ -738,7 +685,6 @@ static int refusals(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(receive_one(comm, other, 1, &x, NULL));
     EXPECT(x == 3 + other, "%d", x);
     EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -792,14 +738,10 @@ static void test_what_is_wrong_is_told(void **state)
         {1000, 999, RING_INT64, RING_INT64, true},  {100000, 99999, RING_INT64, RING_INT64, false},
         {100000, 5, RING_FLOAT64, RING_INT8, true},
     };
-    run(2, refusals);
+    run_joined(2, refusals);
     for (size_t i = 0; i < sizeof differences / sizeof *differences; i++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, differing, &differences[i],
-                                     NULL),
-                         0);
-    assert_int_equal(harness_run(harness_kind_of(transport_name), 1, differing, &differences[0],
-                                 NULL),
-                     0);
+        assert_int_equal(harness_run(cases_kind(), 2, differing, &differences[i], NULL), 0);
+    assert_int_equal(harness_run(cases_kind(), 1, differing, &differences[0], NULL), 0);
 }
 
 static int too_late(int rank, int ranks, harness_board *board, void *arg)
@@ -867,7 +809,7 @@ static void test_every_wait_ends(void **state)
 {
     run(2, too_late);
     run(3, aborted);
-    if (harness_kind_of(transport_name) == HARNESS_PROCESSES)
+    if (cases_kind() == HARNESS_PROCESSES)
         assert_int_equal(harness_run(HARNESS_PROCESSES, 4, killed, NULL, NULL), 1);
 }
 
@@ -879,13 +821,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_short_messages_are_sent_ahead_and_long_ones_wait),
         cmocka_unit_test(test_all_options_of_a_call_work),
         cmocka_unit_test(test_a_grant_waits_for_room),
-        cmocka_unit_test(test_a_grant_comes_while_its_send_is_advanced),
+        CASE(a_grant_comes_while_its_send_is_advanced, 2),
         cmocka_unit_test(test_ranks_that_send_before_they_receive_go_on),
         cmocka_unit_test(test_memory_of_accelerators_is_sent_and_received),
         cmocka_unit_test(test_what_is_wrong_is_told),
         cmocka_unit_test(test_every_wait_ends),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
  * RING_TEST_LONG: more of them. Usage: test_coll_uneven TRANSPORT */
 #include "coll_sweep.h"
 #include "draw.h"
-#include "harness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,16 +13,11 @@
 
 #include <cmocka.h>
 
+#include "cases.h"
+
 enum { MOST = 8, POISON = 0xa5 };
 
 typedef enum form { ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, FORMS } form;
-
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
 
 /* ---- One drawn call ------------------------------------------------------------------------ */
 
@@ -305,20 +299,17 @@ static int try_ways(form kind, int rank, int ranks, unsigned seed, size_t most, 
            try_one(kind, rank, ranks, seed, most, rank % 2 == 0, comm) != 0;
 }
 
-static int try_many(int rank, int ranks, harness_board *board, void *arg)
+static int try_many(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     static const size_t most[] = {1, 7, 60, 700, 9000, 120000};
     enum { SIZES = sizeof most / sizeof *most };
     const int seeds = test_is_long() ? 8 : 2;
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     unsigned seed = (unsigned)test_seed() * 100000 + (unsigned)ranks * 1000;
     for (int kind = 0; kind < FORMS; kind++)
         for (int size = 0; size < SIZES; size++)
             for (int i = 0; i < (size < 4 ? seeds : 1); i++)
                 if (try_ways((form)kind, rank, ranks, seed++, most[size], comm) != 0)
                     return 1;
-    ring_comm_destroy(comm);
     return 0;
 }
 
@@ -330,7 +321,7 @@ static void test_drawn_blocks_are_right_by_every_algorithm(void **state)
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
         for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-            run(ranks[i], try_many);
+            run_joined(ranks[i], try_many);
     }
     unsetenv("RING_ALGO");
 }
@@ -338,20 +329,19 @@ static void test_drawn_blocks_are_right_by_every_algorithm(void **state)
 static void test_several_channels_share_the_agreed_forms(void **state)
 {
     setenv("RING_CHANNELS", "3", 1);
-    run(3, try_many);
+    run_joined(3, try_many);
     unsetenv("RING_CHANNELS");
 }
 
 /* ---- The same as the even forms ------------------------------------------------------------- */
 
-static int even_counts(int rank, int ranks, harness_board *board, void *arg)
+static int equal_counts_give_the_bits_of_the_even_form(ring_comm *comm, int rank, int ranks,
+                                                       harness_board *board)
 {
     enum { COUNT = 5003, MOST_RANKS = 3 };
     static float src[MOST_RANKS][COUNT * MOST_RANKS], even[MOST_RANKS][COUNT],
         uneven[MOST_RANKS][COUNT];
     const size_t counts[MOST_RANKS] = {COUNT, COUNT, COUNT};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < COUNT * MOST_RANKS; i++)
         src[rank][i] = (float)drawn((unsigned)rank, (unsigned)i, 2) / 3e7f;
     EXPECT_OK(
@@ -359,13 +349,7 @@ static int even_counts(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(ring_reduce_scatter_v(src[rank], counts, NULL, uneven[rank], RING_FLOAT32, RING_SUM,
                                     comm, NULL));
     EXPECT(memcmp(even[rank], uneven[rank], sizeof even[rank]) == 0, "other bits");
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_equal_counts_give_the_bits_of_the_even_form(void **state)
-{
-    run(3, even_counts);
 }
 
 /* Sums of these depend on their order. */
@@ -374,12 +358,10 @@ static float number_of(int rank, size_t i)
     return (float)drawn((unsigned)rank, (unsigned)i, 2) / 3e7f;
 }
 
-static int sums_in_rank_order(int rank, int ranks, harness_board *board, void *arg)
+static int sums_in_rank_order(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     const size_t counts[3] = {10, 4001, 700}, first = rank == 0 ? 0 : rank == 1 ? 10 : 4011;
     float *src = malloc(4711 * sizeof *src), *dst = malloc(counts[rank] * sizeof *dst);
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (size_t i = 0; i < 4711; i++)
         src[i] = number_of(rank, i);
     EXPECT_OK(ring_reduce_scatter_v(src, counts, NULL, dst, RING_FLOAT32, RING_SUM, comm, NULL));
@@ -387,7 +369,6 @@ static int sums_in_rank_order(int rank, int ranks, harness_board *board, void *a
         const float sum = number_of(0, first + i) + number_of(1, first + i);
         EXPECT(dst[i] == sum + number_of(2, first + i), "element %zu", i);
     }
-    ring_comm_destroy(comm);
     free(src);
     free(dst);
     return 0;
@@ -399,38 +380,32 @@ static void test_reproducible_sums_are_in_rank_order(void **state)
     setenv("RING_REPRODUCIBLE", "1", 1);
     for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
         setenv("RING_ALGO", algorithms[a], 1);
-        run(3, sums_in_rank_order);
+        run_joined(3, sums_in_rank_order);
     }
     unsetenv("RING_ALGO");
     unsetenv("RING_REPRODUCIBLE");
 }
 
 /* Two shapes in turn, and one given in two ways, are lowered twice. */
-static int lowered_once(int rank, int ranks, harness_board *board, void *arg)
+static int a_call_of_the_same_counts_is_lowered_once(ring_comm *comm, int rank, int ranks,
+                                                     harness_board *board)
 {
     const size_t counts[2][3] = {{3, 0, 70}, {1, 2, 3}}, displs[3] = {0, 3, 3};
     int32_t src[70] = {0}, dst[80];
     ring_comm_info info = {.size = sizeof info};
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     for (int i = 0; i < 20; i++) {
         EXPECT_OK(ring_all_gather_v(src, dst, counts[i % 2], i % 4 == 0 ? displs : NULL, RING_INT32,
                                     comm, NULL));
     }
     EXPECT_OK(ring_comm_get_info(comm, &info));
     EXPECT(info.lowered == 2, "%llu programs", (unsigned long long)info.lowered);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_a_call_of_the_same_counts_is_lowered_once(void **state)
-{
-    run(3, lowered_once);
 }
 
 /* ---- What is wrong ------------------------------------------------------------------------- */
 
-static int wrong_arguments(int rank, int ranks, harness_board *board, void *arg)
+static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ranks,
+                                                               harness_board *board, void *arg)
 {
     const size_t two[2] = {2, 2}, over[2] = {0, 1}, huge[2] = {SIZE_MAX / 2, SIZE_MAX / 2},
                  far[2] = {SIZE_MAX - 1, 0}, none[2] = {0, 0};
@@ -469,13 +444,12 @@ static double predicted(ring_comm *comm)
 }
 
 /* By the longest block that the rank knows, though ranks do not agree on one. */
-static int predictions(int rank, int ranks, harness_board *board, void *arg)
+static int what_is_predicted_grows_with_the_counts(ring_comm *comm, int rank, int ranks,
+                                                   harness_board *board)
 {
     enum { BLOCK = 200000 };
     const size_t counts[2] = {BLOCK, BLOCK}, short_ones[2] = {1, 1};
     float *x = calloc(2 * BLOCK, sizeof *x), *y = calloc(2 * BLOCK, sizeof *y);
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_all_to_all(x, y, BLOCK, RING_FLOAT32, comm, NULL));
     const double even = predicted(comm);
     EXPECT_OK(ring_all_to_all_v(x, counts, NULL, y, counts, NULL, RING_FLOAT32, comm, NULL));
@@ -485,20 +459,9 @@ static int predictions(int rank, int ranks, harness_board *board, void *arg)
     const double less = predicted(comm);
     EXPECT(same > even / 2 && same < even * 2 && less < same / 2, "%g, %g and %g us", even, same,
            less);
-    ring_comm_destroy(comm);
     free(x);
     free(y);
     return 0;
-}
-
-static void test_what_is_predicted_grows_with_the_counts(void **state)
-{
-    run(2, predictions);
-}
-
-static void test_wrong_arguments_are_refused_before_anything_is_sent(void **state)
-{
-    run(2, wrong_arguments);
 }
 
 /* The same longest block, and one of another length. */
@@ -565,9 +528,7 @@ static void test_different_counts_are_shown_on_all_ranks(void **state)
     run(3, different_counts);
     run(2, different_types);
     for (int i = 0; i < 7; i++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, different_lengths, &i,
-                                     NULL),
-                         0);
+        assert_int_equal(harness_run(cases_kind(), 2, different_lengths, &i, NULL), 0);
 }
 
 int main(int argc, char **argv)
@@ -575,14 +536,13 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn_blocks_are_right_by_every_algorithm),
         cmocka_unit_test(test_several_channels_share_the_agreed_forms),
-        cmocka_unit_test(test_equal_counts_give_the_bits_of_the_even_form),
+        CASE(equal_counts_give_the_bits_of_the_even_form, 3),
         cmocka_unit_test(test_reproducible_sums_are_in_rank_order),
-        cmocka_unit_test(test_a_call_of_the_same_counts_is_lowered_once),
-        cmocka_unit_test(test_what_is_predicted_grows_with_the_counts),
-        cmocka_unit_test(test_wrong_arguments_are_refused_before_anything_is_sent),
+        CASE(a_call_of_the_same_counts_is_lowered_once, 3),
+        CASE(what_is_predicted_grows_with_the_counts, 2),
+        CASE_ALONE(wrong_arguments_are_refused_before_anything_is_sent, 2),
         cmocka_unit_test(test_different_counts_are_shown_on_all_ranks),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * How long calls may wait, and what ends the waiting: deadlines beside other traffic, ranks that
  * disagree about the root, links that break where a sum is relayed, a communicator that goes.
  * Usage: test_coll_waiting TRANSPORT */
-#include "harness.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +18,7 @@
 
 #include <cmocka.h>
 
-static const char *transport_name;
-
-static void run(int ranks, harness_body body)
-{
-    assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, body, NULL, NULL), 0);
-}
+#include "cases.h"
 
 /* Until every rank is here: a communicator that has failed cannot tell. */
 static void meet(harness_board *board, int ranks)
@@ -68,7 +61,8 @@ static ring_status reduce_for_a_while(ring_comm *comm)
     return status;
 }
 
-static int deadline_beside_traffic(int rank, int ranks, harness_board *board, void *arg)
+static int a_deadline_ends_a_call_while_others_go_on(int rank, int ranks, harness_board *board,
+                                                     void *arg)
 {
     lonely_recv lonely = {0};
     pthread_t thread;
@@ -86,13 +80,8 @@ static int deadline_beside_traffic(int rank, int ranks, harness_board *board, vo
     return 0;
 }
 
-static void test_a_deadline_ends_a_call_while_others_go_on(void **state)
-{
-    run(2, deadline_beside_traffic);
-}
-
 /* The first call's deadline counts while the caller waits for the second. */
-static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board, void *arg)
+static int each_call_has_its_own_deadline(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     float x[2] = {0};
@@ -117,13 +106,8 @@ static int deadline_of_an_earlier_call(int rank, int ranks, harness_board *board
     return 0;
 }
 
-static void test_each_call_has_its_own_deadline(void **state)
-{
-    run(2, deadline_of_an_earlier_call);
-}
-
 /* A vector that takes far longer than its deadline, with ranks that never pause. */
-static int deadline_within_one_call(int rank, int ranks, harness_board *board, void *arg)
+static int a_deadline_ends_a_call_that_moves(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t count = (size_t)400 << 20;
     ring_comm *comm;
@@ -143,15 +127,10 @@ static int deadline_within_one_call(int rank, int ranks, harness_board *board, v
     return 0;
 }
 
-static void test_a_deadline_ends_a_call_that_moves(void **state)
-{
-    run(2, deadline_within_one_call);
-}
-
 /* ---- Polling ------------------------------------------------------------------------------- */
 
 /* Ranks that only poll learn of different calls like those that wait. */
-static int poll_different_calls(int rank, int ranks, harness_board *board, void *arg)
+static int pollers_learn_of_different_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     ring_comm *comm;
     ring_work *work;
@@ -168,11 +147,6 @@ static int poll_different_calls(int rank, int ranks, harness_board *board, void 
            ring_last_error(comm));
     ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_pollers_learn_of_different_calls(void **state)
-{
-    run(2, poll_different_calls);
 }
 
 /* ---- Roots ---------------------------------------------------------------------------------- */
@@ -226,11 +200,9 @@ static void test_ranks_that_disagree_about_the_root_learn_it(void **state)
 /* ---- Many calls under way ------------------------------------------------------ */
 
 /* Thousands of small calls, as a trainer that reduces each parameter by a call of its own. */
-static int thousands(int rank, int ranks, harness_board *board, void *arg)
+static int thousands_of_calls_under_way(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { WORKS = 4000 };
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     ring_work **works = malloc(WORKS * sizeof *works);
     int32_t *x = malloc(WORKS * sizeof *x);
     const double began = harness_now();
@@ -248,18 +220,13 @@ static int thousands(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(harness_is_prompt(began), "%d calls took %.1f s", WORKS, seconds);
     free(x);
     free(works);
-    ring_comm_destroy(comm);
     return 0;
-}
-
-static void test_thousands_of_calls_under_way(void **state)
-{
-    run(2, thousands);
 }
 
 /* ---- Handles -------------------------------------------------------------------------------- */
 
-static int wait_after_destroy(int rank, int ranks, harness_board *board, void *arg)
+static int a_handle_may_outlive_its_communicator(int rank, int ranks, harness_board *board,
+                                                 void *arg)
 {
     ring_comm *comm;
     ring_work *finished, *unfinished;
@@ -282,11 +249,6 @@ static int wait_after_destroy(int rank, int ranks, harness_board *board, void *a
     return 0;
 }
 
-static void test_a_handle_may_outlive_its_communicator(void **state)
-{
-    run(2, wait_after_destroy);
-}
-
 /* ---- Forks ---------------------------------------------------------------------------------- */
 
 /* @return true if the child's calls failed, and the one that cannot did no harm. */
@@ -305,22 +267,19 @@ static bool child_is_refused(ring_comm *comm)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-static int fork_in_between(int rank, int ranks, harness_board *board, void *arg)
+static int fork_in_between(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT(child_is_refused(comm), "%s", "a child used its parent's communicator");
     for (int i = 0; i < 3; i++)
         EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
     return 0;
 }
 
 static void test_forked_children_leave_the_communicator_alone(void **state)
 {
-    if (strcmp(transport_name, "loop") == 0)
+    if (strcmp(cases_transport(), "loop") == 0)
         skip(); /* its ranks are threads, of which a child has but one */
-    run(2, fork_in_between);
+    run_joined(2, fork_in_between);
 }
 
 /* ---- A link that breaks under a relay ------------------------------------------ */
@@ -372,7 +331,7 @@ static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, v
 
 static void test_a_broken_link_ends_a_call_that_relays(void **state)
 {
-    if (strcmp(transport_name, "shm") != 0)
+    if (strcmp(cases_transport(), "shm") != 0)
         skip(); /* only its lines are committed when they are first used, by this process */
     setenv("RING_ALGO", "ring", 1);
     run(3, relay_into_a_broken_link);
@@ -405,26 +364,23 @@ static int call_once_more(int rank, int ranks, harness_board *board, void *arg)
 static void test_a_call_without_one_that_has_left_ends(void **state)
 {
     for (int linked = 0; linked < 2; linked++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), 2, call_once_more,
-                                     &(bool){linked}, NULL),
-                         0);
+        assert_int_equal(harness_run(cases_kind(), 2, call_once_more, &(bool){linked}, NULL), 0);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_deadline_ends_a_call_while_others_go_on),
-        cmocka_unit_test(test_each_call_has_its_own_deadline),
-        cmocka_unit_test(test_a_deadline_ends_a_call_that_moves),
-        cmocka_unit_test(test_pollers_learn_of_different_calls),
+    const struct CMUnitTest tests[] = {
+        CASE_ALONE(a_deadline_ends_a_call_while_others_go_on, 2),
+        CASE_ALONE(each_call_has_its_own_deadline, 2),
+        CASE_ALONE(a_deadline_ends_a_call_that_moves, 2),
+        CASE_ALONE(pollers_learn_of_different_calls, 2),
         cmocka_unit_test(test_ranks_that_disagree_about_the_root_learn_it),
-        cmocka_unit_test(test_thousands_of_calls_under_way),
-        cmocka_unit_test(test_a_handle_may_outlive_its_communicator),
+        CASE(thousands_of_calls_under_way, 2),
+        CASE_ALONE(a_handle_may_outlive_its_communicator, 2),
         cmocka_unit_test(test_forked_children_leave_the_communicator_alone),
         cmocka_unit_test(test_a_broken_link_ends_a_call_that_relays),
         cmocka_unit_test(test_a_call_without_one_that_has_left_ends),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
