@@ -43,7 +43,6 @@ function(ring_test name)
     target_link_options(test_${name} PRIVATE -Wl,--wrap=_skip,--wrap=_cmocka_run_group_tests)
     set_target_properties(test_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(test_${name} PRIVATE ring_options PkgConfig::CMOCKA ${arg_LIBS})
     if(arg_ROOMS)
         ring_objects(test_${name} ${arg_ROOMS})

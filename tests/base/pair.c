@@ -3,9 +3,9 @@
 #include "pair.h"
 
 #include <dirent.h>
-#include <setjmp.h>
 #include <sys/socket.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static const double patience = 20;
 

@@ -4,8 +4,8 @@
 #include "pair.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 /* An end's caller, as transports know it. */
 typedef struct caller {

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 /* ---- A machine on which yielding takes as long as the test says ------------------------------ */
 

@@ -5,14 +5,14 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { SEGMENT_LINES = 1 + TRANSPORT_SEGMENT / RING_CACHE_LINE };
 

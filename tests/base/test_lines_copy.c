@@ -4,10 +4,9 @@
 
 #include "base.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { MOST = 3 * LINES_STREAM_LEAST, SLOW = 3, TRY_AFTER = 64 };
 

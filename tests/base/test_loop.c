@@ -3,12 +3,12 @@
 #include "lines_link.h"
 #include "pair.h"
 
-#include <setjmp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static void transports_are_listed_strongest_first_and_found_by_name(void **state)
 {

@@ -7,14 +7,14 @@
 #include "region.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 /* ---- References ---------------------------------------------------------------- */
 

@@ -4,10 +4,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
+
 #undef fail /* cmocka has a macro of this name */
 
 static void every_status_has_a_text_of_its_own(void **state)

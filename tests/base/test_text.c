@@ -2,9 +2,9 @@
  * Formatting. */
 #include "base.h"
 
-#include <setjmp.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static void format_tells_whether_all_fitted(void **state)
 {

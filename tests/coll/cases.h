@@ -24,19 +24,11 @@ void run(int ranks, harness_body body);
 void run_joined(int ranks, joined_body body);
 
 /** Rows of cmocka's table: one run with each number of ranks. */
-#define CASE(body, ...) \
+#define CASE(body, ...) CASE_ROW(#body, ((joined_case){body, NULL, {__VA_ARGS__}}))
+#define CASE_ALONE(body, ...) CASE_ROW(#body, ((joined_case){NULL, body, {__VA_ARGS__}}))
+#define CASE_ROW(name, how) \
     { \
-#body, run_case, NULL, NULL, &(joined_case) \
-        { \
-            .joined = (body), .ranks = { __VA_ARGS__ } \
-        } \
-    }
-#define CASE_ALONE(body, ...) \
-    { \
-#body, run_case, NULL, NULL, &(joined_case) \
-        { \
-            .alone = (body), .ranks = { __VA_ARGS__ } \
-        } \
+        name, run_case, NULL, NULL, &how \
     }
 
 typedef struct joined_case {

@@ -2,15 +2,12 @@
  * Operations on bits and truth values: every one, for every integer type, by every algorithm,
  * against C's own operators; and refused for floats.
  * Usage: test_coll_bits TRANSPORT */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { MOST_BYTES = 8 };
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gradient buckets: sums, order of readiness, misuse.
  * Usage: test_coll_buckets TRANSPORT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { PARAMS = 9 };
 static const size_t counts[PARAMS] = {20000, 1, 333, 0, 7000, 64, 12345, 10, 500};

@@ -9,8 +9,6 @@
 
 #include <malloc.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, COUNT = 40001, BYTES = COUNT * sizeof(int32_t), PAGE = 4096 };
 enum { WHOLE = (BYTES + PAGE - 1) / PAGE * PAGE };

@@ -2,8 +2,6 @@
  * Groups of calls: they start together, whatever their order. Usage: test_coll_call_group TRANSPORT
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 /* Outside of the communicator: the first failure ends calls of all ranks. */
 static void meet(harness_board *board, int round, int ranks)

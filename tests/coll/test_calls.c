@@ -2,17 +2,14 @@
  * Promises of calls beside right sums: handles, order, errors, deadlines, counters.
  * Usage: test_coll_calls TRANSPORT */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 /* ---- Handles ------------------------------------------------------------------------------ */
 

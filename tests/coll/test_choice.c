@@ -2,14 +2,10 @@
  * The tuner's choices for ranks without links: the bytes that 16-bit floats travel as. */
 #include "tuner.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { MOST_RANKS = 48 };
 

@@ -2,20 +2,15 @@
  * Communicators that their members make alone: by a list of ranks, or of those that are left out.
  * Usage: test_coll_create TRANSPORT */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 /* ---- Values -------------------------------------------------------------------------------- */
 

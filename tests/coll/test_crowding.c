@@ -4,8 +4,8 @@
 #include "crowding.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 /* Ranks of host 0 unless said otherwise, with equal masks of two CPUs. */
 static void fill(control_card *cards, int ranks)

@@ -3,19 +3,15 @@
  * one thread; what the library sends passes through here. */
 #include <ring/ring.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { COUNT = 100000, RUN = 16, PATTERN = 0x5a5a5a5a };
 

@@ -2,17 +2,14 @@
  * Calls under way together: none starves another, and the end of each is told once, whatever is
  * started and ended meanwhile.
  * Usage: test_coll_flight TRANSPORT */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 static void run_by(const char *algorithm, int ranks, harness_body body)
 {

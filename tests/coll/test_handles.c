@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Handles of calls, several communicators in one process, events before and after a call.
  * Usage: test_coll_handles TRANSPORT */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 static ring_call with_handle(ring_work **work)
 {

@@ -4,16 +4,13 @@
  * Usage: test_coll_lists TRANSPORT */
 #include "doubles/far.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { MOST = 4 };
 

@@ -4,16 +4,12 @@
 #include "doubles/far.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 static float factor_of(int rank, int round)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls that are prepared once and made again and again. Usage: test_coll_prepared TRANSPORT */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { ROUNDS = 4, RANKS_MOST = 4, COUNT = 700, LONG = 90000 };
 

@@ -2,19 +2,14 @@
  * A barrier that tells which ranks are missing, and ends nothing.
  * Usage: test_coll_probe TRANSPORT */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { LONG = 1000 }; /* s, which no test waits for */
 enum { STEP };        /* a counter of the board */

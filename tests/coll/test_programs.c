@@ -5,14 +5,10 @@
 #include "program_cache.h"
 #include "shared_plan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { MOST_RANKS = 5 };
 

@@ -5,14 +5,12 @@
 #include "harness.h"
 #include "pinned.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, COUNT = 40001, BYTES = COUNT * sizeof(int32_t) };
 

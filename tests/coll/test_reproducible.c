@@ -6,14 +6,11 @@
 #include "collective_oracle.h"
 #include "harness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { ELEMENTS = 40000, MOST_PARAMS = 40 };
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank that sends to itself. Usage: test_coll_self_pair TRANSPORT */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 static ring_call with_handle(ring_work **work)
 {

@@ -4,14 +4,12 @@
  * Usage: test_coll_start TRANSPORT */
 #include "harness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 4 };
 static const char *transport_name;

@@ -2,9 +2,7 @@
  * Calls that take their place in a stream of an accelerator. Usage: test_coll_streams TRANSPORT */
 #include "far.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { COUNT = 30011, LONG = 90000, ROUNDS = 12, RANKS_MOST = 4 };
 

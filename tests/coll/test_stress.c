@@ -7,17 +7,13 @@
 #include "draw.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 /* ---- Random numbers: all ranks draw the same ones for calls, each its own for the rest ---- */
 

@@ -4,18 +4,15 @@
  * Usage: test_coll_tagged TRANSPORT */
 #include "doubles/far.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { AHEAD = 32768 }; /* int32 of the longest message that is sent ahead */
 

@@ -5,15 +5,12 @@
 #include "coll_sweep.h"
 #include "draw.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cases.h"
+#include "unit_test.h"
 
 enum { MOST = 8, POISON = 0xa5 };
 

@@ -6,18 +6,14 @@
 
 #include <dlfcn.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, COMMS = 3, PATIENCE_MS = 20000 };
 enum { ASLEEP }; /* counters of the board, one a communicator */

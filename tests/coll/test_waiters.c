@@ -6,17 +6,13 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, WAITERS = 4, ROUNDS = 300 };
 enum { ASLEEP, GONE }; /* counters of the board */

@@ -8,11 +8,8 @@
 
 #include "control.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit_test.h"
+
 #undef fail /* ours is a function; cmocka's needs another name */
 #define stop_test(...) (print_error(__VA_ARGS__), _fail(__FILE__, __LINE__))
 #include <sys/types.h>

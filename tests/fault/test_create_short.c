@@ -7,8 +7,6 @@
 #include "short_memory.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 /* Calls until what is told to all has as much room as it will ever have. */
 enum { RANKS = 3, WARM_UPS = 80, PAUSE_US = 5000, NEVER = -1 };

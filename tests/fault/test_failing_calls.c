@@ -11,18 +11,14 @@
 #include <errno.h>
 #include <netdb.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 3, NEVER = -1, EVERYBODY = -1, NAME_MAX_BYTES = 32, ADDS = 1 /* EPOLL_CTL_ADD */ };
 

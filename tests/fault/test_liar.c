@@ -8,15 +8,11 @@
 #include "draw.h"
 #include "harness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 3, LIAR = 1, LARGEST = 100000, ROUNDS = 4 };
 #define TIMEOUT 2.0

@@ -10,10 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, VICTIM = 1, SEGMENT_MOST = 1 << 20 };
 enum act { FLIP, DROP, DOUBLE, ACTS };

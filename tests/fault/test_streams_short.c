@@ -7,14 +7,12 @@
 #include "far.h"
 #include "short_memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { RANKS = 2, COUNT = 5000, NEVER = -1 };
 

@@ -8,10 +8,8 @@
 #include "kernels/gpu_launch.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { ROOMS_BYTES = 16 << 20, MOST_ARGS = 4096, ROOM_ALIGN = 64 };
 

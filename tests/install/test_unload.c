@@ -5,10 +5,9 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static const char *library;
 

@@ -2,11 +2,9 @@
  * Launches over the emulation, without a driver: rooms are the host's memory. */
 #include "gpu_launch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { MOST_ROOMS = 1024 };
 

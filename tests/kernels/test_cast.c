@@ -2,12 +2,8 @@
  *
  * Casts: every 16-bit pattern to float32, and to 16 bits every number, every boundary
  * between two neighbours and what lies just beside it, NaNs, random bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernel_oracle.h"
 #include "simd_level.h"

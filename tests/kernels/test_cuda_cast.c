@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cast.cu against the host's casts: all halves, many floats, all places. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "kernel_args.h"

@@ -6,12 +6,11 @@
 #include "fake_cuda_table.h"
 #include "sample_kernels.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #include "one_test.h"
 

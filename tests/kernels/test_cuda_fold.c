@@ -4,12 +4,8 @@
  * arrays, places in memory, counts, accumulators, outputs that are inputs, divisors, specials.
  * RING_TEST_LONG: the whole product of types, operations, 1..16 inputs, places and counts; else a
  * sample that RING_TEST_SEED draws. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "kernel_args.h"

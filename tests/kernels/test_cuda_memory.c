@@ -6,13 +6,13 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { BYTES = 10000, PAGE = 4096, NOT_SUPPORTED = 801, UNKNOWN = 999 };
 

@@ -3,12 +3,8 @@
  * norm.cu and scale.cu: the sum of squares against a plain loop in the order
  * that kernel_args.h tells, the clipping factor against its formula, scaled arrays against
  * kernel_scale(). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "kernel_args.h"

@@ -2,12 +2,8 @@
  *
  * optimizer.cu against the host's steps, bit by bit; halves as gradients
  * against steps with the same gradients in float32, rounded parameters against the host's casts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "kernel_args.h"

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pack.cu: pieces of all lengths and places to a flat buffer and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "kernel_args.h"

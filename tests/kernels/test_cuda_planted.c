@@ -2,12 +2,8 @@
  *
  * The emulation catches mistakes of kernels: those of planted.cu, each run in a child. Races show
  * under ThreadSanitizer alone, writes out of bounds under AddressSanitizer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "gpu_launch.h"
 #include "planted.h"

@@ -2,12 +2,8 @@
  *
  * kernel_fold() and kernel_copy() against the oracle, bit by bit: types, operations, numbers
  * of arrays, counts, places in memory, outputs that are inputs, stores around the cache. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernel_oracle.h"
 #include "simd_level.h"

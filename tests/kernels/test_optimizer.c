@@ -2,12 +2,8 @@
  *
  * Optimisers: against steps that PyTorch took (stored_optimizer.h), and bit by bit against
  * the documented operations done one at a time. The sum of squares: its order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernel_oracle.h"
 #include "kernels.h"

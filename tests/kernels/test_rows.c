@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Functions of layers on numbers and rows: the same bits as plain loops, and nothing beside them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernel_oracle.h"
 #include "simd_level.h"

@@ -3,12 +3,8 @@
  * The choice of the level: by name, by RING_SIMD on first use, by several threads at once.
  * First use happens once a process, so each such case is a child that starts before this
  * process has used any kernel. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernels.h"
 

@@ -2,12 +2,8 @@
  *
  * The rules for special values, each in so many words: NaN, infinities, zeros, subnormals,
  * integers that wrap. Every case is run at each place of an array, in vectors and after. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "kernel_oracle.h"
 #include "kernels.h"

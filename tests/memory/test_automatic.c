@@ -4,7 +4,6 @@
 #include "heap.h"
 #include "region_table.h"
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { PAGE = 4096, BYTES = AUTOMATIC_LEAST_BYTES, MOST = 3 * BYTES, FILE_BYTES = BYTES + 3 };
 

@@ -3,10 +3,8 @@
 #include <ring/ring.h>
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +13,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { PAGE = 4096, BYTES = 64 * PAGE };
 

@@ -3,13 +3,13 @@
 #include "headroom.h"
 
 #include <ftw.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { MIB = 1 << 20 };
 

@@ -4,13 +4,13 @@
 #include "regions.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { BYTES = 4096, MOST = 16384 };
 

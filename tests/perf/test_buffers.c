@@ -2,10 +2,9 @@
  * The check of one call: right outputs pass in every shape, and each way to be wrong counts. */
 #include "buffers.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define RANKS 3
 #define RANK 1

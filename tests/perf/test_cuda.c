@@ -3,12 +3,11 @@
  * why where it cannot. No time is judged. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define FAST " -b 1K -e 64K -f 64 -n 5 -T 60 "
 

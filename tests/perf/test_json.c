@@ -3,11 +3,10 @@
 #include "json.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #include <cjson/cJSON.h>
 

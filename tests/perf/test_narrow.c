@@ -3,11 +3,9 @@
 #include "narrow.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static float half_value(uint16_t bits)
 {

@@ -3,13 +3,11 @@
 #include "perf_options.h"
 #include "util/child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 enum { PARSED = CHILD_RETURNED, ENDED = 0, WRONG = 2 };
 

@@ -2,11 +2,10 @@
  * The oracle accepts what plain arithmetic gives in any order, and nothing else. */
 #include "expected.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define COUNT 5000
 

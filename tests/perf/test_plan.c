@@ -2,12 +2,11 @@
  * `ringperf plan`: the pictures of the slides, the proof, the trace. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define PLAN PROGRAMS "/ringperf plan "
 

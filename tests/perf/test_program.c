@@ -2,12 +2,11 @@
  * ringperf with its ranks as threads: every collective, every type, every way to start it. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define RINGPERF PROGRAMS "/ringperf "
 

@@ -5,12 +5,11 @@
 #include "progress.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static int terminal = -1, real_stderr = -1;
 static char said[512];

@@ -2,10 +2,9 @@
  * ringperf with its ranks as processes under ringrun, and as threads of several processes. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define RINGRUN PROGRAMS "/ringrun -n 2 "
 #define RINGPERF PROGRAMS "/ringperf "

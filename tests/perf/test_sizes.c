@@ -2,10 +2,7 @@
  * The run of sizes. */
 #include "sizes.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit_test.h"
 
 static size_t count_sizes(perf_sizes sizes)
 {

@@ -4,9 +4,8 @@
 #include "stopwatch.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static void the_median_is_the_middle_one(void **state)
 {

@@ -2,11 +2,10 @@
  * The table: nccl-tests' columns first, the prediction last, and cells that never move. */
 #include "result_table.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static char *text;
 static size_t text_size;

@@ -2,9 +2,7 @@
  * Where not all threads can be started, those that could do not wait for the others. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit_test.h"
 
 #define RINGPERF PROGRAMS "/ringperf "
 #define RINGLIMIT PROGRAMS "/ringlimit "

@@ -2,11 +2,10 @@
  * A library that computes wrongly is found out, from one bit on, on whichever rank. */
 #include "shell.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static int run_broken(const char *way)
 {

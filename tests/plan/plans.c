@@ -2,12 +2,10 @@
  * Building, copying and breaking sets of plans. */
 #include "plans.h"
 
-#include <setjmp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 /* Some host, not yet one of the numbers by first appearance. */
 static int place_of(int rank, int layout)

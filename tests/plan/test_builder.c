@@ -2,11 +2,7 @@
  * Building, sealing and walking plans. */
 #include "plan.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 static plan *new_plan(int rank, int ranks, int chunks)
 {

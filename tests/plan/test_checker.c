@@ -5,12 +5,9 @@
 #include "adversary.h"
 #include "checker.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static plan_set built(const char *algorithm, plan_collective collective, int ranks)
 {

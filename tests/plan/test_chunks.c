@@ -3,11 +3,7 @@
 #include "algo.h"
 #include "plan.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 65, 1000003};
 enum { COUNTS = sizeof counts / sizeof *counts };

@@ -3,12 +3,9 @@
 #include "plans.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 #define SENDING \
     { \

@@ -5,12 +5,9 @@
 #include "adversary.h"
 #include "draw.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 /* ---- The sample: one in PARTS of the plans, or as many of these parts as are needed ---------- */
 

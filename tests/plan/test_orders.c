@@ -2,12 +2,9 @@
  * Combining orders: what makes the bits of the result. */
 #include "plans.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static const plan_collective reducing[] = {PLAN_ALL_REDUCE, PLAN_REDUCE_SCATTER, PLAN_REDUCE};
 

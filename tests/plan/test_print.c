@@ -2,14 +2,11 @@
  * Output for people: the table G(i,j), steps as text, the trace. */
 #include "plans.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static plan_set built(const char *algorithm, plan_collective collective, int ranks, int chunks)
 {

@@ -5,12 +5,9 @@
 #include "draw.h"
 #include "plans.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static const char *algorithm;
 

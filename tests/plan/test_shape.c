@@ -2,11 +2,7 @@
  * A list that is no plan at all is refused without harm: wrong numbers, wrong kinds, rubbish. */
 #include "adversary.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 static plan_set built(const char *algorithm, plan_collective collective, int ranks)
 {

@@ -2,11 +2,7 @@
  * Messages and bytes that plans promise; real runs' counters are compared with the same. */
 #include "plans.h"
 
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 typedef struct traffic {
     uint64_t bytes, messages;

@@ -2,12 +2,9 @@
  * Cores for ranks: a share each by default, and none where that would hold them back. */
 #include "binding.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static int no_threads(void **state)
 {

@@ -2,16 +2,13 @@
  * Host lists from outside: what they mean, and what is refused. */
 #include "host_list.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 /* "a:2 b:1(0,3)" of a list; slots that were chosen in parentheses. */
 static const char *shown(const host_list *list)

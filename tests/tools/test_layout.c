@@ -2,13 +2,10 @@
  * Placing ranks: every rank once, hosts in order, wishes met or refused. */
 #include "layout.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static ring_status place(const char *hosts, layout_wish wish, layout *out)
 {

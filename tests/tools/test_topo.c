@@ -2,13 +2,10 @@
  * Facts that are told about the machine agree with what the system tells by other ways. */
 #include "topo.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void cores_share_out_the_cpus_we_may_use(void **state)
 {

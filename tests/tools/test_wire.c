@@ -3,13 +3,10 @@
 #include "job.h"
 #include "launch_frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void example(job *j, share *s)
 {

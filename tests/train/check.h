@@ -3,13 +3,9 @@
 #ifndef TESTS_TRAIN_CHECK_H
 #define TESTS_TRAIN_CHECK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <math.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

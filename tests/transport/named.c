@@ -2,14 +2,10 @@
  * Runs one named test under cmocka. */
 #include "named.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void run_one(void **state)
 {

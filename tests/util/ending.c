@@ -3,12 +3,8 @@
  * 77 failures would be a skip to ctest, and a group that was skipped as a whole a success. The
  * linker leads the calls of all tests here (ring_test()).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 enum { FAILED = 1, SKIPPED = 77 };
 

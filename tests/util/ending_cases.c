@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Groups that end in each way: test_ending.sh looks at the exit statuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void passes(void **state)
 {

@@ -2,10 +2,7 @@
  * Numbers are taken whole or not at all. */
 #include "numbers.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void sizes_have_binary_units(void **state)
 {

@@ -4,15 +4,13 @@
 #include "pci_distance.h"
 
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static char root[] = "/tmp/ring_pci_XXXXXX";
 

@@ -2,11 +2,9 @@
  * Nearest words. */
 #include "words.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 static void the_nearest_word_is_found_whatever_its_case(void **state)
 {

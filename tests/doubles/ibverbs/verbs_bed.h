@@ -8,10 +8,8 @@
 #include "fake_ibverbs.h"
 
 #include <infiniband/verbs.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+
+#include "unit_test.h"
 
 #define VERBS_FUNCTIONS(F) \
     F(ibv_get_device_list) \
