@@ -236,7 +236,7 @@ def main():
     parser.add_argument('--most', type=float, default=60,
                         help='seconds of tests that a mutant has to survive')
     parser.add_argument('options', nargs='*', help='of cmake, behind --')
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     folder = os.path.abspath(args.folder)
     if subprocess.check_output(['git', '-C', args.tree, 'status', '--porcelain', '-uno']):
         sys.exit(f'{args.tree} has changes that are not committed')
