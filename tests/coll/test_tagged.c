@@ -447,7 +447,7 @@ static int prepared(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     ring_prepared *sends, *receives;
     ring_envelope envelope;
-    int32_t out, in;
+    int32_t out = 0, in;
     ring_call call = tagged(6, NULL), start = RING_CALL_INIT;
     call.prepared = &sends;
     EXPECT_OK(ring_send(&out, 1, RING_INT32, 1 - rank, comm, &call));
