@@ -4,17 +4,15 @@
  * RING_TEST_BUCKETINGS=1000.
  * Usage: test_coll_reproducible TRANSPORT */
 #include "collective_oracle.h"
-#include "harness.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "unit_test.h"
 
 enum { ELEMENTS = 40000, MOST_PARAMS = 40 };
 
-static const char *transport_name;
 static const ring_dtype types[] = {RING_FLOAT32, RING_BFLOAT16, RING_FLOAT64, RING_FLOAT16};
 
 static size_t draw(uint64_t *state, size_t below)
@@ -82,9 +80,7 @@ static int reduce_bucketings(int rank, int ranks, harness_board *board, void *ar
 static void any_bucketing_gives_the_bits_of_rank_order(void **state)
 {
     for (int ranks = 2; ranks <= 8; ranks++)
-        assert_int_equal(harness_run(harness_kind_of(transport_name), ranks, reduce_bucketings,
-                                     NULL, NULL),
-                         0);
+        run(ranks, reduce_bucketings);
 }
 
 /* ---- The choice ---------------------------------------------------------------------- */
@@ -149,8 +145,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(any_bucketing_gives_the_bits_of_rank_order),
         cmocka_unit_test(an_algorithm_of_another_order_is_not_taken),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_REPRODUCIBLE", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

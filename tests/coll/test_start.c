@@ -2,18 +2,15 @@
  * Starts that return at once: one thread is several ranks, and what goes wrong is told by the first
  * call that needs the communicator.
  * Usage: test_coll_start TRANSPORT */
-#include "harness.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "unit_test.h"
 
 enum { RANKS = 4 };
-static const char *transport_name;
-
 static ring_config at_once(void)
 {
     ring_config config = RING_CONFIG_INIT;
@@ -87,7 +84,7 @@ static int begin_apart(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_ranks_begin_and_compute(void **state)
 {
-    assert_int_equal(harness_run(harness_kind_of(transport_name), 3, begin_apart, NULL, NULL), 0);
+    run(3, begin_apart);
 }
 
 static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
@@ -140,8 +137,7 @@ int main(int argc, char **argv)
     };
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", argv[1], 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "20", 1);
     return cmocka_run_group_tests_name("coll.start", tests, NULL, NULL);
 }

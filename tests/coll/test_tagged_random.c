@@ -3,17 +3,14 @@
  * done: each message came once and whole, to a receive that may have it, and no message overtook an
  * earlier one of its sender.
  * Usage: test_coll_tagged_random TRANSPORT */
-#include "harness.h"
-
 #include "draw.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "unit_test.h"
-
-static const char *transport_name;
 
 enum { RANKS = 4, MOST = 60, TAGS = 5 };
 
@@ -271,7 +268,7 @@ static int trials(int rank, int ranks, harness_board *board, void *arg)
 static void test_messages_meet_receives_that_may_have_them_in_order(void **state)
 {
     (void)test_seed(); /* before there are ranks, so that it is said once */
-    assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, trials, NULL, NULL), 0);
+    run(RANKS, trials);
 }
 
 int main(int argc, char **argv)
@@ -279,7 +276,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages_meet_receives_that_may_have_them_in_order),
     };
-    transport_name = argc > 1 ? argv[1] : "loop";
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

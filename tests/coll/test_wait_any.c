@@ -2,8 +2,6 @@
  *
  * A caller that waits for one of several calls sleeps in the kernel on the links of all their
  * communicators, and is woken by any of them. Usage: test_coll_wait_any TRANSPORT */
-#include "harness.h"
-
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "unit_test.h"
 
 enum { RANKS = 2, COMMS = 3, PATIENCE_MS = 20000 };
@@ -102,12 +101,9 @@ static int sleep_on_all(int rank, int ranks, harness_board *board, void *arg)
     return bad;
 }
 
-static const char *transport_name;
-
 static void one_of_several_calls_is_waited_for_asleep(void **state)
 {
-    assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, sleep_on_all, NULL, NULL),
-                     0);
+    run(RANKS, sleep_on_all);
 }
 
 /* ---- Beside a call behind an event ------------------------------------------------------------
@@ -142,16 +138,14 @@ static int wake_by_event(int rank, int ranks, harness_board *board, void *arg)
 
 static void an_event_lets_the_other_call_go(void **state)
 {
-    assert_int_equal(harness_run(harness_kind_of(transport_name), RANKS, wake_by_event, NULL, NULL),
-                     0);
+    run(RANKS, wake_by_event);
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    transport_name = argv[1];
-    setenv("RING_TRANSPORT", transport_name, 1);
+    cases_begin(argc, argv);
     setenv("RING_TIMEOUT", "60", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_several_calls_is_waited_for_asleep),
