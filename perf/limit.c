@@ -10,6 +10,7 @@
 
 #include "args.h"
 #include "output.h"
+#include "words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -181,8 +182,8 @@ static void write_products(report *r)
         r->failed = true;
         return;
     }
-    printf("# matrix products of a step, %s with %d samples : %.1f us, %.1f GFLOP/s\n", o->model,
-           o->batch, result.us, gflops);
+    printf("# matrix products of a step, %s with %d sample%s : %.1f us, %.1f GFLOP/s\n", o->model,
+           o->batch, plural(o->batch), result.us, gflops);
     if (r->json)
         fprintf(r->json,
                 "{\"measurement\": \"products\", \"model\": \"%s\", \"batch\": %d, "

@@ -9,6 +9,7 @@
 #include "start.h"
 #include "stopwatch.h"
 #include "try.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -227,10 +228,10 @@ static int overlap_rank(const void *options, ring_comm *comm)
     ring_comm_info info = {.size = sizeof info};
     ring_status status = ring_comm_get_info(comm, &info);
     if (status == RING_OK && info.rank == 0) {
-        printf("# all_reduce of float32, %d ranks, %s; us; compute is on each rank's core\n"
+        printf("# all_reduce of float32, %d rank%s, %s; us; compute is on each rank's core\n"
                "%12s %8s %12s %12s %10s %12s %12s %10s\n",
-               info.ranks, info.transport, "bytes", "memory", "blocking", "wait", "of block.",
-               "compute", "with call", "of sum");
+               info.ranks, plural(info.ranks), info.transport, "bytes", "memory", "blocking",
+               "wait", "of block.", "compute", "with call", "of sum");
     }
     if (status == RING_OK)
         status = measure_all(options, comm);

@@ -8,6 +8,7 @@
 #include "algo.h"
 #include "args.h"
 #include "output.h"
+#include "words.h"
 
 #include <errno.h>
 #include <string.h>
@@ -208,9 +209,11 @@ static void print_traffic(const request *r, const plan *const *plans)
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
         most_messages = messages > most_messages ? messages : most_messages;
     }
-    printf("\na rank sends at most %llu messages and %llu bytes, %.4g of a vector of %zu bytes\n",
-           (unsigned long long)most_messages, (unsigned long long)most_bytes,
-           r->bytes ? (double)most_bytes / (double)r->bytes : 0.0, r->bytes);
+    printf(
+        "\na rank sends at most %llu message%s and %llu byte%s, %.4g of a vector of %zu byte%s\n",
+        (unsigned long long)most_messages, plural((double)most_messages),
+        (unsigned long long)most_bytes, plural((double)most_bytes),
+        r->bytes ? (double)most_bytes / (double)r->bytes : 0.0, r->bytes, plural(r->bytes));
 }
 
 static int prove(const request *r, const plan *const *plans)
@@ -226,12 +229,13 @@ static int prove(const request *r, const plan *const *plans)
 
 static void print_title(const request *r)
 {
-    printf("%s by %s, %d ranks", plan_collective_name(r->collective), r->algorithm->name, r->ranks);
+    printf("%s by %s, %d rank%s", plan_collective_name(r->collective), r->algorithm->name, r->ranks,
+           plural(r->ranks));
     if (plan_facts_of(r->collective)->rooted)
         printf(", root %d", r->root);
     if (r->world.hosts > 1)
-        printf(" on %d hosts", r->world.hosts);
-    printf(", %d chunks\n\n", r->chunks);
+        printf(" on %d host%s", r->world.hosts, plural(r->world.hosts));
+    printf(", %d chunk%s\n\n", r->chunks, plural(r->chunks));
 }
 
 static int show_plans(const request *r)

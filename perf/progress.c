@@ -4,6 +4,7 @@
  */
 #include "progress.h"
 #include "stopwatch.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -21,8 +22,9 @@ void progress_show(progress *p, const perf_case *c, size_t done, size_t calls)
     if (!isatty(STDERR_FILENO))
         return;
     p->visible = true;
-    fprintf(stderr, "\r\033[K%s, %zu bytes, %s: %zu of %zu calls", c->collective->name,
-            perf_case_bytes(c), c->in_place ? "in place" : "out of place", done, calls);
+    fprintf(stderr, "\r\033[K%s, %zu bytes, %s: %zu of %zu call%s", c->collective->name,
+            perf_case_bytes(c), c->in_place ? "in place" : "out of place", done, calls,
+            plural(calls));
     fflush(stderr);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "result_table.h"
 #include "sysfs.h"
+#include "words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,8 @@ static void note_method(FILE *out, const perf_options *options)
                          : "buffers rewritten before each call");
     fprintf(out, "# Buffers: %s\n", memories[options->memory]);
     if (options->graph > 0)
-        fprintf(out, "# Calls: captured into a graph, replayed %d times, one wait for all\n",
-                options->graph);
+        fprintf(out, "# Calls: captured into a graph, replayed %d time%s, one wait for all\n",
+                options->graph, plural(options->graph));
     else if (options->stream)
         fputs("# Calls: enqueued on a stream, one wait for all\n", out);
     if (options->prepared)
@@ -71,8 +72,8 @@ static void note_method(FILE *out, const perf_options *options)
     if (!options->iters_given)
         fputs("# Without -n, calls too long for 20 in 2 s are timed less, at least 5 times\n", out);
     if (options->per_iter && options->per_iter_skip)
-        fprintf(out, "# Per-Iteration Report: summary skips first %d iterations\n",
-                options->per_iter_skip);
+        fprintf(out, "# Per-Iteration Report: summary skips first %d iteration%s\n",
+                options->per_iter_skip, plural(options->per_iter_skip));
 }
 
 void table_header(FILE *out, const perf_options *options)

@@ -16,7 +16,7 @@ int main(void)
         return 1;
     }
     if (ring_comm_rank(comm) == 0)
-        printf("%g ranks\n", (double)x);
+        printf("ranks: %g\n", (double)x);
     ring_comm_destroy(comm);
     return 0;
 }

@@ -67,12 +67,13 @@ static ring_status check_call(const algo *self, const algo_call *call)
         return fail(RING_ERR_UNSUPPORTED, "%s does no %s", self->name,
                     plan_collective_name(call->collective));
     if (ranks < 1 || call->rank < 0 || call->rank >= ranks || call->root < 0 || call->root >= ranks)
-        return fail(RING_ERR_ARGUMENT, "%s: no plan for rank %d, root %d of %d ranks", self->name,
-                    call->rank, call->root, ranks);
+        return fail(RING_ERR_ARGUMENT, "%s: no plan for rank %d, root %d of %d rank%s", self->name,
+                    call->rank, call->root, ranks, plural(ranks));
     const int unit = self->chunks(call->collective, call->world, 0);
     if (call->chunks < 1 || call->chunks % unit != 0)
-        return fail(RING_ERR_ARGUMENT, "%s cuts %s into multiples of %d chunks, not into %d",
-                    self->name, plan_collective_name(call->collective), unit, call->chunks);
+        return fail(RING_ERR_ARGUMENT, "%s cuts %s into multiples of %d chunk%s, not into %d",
+                    self->name, plan_collective_name(call->collective), unit, plural(unit),
+                    call->chunks);
     return RING_OK;
 }
 

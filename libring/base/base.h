@@ -8,6 +8,8 @@
 #ifndef RING_BASE_H
 #define RING_BASE_H
 
+#include "words.h"
+
 #include <pthread.h>
 #include <ring/ring.h>
 #include <stdarg.h>

@@ -104,7 +104,7 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
     b->buckets = calloc(params, sizeof *b->buckets);
     if (b->bucket_of == NULL || b->ready == NULL || b->buckets == NULL) {
         ring_buckets_destroy(b);
-        return fail(RING_ERR_MEMORY, "creating buckets of %zu parameters", params);
+        return fail(RING_ERR_MEMORY, "creating buckets of %zu parameter%s", params, plural(params));
     }
     cut(b, counts, total, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
     rearm(b);

@@ -135,7 +135,7 @@ ring_status control_derive(control_world *of, uint64_t id, const int *ranks, int
     RING_TRY(find_own(of, ranks, count, &rank));
     group *g = new_group(group_of(of), id, ranks, count, rank);
     if (g == NULL)
-        return fail(RING_ERR_MEMORY, "a communicator of %d ranks", count);
+        return fail(RING_ERR_MEMORY, "a communicator of %d rank%s", count, plural(count));
     control_lock();
     const ring_status status = enter(g->member, g);
     control_unlock();

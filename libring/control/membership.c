@@ -56,7 +56,7 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     recent->room = BULLETIN_STATEMENTS;
     if (m->world.cards == NULL || m->ranks == NULL || m->goodbyes.leavers == NULL ||
         m->all.votes == NULL || recent->notes == NULL)
-        return fail(RING_ERR_MEMORY, "cards of %zu ranks", size);
+        return fail(RING_ERR_MEMORY, "cards of %zu rank%s", size, plural(size));
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
     control_card *card = &m->world.cards[m->world.rank];

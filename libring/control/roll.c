@@ -456,8 +456,8 @@ static void add_missing(const group *g, const control_message *close, int rank, 
     add_text(out, size, one);
     if (other == NULL)
         return;
-    text_format(one, sizeof one, ", which called for another list, of %d ranks, tag %d",
-                other->body.roll.wanted, other->body.roll.tag);
+    text_format(one, sizeof one, ", which called for another list, of %d rank%s, tag %d",
+                other->body.roll.wanted, plural(other->body.roll.wanted), other->body.roll.tag);
     add_text(out, size, one);
 }
 

@@ -217,13 +217,13 @@ static ring_status take(group *g, const control_message *decision, control_world
     for (int r = 0; r < g->world.size; r++)
         if (control_has_bit(in, r))
             ranks[members++] = r;
-    const ring_status status = control_has_bit(in, g->world.rank)
-                                   ? control_derive(&g->world, decision->body.decision.id, ranks,
-                                                    members, out)
-                                   : fail(RING_ERR_PEER,
-                                          "rank %d is out: %d ranks went on without it; it had not "
-                                          "called ring_comm_shrink in time, or was taken for lost",
-                                          g->world.rank, members);
+    const ring_status status =
+        control_has_bit(in, g->world.rank)
+            ? control_derive(&g->world, decision->body.decision.id, ranks, members, out)
+            : fail(RING_ERR_PEER,
+                   "rank %d is out: %d rank%s went on without it; it had not "
+                   "called ring_comm_shrink in time, or was taken for lost",
+                   g->world.rank, members, plural(members));
     free(ranks);
     return status;
 }

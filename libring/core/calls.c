@@ -39,9 +39,10 @@ static ring_status check_buffers(const program *p, const call_buffers *b)
     const size_t align = ring_dtype_size(p->call.dtype);
     const bool no_src = b->src == NULL && b->src_bytes > 0 && b->lists[PLAN_SRC] == NULL;
     const bool no_dst = b->dst == NULL && b->dst_bytes > 0 && b->lists[PLAN_DST] == NULL;
+    const size_t count = (no_dst ? b->dst_bytes : b->src_bytes) / align;
     if (no_src || no_dst)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu elements", p->facts->name,
-                    no_dst ? "dst" : "src", (no_dst ? b->dst_bytes : b->src_bytes) / align);
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu element%s", p->facts->name,
+                    no_dst ? "dst" : "src", count, plural(count));
     if ((((uintptr_t)b->src | (uintptr_t)b->dst) & (align - 1)) != 0)
         return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
                     p->facts->name, ring_dtype_name(p->call.dtype), align);

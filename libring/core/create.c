@@ -44,8 +44,8 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
     RING_TRY(call_group_refuse(call));
     if (count < 0 || count > parent->ranks || (ranks == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: a list of %d ranks, or NULL; the parent has %d ranks", call, count,
-                    parent->ranks);
+                    "ring_%s: a list of %d rank%s, or NULL; the parent has %d rank%s", call, count,
+                    plural(count), parent->ranks, plural(parent->ranks));
     return check_list(parent, ranks, count, call);
 }
 

@@ -112,8 +112,9 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
     RING_TRY(start(comm, derived));
     RING_TRY(device_calls_open(comm, a));
     comm->init_seconds = clock_now() - started;
-    log_info("rank %d of %d on %d hosts over %s, %.1f ms", comm->rank, comm->ranks,
-             comm->plan_world.hosts, comm->links.names, 1e3 * comm->init_seconds);
+    log_info("rank %d of %d on %d host%s over %s, %.1f ms", comm->rank, comm->ranks,
+             comm->plan_world.hosts, plural(comm->plan_world.hosts), comm->links.names,
+             1e3 * comm->init_seconds);
     return RING_OK;
 }
 

@@ -24,8 +24,8 @@ static ring_status check_addresses(const program *p, int side, const void *const
     const size_t size = ring_dtype_size(p->call.dtype), *counts = p->shape.counts[side];
     for (int i = 0; i < ranks; i++) {
         if (counts[i] > 0 && list[i] == NULL)
-            return fail(RING_ERR_ARGUMENT, "ring_%s: block %d of %s is NULL but has %zu elements",
-                        p->facts->name, i, shape_side_name(side), counts[i]);
+            return fail(RING_ERR_ARGUMENT, "ring_%s: block %d of %s is NULL but has %zu element%s",
+                        p->facts->name, i, shape_side_name(side), counts[i], plural(counts[i]));
         if (counts[i] > 0 && (uintptr_t)list[i] % size != 0)
             return fail(RING_ERR_ARGUMENT,
                         "ring_%s: block %d of %s must be aligned to %zu bytes, for %s",

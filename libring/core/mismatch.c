@@ -150,7 +150,7 @@ ring_status mismatch_of_length(const work *w, const channel *c, size_t theirs, s
 {
     const ring_comm *comm = w->comm;
     return fail(RING_ERR_MISMATCH,
-                "ring_%s: rank %d (%s) gives %zu elements to rank %d (%s), which expects %zu",
-                w->program->facts->name, c->rank, comm_host(comm, c->rank), theirs, comm->rank,
-                comm_host(comm, comm->rank), mine);
+                "ring_%s: rank %d (%s) gives %zu element%s to rank %d (%s), which expects %zu",
+                w->program->facts->name, c->rank, comm_host(comm, c->rank), theirs, plural(theirs),
+                comm->rank, comm_host(comm, comm->rank), mine);
 }

@@ -141,8 +141,9 @@ static bool is_forced(struct tuner *t, plan_collective collective)
         return false;
     const bool serves = algo_serves(t->forced, collective, t->world);
     if (!serves && !t->warned[collective])
-        log_warn("RING_ALGO=%s cannot do %s among %d ranks%s: it goes by another algorithm",
+        log_warn("RING_ALGO=%s cannot do %s among %d rank%s%s: it goes by another algorithm",
                  t->forced->name, plan_collective_name(collective), t->world->ranks,
+                 plural(t->world->ranks),
                  t->world->rank_order ? " in their order (RING_REPRODUCIBLE=1)" : "");
     t->warned[collective] = true;
     return serves;

@@ -32,9 +32,10 @@ __attribute__((constructor)) static void watch_forks(void)
 static ring_status refuse_overlap(const char *base, size_t bytes, const region_slot *other)
 {
     return fail(RING_ERR_ARGUMENT,
-                "ring_mem_register: %zu bytes at %p overlap the %zu bytes at %p that are "
+                "ring_mem_register: %zu byte%s at %p overlap the %zu byte%s at %p that are "
                 "registered already; deregister those first",
-                bytes, (const void *)base, other->bytes, (void *)other->base);
+                bytes, plural(bytes), (const void *)base, other->bytes, plural(other->bytes),
+                (void *)other->base);
 }
 
 /* Automatic regions make way for users'. @param[out] waits  a running call uses one of them. */
@@ -81,8 +82,8 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
     char *first = base;
     if (first == NULL || bytes == 0 || (uintptr_t)first + (bytes - 1) < (uintptr_t)first ||
         bytes - 1 > region_offset_of(UINT64_MAX))
-        return fail(RING_ERR_ARGUMENT, "ring_mem_register: %zu bytes at %p are no memory", bytes,
-                    base);
+        return fail(RING_ERR_ARGUMENT, "ring_mem_register: no memory of %zu byte%s is at %p", bytes,
+                    plural(bytes), base);
     if (heap_ref(first, 1) != 0 || heap_ref(first + (bytes - 1), 1) != 0)
         return fail(
             RING_ERR_ARGUMENT,
@@ -129,8 +130,8 @@ static ring_status remove_locked(const char *base, uint64_t *ref, size_t *bytes)
     if (s->users > 0)
         return fail(
             RING_ERR_USAGE,
-            "ring_mem_deregister: running calls (%u) use the %zu bytes at %p; wait for them first",
-            s->users, s->bytes, (const void *)base);
+            "ring_mem_deregister: running calls (%u) use the %zu byte%s at %p; wait for them first",
+            s->users, s->bytes, plural(s->bytes), (const void *)base);
     *ref = table_ref(s, base);
     *bytes = s->bytes;
     if (s->waits)

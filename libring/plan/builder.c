@@ -13,7 +13,7 @@ plan *plan_new(plan_collective collective, const char *algorithm, int rank, int 
 {
     plan *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        fail(RING_ERR_MEMORY, "building a plan for %d ranks", ranks);
+        fail(RING_ERR_MEMORY, "building a plan for %d rank%s", ranks, plural(ranks));
         return NULL;
     }
     p->collective = collective;
@@ -275,8 +275,8 @@ ring_status plan_seal(plan *p)
 {
     drop_idle_blocks(p);
     if (p->failed || !list_peers(p))
-        return fail(RING_ERR_MEMORY, "building the plan of %s by %s for %d ranks",
-                    plan_collective_name(p->collective), p->algorithm, p->ranks);
+        return fail(RING_ERR_MEMORY, "building the plan of %s by %s for %d rank%s",
+                    plan_collective_name(p->collective), p->algorithm, p->ranks, plural(p->ranks));
     if (uses_scratch(p))
         measure_scratch(p);
     return RING_OK;

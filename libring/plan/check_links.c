@@ -159,9 +159,9 @@ static ring_status stuck(const flow *f, int rank)
     char text[STEP_TEXT];
     step_text(&f->cursors[rank], text, sizeof text);
     return fail(RING_ERR_INTERNAL,
-                "%s by %s, %d ranks: rank %d (%s) waits for ever once links hold %s",
-                plan_collective_name(p->collective), p->algorithm, f->ranks, rank, text,
-                p->circular ? "a chunk and a segment" : "a segment: the plan is circular");
+                "%s by %s, %d rank%s: rank %d (%s) waits for ever once links hold %s",
+                plan_collective_name(p->collective), p->algorithm, f->ranks, plural(f->ranks), rank,
+                text, p->circular ? "a chunk and a segment" : "a segment: the plan is circular");
 }
 
 static ring_status flow_to_end(flow *f)
@@ -217,7 +217,7 @@ ring_status check_links(const plan *const *plans, int ranks, int slices)
         set_rooms(&f, slices);
         status = flow_to_end(&f);
     } else {
-        fail(status, "checking the plans of %d ranks", ranks);
+        fail(status, "checking the plans of %d rank%s", ranks, plural(ranks));
     }
     free(f.links);
     free(f.position);

@@ -93,7 +93,7 @@ static ring_status make_room(race *c)
 {
     use *uses = array_with_room(c->uses, &c->use_cap, (int64_t)c->use_count + 1, sizeof *uses);
     if (uses == NULL)
-        return fail(RING_ERR_MEMORY, "checking the plans of %d ranks", c->ranks);
+        return fail(RING_ERR_MEMORY, "checking the plans of %d rank%s", c->ranks, plural(c->ranks));
     c->uses = uses;
     return RING_OK;
 }
@@ -264,7 +264,8 @@ ring_status check_race(const simulation *done)
     const size_t ranks = (size_t)done->ranks, clocks = (size_t)done->event_count * ranks;
     int32_t *numbers = calloc(clocks + ranks + (size_t)sim_places(done), sizeof *numbers);
     if (numbers == NULL)
-        return fail(RING_ERR_MEMORY, "checking the plans of %d ranks", done->ranks);
+        return fail(RING_ERR_MEMORY, "checking the plans of %d rank%s", done->ranks,
+                    plural(done->ranks));
     race c = {.done = done, .ranks = done->ranks, .clocks = numbers};
     c.last = c.clocks + clocks;
     c.places = c.last + ranks;

@@ -17,9 +17,9 @@ static ring_status offence(const shape *s, const char *text)
 {
     char step[STEP_TEXT];
     step_text(&s->at, step, sizeof step);
-    return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: rank %d, step %lld (%s): %s",
+    return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: rank %d, step %lld (%s): %s",
                 plan_collective_name(s->plan->collective), s->plan->algorithm, s->plan->ranks,
-                s->plan->rank, (long long)s->index, step, text);
+                plural(s->plan->ranks), s->plan->rank, (long long)s->index, step, text);
 }
 
 /* ---- Numbers in range ---------------------------------------------------------- */
@@ -66,8 +66,9 @@ static ring_status check_head(const plan *const *plans, int ranks, int rank)
         p->root != first->root || p->chunks != first->chunks || p->circular != first->circular)
         return fail(
             RING_ERR_INTERNAL,
-            "plan %d is of another call (%s, rank %d of %d, root %d, %d chunks) than plan 0", rank,
-            plan_collective_name(p->collective), p->rank, p->ranks, p->root, p->chunks);
+            "plan %d is of another call (%s, rank %d of %d, root %d, %d chunk%s) than plan 0", rank,
+            plan_collective_name(p->collective), p->rank, p->ranks, p->root, p->chunks,
+            plural(p->chunks));
     if (!locs_fit(p) || !steps_fit(p))
         return fail(RING_ERR_INTERNAL, "%s by %s: the plan of rank %d names what does not exist",
                     plan_collective_name(p->collective), p->algorithm, rank);
@@ -81,11 +82,13 @@ static ring_status check_call(const plan *p, int ranks)
                     plan_collective_name(p->collective));
     if (p->chunks < 1 || p->chunks > INT32_MAX / (4 * CHECK_SLICES * ranks) ||
         p->chunks % plan_blocks(p->collective, ranks) != 0)
-        return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: %d chunks are not possible",
-                    plan_collective_name(p->collective), p->algorithm, ranks, p->chunks);
+        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: it cannot have %d chunk%s",
+                    plan_collective_name(p->collective), p->algorithm, ranks, plural(ranks),
+                    p->chunks, plural(p->chunks));
     if (p->root < 0 || p->root >= ranks)
-        return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks: there is no root %d",
-                    plan_collective_name(p->collective), p->algorithm, ranks, p->root);
+        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: there is no root %d",
+                    plan_collective_name(p->collective), p->algorithm, ranks, plural(ranks),
+                    p->root);
     return RING_OK;
 }
 
@@ -274,11 +277,11 @@ static bool peers_agree(const plan *p)
 
 static ring_status check_peers(const plan *p)
 {
-    return peers_agree(p)
-               ? RING_OK
-               : fail(RING_ERR_INTERNAL,
-                      "%s by %s, %d ranks: rank %d's peers are not those of its steps",
-                      plan_collective_name(p->collective), p->algorithm, p->ranks, p->rank);
+    return peers_agree(p) ? RING_OK
+                          : fail(RING_ERR_INTERNAL,
+                                 "%s by %s, %d rank%s: rank %d's peers are not those of its steps",
+                                 plan_collective_name(p->collective), p->algorithm, p->ranks,
+                                 plural(p->ranks), p->rank);
 }
 
 ring_status check_shape(const plan *const *plans, int ranks)

@@ -132,7 +132,7 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
     for (int class = 0; class < COST_CLASSES; class ++)
         free(m.sent[class].posts);
     if (m.out_of_memory)
-        return fail(RING_ERR_MEMORY, "pricing a plan for %d ranks", p->ranks);
+        return fail(RING_ERR_MEMORY, "pricing a plan for %d rank%s", p->ranks, plural(p->ranks));
     *seconds = cost_of_host(&model)->overhead + timeline_end(&line) + cost_of_fill(p, &model);
     return RING_OK;
 }
@@ -196,7 +196,7 @@ ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t
         return RING_OK;
     size_t *sent = calloc((size_t)p->peer_count, sizeof *sent);
     if (sent == NULL)
-        return fail(RING_ERR_MEMORY, "pricing a plan for %d ranks", p->ranks);
+        return fail(RING_ERR_MEMORY, "pricing a plan for %d rank%s", p->ranks, plural(p->ranks));
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         if (!plan_at(&at)->eager)
             continue;

@@ -129,7 +129,7 @@ static ring_status prepare(trace *t)
     t->cursors = calloc(ranks, sizeof *t->cursors);
     t->read_by = calloc(ranks * ranks, sizeof *t->read_by);
     if (t->lines == NULL || t->cursors == NULL || t->read_by == NULL)
-        return fail(RING_ERR_MEMORY, "tracing the plans of %d ranks", t->ranks);
+        return fail(RING_ERR_MEMORY, "tracing the plans of %d rank%s", t->ranks, plural(t->ranks));
     for (int rank = 0; rank < t->ranks; rank++) {
         t->cursors[rank] = plan_begin(t->plans[rank]);
         t->lines[rank] = (timeline){.model = &t->model,

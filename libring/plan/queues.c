@@ -9,7 +9,7 @@ ring_status queues_open(queues *q, int ranks)
     const size_t pairs = (size_t)ranks * (size_t)ranks;
     *q = (queues){.ranks = ranks, .pairs = malloc(pairs * sizeof *q->pairs)};
     if (q->pairs == NULL)
-        return fail(RING_ERR_MEMORY, "running the plans of %d ranks", ranks);
+        return fail(RING_ERR_MEMORY, "running the plans of %d rank%s", ranks, plural(ranks));
     for (size_t i = 0; i < pairs; i++)
         q->pairs[i] = (queue){.first = QUEUE_NONE,
                               .last = QUEUE_NONE,
@@ -35,7 +35,7 @@ ring_status queue_post(queues *q, const queue_message *message)
     queue_message *messages = array_with_room(q->messages, &q->cap, (int64_t)q->count + 1,
                                               sizeof *messages);
     if (messages == NULL)
-        return fail(RING_ERR_MEMORY, "running the plans of %d ranks", q->ranks);
+        return fail(RING_ERR_MEMORY, "running the plans of %d rank%s", q->ranks, plural(q->ranks));
     q->messages = messages;
     queue *pair = queue_between(q, message->from, message->to);
     const int32_t id = q->count++;

@@ -12,7 +12,7 @@
 
 ring_status sim_no_memory(const simulation *s)
 {
-    return fail(RING_ERR_MEMORY, "running the plans of %d ranks", s->ranks);
+    return fail(RING_ERR_MEMORY, "running the plans of %d rank%s", s->ranks, plural(s->ranks));
 }
 
 __attribute__((format(printf, 3, 0))) static ring_status
@@ -21,8 +21,8 @@ wrong(const simulation *s, const char *where, const char *format, va_list args)
     const plan *p = s->plans[0];
     char text[640];
     vsnprintf(text, sizeof text, format, args);
-    return fail(RING_ERR_INTERNAL, "%s by %s, %d ranks%s: %s%s",
-                plan_collective_name(p->collective), p->algorithm, s->ranks,
+    return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s%s: %s%s",
+                plan_collective_name(p->collective), p->algorithm, s->ranks, plural(s->ranks),
                 s->mode.in_place ? ", in place" : "", where, text);
 }
 

@@ -90,9 +90,9 @@ void step_text(const plan_cursor *at, char *out, size_t size)
 void plan_print_steps(const plan *p, FILE *out)
 {
     plan_cursor at = plan_begin(p);
-    fprintf(out, "rank %d of %d: %s by %s, %d chunks, %lld steps\n", p->rank, p->ranks,
-            plan_collective_name(p->collective), p->algorithm, p->chunks,
-            (long long)plan_length(p));
+    fprintf(out, "rank %d of %d: %s by %s, %d chunk%s, %lld step%s\n", p->rank, p->ranks,
+            plan_collective_name(p->collective), p->algorithm, p->chunks, plural(p->chunks),
+            (long long)plan_length(p), plural((double)plan_length(p)));
     for (long long index = 0; plan_at(&at) != NULL; index++, plan_next(&at)) {
         char text[2048];
         step_text(&at, text, sizeof text);

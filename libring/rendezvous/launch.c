@@ -173,8 +173,8 @@ static ring_status read_launcher(const launcher *l, launch_info *out)
     RING_TRY(number(l->rank, 0, RANKS_MAX - 1, &out->rank));
     RING_TRY(read_size(l, &out->size));
     if (out->rank >= out->size)
-        return fail(RING_ERR_CONFIG, "%s=%d, but there are only %d ranks (%s), numbered from 0",
-                    l->rank, out->rank, out->size, size_variable(l));
+        return fail(RING_ERR_CONFIG, "%s=%d, but there are only %d rank%s (%s), numbered from 0",
+                    l->rank, out->rank, out->size, plural(out->size), size_variable(l));
     if (variable(l->local) != NULL)
         RING_TRY(number(l->local, 0, RANKS_MAX - 1, &out->local_rank));
     if (variable(l->local_size) != NULL)

@@ -26,8 +26,8 @@ static ring_status hash_content(int fd, const char *name, unsigned char hash[CRE
     if (got < 0)
         return fail(RING_ERR_CONFIG, "reading the secret (%s): %m; it must be a file", name);
     if (total < SECRET_LEAST || total >= SECRET_MOST)
-        return fail(RING_ERR_CONFIG, "the secret (%s) has %lld bytes: want %d to %d", name,
-                    (long long)total, SECRET_LEAST, SECRET_MOST);
+        return fail(RING_ERR_CONFIG, "the secret (%s) has %lld byte%s: want %d to %d", name,
+                    (long long)total, plural((double)total), SECRET_LEAST, SECRET_MOST);
     return RING_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * words: how far two words are apart, for "did you mean". */
+ * words: how far two words are apart, for "did you mean"; and words that agree with a number. */
 #ifndef RING_WORDS_H
 #define RING_WORDS_H
 
@@ -11,5 +11,11 @@ size_t words_distance(const char *a, const char *b);
 
 /** @return the candidate closest to @p word, or NULL if none is close. */
 const char *words_nearest(const char *word, const char *const *candidates, size_t count);
+
+/** @return what a noun ends with after the number @p n: "%d rank%s", n, plural(n). */
+static inline const char *plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
 
 #endif

@@ -670,7 +670,7 @@ static int refusals(ring_comm *comm, int rank, int ranks, harness_board *board)
             ring_barrier(comm, &call));
     REFUSED("ring_send: peer -1; the communicator has ranks 0 to 1",
             ring_send(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
-    REFUSED("ring_recv: dst is NULL but has 1 elements",
+    REFUSED("ring_recv: dst is NULL but has 1 element",
             ring_recv(NULL, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
     call.envelope = &envelope;
     REFUSED("ring_send: ring_call.envelope is for ring_recv",

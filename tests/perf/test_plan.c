@@ -81,6 +81,16 @@ static void what_the_ring_cannot_do_is_drawn_by_direct(void **state)
     assert_int_equal(shell_count("ring has no gather"), 1);
 }
 
+static void one_rank_and_one_chunk_are_in_the_singular(void **state)
+{
+    assert_int_equal(shell(PLAN "all_reduce --ranks 1 --bytes 1"), 0);
+    assert_int_equal(shell_count("all_reduce by ring, 1 rank, 1 chunk"), 1);
+    assert_int_equal(shell_count("1 chunks"), 0);
+    assert_int_equal(shell_count("0 messages and 0 bytes, 0 of a vector of 1 byte"), 1);
+    assert_int_equal(shell(PLAN "all_reduce --ranks 2 --algo oneshot --steps"), 0);
+    assert_int_equal(shell_count("1 chunk, 2 steps"), 2);
+}
+
 static void steps_are_listed_for_each_rank(void **state)
 {
     assert_int_equal(shell(PLAN "broadcast --ranks 3 --root 2 --steps"), 0);
@@ -163,6 +173,7 @@ int main(void)
         cmocka_unit_test(the_traffic_of_the_ring_is_the_least),
         cmocka_unit_test(every_algorithm_and_collective_is_proven),
         cmocka_unit_test(what_the_ring_cannot_do_is_drawn_by_direct),
+        cmocka_unit_test(one_rank_and_one_chunk_are_in_the_singular),
         cmocka_unit_test(steps_are_listed_for_each_rank),
         cmocka_unit_test(hosts_scratch_and_ranges_are_shown),
         cmocka_unit_test(the_trace_is_json_with_a_row_a_rank),

@@ -101,13 +101,13 @@ refuse 'not a host name' -H a -H -oProxyCommand=x
 refuse 'empty name' -H a,,b
 refuse 'NAME:SLOTS' -H a:0
 refuse 'NAME:SLOTS' -H a:x
-refuse '3 nodes are asked for, 2' --hostfile hosts --nnodes 3
+refuse '3 nodes asked for, 2' --hostfile hosts --nnodes 3
 refuse 'has no slot 2' --hostfile hosts --include n1:2
 refuse "host 'n9' is not in the list" --hostfile hosts --include n9
 refuse 'named twice' --hostfile hosts --include n1@n1
 refuse 'no host is left' -H a --exclude a
 refuse 'both this host' -H "localhost,127.0.0.1"
-refuse 'do not fit' -n 3 --nproc-per-node 2 -H a,b
+refuse '3 ranks, 2 on each host: that does not fit 2 hosts' -n 3 --nproc-per-node 2 -H a,b
 SLURM_JOB_NODELIST='n[1-' refuse 'not a Slurm node list' -n 1
 SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1
 SLURM_JOB_NODELIST='n[1-3]' SLURM_TASKS_PER_NODE='2' refuse 'does not fit the 3 nodes' -n 1

@@ -109,7 +109,7 @@ FAULTS = {
     "quota": Fault(seed(f"{GROUP}/cpu.max", "400000 100000"), "quota", "warn", "the 32 CPUs",
                    "ringrun -n 4 "),
     "governor": Fault(lambda tree: tree.governor(2, "powersave", "acpi-cpufreq"), "governor",
-                      "warn", "1 CPUs save power", "echo performance .*scaling_governor"),
+                      "warn", "1 CPU in a mode that saves", "echo performance .*scaling_governor"),
     "preference": Fault(lambda tree: tree.governor(0, "powersave", "intel_pstate",
                                                    energy_performance_preference="power"),
                         "governor", "warn", ".", "energy_performance_preference"),
@@ -369,7 +369,7 @@ class Program(Made):
         self.assertRegex(lines[at], r"^  /dev/shm +WARN room for 64 MiB$")
         self.assertRegex(lines[at + 1], "^ +libring does without")
         self.assertRegex(lines[at + 2], r"^ +\$ sudo mount -o remount,size=1g /dev/shm$")
-        self.assertEqual(lines[-2], "0 failure(s), 1 warning(s); see FAIL and WARN above.")
+        self.assertEqual(lines[-2], "0 failures, 1 warning; see FAIL and WARN above.")
 
     def test_this_machine(self):
         """Whatever it is: each row that is not right has a reason and a command."""

@@ -594,7 +594,7 @@ static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
     cut("rank-00000.safetensors", 100);
     run = load(2, 0, dir);
     assert_int_equal(run.on.status, RING_ERR_SYSTEM);
-    expect_text(run.on.error, "none of its 1 checkpoints is whole");
+    expect_text(run.on.error, "none of its checkpoints (1) is whole");
 }
 
 /* Written as it should be, but not about these shards or this network. */

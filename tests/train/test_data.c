@@ -241,10 +241,11 @@ static void wrong_cifar_files_are_refused(void **state)
 {
     write_cifar("data_batch_1.bin", 2, 3);
     files_write("data_batch_2.bin", "x", 1);
-    cifar_refused("data_batch_2.bin: 1 bytes are no whole number of CIFAR-10's records of 3073; "
-                  "fetch it again");
+    cifar_refused(
+        "data_batch_2.bin: 1 byte, which is no whole number of CIFAR-10's records of 3073; "
+        "fetch it again");
     files_write("data_batch_2.bin", "", 0);
-    cifar_refused("data_batch_2.bin: 0 bytes are no whole number");
+    cifar_refused("data_batch_2.bin: 0 bytes, which is no whole number");
     write_cifar("data_batch_2.bin", 1, 10);
     cifar_refused(": label 10 of sample 2 is not one of 0 to 9");
     assert_int_equal(unlink(files_path("data_batch_2.bin")), 0);
@@ -381,7 +382,7 @@ static void wrong_texts_are_refused(void **state)
     text_refused(DATASET_TRAIN, "train.bin: 1028 bytes, but its header promises 3 tokens of 2");
     text_refused(DATASET_TEST, "val.bin: No such file or directory");
     files_write("val.bin", "abc", 3);
-    text_refused(DATASET_TEST, "val.bin: 3 bytes are no whole number of 16-bit tokens");
+    text_refused(DATASET_TEST, "val.bin: 3 bytes, which is no whole number of 16-bit tokens");
     files_write("val.bin", "", 0);
     text_refused(DATASET_TEST, "a text of 0 tokens has no sample of 4 and the one behind it");
     files_write("val.bin", "abcdefgh", 8);

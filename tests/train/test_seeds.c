@@ -283,7 +283,7 @@ static void thirty_and_twenty_thousand_samples_train(void **state)
     programs_expect_output(run,
                            "rank 0: 30000 samples in micro-batches of 30: 1000 updates an epoch\n"
                            "rank 1: 20000 samples in micro-batches of 20: 1000 updates an epoch\n"
-                           "10000 of 60000 samples are not taken in an epoch\n");
+                           "an epoch leaves out 10000 of 60000 samples\n");
     programs_free(run);
 }
 

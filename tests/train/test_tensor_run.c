@@ -73,7 +73,7 @@ static void what_cannot_be_is_refused_once(void **state)
          "tensor_parallel.tp is not supported yet by this version: write "
          "tensor_parallel.autotp_size"},
         {", train_micro_batch_size_per_gpu: 24", "--tp 2",
-         "the number of ranks is 1, from ringrun: 2 in 1 stages of 2 tensor ranks"},
+         "the number of ranks is 1, from ringrun: 2 in 1 stage of 2 tensor ranks"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char config[256];

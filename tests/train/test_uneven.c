@@ -180,7 +180,7 @@ static void ranks_that_end_sooner_are_told_and_joined(void **state)
              "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
              "ranks that are out of data take no samples until the others are through "
              "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
-             "200 of 1000 samples are not taken in an epoch\n");
+             "an epoch leaves out 200 of 1000 samples\n");
     programs_free(run);
     run = programs_train_config(2, shortest, "");
     programs_expect_success(run);

@@ -26,11 +26,22 @@ static void no_word_is_near_when_all_are_far(void **state)
     assert_null(words_nearest(endless, words, 2));
 }
 
+static void a_noun_is_in_the_singular_after_one_alone(void **state)
+{
+    assert_string_equal(plural(1), "");
+    assert_string_equal(plural(0), "s");
+    assert_string_equal(plural(2), "s");
+    assert_string_equal(plural(-1), "s");
+    assert_string_equal(plural(1.5), "s");
+    assert_string_equal(plural((double)((1ULL << 32) + 1)), "s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_word_is_found_whatever_its_case),
         cmocka_unit_test(no_word_is_near_when_all_are_far),
+        cmocka_unit_test(a_noun_is_in_the_singular_after_one_alone),
     };
     return cmocka_run_group_tests_name("util.words", tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #ifndef TRAIN_ERRORS_H
 #define TRAIN_ERRORS_H
 
+#include "words.h"
+
 #include <ring/ring.h>
 #include <stdbool.h>
 

@@ -168,8 +168,8 @@ static ring_status check_ranges(const loading *load)
         shard_tensor_name(piece->state, piece->tensor->name, name);
         const size_t count = stored_count(&load->stored, name);
         if (count != piece->tensor->count)
-            return train_fail(RING_ERR_SYSTEM, "%s: %zu elements of %s, but it has %zu", load->path,
-                              count, name, piece->tensor->count);
+            return train_fail(RING_ERR_SYSTEM, "%s: %zu element%s of %s, but it has %zu",
+                              load->path, count, plural(count), name, piece->tensor->count);
     }
     return RING_OK;
 }
@@ -249,7 +249,7 @@ static ring_status try_folders(loading *load, const char *dir, checkpoint_note_f
     }
     if (skipped == 0)
         return train_fail(RING_ERR_SYSTEM, "%s: there is no checkpoint (step-NNNNNNNN) in it", dir);
-    return train_fail(RING_ERR_SYSTEM, "%s: none of its %d checkpoints is whole; see above", dir,
+    return train_fail(RING_ERR_SYSTEM, "%s: none of its checkpoints (%d) is whole; see above", dir,
                       skipped);
 }
 

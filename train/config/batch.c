@@ -76,13 +76,14 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
     if (config->micro_batch < 1)
         return train_fail(RING_ERR_CONFIG,
                           "Micro batch size per gpu: %ld has to be greater than 0; "
-                          "train_batch_size %ld is too small for %ld ranks (from %s)",
-                          config->micro_batch, config->train_batch, ranks, launcher);
+                          "train_batch_size %ld is too small for %ld rank%s (from %s)",
+                          config->micro_batch, config->train_batch, ranks, plural((double)ranks),
+                          launcher);
     return train_fail(RING_ERR_CONFIG,
                       "Gradient accumulation steps: %ld has to be greater than 0; train_batch_size "
-                      "%ld is less than micro-batch %ld times %ld ranks (from %s)",
+                      "%ld is less than micro-batch %ld times %ld rank%s (from %s)",
                       config->accumulation, config->train_batch, config->micro_batch, ranks,
-                      launcher);
+                      plural((double)ranks), launcher);
 }
 
 /* The file was written for another number of ranks: the accumulation makes up for it. */
@@ -121,8 +122,8 @@ static ring_status resolve_list(train_config *config, int ranks, const char *lau
         return train_fail(RING_ERR_CONFIG,
                           "train_micro_batch_size_per_gpu lists %d rank%s, but there %s %d, from "
                           "%s; list one number for each rank",
-                          micro->count, micro->count == 1 ? "" : "s", ranks == 1 ? "is" : "are",
-                          ranks, launcher);
+                          micro->count, plural(micro->count), ranks == 1 ? "is" : "are", ranks,
+                          launcher);
     if (config->accumulation == 0)
         config->accumulation = config->train_batch >= pass ? config->train_batch / pass : 1;
     if (__builtin_mul_overflow(pass, config->accumulation, &product))

@@ -483,9 +483,9 @@ static ring_status finish_batch(config_reader *reader)
         return RING_OK;
     return lenient_fail(&reader->entries.text, place_of(reader, "train_micro_batch_size_per_gpu"),
                         RING_ERR_CONFIG,
-                        "train_micro_batch_size_per_gpu is not the %ld samples a rank that "
+                        "train_micro_batch_size_per_gpu is not the %ld sample%s a rank that "
                         "--batch_size gives; leave one of them out",
-                        wanted);
+                        wanted, plural(wanted));
 }
 
 static void tell_of_sampler(const config_reader *reader)

@@ -11,7 +11,7 @@ static ring_status check_ranks(long stages, long ranks, const char *launcher)
     return train_fail(RING_ERR_CONFIG,
                       "%ld pipeline stages do not divide %ld rank%s (from %s); start %ld or %ld "
                       "ranks, or take other stages (pipeline.stages, --pipeline-parallel-size)",
-                      stages, ranks, ranks == 1 ? "" : "s", launcher, stages, 2 * stages);
+                      stages, ranks, plural((double)ranks), launcher, stages, 2 * stages);
 }
 
 ring_status config_resolve_stages(train_config *config, long asked, int ranks, const char *launcher)

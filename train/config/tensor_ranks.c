@@ -16,5 +16,5 @@ ring_status config_resolve_tensor(train_config *config, long asked, int ranks, c
     return train_fail(RING_ERR_CONFIG,
                       "%ld tensor ranks do not divide %d rank%s (from %s); start %ld or %ld ranks, "
                       "or take other numbers (tensor_parallel.autotp_size, --tp)",
-                      tensors, ranks, ranks == 1 ? "" : "s", launcher, tensors, 2 * tensors);
+                      tensors, ranks, plural(ranks), launcher, tensors, 2 * tensors);
 }

@@ -39,10 +39,11 @@ static ring_status measure(const char *path, size_t *count)
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", path);
     const size_t bytes = (size_t)info.st_size;
     if (bytes == 0 || bytes % RECORD != 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu bytes are no whole number of CIFAR-10's records of %d; fetch it "
-                          "again",
-                          path, bytes, RECORD);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: %zu byte%s, which is no whole number of CIFAR-10's records of %d; fetch it "
+            "again",
+            path, bytes, plural(bytes), RECORD);
     *count += bytes / RECORD;
     if (*count > BYTES_MAX / RECORD)
         return train_fail(RING_ERR_CONFIG, "%s: more images than any data set here has", path);

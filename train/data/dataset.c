@@ -43,8 +43,9 @@ static ring_status find_file(const char *folder, const char *name, char *path)
 static ring_status check(const char *folder, const train_dataset *dataset)
 {
     if (dataset->labels.shape[0] != dataset->count)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu images, but %zu labels", folder, dataset->count,
-                          dataset->labels.shape[0]);
+        return train_fail(RING_ERR_CONFIG, "%s: %zu image%s, but %zu label%s", folder,
+                          dataset->count, plural(dataset->count), dataset->labels.shape[0],
+                          plural(dataset->labels.shape[0]));
     if (dataset->count >= UINT32_MAX / 20)
         return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many", folder, dataset->count);
     for (size_t i = 0; i < dataset->count; i++) {

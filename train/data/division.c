@@ -72,16 +72,17 @@ void division_print(const train_config *config, const data_shares *shares, size_
         return;
     for (int r = 0; r < shares->ranks; r++) {
         const size_t updates = shares_updates(shares, r);
-        fprintf(out, "rank %d: %zu samples in micro-batches of %zu: %zu update%s an epoch\n", r,
-                shares->samples[r], shares->micro[r], updates, updates == 1 ? "" : "s");
+        fprintf(out, "rank %d: %zu sample%s in micro-batches of %zu: %zu update%s an epoch\n", r,
+                shares->samples[r], plural(shares->samples[r]), shares->micro[r], updates,
+                plural(updates));
         fewest = updates < fewest ? updates : fewest;
         sum += shares->samples[r];
     }
     if (fewest < shares->updates)
         fprintf(out,
                 "ranks that are out of data take no samples until the others are through "
-                "(\"data_end\": \"join\"); \"shortest\" would end an epoch after %zu updates\n",
-                fewest);
+                "(\"data_end\": \"join\"); \"shortest\" would end an epoch after %zu update%s\n",
+                fewest, plural(fewest));
     if (sum < samples)
-        fprintf(out, "%zu of %zu samples are not taken in an epoch\n", samples - sum, samples);
+        fprintf(out, "an epoch leaves out %zu of %zu samples\n", samples - sum, samples);
 }

@@ -25,9 +25,9 @@ static ring_status check_kind(const char *folder, const model_spec *spec,
     if (text && needed > words)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: tokens up to %zu, but the model %s knows %zu words; give \"vocab_size\" "
+            "%s: tokens up to %zu, but the model %s knows %zu word%s; give \"vocab_size\" "
             "in a model's file",
-            folder, needed - 1, model, words);
+            folder, needed - 1, model, words, plural(words));
     return RING_OK;
 }
 

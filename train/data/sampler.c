@@ -12,7 +12,8 @@ static ring_status create(train_sampler *sampler, size_t samples, int ranks, int
                           const sampler_rule *rule, size_t per_rank)
 {
     if (samples == 0 || samples >= UINT32_MAX / 20) /* beyond, PyTorch draws otherwise */
-        return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu samples", samples);
+        return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu sample%s", samples,
+                          plural(samples));
     sampler->samples = samples;
     sampler->ranks = (size_t)ranks;
     sampler->rank = (size_t)rank;

@@ -50,8 +50,8 @@ static ring_status open_file(token_file *file, const char *folder, const char *n
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", file->path);
     file->bytes = (size_t)info.st_size;
     if (file->bytes > BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu bytes; texts of up to %zu are taken",
-                          file->path, file->bytes, BYTES_MAX);
+        return train_fail(RING_ERR_CONFIG, "%s: %zu byte%s; texts of up to %zu are taken",
+                          file->path, file->bytes, plural(file->bytes), BYTES_MAX);
     file->stream = fopen(file->path, "rbe");
     return file->stream != NULL ? RING_OK : system_fail(file);
 }
@@ -61,7 +61,8 @@ static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_a
     *text = (idx_array){.shape = {bytes}, .bytes = bytes};
     text->data = malloc(bytes > 0 ? bytes : 1);
     if (text->data == NULL)
-        return train_fail(RING_ERR_MEMORY, "no memory for %zu bytes of text", bytes);
+        return train_fail(RING_ERR_MEMORY, "no memory for %zu byte%s of text", bytes,
+                          plural(bytes));
     if (fseek(file->stream, (long)begin, SEEK_SET) != 0)
         return system_fail(file);
     if (fread(text->data, 1, bytes, file->stream) == bytes)
@@ -91,12 +92,13 @@ static ring_status read_bin(token_file *file, idx_array *text)
     const size_t begin = has_header(file, &tokens) ? HEADER : 0;
     if (begin > 0 && file->bytes != HEADER + 2 * (size_t)tokens)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu bytes, but its header promises %u tokens of 2; fetch it again",
-                          file->path, file->bytes, tokens);
+                          "%s: %zu byte%s, but its header promises %u tokens of 2; fetch it again",
+                          file->path, file->bytes, plural(file->bytes), tokens);
     if (file->bytes % 2 != 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu bytes are no whole number of 16-bit tokens; fetch it again",
-                          file->path, file->bytes);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: %zu byte%s, which is no whole number of 16-bit tokens; fetch it again", file->path,
+            file->bytes, plural(file->bytes));
     return read_part(file, begin, file->bytes - begin, text);
 }
 

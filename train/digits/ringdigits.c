@@ -8,6 +8,7 @@
 #include "args.h"
 #include "output.h"
 #include "strokes.h"
+#include "words.h"
 
 #include <errno.h>
 #include <math.h>
@@ -397,6 +398,6 @@ int main(int argc, char **argv)
     chance c = {.state = o.seed * UINT64_C(2654435761) + 88172645463325252u};
     (o.cifar ? write_cifar : write_mnist)(o.train, o.test, &c);
     publish();
-    printf("%u training and %u test images in %s\n", o.train, o.test, o.dir);
+    printf("%u training and %u test image%s in %s\n", o.train, o.test, plural(o.test), o.dir);
     return 0;
 }

@@ -44,10 +44,10 @@ static void print_head(const train_engine *engine, FILE *out)
                 engine->tensor.ranks);
     fprintf(out,
             "memory of a rank in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
-            "samples:\n  %5s %13s %13s %13s %13s %13s %13s\n",
-            ranks, ranks == 1 ? "" : "s", stages > 1 ? " a stage" : "", model_parameters(whole),
-            engine->model.max_batch, "stage", "parameters", "gradients", "states", "live buckets",
-            "activations", "together");
+            "sample%s:\n  %5s %13s %13s %13s %13s %13s %13s\n",
+            ranks, plural(ranks), stages > 1 ? " a stage" : "", model_parameters(whole),
+            engine->model.max_batch, plural(engine->model.max_batch), "stage", "parameters",
+            "gradients", "states", "live buckets", "activations", "together");
 }
 
 /* Activations are of the micro-batches that a stage has forward, but not yet backward. */

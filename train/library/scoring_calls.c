@@ -118,8 +118,8 @@ static ring_status check_numbers(const train_dataset *dataset, const uint32_t *s
 {
     for (size_t i = 0; i < rows; i++) {
         if (samples[i] >= dataset->count)
-            return train_fail(RING_ERR_ARGUMENT, "sample %u, the %zuth asked for, of %zu samples",
-                              samples[i], i, dataset->count);
+            return train_fail(RING_ERR_ARGUMENT, "sample %u, the %zuth asked for, of %zu sample%s",
+                              samples[i], i, dataset->count, plural(dataset->count));
     }
     return RING_OK;
 }

@@ -153,9 +153,9 @@ static ring_status find_tensor(const ring_train *engine, const char *name, const
     }
     if (*found == NULL || values == NULL || (*found)->count != count)
         return train_fail(RING_ERR_ARGUMENT,
-                          "there is no tensor %s of %zu values; ring_train_tensor() tells names "
+                          "there is no tensor %s of %zu value%s; ring_train_tensor() tells names "
                           "and counts",
-                          name != NULL ? name : "NULL", count);
+                          name != NULL ? name : "NULL", count, plural(count));
     return RING_OK;
 }
 

@@ -138,13 +138,13 @@ static ring_status check_batch(const ring_train *engine, const ring_train_batch 
 {
     if (owns && (batch->inputs == NULL || batch->rows < 1 || batch->rows > engine->micro))
         return train_fail(RING_ERR_ARGUMENT,
-                          "forward: a batch of %zu samples; this rank's micro-batches have 1 to "
+                          "forward: a batch of %zu sample%s; this rank's micro-batches have 1 to "
                           "%zu, with inputs",
-                          batch->rows, engine->micro);
+                          batch->rows, plural(batch->rows), engine->micro);
     if (!owns && batch->rows != engine->next.rows)
         return train_fail(RING_ERR_ARGUMENT,
-                          "forward: %zu samples of a batch for which ring_train_next() gave %zu",
-                          batch->rows, engine->next.rows);
+                          "forward: %zu sample%s of a batch for which ring_train_next() gave %zu",
+                          batch->rows, plural(batch->rows), engine->next.rows);
     return RING_OK;
 }
 

@@ -13,8 +13,8 @@ ring_status user_labels_check(const op_shape *output, const uint16_t *labels, si
         if (labels[i] >= width)
             return train_fail(RING_ERR_ARGUMENT,
                               "label %u, the %zuth of the batch, is not below the model's %zu "
-                              "outputs",
-                              labels[i], i, width);
+                              "output%s",
+                              labels[i], i, width, plural(width));
     }
     return RING_OK;
 }
@@ -26,9 +26,9 @@ static ring_status take(void *context, const uint32_t *order, size_t batch, floa
     const int result = data->given.take(data->given.context, order, batch, inputs, labels);
     if (result != 0)
         return train_fail(RING_ERR_USAGE,
-                          "the callback that fills samples returned %d for %zu samples, of which "
+                          "the callback that fills samples returned %d for %zu sample%s, of which "
                           "%u is the first",
-                          result, batch, order[0]);
+                          result, batch, plural(batch), order[0]);
     return user_labels_check(&data->output, labels, batch * shape_rows(&data->output));
 }
 

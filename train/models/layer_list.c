@@ -190,7 +190,8 @@ static ring_status read_input(const list_reader *reader, node_spec *node, const 
     if (wanted == 1)
         return read_layer(reader, item, &node->inputs[0]);
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != wanted)
-        return REFUSE(reader, item, "%s takes a list of %d layers", node->op->name, wanted);
+        return REFUSE(reader, item, "%s takes a list of %d layer%s", node->op->name, wanted,
+                      plural(wanted));
     int *input = node->inputs;
     for (const cJSON *layer = item->child; layer != NULL; layer = layer->next)
         RING_TRY(read_layer(reader, layer, input++));

@@ -25,12 +25,12 @@ static ring_status attention_shape(op_use *use)
         return train_fail(RING_ERR_CONFIG, "attention takes [tokens, 3 * features], not %s",
                           shape_text(in, text));
     if (heads < 1 || features % heads != 0)
-        return train_fail(RING_ERR_CONFIG, "%zu features cannot be split among %zu heads", features,
-                          heads);
+        return train_fail(RING_ERR_CONFIG, "%zu features cannot be split among %zu head%s",
+                          features, heads, plural(heads));
     if (__builtin_mul_overflow(tokens, tokens, &count) ||
         __builtin_mul_overflow(count, heads, &count) || count > INT32_MAX / sizeof(float))
-        return train_fail(RING_ERR_CONFIG, "attention of %zu heads over %zu tokens is too large",
-                          heads, tokens);
+        return train_fail(RING_ERR_CONFIG, "attention of %zu head%s over %zu token%s is too large",
+                          heads, plural(heads), tokens, plural(tokens));
     if (!(use->settings.probability >= 0.0 && use->settings.probability < 1.0))
         return train_fail(RING_ERR_CONFIG,
                           "dropout of attention is a probability from 0 to below 1, not %g",

@@ -275,9 +275,9 @@ void partition_print(const train_partition *partition, FILE *out)
     for (int b = 0; b < partition->count; b++) {
         const partition_bucket *at = &partition->buckets[b];
         fprintf(out,
-                "bucket %d: nodes %d to %d, %zu elements and %zu of padding; rank r has %zu "
+                "bucket %d: nodes %d to %d, %zu element%s and %zu of padding; rank r has %zu "
                 "from r * %zu on%s\n",
-                b, at->first, at->end - 1, at->used, at->count - at->used, at->part, at->part,
-                at->is_persistent ? "; stage 3 leaves it whole" : "");
+                b, at->first, at->end - 1, at->used, plural(at->used), at->count - at->used,
+                at->part, at->part, at->is_persistent ? "; stage 3 leaves it whole" : "");
     }
 }

@@ -143,8 +143,8 @@ static ring_status run_export(const export_options *options, checkpoint_manifest
     RING_TRY(checkpoint_find(options->checkpoint, manifest, tell, NULL, found));
     RING_TRY(shards_open(found, manifest->shard_count, stored));
     RING_TRY(export_manifest(options, manifest, stored));
-    printf("%s: %d tensors of %s at update %ld, in %s\n", options->out, manifest->tensor_count,
-           found, manifest->place.step, type_names[options->type]);
+    printf("%s: %d tensor%s of %s at update %ld, in %s\n", options->out, manifest->tensor_count,
+           plural(manifest->tensor_count), found, manifest->place.step, type_names[options->type]);
     return RING_OK;
 }
 

@@ -89,8 +89,7 @@ ring_status pipeline_lines_start(train_report *report, const train_engine *engin
     report_line(report,
                 "pipeline of %d stages of %d rank%s; %ld micro-batch%s an update, one forward and "
                 "one backward in turn",
-                stages, ranks, ranks == 1 ? "" : "s", micro_batches,
-                micro_batches == 1 ? "" : "es");
+                stages, ranks, plural(ranks), micro_batches, micro_batches == 1 ? "" : "es");
     for (int s = 0; s < stages; s++)
         tell_stage(report, engine, s, &bytes[s]);
     warn_of_imbalance(report, pipeline);

@@ -87,7 +87,7 @@ static void note_processes(train_state *state)
         return;
     snprintf(text, sizeof text,
              "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
-             wanted, ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s", wanted);
+             wanted, ranks == 1 ? "is" : "are", ranks, plural(ranks), wanted);
     print_note(state, text);
 }
 

@@ -46,9 +46,10 @@ static void print_tensor_ranks(const train_engine *engine)
 {
     const tensor_parallel *tensor = &engine->tensor;
     if (tensor->ranks > 1)
-        printf("tensor ranks: %d compute a share each of %d layers of %d; this rank holds %zu of "
+        printf("tensor ranks: %d compute a share each of %d layer%s of %d; this rank holds %zu of "
                "%zu parameters%s\n",
-               tensor->ranks, tensor_parallel_layers(tensor), tensor->whole.node_count,
+               tensor->ranks, tensor_parallel_layers(tensor),
+               plural(tensor_parallel_layers(tensor)), tensor->whole.node_count,
                model_parameters(&engine->model), model_parameters(&tensor->whole),
                engine->pipeline.place.stages > 1 ? ", in its stage" : "");
 }
@@ -107,7 +108,7 @@ static void print_ranks(const train_state *state)
     grid_print_groups(&state->trainer.grid, stdout);
     if (ring_comm_get_info(state->trainer.comm, &info) == RING_OK)
         printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
-               info.hosts == 1 ? "" : "s", info.launcher[0] != '\0' ? info.launcher : "nobody",
+               plural(info.hosts), info.launcher[0] != '\0' ? info.launcher : "nobody",
                info.transport);
     partition_print(&state->trainer.engine.partition, stdout);
 }
@@ -123,12 +124,12 @@ static void warn_of_many_threads(const train_state *state)
         return;
     if (info.local_ranks > cores)
         printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
-               info.local_ranks, cores, cores == 1 ? "" : "s");
+               info.local_ranks, cores, plural((double)cores));
     else if ((long)info.local_ranks * (1 + readers) > cores)
         printf("NOTE %d rank%s and %d reader%s of each share the %ld core%s of this host: fewer "
                "--workers may be faster\n",
-               info.local_ranks, info.local_ranks == 1 ? "" : "s", readers, readers == 1 ? "" : "s",
-               cores, cores == 1 ? "" : "s");
+               info.local_ranks, plural(info.local_ranks), readers, plural(readers), cores,
+               plural((double)cores));
 }
 
 /* Of the samples that the ranks do not divide. */
@@ -139,17 +140,18 @@ static void print_rest(const train_state *state)
     const size_t rest = repeated + left_out;
     if (rest > 0)
         printf("%zu/%d ranks: %zu sample%s %s an epoch\n", state->trainer.train.count,
-               state->trainer.grid.shares, rest, rest == 1 ? "" : "s",
+               state->trainer.grid.shares, rest, plural(rest),
                repeated > 0 ? "repeated" : "left out");
 }
 
 static void print_lines(const train_state *state)
 {
-    printf("training %s (%zu parameters, loss %s) on %zu samples, testing on %zu, with %d rank%s; "
+    printf("training %s (%zu parameters, loss %s) on %zu sample%s, testing on %zu, with %d rank%s; "
            "layers by %s\n",
            state->trainer.spec.name, model_parameters(engine_network(&state->trainer.engine)),
-           loss_names[state->trainer.loss], state->trainer.train.count, state->trainer.test.count,
-           state->trainer.ranks, state->trainer.ranks == 1 ? "" : "s", gemm_library());
+           loss_names[state->trainer.loss], state->trainer.train.count,
+           plural(state->trainer.train.count), state->trainer.test.count, state->trainer.ranks,
+           plural(state->trainer.ranks), gemm_library());
     if (state->options->norm.channels > 0)
         printf("images are normalized, mean/std %s\n", state->options->norm.text);
     config_print(&state->trainer.config, state->trainer.config.dump_state, stdout);

@@ -54,8 +54,8 @@ static void go_to(train_state *state, const run_place *place)
     state->first_step = place->step;
     state->events.all_samples = place->step * made->config.train_batch;
     if (again > 0)
-        report_line(&state->events.report, "NOTE --resume: %zu samples are taken twice in epoch %d",
-                    again, place->epoch);
+        report_line(&state->events.report, "NOTE --resume: epoch %d takes %zu sample%s twice",
+                    place->epoch, again, plural(again));
     if (place->epoch_over && place->epoch < state->epochs && !is_over(state))
         progress_begin_epoch(made, place->epoch + 1);
 }
@@ -282,8 +282,9 @@ static ring_status finish(train_state *state)
     char text[SCORE_TEXT_MAX];
     if (state->trainer.step < state->options->max_steps)
         report_line(&state->events.report,
-                    "--epochs %d ended the run after %ld updates, before --max-steps %ld",
-                    state->epochs, state->trainer.step, state->options->max_steps);
+                    "--epochs %d ended the run after %ld update%s, before --max-steps %ld",
+                    state->epochs, state->trainer.step, plural((double)state->trainer.step),
+                    state->options->max_steps);
     RING_TRY(pipeline_lines_end(&state->events.report, &state->trainer.engine));
     RING_TRY(events_finish(&state->events));
     RING_TRY(run_saving_save(&state->saving, true));

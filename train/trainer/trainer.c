@@ -41,10 +41,12 @@ static ring_status resolve_batch(trainer *made, const char *launcher, batch_poli
     const int others = grid->stages * grid->tensors;
     char from[128];
     if (grid->tensors > 1)
-        snprintf(from, sizeof from, "%s: %d in %d stages of %d tensor ranks", launcher, made->ranks,
-                 grid->stages, grid->tensors);
+        snprintf(from, sizeof from, "%s: %d in %d stage%s of %d tensor rank%s", launcher,
+                 made->ranks, grid->stages, plural(grid->stages), grid->tensors,
+                 plural(grid->tensors));
     else
-        snprintf(from, sizeof from, "%s: %d in %d stages", launcher, made->ranks, grid->stages);
+        snprintf(from, sizeof from, "%s: %d in %d stage%s", launcher, made->ranks, grid->stages,
+                 plural(grid->stages));
     return config_resolve_batch(&made->config, grid->shares, others > 1 ? from : launcher, policy);
 }
 

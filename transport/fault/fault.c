@@ -36,8 +36,9 @@ static ring_status verdict(fault_link *l)
         return RING_OK;
     end_connection(l);
     return fault_break(l, fail(RING_ERR_PEER,
-                               "the connection to rank %d ended after %llu bytes (fault)",
-                               l->head.peer, (unsigned long long)moved));
+                               "the connection to rank %d ended after %llu byte%s (fault)",
+                               l->head.peer, (unsigned long long)moved,
+                               plural((unsigned long long)moved)));
 }
 
 static bool inner_is_flushed(const fault_link *l)
@@ -145,8 +146,8 @@ static ring_status fault_progress(transport_link *link)
 static ring_status frame_ended(fault_link *l)
 {
     return fault_break(l, fail(RING_ERR_PEER,
-                               "a frame of rank %d ended after %zu of %zu bytes (fault)",
-                               l->head.peer, l->carried / 2, l->carried));
+                               "a frame of rank %d ended after %zu of %zu byte%s (fault)",
+                               l->head.peer, l->carried / 2, l->carried, plural(l->carried)));
 }
 
 static ring_status fault_peek(transport_link *link, const transport_frame **frame,

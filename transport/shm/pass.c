@@ -63,8 +63,8 @@ static ring_status check_parts(const struct msghdr *message, size_t count)
             RING_ERR_SYSTEM,
             "the peer's descriptors did not fit; raise the limit on open files (ulimit -n)");
     if (count != SHM_PASS_FDS)
-        return fail(RING_ERR_PEER, "the peer passed %zu descriptors instead of %d", count,
-                    SHM_PASS_FDS);
+        return fail(RING_ERR_PEER, "the peer passed %zu descriptor%s instead of %d", count,
+                    plural(count), SHM_PASS_FDS);
     return RING_OK;
 }
 

@@ -161,8 +161,8 @@ static ring_status hear_address(verbs_link *l)
     const verbs_address *theirs = &l->theirs.address;
     RING_TRY(listen_for(l, sizeof *theirs));
     if (theirs->rails != (uint32_t)l->rails)
-        return fail(RING_ERR_PEER, "it has made %u queue pairs, this rank %d", theirs->rails,
-                    l->rails);
+        return fail(RING_ERR_PEER, "it has made %u queue pair%s, this rank %d", theirs->rails,
+                    plural(theirs->rails), l->rails);
     l->peer_inbox = theirs->inbox;
     for (int r = 0; r < l->rails; r++) {
         l->peer_key[r] = theirs->key[r];

@@ -6,6 +6,7 @@
 #include "topo.h"
 #include "watched.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,14 +26,16 @@ static void gather_host(report *r)
 
 static void judge_quota(report *r, const topo_cpu *cpu)
 {
+    const double most = fmax(1, floor(cpu->quota));
     if (cpu->quota <= 0)
         return;
-    report_number(r, "cpu", "quota", cpu->quota, "CPUs (cgroup)");
+    report_number(r, "cpu", "quota", cpu->quota,
+                  cpu->quota == 1 ? "CPU (cgroup)" : "CPUs (cgroup)");
     if (cpu->quota < cpu->allowed)
         report_judge(r, VERDICT_WARN,
-                     "the container gets less time than its %d CPUs have; start at most %.0f "
-                     "rank(s), or grant more",
-                     cpu->allowed, cpu->quota < 1 ? 1 : cpu->quota);
+                     "the container gets less time than %d CPU%s can give; start at most %.0f "
+                     "rank%s, or grant more",
+                     cpu->allowed, plural(cpu->allowed), most, plural(most));
 }
 
 static void gather_cpu(report *r)
@@ -48,7 +51,7 @@ static void gather_cpu(report *r)
     report_number(r, "cpu", "numa_nodes", cpu.numas, "");
     report_number(r, "cpu", "cores", (double)cpu.core_count, "this process may use");
     report_number(r, "cpu", "logical_cpus", cpu.allowed, "this process may use");
-    report_number(r, "cpu", "online", cpu.online, "logical CPUs of the machine");
+    report_number(r, "cpu", "online", cpu.online, "of the machine, logical");
     judge_quota(r, &cpu);
     report_text(r, "cpu", "source", "%s", cpu.source);
     topo_cpu_free(&cpu);

@@ -54,7 +54,8 @@ static void show_sum(const report *r)
     if (warnings + failures == 0)
         puts("\nNothing is wrong.");
     else
-        printf("\n%zu failure(s), %zu warning(s); see FAIL and WARN above.\n", failures, warnings);
+        printf("\n%zu failure%s, %zu warning%s; see FAIL and WARN above.\n", failures,
+               plural(failures), warnings, plural(warnings));
 }
 
 void show_text(const report *r, bool color)

@@ -51,8 +51,8 @@ static ring_status take_file(const char *path, bool needed, texts *exports)
     const ring_status status = lines_each(file, path, take_line, &t);
     fclose(file);
     if (status == RING_OK)
-        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", t.count,
-                t.count == 1 ? "" : "s", path);
+        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", t.count, plural(t.count),
+                path);
     return status;
 }
 

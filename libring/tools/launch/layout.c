@@ -59,8 +59,8 @@ static ring_status count_nodes(const layout_wish *wish, size_t *nodes)
     const size_t needed = (size_t)(wish->ranks / wish->per_node);
     if (wish->ranks % wish->per_node != 0 || needed > *nodes ||
         (wish->nodes > 0 && needed != *nodes))
-        return fail(RING_ERR_CONFIG, "%d ranks with %d on each host do not fit %zu host(s)",
-                    wish->ranks, wish->per_node, *nodes);
+        return fail(RING_ERR_CONFIG, "%d rank%s, %d on each host: that does not fit %zu host%s",
+                    wish->ranks, plural(wish->ranks), wish->per_node, *nodes, plural(*nodes));
     *nodes = needed;
     return RING_OK;
 }
@@ -91,9 +91,9 @@ ring_status layout_make(const host_list *hosts, const layout_wish *wish, layout 
     *out = (layout){0};
     if (nodes > hosts->count)
         return fail(RING_ERR_CONFIG,
-                    "%zu nodes are asked for, %zu are known; name them with --hostfile or -H, or "
+                    "%zu node%s asked for, %zu known; name them with --hostfile or -H, or "
                     "start each with --node-rank",
-                    nodes, hosts->count);
+                    nodes, plural(nodes), hosts->count);
     RING_TRY(count_nodes(wish, &nodes));
     return fill_slots(hosts, wish, nodes, out);
 }

@@ -92,8 +92,8 @@ void options_take_accelerate(options *o)
         if (!names_hosts(o) && machines == 1)
             o->hosts = "localhost";
         if (processes > machines * cores && !names_hosts(o))
-            fprintf(stderr, "ringrun: num_processes is %d, on %ld cores: ranks share them\n",
-                    processes, machines * cores);
+            fprintf(stderr, "ringrun: num_processes is %d, on %ld core%s: ranks share them\n",
+                    processes, machines * cores, plural((double)(machines * cores)));
     }
 }
 
@@ -115,12 +115,12 @@ static void compare_workers(int count)
     const char *nodes = getenv("WORLD_SIZE");
     if (count > 1 && nodes == NULL)
         fprintf(stderr,
-                "ringrun: DC_DL_CONFIG wants %d workers, but RANK and WORLD_SIZE do not say which "
+                "ringrun: DC_DL_CONFIG wants %d worker%s, but RANK and WORLD_SIZE do not say which "
                 "this is: ranks are started here alone\n",
-                count);
+                count, plural(count));
     else if (count > 0 && nodes != NULL && atoi(nodes) != count)
-        fprintf(stderr, "ringrun: DC_DL_CONFIG wants %d workers, WORLD_SIZE is %.20s\n", count,
-                nodes);
+        fprintf(stderr, "ringrun: DC_DL_CONFIG wants %d worker%s, WORLD_SIZE is %.20s\n", count,
+                plural(count), nodes);
 }
 
 void options_take_platform(options *o)
@@ -133,7 +133,7 @@ void options_take_platform(options *o)
         return;
     o->per_node = gpus > 0 ? gpus : 1;
     fprintf(stderr, "ringrun: DC_DL_CONFIG has \"gpus\": %d: %d rank%s on each node\n", gpus,
-            o->per_node, o->per_node == 1 ? "" : "s");
+            o->per_node, plural(o->per_node));
     compare_workers(number_of(text, "\"count\""));
 }
 

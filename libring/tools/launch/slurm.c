@@ -102,8 +102,8 @@ static bool next_tasks(const char **at, int *tasks, int *times)
 static ring_status tasks_do_not_fit(const host_list *list, const char *text)
 {
     return fail(RING_ERR_CONFIG,
-                "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu nodes of SLURM_JOB_NODELIST",
-                text, list->count);
+                "SLURM_TASKS_PER_NODE='%.200s' does not fit the %zu node%s of SLURM_JOB_NODELIST",
+                text, list->count, plural(list->count));
 }
 
 static ring_status assign_tasks(host_list *list, const char *text)

@@ -262,8 +262,8 @@ static void check_cpus(checking *c)
 {
     int numas = 0;
     sysfs_each(count_node, &numas, "%s/sys/devices/system/node", c->f->root);
-    check_found(c, "%d logical CPUs, %d NUMA node%s, hyper-threads %s", allowed_cpus(c->f),
-                numas > 0 ? numas : 1, numas > 1 ? "s" : "",
+    check_found(c, "%d logical CPU%s, %d NUMA node%s, hyper-threads %s", allowed_cpus(c->f),
+                plural(allowed_cpus(c->f)), numas > 0 ? numas : 1, plural(numas > 0 ? numas : 1),
                 sysfs_number(0, CPUS "/smt/active", c->f->root) == 1 ? "on" : "off");
 }
 
@@ -275,7 +275,7 @@ static void check_quota(checking *c)
         check_found(c, "none: the cgroup grants all CPUs");
         return;
     }
-    check_found(c, "%.4g CPUs' worth of time (cgroup)", quota);
+    check_found(c, "the time of %.4g CPU%s (cgroup)", quota, plural(quota));
     if (quota >= cpus)
         return;
     check_judge(c, VERDICT_WARN,
@@ -331,8 +331,10 @@ static void check_governor(checking *c)
     check_found(c, "%s (%s%s%s)", g.governor, g.driver, prefers ? ", " : "", g.preference);
     if (g.slow == 0)
         return;
-    check_judge(c, VERDICT_WARN,
-                "%d CPUs save power: short messages and folds run at a low frequency", g.slow);
+    check_judge(
+        c, VERDICT_WARN,
+        "%d CPU%s in a mode that saves power: short messages and folds run at a low frequency",
+        g.slow, plural(g.slow));
     check_mend(c, "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/%s",
                prefers ? "energy_performance_preference" : "scaling_governor");
 }
@@ -349,8 +351,8 @@ static void check_ranks(checking *c)
     check_found(c, "%d on this host", ranks);
     if (ranks <= cpus)
         return;
-    check_judge(c, VERDICT_WARN, "more than the %d CPUs that they may run on: they take turns",
-                cpus);
+    check_judge(c, VERDICT_WARN, "more than the %d CPU%s that they may run on: they take turns",
+                cpus, plural(cpus));
     check_mend(c, "ringrun -n %d PROGRAM", cpus);
 }
 
