@@ -7,7 +7,9 @@
 #include "collective.h"
 #include "names.h"
 #include "try.h"
+#include "words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static double factor_one(int ranks)
@@ -336,7 +338,6 @@ static const perf_collective collectives[] = {
      .run = run_scatter,
      .expect = expect_block_of_root},
     {.name = "all_to_all",
-     .also = "alltoall",
      .moves = true,
      .src_blocks = true,
      .dst_blocks = true,
@@ -363,7 +364,6 @@ static const perf_collective collectives[] = {
      .run = run_exscan,
      .expect = expect_ranks_before},
     {.name = "all_gather_v",
-     .also = "allgatherv",
      .moves = true,
      .dst_blocks = true,
      .in_place = true,
@@ -372,7 +372,6 @@ static const perf_collective collectives[] = {
      .run = run_all_gather_v,
      .expect = expect_every_rank},
     {.name = "reduce_scatter_v",
-     .also = "reducescatterv",
      .reduces = true,
      .moves = true,
      .src_blocks = true,
@@ -382,7 +381,6 @@ static const perf_collective collectives[] = {
      .run = run_reduce_scatter_v,
      .expect = expect_own_block},
     {.name = "all_to_all_v",
-     .also = "alltoallv",
      .moves = true,
      .src_blocks = true,
      .dst_blocks = true,
@@ -391,7 +389,6 @@ static const perf_collective collectives[] = {
      .run = run_all_to_all_v,
      .expect = expect_block_of_every_rank},
     {.name = "gather_v",
-     .also = "gatherv",
      .rooted = true,
      .moves = true,
      .dst_blocks = true,
@@ -401,7 +398,6 @@ static const perf_collective collectives[] = {
      .run = run_gather_v,
      .expect = expect_every_rank_on_root},
     {.name = "scatter_v",
-     .also = "scatterv",
      .rooted = true,
      .moves = true,
      .src_blocks = true,
@@ -474,26 +470,16 @@ const perf_collective *perf_collective_at(size_t i)
     return i < COLLECTIVES ? &collectives[i] : NULL;
 }
 
-static bool is_name(const char *known, const char *name)
-{
-    const size_t length = strlen(known);
-    if (strncmp(name, known, length) != 0)
-        return false;
-    return name[length] == '\0' || strcmp(name + length, "_perf") == 0;
-}
-
-static bool has_name(const perf_collective *collective, const char *name)
-{
-    return is_name(collective->name, name) ||
-           (collective->also != NULL && is_name(collective->also, name));
-}
-
 const perf_collective *perf_collective_find(const char *name)
 {
+    char word[64];
+    const int length = snprintf(word, sizeof word, "%s", name + (strncmp(name, "nccl", 4) ? 0 : 4));
+    if (length > 5 && length < (int)sizeof word && strcmp(word + length - 5, "_perf") == 0)
+        word[length - 5] = '\0';
     for (size_t i = 0; i < COLLECTIVES; i++)
-        if (has_name(&collectives[i], name))
+        if (words_alike(collectives[i].name, word))
             return &collectives[i];
-    return NULL;
+    return words_alike("bcast", word) ? perf_collective_find("broadcast") : NULL;
 }
 
 bool perf_serves(const perf_collective *collective, ring_dtype dtype, ring_op op)

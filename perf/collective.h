@@ -32,7 +32,7 @@ typedef struct perf_expect {
 } perf_expect;
 
 struct perf_collective {
-    const char *name, *also;     /* nccl-tests' name where it is another one, or NULL */
+    const char *name;
     bool reduces, rooted, moves; /* takes an operation, takes a root, has buffers at all */
     bool prefix;                 /* combines the ranks up to its own: no average */
     bool src_blocks, dst_blocks; /* the buffer holds one block a rank, not one block */
@@ -45,8 +45,8 @@ struct perf_collective {
     perf_expect (*expect)(const perf_case *c, int block);
 };
 
-/** @return the collective of that name ("all_reduce", or nccl-tests' "all_reduce_perf"), NULL if
- *  unknown. */
+/** @return the collective of that name, or of NCCL's and nccl-tests': "all_reduce", "allreduce",
+ *  "all_reduce_perf", "ncclAllReduce"; NULL if unknown. */
 const perf_collective *perf_collective_find(const char *name);
 /** @return the i-th collective, NULL after the last. */
 const perf_collective *perf_collective_at(size_t i);

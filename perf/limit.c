@@ -95,13 +95,18 @@ static const char doc[] = "What this machine allows between two threads, and one
 static int take_measurement(char **words, int count, void *out)
 {
     limit_options *o = out;
+    const char *names[MEASUREMENTS];
     (void)count;
-    for (size_t i = 0; i < MEASUREMENTS; i++)
-        if (strcmp(words[0], measurements[i].name) == 0) {
+    for (size_t i = 0; i < MEASUREMENTS; i++) {
+        names[i] = measurements[i].name;
+        if (words_alike(words[0], names[i])) {
             o->wanted |= measurements[i].bit;
             return 1;
         }
-    args_fail("unknown measurement \"%s\"", words[0]);
+    }
+    const char *nearest = words_nearest(words[0], names, MEASUREMENTS);
+    args_fail("unknown measurement \"%s\"%s%s%s", words[0], nearest ? "; did you mean " : "",
+              nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static void parse(int argc, char **argv, limit_options *o)

@@ -4,6 +4,7 @@
 
 #include "args.h"
 #include "numbers.h"
+#include "words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -250,12 +251,28 @@ static void read_environment(perf_options *out)
 /* " all_reduce reduce_scatter …" */
 static const char *collectives(void)
 {
-    static char names[256];
+    static char names[512];
     size_t used = 0;
     for (size_t i = 0; perf_collective_at(i) && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, " %s",
                                  perf_collective_at(i)->name);
     return names;
+}
+
+const perf_collective *perf_collective_given(const char *word)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t count = 0;
+    const perf_collective *found = perf_collective_find(word);
+    for (; count < MOST && perf_collective_at(count); count++)
+        names[count] = perf_collective_at(count)->name;
+    const char *nearest = words_nearest(word, names, count);
+    if (found == NULL && nearest != NULL)
+        args_fail("unknown collective \"%s\"; did you mean %s?", word, nearest);
+    if (found == NULL)
+        args_fail("unknown collective \"%s\"; one of%s", word, collectives());
+    return found;
 }
 
 static int take_collective(char **words, int count, void *out)
@@ -264,15 +281,13 @@ static int take_collective(char **words, int count, void *out)
     (void)count;
     if (o->collective)
         args_fail("unexpected word \"%s\"; the collective is %s", words[0], o->collective->name);
-    o->collective = perf_collective_find(words[0]);
-    if (!o->collective)
-        args_fail("unknown collective \"%s\"; one of%s", words[0], collectives());
+    o->collective = perf_collective_given(words[0]);
     return 1;
 }
 
 void perf_options_parse(int argc, char **argv, perf_options *out)
 {
-    char doc[1024];
+    char doc[1536];
     const args_program ringperf = {"ringperf", rows,
                                    "COLLECTIVE\nplan COLLECTIVE --ranks N\ncompare\noverlap", doc,
                                    .take = take_collective};

@@ -51,6 +51,10 @@ typedef struct perf_options {
     double min_bandwidth; /* from the environment; -1: none */
 } perf_options;
 
+/** @return the collective of a word of the command line; an unknown one ends the program with 2 and
+ *  the nearest name. */
+const perf_collective *perf_collective_given(const char *word);
+
 /** Reads COLLECTIVE and options, then the environment's RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW).
  *  Ends the program with 2 for wrong ones, and after --help. */
 void perf_options_parse(int argc, char **argv, perf_options *out);

@@ -8,6 +8,7 @@
 #include "algo.h"
 #include "args.h"
 #include "output.h"
+#include "perf_options.h"
 #include "words.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static void take_algorithm(const args_given *given)
     request *r = given->out;
     r->algorithm = algo_find(given->text);
     if (!r->algorithm)
-        args_refuse(given, "no such algorithm");
+        args_refuse(given, "no such algorithm; see --help");
 }
 
 #define AT(member) ARGS_AT(request, member)
@@ -69,9 +70,10 @@ static int take_collective(char **words, int count, void *out)
     if (r->named)
         args_fail("unexpected word \"%s\"", words[0]);
     r->named = true;
-    r->collective = plan_collective_find(words[0]);
+    r->collective = plan_collective_find(perf_collective_given(words[0])->name);
     if (r->collective >= PLAN_BARRIER)
-        args_fail("\"%s\" is no collective: all_reduce, reduce_scatter, all_gather, broadcast, "
+        args_fail("\"%s\" has no plan of its own; these have: all_reduce, reduce_scatter, "
+                  "all_gather, broadcast, "
                   "reduce, gather, scatter, all_to_all, scan or exscan",
                   words[0]);
     return 1;

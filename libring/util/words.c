@@ -37,6 +37,18 @@ size_t words_distance(const char *a, const char *b)
     return row[width];
 }
 
+bool words_alike(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, "_-");
+        b += strspn(b, "_-");
+        if (differ(*a, *b))
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+}
+
 const char *words_nearest(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;

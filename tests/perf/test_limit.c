@@ -33,6 +33,11 @@ static void names_choose(void **state)
     assert_int_equal(shell_rows(row_is_sane), 1);
     assert_int_equal(shell_count("hand-over"), 0);
     assert_int_equal(shell_count("all_reduce"), 0);
+    assert_int_equal(shell(RINGLIMIT "allreduce -b 1K -e 1K -n 5"), 0);
+    assert_int_equal(shell_rows(row_is_sane), 1);
+    assert_int_equal(shell(RINGLIMIT "allreduceX"), 2);
+    assert_int_equal(shell_count("unknown measurement \"allreduceX\"; did you mean all_reduce?"),
+                     1);
 }
 
 static void a_line_is_whole(const cJSON *object)

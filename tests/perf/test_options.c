@@ -120,17 +120,42 @@ static void every_collective_takes_an_op(void **state)
     assert_int_equal(o.op, RING_PREMUL_SUM);
 }
 
-static void the_names_of_nccl_tests_programs_are_known(void **state)
+static void the_names_of_nccl_and_its_tests_are_known(void **state)
 {
-    perf_options o;
-    assert_int_equal(parse(&o, "reduce_scatter_perf"), PARSED);
-    assert_string_equal(o.collective->name, "reduce_scatter");
-    assert_int_equal(parse(&o, "alltoall_perf"), PARSED);
-    assert_string_equal(o.collective->name, "all_to_all");
-    assert_int_equal(parse(&o, "alltoallv_perf"), PARSED);
-    assert_string_equal(o.collective->name, "all_to_all_v");
-    assert_int_equal(parse(&o, "reduce_perf"), PARSED);
-    assert_string_equal(o.collective->name, "reduce");
+    static const char *const names[][2] = {
+        {"all_reduce_perf", "all_reduce"},
+        {"all_gather_perf", "all_gather"},
+        {"alltoall_perf", "all_to_all"},
+        {"alltoallv_perf", "all_to_all_v"},
+        {"broadcast_perf", "broadcast"},
+        {"gather_perf", "gather"},
+        {"reduce_perf", "reduce"},
+        {"reduce_scatter_perf", "reduce_scatter"},
+        {"scatter_perf", "scatter"},
+        {"sendrecv_perf", "sendrecv"},
+        {"allreduce", "all_reduce"},
+        {"AllGather", "all_gather"},
+        {"reducescatter", "reduce_scatter"},
+        {"alltoall", "all_to_all"},
+        {"all-to-all", "all_to_all"},
+        {"allgatherv", "all_gather_v"},
+        {"bcast", "broadcast"},
+        {"SendRecv", "sendrecv"},
+        {"ncclAllReduce", "all_reduce"},
+        {"ncclReduceScatter", "reduce_scatter"},
+        {"ncclBcast", "broadcast"},
+        {"ncclAlltoAll", "all_to_all"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        perf_options o;
+        assert_int_equal(parse(&o, names[i][0]), PARSED);
+        assert_string_equal(o.collective->name, names[i][1]);
+    }
+    assert_null(perf_collective_find(""));
+    assert_null(perf_collective_find("_perf"));
+    assert_null(perf_collective_find("nccl"));
+    assert_null(perf_collective_find("all_reduce_"
+                                     "................................................_perf"));
 }
 
 static void what_cannot_be_done_is_refused_with_the_word(void **state)
@@ -275,7 +300,7 @@ int main(void)
         cmocka_unit_test(short_and_long_flags_are_the_same),
         cmocka_unit_test(types_have_the_names_of_nccl_tests_and_ours),
         cmocka_unit_test(every_collective_takes_an_op),
-        cmocka_unit_test(the_names_of_nccl_tests_programs_are_known),
+        cmocka_unit_test(the_names_of_nccl_and_its_tests_are_known),
         cmocka_unit_test(what_cannot_be_done_is_refused_with_the_word),
         cmocka_unit_test(off_switches_of_gpu_features_are_accepted),
         cmocka_unit_test(buffers_may_be_a_gpus),

@@ -81,6 +81,18 @@ static void what_the_ring_cannot_do_is_drawn_by_direct(void **state)
     assert_int_equal(shell_count("ring has no gather"), 1);
 }
 
+static void collectives_have_the_names_that_ringperf_knows(void **state)
+{
+    assert_int_equal(shell(PLAN "ncclAllReduce --ranks 2"), 0);
+    assert_int_equal(shell_count("all_reduce by ring, 2 ranks"), 1);
+    assert_int_equal(shell(PLAN "alltoall_perf --ranks 2"), 0);
+    assert_int_equal(shell_count("all_to_all by direct, 2 ranks"), 1);
+    assert_int_equal(shell(PLAN "allreduceX --ranks 2"), 2);
+    assert_int_equal(shell_count("unknown collective \"allreduceX\"; did you mean all_reduce?"), 1);
+    assert_int_equal(shell(PLAN "sendrecv --ranks 2"), 2);
+    assert_int_equal(shell_count("\"sendrecv\" has no plan of its own"), 1);
+}
+
 static void one_rank_and_one_chunk_are_in_the_singular(void **state)
 {
     assert_int_equal(shell(PLAN "all_reduce --ranks 1 --bytes 1"), 0);
@@ -173,6 +185,7 @@ int main(void)
         cmocka_unit_test(the_traffic_of_the_ring_is_the_least),
         cmocka_unit_test(every_algorithm_and_collective_is_proven),
         cmocka_unit_test(what_the_ring_cannot_do_is_drawn_by_direct),
+        cmocka_unit_test(collectives_have_the_names_that_ringperf_knows),
         cmocka_unit_test(one_rank_and_one_chunk_are_in_the_singular),
         cmocka_unit_test(steps_are_listed_for_each_rank),
         cmocka_unit_test(hosts_scratch_and_ranges_are_shown),

@@ -26,6 +26,16 @@ static void no_word_is_near_when_all_are_far(void **state)
     assert_null(words_nearest(endless, words, 2));
 }
 
+static void words_are_alike_but_for_case_and_what_joins_their_parts(void **state)
+{
+    assert_true(words_alike("all_reduce", "AllReduce"));
+    assert_true(words_alike("all_reduce", "all-reduce_"));
+    assert_true(words_alike("", "_"));
+    assert_false(words_alike("all_reduce", "all_reduces"));
+    assert_false(words_alike("all_reduce", "all"));
+    assert_false(words_alike("", "a"));
+}
+
 static void a_noun_is_in_the_singular_after_one_alone(void **state)
 {
     assert_string_equal(plural(1), "");
@@ -41,6 +51,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_word_is_found_whatever_its_case),
         cmocka_unit_test(no_word_is_near_when_all_are_far),
+        cmocka_unit_test(words_are_alike_but_for_case_and_what_joins_their_parts),
         cmocka_unit_test(a_noun_is_in_the_singular_after_one_alone),
     };
     return cmocka_run_group_tests_name("util.words", tests, NULL, NULL);
