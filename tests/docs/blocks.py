@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the checked blocks of a page and comparing what they print.
 
-A block is checked if the line directly before its fence is `<!-- checked -->`, or
-`<!-- checked: needs PROGRAM... -->`, which is left out where one of the programs is not there. Its
-lines are commands, each behind `$ `, and what they print (both streams). A command goes on in the
+A block is checked if the line directly before its fence is `<!-- checked -->`. Its lines are
+commands, each behind `$ `, and what they print (both streams). A command goes on in the
 next line after a backslash, or while bash says that it is not complete; such lines may begin
 with `> `. In the output `…` stands for any text within a line, a line of `…` alone for any lines.
+
+Each block has a folder of its own, which is empty at first. A mark may have options, with a comma
+between them, as in `<!-- checked: continues, needs cc -->`:
+
+    needs NAME...   the block is left out where one of these programs, or Python packages, is not
+                    installed
+    continues       the block runs in the folder of the checked block before it, with the variables
+                    that this one exported
+    two-hosts       the commands run on node1, from where ssh reaches node2: see two_hosts.sh
+    file NAME       the text of the block, in any language, is written to this file of the folder
 """
 
 import os
@@ -13,13 +22,18 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pages
 
-MARK = re.compile(r"^<!--\s*checked\s*(?::\s*needs\s+([^>]+?))?\s*-->$")
+MARK = re.compile(r"^<!--\s*checked\s*(?::\s*([^>]+?))?\s*-->$")
+OPTION = re.compile(r"(?P<continues>continues)|(?P<two_hosts>two-hosts)|"
+                    r"needs\s+(?P<needs>\S.*)|file\s+(?P<file>[\w.-]+)")
+TWO_HOSTS = Path(__file__).resolve().parent / "two_hosts.sh"
+SKIPPED = 77
 WILD = "…"
 TIMEOUT = "timeout"
 
@@ -46,8 +60,12 @@ class Command:
 @dataclass
 class Block:
     line: int
-    needs: list
-    commands: list
+    needs: list = field(default_factory=list)
+    commands: list = field(default_factory=list)
+    continues: bool = False
+    two_hosts: bool = False
+    file: str = ""  # a block with this has the text of the file, and no commands
+    text: str = ""
 
 
 @dataclass
@@ -92,15 +110,36 @@ def read_commands(fence):
     return commands
 
 
+def read_options(block, options):
+    """Sets the fields of the block that the options of its mark name."""
+    for option in options.split(",") if options else ():
+        found = OPTION.fullmatch(option.strip())
+        if not found:
+            raise Malformed(f"line {block.line - 2}: a mark has no option '{option.strip()}'")
+        block.continues |= found["continues"] is not None
+        block.two_hosts |= found["two_hosts"] is not None
+        block.needs += (found["needs"] or "").split()
+        block.file = found["file"] or block.file
+
+
 def read_blocks(text):
     """@return the checked blocks of a page. Malformed: one is none."""
     found = []
     for fence in pages.fences(text):
         mark = MARK.match(fence.before)
-        if mark and fence.language != "console":
+        if not mark:
+            continue
+        block = Block(fence.line)
+        read_options(block, mark.group(1))
+        if block.file:
+            block.text = "\n".join(fence.lines) + "\n"
+        elif fence.language != "console":
             raise Malformed(f"line {fence.line - 1}: a checked block must be ```console")
-        if mark:
-            found.append(Block(fence.line, (mark.group(1) or "").split(), read_commands(fence)))
+        else:
+            block.commands = read_commands(fence)
+        if block.continues and not found:
+            raise Malformed(f"line {fence.line - 2}: no checked block is there to continue")
+        found.append(block)
     return found
 
 
@@ -153,21 +192,36 @@ def installed_tree(bin_folder):
     return {}
 
 
-def environment(bin_folder, examples, source):
-    """Nothing of the caller's but PATH: no RING_* variable changes what is shown."""
+def environment(bin_folder, examples, source, package=None):
+    """Nothing of the caller's but PATH: no RING_* variable changes what is shown. `package` is the
+    folder of ring_torch, which was built for this Python: its programs are those of torch."""
     ahead = [str(Path(folder).resolve()) for folder in (bin_folder, examples) if folder]
-    return {"PATH": os.pathsep.join(ahead + [os.environ.get("PATH", os.defpath)]),
+    after = [os.environ.get("PATH", os.defpath)]
+    if package:
+        after.append(str(Path(sys.executable).parent))
+    return {"PATH": os.pathsep.join(ahead + after),
             "LC_ALL": "C.UTF-8", "EXAMPLES": str(Path(source, "docs", "examples").resolve()),
+            **({"PYTHONPATH": str(Path(package).resolve())} if package else {}),
             **(installed_tree(bin_folder) if bin_folder else {})}
 
 
-def run_command(command, status, folder, state, env, timeout):
-    """@return (exit status or TIMEOUT, lines of both streams)."""
+class Place:
+    """The folders that a block runs in, and the exit status of the latest command there."""
+
+    def __init__(self, root):
+        self.folder, self.home = tempfile.mkdtemp(dir=root), tempfile.mkdtemp(dir=root)
+        self.status = 0
+
+
+def run_command(command, place, before, env, timeout):
+    """Runs the command in a shell that the words `before` start.
+    @return (exit status or TIMEOUT, lines of both streams)."""
+    state = Path(place.home, ".state")
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            ["bash", "-c", SHELL, "bash", str(state), command.text, str(status)], cwd=folder,
-            env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True)
+            [*before, "bash", "-c", SHELL, "bash", str(state), command.text, str(place.status)],
+            cwd=place.folder, env={**env, "HOME": place.home}, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -189,20 +243,34 @@ def kill_group(process):
     process.wait()
 
 
-def run_block(block, env, timeout):
+def run_block(block, place, env, timeout):
     """@return the Differences; the commands behind one that timed out are not run."""
-    found, status = [], 0
-    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as folder:
-        env = {**env, "HOME": home}
-        for command in block.commands:
-            status, lines = run_command(command, status, folder, Path(home, ".state"), env, timeout)
-            if status == TIMEOUT:
-                found.append(Difference(command, None, f"still running after {timeout:g} s", lines))
-                return found
-            parted = first_difference(command.output, lines)
-            if parted:
-                found.append(Difference(command, *parted, lines))
+    found = []
+    if block.file:
+        Path(place.folder, block.file).write_text(block.text, encoding="utf-8")
+    for command in block.commands:
+        before = ["bash", str(TWO_HOSTS)] if block.two_hosts else []
+        place.status, lines = run_command(command, place, before, env, timeout)
+        if place.status == TIMEOUT:
+            found.append(Difference(command, None, f"still running after {timeout:g} s", lines))
+            return found
+        parted = first_difference(command.output, lines)
+        if parted:
+            found.append(Difference(command, *parted, lines))
     return found
+
+
+def why_not(block, ours, env):
+    """@return why the block cannot run here, None if it can."""
+    missing = missing_programs(block, ours, env)
+    if missing:
+        return f"{', '.join(missing)} is not there"
+    if block.two_hosts:
+        trial = subprocess.run(["bash", str(TWO_HOSTS), "true"], env=env, capture_output=True,
+                               text=True)
+        if trial.returncode == SKIPPED:
+            return trial.stdout.strip()
+    return None
 
 
 def missing_programs(block, ours, env):
@@ -210,4 +278,6 @@ def missing_programs(block, ours, env):
     the project's own, those that its commands name."""
     words = {word for command in block.commands for word in re.findall(r"[\w-]+", command.text)}
     wanted = block.needs + sorted(words & set(ours))
-    return [name for name in wanted if shutil.which(name, path=env["PATH"]) is None]
+    packages = env.get("PYTHONPATH", os.devnull)
+    return [name for name in wanted if shutil.which(name, path=env["PATH"]) is None
+            and not Path(packages, name).is_dir()]

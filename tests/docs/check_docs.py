@@ -23,6 +23,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import blocks
@@ -135,22 +136,28 @@ def check_blocks_of(page, text, ours, env, options, report):
     except blocks.Malformed as problem:
         report.add(f"{page}: {problem}")
         return ran, left_out
-    for block in found:
-        missing = blocks.missing_programs(block, ours, env)
-        if missing:
-            left_out += 1
-            print(f"{page}:{block.line}: SKIPPED: {', '.join(missing)} is not there", flush=True)
-            continue
-        ran += 1
-        for difference in blocks.run_block(block, env, options.timeout):
-            report.add(describe(page, difference))
+    with tempfile.TemporaryDirectory() as root:
+        place = None
+        for block in found:
+            reason = blocks.why_not(block, ours, env)
+            if not block.continues:
+                place = None if reason else blocks.Place(root)
+            elif place is None:
+                reason = "the block that it continues was left out"
+            if reason:
+                left_out += 1
+                print(f"{page}:{block.line}: SKIPPED: {reason}", flush=True)
+                continue
+            ran += 1
+            for difference in blocks.run_block(block, place, env, options.timeout):
+                report.add(describe(page, difference))
     return ran, left_out
 
 
 def check_blocks(options):
     report, ran, left_out = Report(), 0, 0
     ours = programs_of(options.source) + examples_of(options.source)
-    env = blocks.environment(options.bin, options.examples, options.source)
+    env = blocks.environment(options.bin, options.examples, options.source, options.package)
     for page in chosen_pages(options):
         counts = check_blocks_of(page, read(options.source, page), ours, env, options, report)
         ran, left_out = ran + counts[0], left_out + counts[1]
@@ -453,6 +460,7 @@ def parse(arguments):
             one.add_argument("--page", type=Path, help="check this page only")
         if name == "blocks":
             one.add_argument("--examples", type=Path, help="folder of the built examples")
+            one.add_argument("--package", type=Path, help="folder of ring_torch for this Python")
             one.add_argument("--timeout", type=float, default=30, help="seconds a command (30)")
     return parser.parse_args(arguments)
 

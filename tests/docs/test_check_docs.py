@@ -257,11 +257,45 @@ class Blocks(Tree):
         self.page("$ true", mark="<!-- checked: needs no-such-program -->")
         self.assertIn("SKIPPED: no-such-program is not there", self.run_check("blocks")[1])
 
+    def test_a_block_that_continues_another(self):
+        file = ["<!-- checked: file x.c -->", "```c", "int x;", "```", ""]
+        then = ["<!-- checked: continues -->", "```console", "$ cat x.c; export A=1; false", "int x;",
+                "```", "<!-- checked: continues, needs {} -->", "```console", "$ echo $? $A; ls",
+                "1 1", "x.c", "```", "<!-- checked -->", "```console", "$ ls; echo $A", "```"]
+        page = "\n".join(["# ringinfo", "", *file, *then, ""])
+        self.write("docs/programs/ringinfo.md", page.format("sh"))
+        code, output = self.run_check("blocks")
+        self.assertEqual((code, output.splitlines()[-1]), (0, "blocks: 4 run, 0 left out: good"))
+        self.write("docs/programs/ringinfo.md", page.format("sh").replace("1 1\n", "0 1\n"))
+        self.assert_wrong("blocks", "the output is 1 1")
+        self.write("docs/programs/ringinfo.md",
+                   page.format("sh").replace("file x.c", "file x.c, needs no-such-program"))
+        self.assertIn("SKIPPED: the block that it continues was left out", self.run_check("blocks")[1])
+        self.page("$ true", mark="<!-- checked: continues -->")
+        self.assert_wrong("blocks", "no checked block is there to continue")
+
+    def test_a_python_package(self):
+        self.page("$ echo $PYTHONPATH | grep -o python$", "python",
+                  mark="<!-- checked: needs ring_torch -->")
+        self.assertIn("ring_torch is not there", self.run_check("blocks")[1])
+        (self.root / "python/ring_torch").mkdir(parents=True)
+        self.assert_good("blocks", "--package", str(self.root / "python"))
+
+    def test_two_hosts(self):
+        self.page("$ hostname; ssh node2 'hostname; echo $A'", "node1", "node2", "",
+                  "$ ssh node3 true; echo $?", "ssh: … node3: Name or service not known", "255",
+                  "$ ssh node2 exit 3; echo $?", "3", mark="<!-- checked: two-hosts -->")
+        code, output = self.run_check("blocks")
+        if code == 77:
+            self.skipTest(output.splitlines()[0])
+        self.assertEqual(code, 0, output)
+
     def test_blocks_that_are_none(self):
         for lines, mark, language, expected in (
                 (["output", "$ true"], "<!-- checked -->", "console", "before the first command"),
                 ([], "<!-- checked -->", "console", "has no line that begins with '$ '"),
                 (["$ true"], "<!-- checked -->", "text", "must be ```console"),
+                (["$ true"], "<!-- checked: wants x -->", "console", "has no option 'wants x'"),
                 (["$ true"], "<!-- checked -->\n", "console", "no fenced block follows this mark")):
             self.page(*lines, mark=mark, language=language)
             self.assert_wrong("blocks", expected)
