@@ -7,7 +7,8 @@
     check_docs.py options --bin BUILD/bin   every long option of a program is on the program's page
     check_docs.py names --bin BUILD/bin     every variable, error, program, algorithm, transport and
                                             page is where readers look for it, every message that
-                                            is quoted is one of the code, decisions and examples
+                                            is quoted is one of the code, every call that a guide
+                                            names is in a header, decisions and examples
                                             are numbered and counted rightly
     check_docs.py links                     every relative link leads to a file and a heading
     check_docs.py words                     no page has words that are not for readers
@@ -32,6 +33,7 @@ import pages
 
 GOOD, WRONG, SKIPPED = 0, 1, 77
 SHOWN_LINES = 60  # of a command's output, in a report
+HEADERS = ("libring/include/ring/ring.h", "train/include/ring/train.h")
 CODE = ("libring", "transport", "kernels", "train", "perf")  # where variables are read
 
 # Not for readers: what is still to be done, and folders of the machine that a page was made on,
@@ -302,6 +304,16 @@ def check_reach(source, report):
             report.add(f"{nav}: {inner} is not in nav")
 
 
+def check_calls(source, page, variables, report):
+    """Names of libring that the page gives are public ones, or variables."""
+    if not Path(source, page).is_file():
+        return
+    public = " ".join(read(source, header) for header in HEADERS if Path(source, header).is_file())
+    known = set(re.findall(r"\w+", public)) | variables
+    for name in sorted(set(re.findall(r"\b(?:ring|RING)_\w+", read(source, page))) - known):
+        report.add(f"{page}: {name} is neither in a public header nor a variable")
+
+
 def check_messages(source, page, report):
     """Messages that a page quotes are in the code."""
     if not Path(source, page).is_file():
@@ -340,6 +352,8 @@ def check_names(options):
     for program in programs_of(source):
         names.text(Path("docs", "programs", f"{program}.md"))
     check_messages(source, Path("docs/troubleshooting.md"), report)
+    for page in ("library", "migrating", "training-library"):
+        check_calls(source, Path("docs", f"{page}.md"), known, report)
     check_reach(source, report)
     check_numbers(source, report)
     return report.code("names")
