@@ -10,4 +10,8 @@
 
 #include <cmocka.h>
 
+/** Ends the case as skipped. ./check shows @p reason, a literal, if all cases of the program are.
+ */
+#define skip_because(reason) (print_message("SKIPPED: " reason "\n"), skip())
+
 #endif

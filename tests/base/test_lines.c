@@ -551,7 +551,7 @@ static void no_frame_and_no_wake_up_is_lost_between_threads(void **state)
 static void nor_where_the_sleeper_pays_for_the_order(void **state)
 {
     if (!membarrier_join())
-        skip();
+        skip_because("the kernel refuses membarrier()");
     race_without_loss(*state, false);
 }
 
@@ -627,7 +627,7 @@ static void whoever_publishes_while_one_falls_asleep_is_seen_or_sees(void **stat
 static void nor_does_the_order_that_the_sleeper_pays_for_fail(void **state)
 {
     if (!membarrier_join())
-        skip();
+        skip_because("the kernel refuses membarrier()");
     meet_often(*state, false);
 }
 

@@ -196,7 +196,7 @@ static void expect_of_child(int (*body)(void))
 static void a_peers_heap_that_cannot_be_mapped_is_done_without(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers need to map more at any time */
+    skip_because("sanitizers need to map more at any time");
 #endif
     expect_of_child(link_in_a_full_address_space);
 }

@@ -41,7 +41,7 @@ bool pinned_is_watched(void)
     const bool can = fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 &&
                      (api.features & UFFD_FEATURE_EXACT_ADDRESS) != 0;
     if (!can)
-        printf("userfaultfd is refused here, so that plain memory is copied: %m\n");
+        printf("SKIPPED: userfaultfd is refused here, so that plain memory is copied: %m\n");
     if (fd >= 0)
         close(fd);
     return can;

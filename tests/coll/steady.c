@@ -456,7 +456,7 @@ int main(void)
     int failed = 0;
     const char *why = unfit();
     if (why) {
-        printf("skipped: %s\n", why);
+        printf("SKIPPED: %s\n", why);
         return SKIP;
     }
     setenv("RING_TRANSPORT", "shm", 1);

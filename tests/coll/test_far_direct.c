@@ -24,8 +24,10 @@ static void *fake(const char *name)
 {
     void *library = dlopen("libibverbs.so.1", RTLD_NOW);
     void *found = library != NULL ? dlsym(library, name) : NULL;
-    if (found == NULL)
-        exit(77); /* another libibverbs */
+    if (found == NULL) {
+        printf("SKIPPED: libibverbs.so.1 is not the double of adapters\n");
+        exit(77);
+    }
     return found;
 }
 

@@ -237,7 +237,7 @@ static void skip_if_names_mislead(void)
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (strcmp(cases_transport(), without[i]) == 0)
             return;
-    skip();
+    skip_because("threads of this transport take the progress thread's name");
 }
 
 static ring_status join_with(const char *const *settings, int rank, int ranks, ring_comm *first,
@@ -524,9 +524,9 @@ static int fork_beside_the_thread(int rank, int ranks, harness_board *board, voi
 static void a_forked_child_has_a_thread_of_its_own(void **state)
 {
     if (ranks_are_threads())
-        skip(); /* of which a child has but one */
+        skip_because("ranks are threads, of which a forked child has only one");
 #ifdef __SANITIZE_THREAD__
-    skip(); /* it starts no threads in a child of several */
+    skip_because("ThreadSanitizer starts no threads in a child of several");
 #endif
     run(2, fork_beside_the_thread);
 }

@@ -101,7 +101,9 @@ static void test_plain_memory(void **state)
 static void test_plain_memory_in_place(void **state)
 {
     const uint64_t rounds = harness_number("RING_TEST_REMAPS", 100);
-    if (strcmp(transport_name, "verbs") != 0 || !pinned_is_watched())
+    if (strcmp(transport_name, "verbs") != 0)
+        skip_because("only verbs registers plain memory");
+    if (!pinned_is_watched())
         skip();
     const pinned_counts before = pinned_count();
     run(&plain);
@@ -117,7 +119,7 @@ static void test_plain_memory_in_place(void **state)
 static void test_plain_memory_copied(void **state)
 {
     if (strcmp(transport_name, "verbs") != 0)
-        skip();
+        skip_because("only verbs registers plain memory");
     setenv("RING_REGISTRATION_CACHE", "0", 1);
     const pinned_counts before = pinned_count();
     run(&plain);

@@ -135,7 +135,7 @@ int main(int argc, char **argv)
         become_a_user();
     }
     if (threads && !has_descriptors(ranks)) {
-        printf("skipped: %d ranks as threads need more than this limit on open files\n", ranks);
+        printf("SKIPPED: %d ranks as threads need more than this limit on open files\n", ranks);
         return 77;
     }
     return argc > 3 ? start_in_time(ranks, threads, atof(argv[3])) : start(ranks, threads) < 0;

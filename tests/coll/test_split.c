@@ -261,7 +261,7 @@ static void test_communicators_in_use_cost_no_descriptors(void **state)
 {
     static const int ranks[] = {2, 4, 5};
     if (strcmp(cases_transport(), "loop") != 0 && strcmp(cases_transport(), "shm") != 0)
-        skip(); /* a connection carries the bytes of one link */
+        skip_because("a connection of this transport carries the bytes of one link");
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         run_joined(ranks[i], many_in_use);
 }

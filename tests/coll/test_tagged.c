@@ -559,8 +559,7 @@ static int a_grant_comes_while_its_send_is_advanced(ring_comm *comm, int rank, i
 static void test_a_grant_waits_for_room(void **state)
 {
     if (strcmp(cases_transport(), "loop") != 0 && strcmp(cases_transport(), "shm") != 0) {
-        print_message("skipped: only rings of lines are filled by so many messages\n");
-        skip();
+        skip_because("only rings of lines are filled by so many messages");
     }
     setenv("RING_TIMEOUT", "20", 1);
     setenv("RING_PROGRESS", "none", 1);

@@ -275,7 +275,7 @@ static int fork_in_between(ring_comm *comm, int rank, int ranks, harness_board *
 static void test_forked_children_leave_the_communicator_alone(void **state)
 {
     if (strcmp(cases_transport(), "loop") == 0)
-        skip(); /* its ranks are threads, of which a child has but one */
+        skip_because("ranks are threads, of which a forked child has only one");
     run_joined(2, fork_in_between);
 }
 
@@ -329,7 +329,7 @@ static int relay_into_a_broken_link(int rank, int ranks, harness_board *board, v
 static void test_a_broken_link_ends_a_call_that_relays(void **state)
 {
     if (strcmp(cases_transport(), "shm") != 0)
-        skip(); /* only its lines are committed when they are first used, by this process */
+        skip_because("only shm's lines are committed by this process at their first use");
     setenv("RING_ALGO", "ring", 1);
     run(3, relay_into_a_broken_link);
     unsetenv("RING_ALGO");

@@ -10,7 +10,7 @@ export ASAN_OPTIONS=detect_leaks=0
 export RING_DEBUG=debug
 
 skip() {
-    echo "skipped: $1 is not installed"
+    echo "SKIPPED: $1 is not installed"
     exit 77
 }
 

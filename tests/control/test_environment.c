@@ -145,7 +145,7 @@ static void a_secret_file_must_be_private_and_long_enough(void **state)
 static void a_secret_of_another_user_is_refused(void **state)
 {
     if (!is_root())
-        skip();
+        skip_because("only root can become another user");
     assert_int_equal(chown(secret, 65534, 65534), 0);
     setenv("RING_SECRET_FILE", secret, 1);
     expect_refusal("belongs to user 65534");
@@ -176,7 +176,7 @@ static ring_status rank_1_is_another_user(int rank, int size, void *context)
 static void without_a_secret_another_user_is_refused(void **state)
 {
     if (!is_root())
-        skip();
+        skip_because("only root can become another user");
     set_number("RING_INIT_TIMEOUT", 1.5);
     crew *c = run(2, rank_1_is_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
@@ -216,7 +216,7 @@ static ring_status dial_as_another_user(int rank, int size, void *context)
 static void without_a_secret_rank_0_looks_at_the_user(void **state)
 {
     if (!is_root())
-        skip();
+        skip_because("only root can become another user");
     set_number("RING_INIT_TIMEOUT", 4);
     crew *c = run(2, dial_as_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
@@ -258,7 +258,7 @@ static void without_a_secret_only_127_0_0_1_is_listened_on(void **state)
 {
     char text[64];
     if (!own_address(text))
-        skip();
+        skip_because("this host has only the loopback");
     setenv("MASTER_ADDR", text, 1);
     run_well(2, look_who_listens);
 }
@@ -267,7 +267,7 @@ static void with_a_secret_the_given_address_is_used(void **state)
 {
     char text[64];
     if (!own_address(text))
-        skip();
+        skip_because("this host has only the loopback");
     setenv("MASTER_ADDR", text, 1);
     setenv("RING_SECRET_FILE", secret, 1);
     run_well(3, full_start_env);
@@ -277,7 +277,7 @@ static void insecure_on_demand_uses_the_given_address(void **state)
 {
     char text[64];
     if (!own_address(text))
-        skip();
+        skip_because("this host has only the loopback");
     setenv("MASTER_ADDR", text, 1);
     setenv("RING_INSECURE", "1", 1);
     run_well(2, full_start_env);
@@ -347,7 +347,7 @@ static void addresses_for_links_leave_rank_0_at_master_addr(void **state)
 {
     char text[64];
     if (!own_address(text))
-        skip();
+        skip_because("this host has only the loopback");
     setenv("RING_SECRET_FILE", secret, 1);
     expect_links_at("127.0.0.1");
     setenv("NCCL_SOCKET_IFNAME", "^docker,virbr,br-,veth,cni,flannel", 1); /* not lo either */
@@ -383,7 +383,7 @@ static void a_loopback_for_ranks_on_several_hosts_is_refused(void **state)
     setenv("MASTER_ADDR", "127.0.1.1", 1);
     expect_refusal("1 of 2 ranks");
     if (!own_address(text))
-        skip();
+        skip_because("this host has only the loopback");
     setenv("RING_ADDR", text, 1);
     run_well(2, full_start_env);
 }

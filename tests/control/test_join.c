@@ -403,7 +403,7 @@ static void another_network_namespace_is_another_host(void **state)
     unsigned char *hosts = shared_memory(64);
     crew *c = crew_new(3);
     if (!is_root())
-        skip();
+        skip_because("only root can make network namespaces");
     crew_processes(c, 3, own_host, hosts);
     crew_assert_all(c, RING_OK);
     assert_memory_equal(hosts, hosts + 32, 16);

@@ -134,7 +134,7 @@ static void a_decimal_point_is_one_in_every_locale(void **state)
     assert_true(s.timeout > 2.49 && s.timeout < 2.51);
     assert_int_equal(comma, RING_ERR_CONFIG);
     if (!german)
-        skip();
+        skip_because("localedef cannot make a German locale here");
 }
 
 static void a_value_that_is_too_long_is_refused(void **state)

@@ -431,7 +431,7 @@ int main(void)
         TEST(a_forked_child_starts_without),
     };
     if (!watched_probe(why, sizeof why)) {
-        printf("skipped: %s\n", why);
+        printf("SKIPPED: %s\n", why);
         return 77;
     }
     region_watch(&watcher);

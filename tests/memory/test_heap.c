@@ -135,7 +135,7 @@ static void more_than_the_machine_has_left_is_an_error(void **state)
     headroom h;
     headroom_read("", &h);
     if (h.bytes > heap_span() - 2 * PAGE)
-        skip(); /* a machine as large as a heap */
+        skip_because("this machine has as much memory as a heap has addresses");
     assert_int_equal(heap_alloc(&ptr, h.bytes), RING_ERR_MEMORY);
     assert_null(ptr);
     assert_non_null(strstr(fail_text(), h.bound));
@@ -378,7 +378,7 @@ static void a_limit_on_file_sizes_makes_a_smaller_heap(void **state)
 static void a_limit_on_the_address_space_makes_a_smaller_heap(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers take more address space than any limit leaves */
+    skip_because("sanitizers take more address space than any limit leaves");
 #endif
     under_limit(RLIMIT_AS, (rlim_t)4 << 30, small_heap_works);
     under_limit(RLIMIT_AS, (rlim_t)200 << 20, no_heap_says_address_space);

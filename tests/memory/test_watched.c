@@ -155,7 +155,7 @@ static void a_lower_break_is_noticed(void **state)
     memset(memory, 1, BYTES);
     assert_true(watched_begin(NUMBER, memory, BYTES));
     if (sbrk(0) != memory + BYTES)
-        skip(); /* somebody else moved it, too */
+        skip_because("something else moved the program break, too");
     assert_true(sbrk(-BYTES) != (void *)-1);
     assert_false(watched_is_whole(NUMBER));
     watched_end(NUMBER);
@@ -437,7 +437,7 @@ int main(void)
         cmocka_unit_test(mappings_are_found_whole),
     };
     if (!watched_probe(why, sizeof why)) {
-        printf("skipped: %s\n", why);
+        printf("SKIPPED: %s\n", why);
         return 77;
     }
     return cmocka_run_group_tests_name("memory.watched", tests, NULL, close_all);

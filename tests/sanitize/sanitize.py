@@ -106,9 +106,13 @@ def make(build, targets):
 
 def test(build, *selection):
     """@return ctest's exit status."""
-    return subprocess.run(["ctest", "--test-dir", build, "-j2", *selection,
-                           "--output-on-failure", "--no-tests=error"],
-                          env=os.environ | OPTIONS).returncode
+    report = Path(build, "tests.xml")
+    report.unlink(missing_ok=True)
+    status = subprocess.run(["ctest", "--test-dir", build, "-j2", *selection,
+                             "--output-on-failure", "--no-tests=error", "--output-junit", report],
+                            env=os.environ | OPTIONS).returncode
+    subprocess.run([TREE / "tests" / "skipped.py", report], check=True)
+    return status
 
 
 def arguments():

@@ -63,7 +63,7 @@ def main():
     build = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     command, files = (format_command if what == "format" else tidy_command)(tree, build)
     if shutil.which(command[0]) is None:
-        print(f"skipped: {command[0]} is not here; apt-get install {command[0]}")
+        print(f"SKIPPED: {command[0]} is not here; apt-get install {command[0]}")
         return SKIP
     faulty = [text for code, text in run(command, files) if code != 0]
     print("".join(faulty), end="")

@@ -2,7 +2,7 @@
 # At a terminal: rank 0 has it, the keyboard reaches rank 0, Ctrl-C reaches all.
 . "$(dirname "$0")/lib.sh"
 
-command -v script >/dev/null || { echo "no script(1) to make a terminal with"; exit 77; }
+command -v script >/dev/null || { echo "SKIPPED: no script(1) to make a terminal with"; exit 77; }
 
 # typed TEXT COMMAND: runs it at a terminal where TEXT is typed after a while, and not before each
 # rank that is to have made a file ready.RANK has, nor before $said, if it is set, is on the terminal

@@ -154,7 +154,7 @@ char *programs_document(const char *number)
     size_t bytes;
     snprintf(pattern, sizeof pattern, "%s/seeds/%s*.txt", programs.shared, number);
     if (glob(pattern, 0, NULL, &found) != 0) {
-        print_message("skipped: no %s\n", pattern);
+        print_message("SKIPPED: no %s\n", pattern);
         skip();
     }
     char *text = files_read(found.gl_pathv[0], &bytes);

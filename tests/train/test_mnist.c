@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         return 2;
     programs = (programs_paths){.bin = argv[1], .examples = argv[2], .shared = argv[3]};
     if (programs_mnist() == NULL) {
-        printf("skipped: no MNIST; set RING_DATA to the folder of its files\n");
+        printf("SKIPPED: no MNIST; set RING_DATA to the folder of its files\n");
         return SKIPPED;
     }
     for (size_t i = 0; i < COUNT_OF(tests); i++) {

@@ -171,8 +171,7 @@ static void the_mpirun_line_starts_ranks_by_open_mpi(void **state)
     const bool there = strstr(version->output, "Open MPI") != NULL;
     programs_free(version);
     if (!there) {
-        print_message("skipped: no mpirun of Open MPI\n");
-        skip();
+        skip_because("no mpirun of Open MPI");
     }
     expect_training("echo localhost slots=2 > hosts.txt; export "
                     "ASAN_OPTIONS=detect_leaks=0 " /* libpmix's */
@@ -271,8 +270,7 @@ static void thirty_and_twenty_thousand_samples_train(void **state)
         "{type: \"Adam\", params: {lr: 1e-3}}}";
     const char *mnist = programs_mnist();
     if (mnist == NULL) {
-        print_message("skipped: no MNIST\n");
-        skip();
+        skip_because("no MNIST; set RING_DATA to the folder of its files");
     }
     free(programs_document("002"));
     files_write("uneven.json", config, strlen(config));

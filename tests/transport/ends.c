@@ -70,7 +70,7 @@ bool ends_use_cipher(const char *name)
     chosen.encrypts = true;
     keys->cipher = strcmp(name, "chacha20") == 0 ? TRANSPORT_CHACHA20 : TRANSPORT_AES256GCM;
     if (keys->cipher == TRANSPORT_AES256GCM && !crypto_aead_aes256gcm_is_available()) {
-        printf("skipped: this processor has no instructions for AES-256-GCM\n");
+        printf("SKIPPED: this processor has no instructions for AES-256-GCM\n");
         exit(SKIPPED);
     }
     memset(keys[0].out, 'A', sizeof keys[0].out);
@@ -109,7 +109,7 @@ bool ends_choose(const char *name)
     if (chosen.transport == NULL)
         return false;
     if (!chosen.transport->probe(NULL, why, sizeof why)) {
-        printf("skipped: %s does not work here: %s\n", name, why);
+        printf("SKIPPED: %s does not work here: %s\n", name, why);
         exit(SKIPPED);
     }
     return true;

@@ -257,6 +257,8 @@ def main():
         outcome, text = compare(name)
         outcomes.append(outcome)
         print(f"{name:10} {outcome:7} {text}", flush=True)
+    if set(outcomes) == {"skipped"}:
+        print("SKIPPED: none of the frameworks is installed")
     counts = {kind: outcomes.count(kind) for kind in ("passed", "FAILED", "skipped")}
     print(f"{counts['passed']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
     return 1 if counts["FAILED"] else 0 if counts["passed"] else 77

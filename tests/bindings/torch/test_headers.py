@@ -31,7 +31,7 @@ def download(version, folder):
     if done.returncode == 0:
         return next(folder.glob("*.whl"))
     reasons = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]
-    print(f"torch {version}: SKIPPED, not downloaded: {(reasons or ['pip failed'])[-1]}")
+    print(f"SKIPPED: torch {version} is not downloaded: {(reasons or ['pip failed'])[-1]}")
     return None
 
 
@@ -64,7 +64,7 @@ def check(version, source, prefix):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         if shutil.disk_usage(folder).free < 1000 * MIB:
-            print(f"torch {version}: SKIPPED, less than 1000 MiB are left in {folder.parent}")
+            print(f"SKIPPED: torch {version}: less than 1000 MiB are left in {folder.parent}")
             return None
         wheel = download(version, folder)
         if wheel is None:

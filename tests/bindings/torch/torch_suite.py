@@ -335,7 +335,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the logs and say where they are")
     options = parser.parse_args()
     for absent in filter(None, map(why_absent, options.backend)):
-        print(f"skipped: {absent}")
+        print(f"SKIPPED: {absent}")
         return 77
     folder = Path(tempfile.mkdtemp(prefix="torch-suite-"))
     try:
