@@ -37,16 +37,36 @@ build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config curl ca-certifica
     libsodium-dev libxxhash-dev libcjson-dev zlib1g-dev libopenblas-dev libdnnl-dev libhwloc-dev
     libcmocka-dev libibverbs-dev libucx-dev help2man)
 
-# build DIR [cmake option...]: configures once, builds what changed.
+progress_seconds=10 # between two lines of a build whose output is no terminal
+
+# Reads ninja's lines and shows the latest of them every progress_seconds.
+show_progress() {
+    local line latest="" shown=$SECONDS
+    while read -r -t 1 line || [ $? -gt 128 ]; do # above 128: no line within this second
+        latest=${line:-$latest}
+        [ $((SECONDS - shown)) -lt "$progress_seconds" ] && continue
+        printf '  %s\n' "$latest"
+        shown=$SECONDS
+    done
+}
+
+# build DIR [cmake option...] [-- target...]: configures, and builds what changed of the targets, or of
+# all of them. On a terminal ninja shows its progress and its errors itself.
 build() {
-    local dir=$1
+    local dir=$1 options=()
     shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift $(($# > 0))
     say "building in $dir"
-    cmake -S "$root" -B "$root/$dir" -G Ninja "$@" > "$root/$dir.log" 2>&1 ||
+    cmake -S "$root" -B "$root/$dir" -G Ninja "${options[@]}" > "$root/$dir.log" 2>&1 ||
         { cat "$root/$dir.log"; die "cmake failed"; }
     sed -n '/^-- libring/,/^$/p' "$root/$dir.log"
-    ninja -C "$root/$dir" >> "$root/$dir.log" 2>&1 ||
-        { grep -E 'error|FAILED|warning' -A3 "$root/$dir.log" | tail -n 60; die "the build failed; see $dir.log"; }
+    if [ -t 1 ]; then
+        ninja -C "$root/$dir" "$@" || die "the build failed"
+        return
+    fi
+    ninja -C "$root/$dir" "$@" 2>&1 | tee -a "$root/$dir.log" | show_progress ||
+        { grep -E 'error|FAILED|warning|^ninja: ' -A3 "$root/$dir.log" | tail -n 60; die "the build failed; see $dir.log"; }
 }
 
 # install_torch: a virtual environment with torch in build/torch; sets RING_PYTHON.
