@@ -4,14 +4,17 @@
 
     check_docs.py blocks --bin BUILD/bin --examples FOLDER
                                             every checked block prints what it shows
-    check_docs.py options --bin BUILD/bin   every long option of a program is on the program's page
+    check_docs.py options --bin BUILD/bin   every long option of a program has a row in a table of
+                                            the program's page
     check_docs.py names --bin BUILD/bin     every variable, error, program, algorithm, transport and
-                                            page is where readers look for it, every message that
-                                            is quoted is one of the code, every call that a guide
+                                            page, and whatever ringperf and ring_call take, is
+                                            where readers look for it, every message that is
+                                            quoted is one of the code, every call that a guide
                                             names is in a header, decisions and examples
                                             are numbered and counted rightly
     check_docs.py links                     every relative link leads to a file and a heading
-    check_docs.py words                     no page has words that are not for readers
+    check_docs.py words                     no page has words that are not for readers, or rows
+                                            that a blank line cuts off their table
     check_docs.py figures                   the README's figures are in docs/performance.md's tables
 
 `--page FILE` checks one page (blocks, links, words); blocks.py says what a checked block is.
@@ -189,6 +192,10 @@ def mentions(text, option):
     return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text) is not None
 
 
+def table_rows(text, beginning):
+    return "\n".join(line for line in text.split("\n") if line.startswith(f"| {beginning}"))
+
+
 def help_texts(options, program):
     texts = [run_program(options, program, "--help")]
     if program == "ringperf":
@@ -204,11 +211,11 @@ def check_options(options):
         if not Path(options.source, page).is_file():
             report.add(f"{page} is not there")
             continue
-        text = read(options.source, page)
+        rows = table_rows(read(options.source, page), "`-")
         wanted = set().union(*(long_options(found) for found in help_texts(options, program)))
         for option in sorted(wanted):
-            if not mentions(text, option):
-                report.add(f"{page}: {option} of {program} --help is not mentioned")
+            if not mentions(rows, option):
+                report.add(f"{page}: {option} of {program} --help has no row in a table")
     return report.code("options")
 
 
@@ -237,6 +244,25 @@ def variables_in_code(source):
     return {name for name in found if name not in header}
 
 
+def taken_by_ringperf(source):
+    """(what it is, names) of the values that the program takes."""
+    yield "collective", re.findall(r"\.name = \"(\w+)\"", read(source, "perf/collective.c"))
+    names = read(source, "perf/names.c")
+    yield "type", re.findall(r"\[RING_\w+\] = \{\"(\w+)\"", names)
+    operations = re.findall(r"\[(RING_\w+)\] = \"(\w+)\"", read(source, "libring/base/status.c"))
+    own_words = dict(re.findall(r"\"(\w+)\"\) == 0\) \{[^\n]*\n\s*\*op = (RING_\w+)", names))
+    for word, operation in own_words.items():
+        operations = [(name, word if name == operation else shown) for name, shown in operations]
+    yield "operation", [shown for _, shown in operations]
+
+
+def options_of_a_call(source):
+    header = read(source, "libring/include/ring/ring.h")
+    body = re.search(r"struct ring_call \{(.*?)\n\}", header, re.DOTALL)
+    fields = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
+    return [field for field in re.findall(r"(\w+);", fields) if field != "size"]
+
+
 def statuses_of(source):
     return re.findall(r"\bX\((RING_ERR_\w+),", read(source, "libring/include/ring/ring.h"))
 
@@ -260,6 +286,13 @@ class Names:
             text = self.text(page)
             if text is not None and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
                 self.report.add(f"{page}: the {what} {name} is not mentioned")
+
+    def want_rows(self, page, beginning, names):
+        """Rows of tables that begin so have these names."""
+        rows = table_rows(self.text(page) or "", beginning)
+        for name in names:
+            if f"`{name}`" not in rows:
+                self.report.add(f"{page}: no row that begins with {beginning} has `{name}`")
 
     def want_headings(self, page, names, what):
         text = self.text(page)
@@ -349,6 +382,10 @@ def check_names(options):
     names.want_headings(Path("docs/troubleshooting.md"), statuses_of(source), "status")
     names.want(Path("docs/algorithms.md"), words_of(variables, "RING_ALGO"), "algorithm")
     names.want(Path("docs/transports.md"), words_of(variables, "RING_TRANSPORT"), "transport")
+    for what, taken in taken_by_ringperf(source):
+        names.want(Path("docs/programs/ringperf.md"), taken, what)
+    names.want_rows(Path("docs/programs/ringperf.md"), "`--algo`", words_of(variables, "RING_ALGO"))
+    names.want_rows(Path("docs/library.md"), "`", options_of_a_call(source))
     for program in programs_of(source):
         names.text(Path("docs", "programs", f"{program}.md"))
     check_messages(source, Path("docs/troubleshooting.md"), report)
@@ -446,10 +483,16 @@ def check_figures(options):
 def check_words(options):
     report, unwanted = Report(), re.compile("|".join(UNWANTED))
     for page in chosen_pages(options):
-        for number, line in enumerate(read(options.source, page).split("\n"), 1):
+        text = read(options.source, page)
+        for number, line in enumerate(text.split("\n"), 1):
             found = unwanted.search(line)
             if found:
                 report.add(f"{page}:{number}: {found.group(0)!r} is not for readers: {line}")
+        lines = ["", *pages.prose(text).split("\n"), ""]
+        for number, (before, line, after) in enumerate(zip(lines, lines[1:], lines[2:]), 1):
+            if line.startswith("|") and not before.startswith("|") and \
+                    not re.match(r"\|[ :]*-", after):
+                report.add(f"{page}:{number}: a row that belongs to no table: {line}")
     return report.code("words")
 
 

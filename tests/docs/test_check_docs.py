@@ -24,7 +24,9 @@ VARIABLES = [
 ]
 RINGINFO = """#!/bin/sh
 case "$*" in
---help) printf 'Usage: ringinfo\\n\\n  -j, --json   For programs\\n\\nExample: x --foreign\\n' ;;
+--help)
+    printf 'Usage: ringinfo\\n\\n  -j, --json   For programs\\n\\n'
+    printf 'Examples:\\n  x --foreign\\n  x …\\n' ;;
 "env --json") cat <<'END'
 %s
 END
@@ -34,12 +36,14 @@ esac
 """
 NAV = "nav:\n  - index.md\n  - S: settings.md\n  - T: troubleshooting.md\n  - A: algorithms.md\n" \
       "  - R: transports.md\n  - V: performance.md\n" \
-      "  - P: programs/ringinfo.md\n  - D: decisions/README.md\n"
+      "  - P: programs/ringinfo.md\n  - M: programs/ringperf.md\n  - L: library.md\n" \
+      "  - D: decisions/README.md\n"
 TREE = {
     "README.md": "# Readme\n\n[Settings](docs/settings.md), [docs](docs)\n\n## Figures\n\n"
                  "[1.5 to 3 times](docs/performance.md#all_reduce)\n\n## Next\n\n0.7\n",
-    "docs/performance.md": "# Speed\n\n## all_reduce\n\n| 8 | 1.5 / **3** |\n\n"
-                           "## Other\n\n| 2 |\n",
+    "docs/performance.md": "# Speed\n\n## all_reduce\n\n| B | µs |\n|---|---|\n"
+                           "| 8 | 1.5 / **3** |\n\n"
+                           "## Other\n\n| 2 |\n|---|\n",
     "docs/CMakeLists.txt": "foreach(program ringinfo)\nendforeach()\n",
     "docs/examples/CMakeLists.txt": "foreach(example 1_first)\nendforeach()\n"
                                     "foreach(example 2_next)\nendforeach()\n",
@@ -52,15 +56,28 @@ TREE = {
                        "theme:\n  name: mkdocs\n  highlightjs: false\n" + NAV,
     "docs/index.md": "# Index\n\n[s](settings.md) [t](troubleshooting.md#ring_err_peer)\n"
                      "[a](algorithms.md) [r](transports.md) [p](programs/ringinfo.md)\n"
-                     "[v](performance.md)\n"
+                     "[v](performance.md) [m](programs/ringperf.md) [l](library.md)\n"
                      "[d](decisions/README.md)\n",
     "docs/settings.md": "# Settings\n\nRING_ALGO RING_TRANSPORT RING_TIMEOUT MASTER_ADDR\n",
     "docs/troubleshooting.md": "# Trouble\n\n## `RING_ERR_PEER`\n\n## RING_ERR_AUTH\n",
     "docs/algorithms.md": "# Algorithms\n\nring tree\n",
     "docs/transports.md": "# Transports\n\nshm\n",
-    "docs/programs/ringinfo.md": "# ringinfo\n\n`--json`\n\n<!-- checked -->\n```console\n"
+    "docs/programs/ringinfo.md": "# ringinfo\n\n| option |\n|---|\n| `--json` |\n\n"
+                                 "<!-- checked -->\n```console\n"
                                  "$ ringinfo\n1 of …\n```\n",
-    "libring/include/ring/ring.h": "X(RING_OK, 0, \"\") X(RING_ERR_PEER, 1, \"\") "
+    "docs/programs/ringperf.md": "# ringperf\n\nscatter, `int8`, `mulsum`\n\n"
+                                 "| option | value |\n|---|---|\n| `--algo` | `ring`, `tree` |\n",
+    "docs/library.md": "# Library\n\n| field | meaning |\n|---|---|\n| `work` | a handle |\n"
+                       "| `on_done`, `tag` | |\n",
+    "perf/collective.c": "{.name = \"scatter\"},\n",
+    "perf/names.c": "[RING_INT8] = {\"int8\", \"char\"},\n"
+                    "    if (strcmp(name, \"mulsum\") == 0) { /* */\n"
+                    "        *op = RING_PREMUL_SUM;\n",
+    "libring/base/status.c": "[RING_PREMUL_SUM] = \"premul_sum\",\n",
+    "libring/include/ring/ring.h": "struct ring_call {\n    size_t size; /**< its; size */\n"
+                                   "    ring_work **work;\n    ring_done on_done;\n"
+                                   "    int tag; /**< a\n number; */\n} ring_call;\n"
+                                   "X(RING_OK, 0, \"\") X(RING_ERR_PEER, 1, \"\") "
                                    "X(RING_ERR_AUTH, 2, \"\")\n",
     "libring/launch.c": "getenv(\"MASTER_ADDR\");\n",
 }
@@ -112,8 +129,10 @@ class Checks(Tree):
             self.assert_good(check)
 
     def test_options(self):
-        self.replace("docs/programs/ringinfo.md", "`--json`", "`--jsonl`")
-        self.assert_wrong("options", "--json of ringinfo")
+        for other in "| `--jsonl` |", "`--json`":
+            self.setUp()
+            self.replace("docs/programs/ringinfo.md", "| `--json` |", other)
+            self.assert_wrong("options", "--json of ringinfo")
 
     def test_a_program_without_a_page(self):
         (self.root / "docs/programs/ringinfo.md").unlink()
@@ -126,6 +145,11 @@ class Checks(Tree):
                 ("settings", "MASTER_ADDR", "the variable MASTER_ADDR is not mentioned"),
                 ("algorithms", "tree", "the algorithm tree is not mentioned"),
                 ("transports", "shm", "the transport shm is not mentioned"),
+                ("programs/ringperf", "scatter", "the collective scatter is not mentioned"),
+                ("programs/ringperf", "int8", "the type int8 is not mentioned"),
+                ("programs/ringperf", "mulsum", "the operation mulsum is not mentioned"),
+                ("programs/ringperf", ", `tree`", "begins with `--algo` has `tree`"),
+                ("library", "`tag`", "begins with ` has `tag`"),
                 ("troubleshooting", "## RING_ERR_AUTH", "the status RING_ERR_AUTH has no heading")):
             self.setUp()
             self.replace(f"docs/{page}.md", name, "nothing")
@@ -199,6 +223,12 @@ class Checks(Tree):
         for word in "TODO", "FIXME", "see /folder/of/mine", "in /tmp/scratch":
             self.write("docs/settings.md", f"# Settings\n\n{word}\n")
             self.assert_wrong("words", "docs/settings.md:3")
+        for table in "| a |", "| a |\n|---|\n| b |\n\n| c |":
+            self.write("docs/settings.md", f"# Settings\n\n{table}\n")
+            self.assert_wrong("words", "a row that belongs to no table")
+        self.write("docs/settings.md",
+                   "# Settings\n\n| a |\n| --- |\n| b |\n\n```text\n| c |\n```\n")
+        self.assert_good("words")
 
     def test_figures(self):
         self.replace("README.md", "1.5 to", "2 to")
