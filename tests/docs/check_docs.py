@@ -12,6 +12,9 @@
                                             quoted is one of the code, every call that a guide
                                             names is in a header, decisions and examples
                                             are numbered and counted rightly
+    check_docs.py manual --bin PREFIX/bin   man shows each program's installed page: what it does,
+                                            its options, its examples line by line, and letters
+                                            that are not ASCII
     check_docs.py links                     every relative link leads to a file and a heading
     check_docs.py words                     no page has words that are not for readers, or rows
                                             that a blank line cuts off their table
@@ -25,6 +28,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -217,6 +221,47 @@ def check_options(options):
             if not mentions(rows, option):
                 report.add(f"{page}: {option} of {program} --help has no row in a table")
     return report.code("options")
+
+
+# ---- manual ----------------------------------------------------------------------------------
+
+
+def rendered(page):
+    """(text, warnings) of a manual page, on a terminal of wide lines."""
+    options = ["--warnings=w", "--no-hyphenation", "--no-justification", "--local-file"]
+    done = subprocess.run(["man", *options, page], capture_output=True, text=True, timeout=60,
+                          env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8",
+                               "MANWIDTH": "200", "MANPAGER": "cat"})
+    return re.sub(".\b", "", done.stdout), done.stderr.strip()
+
+
+def check_manual(options):
+    pages_of = Path(options.bin).parent / "share" / "man" / "man1"
+    if not pages_of.is_dir():
+        raise Cannot(f"no pages in {pages_of}: apt-get install help2man, and build again")
+    if shutil.which("man") is None:
+        raise Cannot("man is not installed (apt-get install man-db)")
+    report = Report()
+    for program in programs_of(options.source):
+        page = pages_of / f"{program}.1"
+        if not page.is_file():
+            report.add(f"{page} is not there")
+            continue
+        (text, warnings), help_text = rendered(page), run_program(options, program, "--help")
+        lines = {line.strip() for line in text.splitlines()}
+        if warnings:
+            report.add(f"{page.name}: {warnings}")
+        if not re.search(rf"^NAME\n +{program} - (?!manual page)[a-z]", text, re.MULTILINE):
+            report.add(f"{page.name}: NAME does not say what {program} does")
+        for letter in sorted(set(re.findall(r"[^\x00-\x7f]", help_text)) - set(text)):
+            report.add(f"{page.name}: the letter {letter!r} of --help is not there")
+        for option in sorted(long_options(help_text)):
+            if not mentions(text, option):
+                report.add(f"{page.name}: {option} is not mentioned")
+        for example in help_text.partition("Examples:\n")[2].partition("\n\n")[0].splitlines():
+            if example.strip() not in lines:
+                report.add(f"{page.name}: the example {example.strip()!r} has no line of its own")
+    return report.code("manual")
 
 
 # ---- names -----------------------------------------------------------------------------------
@@ -508,10 +553,10 @@ def parse(arguments):
     checks = parser.add_subparsers(dest="check", required=True)
     for name, check in (("blocks", check_blocks), ("options", check_options),
                         ("names", check_names), ("links", check_links), ("words", check_words),
-                        ("figures", check_figures)):
+                        ("figures", check_figures), ("manual", check_manual)):
         one = checks.add_parser(name)
         one.set_defaults(run=check)
-        if name in ("blocks", "options", "names"):
+        if name in ("blocks", "options", "names", "manual"):
             one.add_argument("--bin", type=Path, required=True, help="folder of the programs")
         if name in ("blocks", "links", "words"):
             one.add_argument("--page", type=Path, help="check this page only")

@@ -34,6 +34,17 @@ END
 *) echo "1 of 2" ;;
 esac
 """
+MANUAL = """.TH RINGINFO 1
+.SH NAME
+ringinfo \\- show what is here
+.SH OPTIONS
+\\-j, \\-\\-json  For programs
+.SH EXAMPLES
+.nf
+x \\-\\-foreign
+x …
+.fi
+"""
 NAV = "nav:\n  - index.md\n  - S: settings.md\n  - T: troubleshooting.md\n  - A: algorithms.md\n" \
       "  - R: transports.md\n  - V: performance.md\n" \
       "  - P: programs/ringinfo.md\n  - M: programs/ringperf.md\n  - L: library.md\n" \
@@ -107,7 +118,7 @@ class Tree(unittest.TestCase):
     def run_check(self, check, *arguments):
         """@return (exit status, output)."""
         output, programs = io.StringIO(), []
-        if check in ("blocks", "options", "names"):
+        if check in ("blocks", "options", "names", "manual"):
             programs = ["--bin", str(self.root / "bin")]
         with contextlib.redirect_stdout(output):
             code = check_docs.main(["--source", str(self.root), check, *programs, *arguments])
@@ -133,6 +144,21 @@ class Checks(Tree):
             self.setUp()
             self.replace("docs/programs/ringinfo.md", "| `--json` |", other)
             self.assert_wrong("options", "--json of ringinfo")
+
+    @unittest.skipIf(shutil.which("man") is None, "man is not here")
+    def test_manual(self):
+        page = "share/man/man1/ringinfo.1"
+        self.assertEqual(self.run_check("manual")[0], 77)
+        self.write(page, MANUAL)
+        self.assert_good("manual")
+        for old, new, expected in (
+                ("show what is here", "manual page for ringinfo", "NAME does not say what"),
+                ("\\-json", "\\-jsonl", "--json is not mentioned"),
+                ("x …", "x ???", "the letter '…' of --help is not there"),
+                (".nf", ".IP", "'x --foreign' has no line of its own"),
+                (".SH OPTIONS", ".XY OPTIONS", "ringinfo.1: ")):
+            self.write(page, MANUAL.replace(old, new))
+            self.assert_wrong("manual", expected)
 
     def test_a_program_without_a_page(self):
         (self.root / "docs/programs/ringinfo.md").unlink()
