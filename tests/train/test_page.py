@@ -131,6 +131,17 @@ class Page(PageCase):
         (run,) = self.data(self.write("start.jsonl", list(metrics(3))[:1]))
         self.assertEqual((run["steps"]["loss"], run["epochs"]["accuracy"]), ([], []))
 
+    def test_it_tells_what_it_has_written(self):
+        self.write("one.jsonl", metrics(1))
+        self.write("two.jsonl", [*metrics(1), *metrics(2)])
+        for words, told in ((["one.jsonl"], "report.html: a page of 1 run\n"),
+                            (["one.jsonl", "two.jsonl", "-o", "a.html"],
+                             "a.html: a page of 3 runs\n")):
+            self.assertEqual(self.report(*words).stdout, told)
+            self.assertTrue((self.at / told.split(":")[0]).exists())
+        done = self.report("one.jsonl", "-o", "none/a.html")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+
     def test_what_is_no_metrics_is_refused(self):
         (self.at / "text").write_text('{"step": 1}\nhello\n', encoding="utf-8")
         (self.at / "empty").write_text("", encoding="utf-8")

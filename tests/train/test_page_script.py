@@ -111,6 +111,20 @@ class Script(PageCase):
         self.assertEqual(self.ticks_across(3), ["1", "2", "3"])
         self.assertEqual(self.ticks_across(11), ["2", "4", "6", "8", "10"])
 
+    def test_axes_of_one_value_end_where_values_do(self):
+        most = {"Test accuracy": 1}
+        for value in (0, 0.93, 1):
+            figures = self.draw([self.write("run.jsonl", [
+                {"step": 1, "loss": value, "lr": value, "grad_norm": value,
+                 "samples_per_s": value},
+                {"after_epoch": 1, "accuracy": value, "test_loss": value}])])
+            for title in FIGURES:
+                ticks = [float(text) for text in texts_of(figures[title], "end")[:-1]]
+                self.assertGreaterEqual(min(ticks), 0, title)
+                self.assertLessEqual(max(ticks), most.get(title, 1.5), title)
+                self.assertGreater(len(ticks), 2, title)
+                self.assertEqual(texts_of(figures[title], "mid"), ["1"])
+
     def ticks_up(self, *rates):
         """Of the charts of rates and of learning rates, which are theirs in hundred millions."""
         lines = [{"step": step, "samples_per_s": rate, "lr": rate / 1e8}

@@ -49,6 +49,8 @@ static ring_status write_page(const request *asked)
         status = run_page_write(page.stream, &runs);
     if (status == RING_OK && !output_finish(&page))
         status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
+    if (status == RING_OK)
+        printf("%s: a page of %zu run%s\n", asked->page, runs.count, runs.count == 1 ? "" : "s");
     output_discard(&page);
     metrics_runs_free(&runs);
     return status;
