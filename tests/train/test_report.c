@@ -4,6 +4,7 @@
 #include "files.h"
 
 #include <cjson/cJSON.h>
+#include <device_use.h>
 #include <errno.h>
 #include <errors.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -306,6 +308,26 @@ static void devices_are_a_line(void **state)
     assert_non_null(strstr(text, "\nupdate 3 | rank 0: 3.0 MiB, CPU 50 % | rank 1: 5.0 MiB, CPU "
                                  "100 %\n"));
     free(text);
+}
+
+static long counted_peak; /* KiB */
+
+/* The kernel counts a peak some pages late. */
+int getrusage(__rusage_who_t who, struct rusage *usage)
+{
+    (void)who;
+    *usage = (struct rusage){.ru_maxrss = counted_peak};
+    return 0;
+}
+
+static void a_peak_is_never_below_what_is_resident(void **state)
+{
+    device_clock clock = {0};
+    const report_device late = device_use(&clock);
+    assert_true(late.resident > 0);
+    assert_near(late.peak, late.resident, 0, 0);
+    counted_peak = 1L << 40;
+    assert_near(device_use(&clock).peak, 1024.0 * (double)counted_peak, 0, 0);
 }
 
 /* A terminal hands out what was written to it in pieces; the caller's '\a' is the last. */
@@ -635,6 +657,7 @@ int main(void)
         TEST(stages_have_a_share_for_the_bubble),
         TEST(other_styles_of_lines),
         TEST(devices_are_a_line),
+        cmocka_unit_test(a_peak_is_never_below_what_is_resident),
         TEST(a_terminal_has_a_bar),
         TEST(metrics_are_one_json_line_an_update),
         TEST(metrics_tell_the_run_and_its_epochs),

@@ -2,6 +2,7 @@
  * /proc and getrusage(). */
 #include "device_use.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,20 +10,16 @@
 #include "clock.h"
 #include "sysfs.h"
 
-double device_resident(void)
+void device_memory(double *resident, double *peak)
 {
     char line[64];
     unsigned long pages = 0;
+    struct rusage usage;
     if (sysfs_line(line, sizeof line, "/proc/self/statm"))
         sscanf(line, "%*u %lu", &pages);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
-double device_peak(void)
-{
-    struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024.0;
+    *resident = (double)pages * (double)sysconf(_SC_PAGESIZE);
+    *peak = fmax(*resident, (double)usage.ru_maxrss * 1024.0);
 }
 
 static double seconds(const struct timeval *time)
@@ -37,7 +34,7 @@ report_device device_use(device_clock *clock)
     const device_clock before = *clock;
     *clock = (device_clock){train_now(), seconds(&usage.ru_utime) + seconds(&usage.ru_stime)};
     const double wall = clock->wall - before.wall;
-    return (report_device){.resident = device_resident(),
-                           .peak = device_peak(),
-                           .cpu = wall > 0.0 ? (clock->processor - before.processor) / wall : 0.0};
+    report_device use = {.cpu = wall > 0.0 ? (clock->processor - before.processor) / wall : 0.0};
+    device_memory(&use.resident, &use.peak);
+    return use;
 }

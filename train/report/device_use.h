@@ -7,9 +7,9 @@
 
 #include "report.h"
 
-/** @return bytes of memory that are resident, now and at most. */
-double device_resident(void);
-double device_peak(void);
+/** @param[out] resident, peak  bytes of memory, now and at most; the peak is never below what is
+ *  resident, although the system may count it later. */
+void device_memory(double *resident, double *peak);
 
 /** Processor time up to some moment. All zero: since the process began. */
 typedef struct device_clock {

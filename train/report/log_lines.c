@@ -144,11 +144,13 @@ static void print_throughput(const report_sink *sink, const report_step *step)
     const double average = log->counted_seconds > 0.0 ? log->counted_samples / log->counted_seconds
                                                       : current;
     char average_text[FLOAT_TEXT_MAX], current_text[FLOAT_TEXT_MAX];
+    double resident, peak;
+    device_memory(&resident, &peak);
     begin_stamped(sink);
     printf("epoch=%d/micro_step=%ld/global_step=%ld, RunningAvgSamplesPerSec=%s, "
            "CurrSamplesPerSec=%s, MemAllocated=%.2fGB, MaxMemAllocated=%.2fGB\n",
            step->epoch - 1, step->all_micro_batches, step->step, float_repr(average, average_text),
-           float_repr(current, current_text), device_resident() / GIB, device_peak() / GIB);
+           float_repr(current, current_text), resident / GIB, peak / GIB);
 }
 
 /* ---- Where the time went ------------------------------------------------------------------- */
