@@ -102,6 +102,34 @@ static void every_sample_goes_to_one_rank(void **state)
     shares_free(&shares);
 }
 
+/* After a resume between two updates the ranks take what follows the update before, and no more. */
+static void equal_ranks_that_take_micro_batches_go_on_after_an_update(void **state)
+{
+    enum { SAMPLES = 96, ROUND = 3 * 4, TAKEN = ROUND + 4 };
+    data_shares shares = make((const size_t[]){4, 4, 4}, 1);
+    int seen[SAMPLES] = {0};
+    train_sampler alone;
+    shares_deal(&shares, SAMPLES);
+    shares_settle(&shares, false, false);
+    assert_int_equal(shares_resume(&shares, TAKEN, false), TAKEN - ROUND);
+    assert_int_equal(sampler_create(&alone, SAMPLES, 1, 0, &(sampler_rule){.seed = 9}), RING_OK);
+    sampler_set_epoch(&alone, 0);
+    for (int rank = 0; rank < RANKS; rank++) {
+        train_sampler sampler;
+        assert_int_equal(sampler_create_shares(&sampler, SAMPLES, &shares, rank,
+                                               &(sampler_rule){.seed = 9}, false),
+                         RING_OK);
+        sampler_set_epoch(&sampler, 0);
+        for (size_t k = shares_begin(&shares, rank, 0); k < sampler.per_rank; k++)
+            seen[sampler.order[k]]++;
+        sampler_destroy(&sampler);
+    }
+    for (int i = 0; i < SAMPLES; i++)
+        assert_int_equal(seen[alone.order[i]], i >= ROUND);
+    sampler_destroy(&alone);
+    shares_free(&shares);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +137,7 @@ int main(void)
         cmocka_unit_test(ranks_that_are_out_of_data_wait_or_end_the_epoch),
         cmocka_unit_test(drop_last_leaves_short_micro_batches_out),
         cmocka_unit_test(every_sample_goes_to_one_rank),
+        cmocka_unit_test(equal_ranks_that_take_micro_batches_go_on_after_an_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ typedef struct checkpoint_run {
     run_identity identity;
     run_place place;
     char *settings; /* lines "name=value"; borrowed */
+    int ranks;      /* that saved the checkpoint that was loaded */
 } checkpoint_run;
 
 /** Lists the settings of a run of @p engine that checkpoints tell: what its updates compute follows
@@ -44,7 +45,7 @@ typedef void checkpoint_note_fn(void *context, const char *text);
 
 /** Loads the checkpoint @p path; or of a folder of checkpoints the newest that is whole, naming
  *  those that are not to @p note.
- *  @param run  the identity and settings of this run. @param[out] run->place
+ *  @param run  the identity and settings of this run. @param[out] run->place, run->ranks
  *  @param[out] found  the folder of what was loaded; "" if @p path holds none at all
  *  @return RING_OK; RING_ERR_SYSTEM: damaged, or nothing whole there; RING_ERR_CONFIG: of another
  *  run; RING_ERR_UNSUPPORTED: of another version. The engine is as it was unless RING_OK. */

@@ -301,6 +301,7 @@ ring_status checkpoint_load(train_engine *engine, const char *path, checkpoint_r
     if (status == RING_OK) {
         settings_tell_changes(load.manifest.settings, run->settings, note, context);
         run->place = load.manifest.place;
+        run->ranks = load.manifest.shard_count;
     }
     memcpy(found, load.path, sizeof load.path);
     free_all(&load);

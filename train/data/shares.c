@@ -120,17 +120,9 @@ void shares_rewind(data_shares *shares)
         shares->taken[r] = 0;
 }
 
-static bool are_equal(const data_shares *shares)
-{
-    bool equal = true;
-    for (int r = 1; r < shares->ranks; r++)
-        equal &= shares->micro[r] == shares->micro[0] && shares->samples[r] == shares->samples[0];
-    return equal;
-}
-
-/* Equal ranks take samples in turn, so what all have taken together is the head of the epoch's
- * order, whatever their number. Others go on behind a whole update. */
-size_t shares_resume(data_shares *shares, size_t taken)
+/* Ranks that take samples one by one in turn have the head of the epoch's order together after
+ * each sample. Ranks that take whole micro-batches in turn have it after each update. */
+size_t shares_resume(data_shares *shares, size_t taken, bool in_turn)
 {
     const size_t ranks = (size_t)shares->ranks;
     size_t updates = 0;
@@ -138,8 +130,8 @@ size_t shares_resume(data_shares *shares, size_t taken)
     while (updates < shares->updates && shares_until(shares, updates + 1) <= taken)
         updates++;
     for (int r = 0; r < shares->ranks; r++)
-        shares->taken[r] = are_equal(shares) ? least(taken / ranks, shares->samples[r])
-                                             : shares_begin(shares, r, updates);
+        shares->taken[r] = in_turn ? least(taken / ranks, shares->samples[r])
+                                   : shares_begin(shares, r, updates);
     return taken - shares_until(shares, 0);
 }
 

@@ -36,8 +36,9 @@ void shares_deal(data_shares *shares, size_t samples);
 void shares_settle(data_shares *shares, bool drop_last, bool shortest);
 
 /** Goes to where all ranks together have taken @p taken samples of an epoch, or as near before it
- * as their shares allow. @return how many of those will be taken again. */
-size_t shares_resume(data_shares *shares, size_t taken);
+ * as their shares allow. @param in_turn  the shares are equal and dealt sample by sample
+ * @return how many of those will be taken again. */
+size_t shares_resume(data_shares *shares, size_t taken, bool in_turn);
 
 /** Goes to the start of an epoch. */
 void shares_rewind(data_shares *shares);

@@ -63,8 +63,11 @@ size_t progress_go_to(trainer *made, const run_place *place)
     made->micro_steps = place->micro_batches;
     if (made->train.count == 0)
         return 0;
-    if (!place->epoch_over)
-        return shares_resume(&made->shares, place->taken);
-    made->updates = shares_left(&made->shares);
-    return 0;
+    if (place->epoch_over) {
+        made->updates = shares_left(&made->shares);
+        return 0;
+    }
+    if (made->sampler.contiguous && made->run.ranks != made->ranks)
+        return place->taken; /* the ranks' shares began elsewhere */
+    return shares_resume(&made->shares, place->taken, made->sampler.shares == NULL);
 }
