@@ -25,7 +25,7 @@ static float coordinate(uint32_t sample, uint32_t axis)
 }
 
 static int take(void *context, const uint32_t *samples, size_t rows, float *inputs,
-                uint16_t *labels)
+                uint32_t *labels)
 {
     const uint32_t *first = context;
     for (size_t i = 0; i < rows; i++) {

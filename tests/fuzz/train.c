@@ -339,7 +339,7 @@ static void check_dataset(const train_dataset *d)
 {
     const uint32_t order[] = {(uint32_t)d->count - 1, 0};
     float *taken = malloc(2 * d->features * sizeof *taken);
-    uint16_t classes[2];
+    uint32_t classes[2];
     must(taken != NULL && d->count > 0 && d->features > 0);
     dataset_take(d, order, 2, taken, classes);
     must(classes[0] < DATASET_CLASSES && classes[1] < DATASET_CLASSES);
@@ -404,7 +404,7 @@ const fuzz_target fuzz_cifar = {.name = "cifar",
                                 .parse = parse_cifar,
                                 .reason = reason};
 
-/* Tokens of 16 bits, and the same behind llm.c's header. */
+/* Tokens of 16 bits, the same after llm.c's header, and of 32 bits after its other one. */
 static void seed_text(fuzz_seeds *to)
 {
     static unsigned char file[1024 + 8] = {0x88, 0xd8, 0x34, 0x01, 1, 0, 0, 0, 4};
@@ -414,6 +414,10 @@ static void seed_text(fuzz_seeds *to)
     fuzz_add(to, file, sizeof file);
     fuzz_add_any(to, file, sizeof file - 2);
     fuzz_add_any(to, tokens, 3);
+    static unsigned char wide[1024 + 12] = {0xa1, 0xd9, 0x34, 0x01, 7, 0, 0, 0, 3};
+    wide[1024] = wide[1024 + 4] = wide[1024 + 6] = 1;
+    fuzz_add(to, wide, sizeof wide);
+    fuzz_add_any(to, wide, sizeof wide - 2);
 }
 
 static ring_status parse_text(const unsigned char *bytes, size_t size)
@@ -422,7 +426,7 @@ static ring_status parse_text(const unsigned char *bytes, size_t size)
     train_dataset d;
     const uint32_t first[] = {0};
     float taken[2];
-    uint16_t next[2];
+    uint32_t next[2];
     if (folder == NULL) {
         folder = give_folder(NULL);
         give_link(folder, "train.bin", 0);
@@ -439,7 +443,7 @@ static ring_status parse_text(const unsigned char *bytes, size_t size)
 }
 
 const fuzz_target fuzz_text = {.name = "text",
-                               .reads = "texts of 16-bit tokens",
+                               .reads = "texts of 16-bit and 32-bit tokens",
                                .most = 2048,
                                .seeds = seed_text,
                                .parse = parse_text,

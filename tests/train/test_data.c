@@ -291,7 +291,7 @@ static void batches_are_rows_divided_by_255(void **state)
     assert_int_equal(dataset.features, 784);
     static const uint32_t order[] = {29, 0, 7};
     float images[3 * 784];
-    uint16_t labels[3];
+    uint32_t labels[3];
     dataset_take(&dataset, order, 3, images, labels);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(labels[i], dataset.labels.data[order[i]]);
@@ -318,9 +318,9 @@ static void a_text_is_cut_into_samples_and_their_next_tokens(void **state)
 {
     static const uint32_t order[] = {2, 0};
     const float inputs[] = {'i', 'j', 'k', 'l', 'a', 'b', 'c', 'd'};
-    const uint16_t next[] = {'j', 'k', 'l', 'm', 'b', 'c', 'd', 'e'};
+    const uint32_t next[] = {'j', 'k', 'l', 'm', 'b', 'c', 'd', 'e'};
     float taken[8];
-    uint16_t labels[8];
+    uint32_t labels[8];
     files_write("input.txt", "abcdefghijklmnop\xffxyz", 20);
     train_dataset train = read_text(DATASET_TRAIN, 4), test = read_text(DATASET_TEST, 1);
     assert_int_equal(train.count, 4); /* of 18 bytes; the last one is a label alone */
@@ -350,7 +350,7 @@ static void sixteen_bit_tokens_are_read_with_and_without_a_header(void **state)
     files_write("val.bin", with_header, sizeof with_header);
     for (int part = DATASET_TRAIN; part <= DATASET_TEST; part++) {
         float taken[2];
-        uint16_t labels[2];
+        uint32_t labels[2];
         train_dataset text = read_text((dataset_part)part, 2);
         assert_int_equal(text.count, 1);
         assert_int_equal(text.classes, 50257);
@@ -359,6 +359,24 @@ static void sixteen_bit_tokens_are_read_with_and_without_a_header(void **state)
         assert_true(labels[0] == 50256 && labels[1] == 263);
         dataset_free(&text);
     }
+}
+
+/* 20240801, version 7: tokens that 16 bits cannot hold, as inputs and as labels. */
+static void thirty_two_bit_tokens_are_read(void **state)
+{
+    static const uint32_t first[] = {0}, tokens[] = {65536, 128255, 1, 70000, 9};
+    uint32_t file[256 + COUNT_OF(tokens)] = {20240801, 7, COUNT_OF(tokens)}, labels[4];
+    float taken[4];
+    memcpy(file + 256, tokens, sizeof tokens);
+    files_write("train.bin", file, sizeof file);
+    train_dataset text = read_text(DATASET_TRAIN, 4);
+    assert_int_equal(text.count, 1);
+    assert_int_equal(text.classes, 128256);
+    dataset_take(&text, first, 1, taken, labels);
+    assert_memory_equal(labels, tokens + 1, sizeof labels);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(taken[i] == (float)tokens[i]);
+    dataset_free(&text);
 }
 
 static void text_refused(dataset_part part, const char *error)
@@ -383,6 +401,21 @@ static void wrong_texts_are_refused(void **state)
     text_refused(DATASET_TEST, "val.bin: No such file or directory");
     files_write("val.bin", "abc", 3);
     text_refused(DATASET_TEST, "val.bin: 3 bytes, which is no whole number of 16-bit tokens");
+    const struct {
+        uint32_t start[3];
+        const char *error;
+    } headers[] = {
+        {{20240801, 7, 2}, "val.bin: 1028 bytes, but its header promises 2 tokens of 4"},
+        {{20240520, 2, 2}, "val.bin: a header of llm.c's with magic 20240520, version 2; token "},
+        {{20240801, 1, 1}, "val.bin: a header of llm.c's with magic 20240801, version 1; token "},
+        {{20240326, 3, 1}, "val.bin: a header of llm.c's with magic 20240326, version 3; token "},
+        {{0x88d83401, 0x01000000, 0x02000000}, "header of llm.c's with magic 2295870465, "},
+    };
+    for (size_t i = 0; i < COUNT_OF(headers); i++) {
+        memcpy(short_one, headers[i].start, sizeof headers[i].start);
+        files_write("val.bin", short_one, sizeof short_one);
+        text_refused(DATASET_TEST, headers[i].error);
+    }
     files_write("val.bin", "", 0);
     text_refused(DATASET_TEST, "a text of 0 tokens has no sample of 4 and the one behind it");
     files_write("val.bin", "abcdefgh", 8);
@@ -413,12 +446,12 @@ static void a_hash_tells_data_sets_apart(void **state)
 /* ---- Sources ------------------------------------------------------------------------------- */
 
 static ring_status take_squares(void *context, const uint32_t *order, size_t batch, float *inputs,
-                                uint16_t *labels)
+                                uint32_t *labels)
 {
     for (size_t i = 0; i < batch; i++) {
         if (order[i] > 9)
             return RING_ERR_CONFIG;
-        labels[i] = (uint16_t)order[i];
+        labels[i] = (uint32_t)order[i];
         if (inputs != NULL)
             inputs[i] = (float)(order[i] * order[i]);
     }
@@ -436,7 +469,7 @@ static void a_source_is_asked_for_samples_and_closed(void **state)
     static const data_source squares = {take_squares, close_squares};
     static const uint32_t order[] = {3, 9}, wrong[] = {10};
     float inputs[2];
-    uint16_t labels[2];
+    uint32_t labels[2];
     int calls = 0;
     train_dataset dataset = {.count = 10,
                              .features = 1,
@@ -492,7 +525,7 @@ static void channels_have_a_mean_and_a_std_each(void **state)
                              .features = CIFAR_PIXELS,
                              .channels = 3};
     pixel_norm norm;
-    uint16_t taken;
+    uint32_t taken;
     memset(images + CIFAR_PIXELS, 255, CIFAR_PIXELS);
     assert_true(pixel_norm_parse("0.5,0,-1/0.25,2,4", &norm));
     assert_int_equal(dataset_normalize(&dataset, &norm), RING_OK);
@@ -536,6 +569,7 @@ int main(void)
         TEST(batches_are_rows_divided_by_255),
         TEST(a_text_is_cut_into_samples_and_their_next_tokens),
         TEST(sixteen_bit_tokens_are_read_with_and_without_a_header),
+        TEST(thirty_two_bit_tokens_are_read),
         TEST(wrong_texts_are_refused),
         TEST(a_hash_tells_data_sets_apart),
         TEST(a_source_is_asked_for_samples_and_closed),

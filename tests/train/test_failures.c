@@ -21,14 +21,14 @@ typedef struct failing_rank {
 
 /* Labels that no network has are left where the sample is missing. */
 static ring_status take(void *context, const uint32_t *order, size_t batch, float *inputs,
-                        uint16_t *labels)
+                        uint32_t *labels)
 {
     const failing_rank *rank = context;
     for (size_t i = 0; i < batch; i++) {
-        labels[i] = UINT16_MAX;
+        labels[i] = UINT32_MAX;
         if (rank->on.rank == BAD_RANK && order[i] == rank->missing)
             return train_fail(RING_ERR_SYSTEM, "no sample %u", order[i]);
-        labels[i] = (uint16_t)(order[i] % CLASSES);
+        labels[i] = (uint32_t)(order[i] % CLASSES);
         for (size_t f = 0; f < FEATURES && inputs != NULL; f++)
             inputs[i * FEATURES + f] = (float)((order[i] + f) % 7) / 7.0F;
     }

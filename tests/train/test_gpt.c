@@ -39,9 +39,9 @@ static float scattered(size_t i)
     return (float)((double)hashed(i) / 0x1p31 - 1.0);
 }
 
-static uint16_t word(size_t i)
+static uint32_t word(size_t i)
 {
-    return (uint16_t)((hashed(i) >> 16) % STORED_WORDS);
+    return (uint32_t)((hashed(i) >> 16) % STORED_WORDS);
 }
 
 /* ---- Ops ----------------------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static double pass(network *net, size_t begin)
 {
     enum { LABELS = STORED_BATCH * STORED_TOKENS };
     float in[LABELS];
-    uint16_t labels[LABELS];
+    uint32_t labels[LABELS];
     train_model *model = &net->model;
     const int nodes = model->node_count;
     for (size_t i = 0; i < LABELS; i++) {

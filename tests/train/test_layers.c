@@ -21,7 +21,7 @@ typedef struct small_network {
     train_model model;
     float *params, *grads;
     float images[SMALL_BATCH * SMALL_IN];
-    uint16_t labels[SMALL_BATCH];
+    uint32_t labels[SMALL_BATCH];
 } small_network;
 
 static void small_open(small_network *net)
@@ -42,7 +42,7 @@ static void small_open(small_network *net)
     for (size_t i = 0; i < SMALL_BATCH * SMALL_IN; i++)
         net->images[i] = random_uniform(&random, -1, 1);
     for (size_t i = 0; i < SMALL_BATCH; i++)
-        net->labels[i] = (uint16_t)(i % SMALL_OUT);
+        net->labels[i] = (uint32_t)(i % SMALL_OUT);
 }
 
 static void small_close(small_network *net)
@@ -212,7 +212,7 @@ static void tensors_follow_each_other_without_gaps(void **state)
 
 static void what_is_not_finite_stays_visible(void **state)
 {
-    const uint16_t label = 1;
+    const uint32_t label = 1;
     float output_grad[3];
     const float bad[][3] = {{NAN, 0, 0}, {0, 0, NAN}, {INFINITY, 0, 0}, {0, -INFINITY, 0}};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
@@ -226,7 +226,7 @@ static void what_is_not_finite_stays_visible(void **state)
 static void a_hit_is_the_first_maximum(void **state)
 {
     const float output[] = {0, 2, 2, 5, 1, 1, -1, -3, -2};
-    const uint16_t first[] = {1, 0, 0}, second[] = {2, 1, 2};
+    const uint32_t first[] = {1, 0, 0}, second[] = {2, 1, 2};
     assert_int_equal(loss_correct(output, first, 3, 3), 3);
     assert_int_equal(loss_correct(output, second, 3, 3), 0);
 }
@@ -235,7 +235,7 @@ static void a_hit_is_the_first_maximum(void **state)
 static void many_classes_lose_no_accuracy(void **state)
 {
     enum { CLASSES = 50257, LABEL = 12345 };
-    const uint16_t label = LABEL;
+    const uint32_t label = LABEL;
     float *output = malloc(CLASSES * sizeof *output),
           *output_grad = malloc(CLASSES * sizeof *output_grad);
     assert_non_null(output);

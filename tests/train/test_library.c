@@ -15,18 +15,18 @@ static float number(uint32_t i, uint32_t j)
 }
 
 typedef struct source {
-    uint16_t wrong; /* added to labels */
+    uint32_t wrong; /* added to labels */
     int fails;
 } source;
 
 static int take(void *context, const uint32_t *samples, size_t rows, float *inputs,
-                uint16_t *labels)
+                uint32_t *labels)
 {
     const source *from = context;
     for (size_t i = 0; i < rows; i++) {
         for (uint32_t f = 0; f < FEATURES && inputs != NULL; f++)
             inputs[i * FEATURES + f] = number(samples[i], f);
-        labels[i] = (uint16_t)(samples[i] % CLASSES + from->wrong);
+        labels[i] = (uint32_t)(samples[i] % CLASSES + from->wrong);
     }
     return from->fails;
 }
@@ -182,7 +182,7 @@ static ring_train_batch own_batch(const float *inputs, const uint32_t *samples, 
 }
 
 /* Mean over rows of the squared error, as the built-in loss has it. */
-static double square(const float *outputs, const uint16_t *labels, size_t rows, float *gradient)
+static double square(const float *outputs, const uint32_t *labels, size_t rows, float *gradient)
 {
     double loss = 0;
     for (size_t i = 0; i < rows * CLASSES; i++) {
@@ -208,7 +208,7 @@ static double train_own(whose_loss whose, size_t rows, float weights[12])
 {
     double mean = 0.0;
     float inputs[SAMPLES * FEATURES], gradient[SAMPLES * CLASSES];
-    uint16_t labels[SAMPLES];
+    uint32_t labels[SAMPLES];
     uint32_t samples[SAMPLES];
     lone_rank alone = {0};
     ring_train_options options = options_of(&alone, SGD("4", "2"));
@@ -270,7 +270,7 @@ static void a_loss_of_the_callers_trains_as_the_built_in_one(void **state)
 static void dropout_is_drawn_anew_for_each_micro_batch(void **state)
 {
     float inputs[FEATURES] = {1, -1, 1, -1, 1}, trained[2][CLASSES], tested[2][CLASSES];
-    const uint16_t label = 1;
+    const uint32_t label = 1;
     lone_rank alone = {0};
     ring_train_options options = options_of(&alone, SGD("1", "2"));
     const ring_train_batch batch = own_batch(inputs, NULL, 1);
@@ -299,14 +299,14 @@ static void dropout_is_drawn_anew_for_each_micro_batch(void **state)
 enum { TOKENS = 4, WORDS = 6 };
 
 static int take_text(void *context, const uint32_t *samples, size_t rows, float *inputs,
-                     uint16_t *labels)
+                     uint32_t *labels)
 {
     const uint32_t fails = *(const uint32_t *)context;
     for (size_t i = 0; i < rows; i++) {
         for (uint32_t t = 0; t < TOKENS; t++) {
             if (inputs != NULL)
                 inputs[i * TOKENS + t] = (float)((samples[i] * 5 + t * t) % WORDS);
-            labels[i * TOKENS + t] = (uint16_t)((samples[i] * 5 + (t + 1) * (t + 1)) % WORDS);
+            labels[i * TOKENS + t] = (uint32_t)((samples[i] * 5 + (t + 1) * (t + 1)) % WORDS);
         }
         if (samples[i] == fails)
             return 1;
@@ -476,7 +476,7 @@ static void refuse_out_of_order(ring_train *engine, ring_train_batch *batch, boo
 static void train_micro(ring_train *engine, bool misused)
 {
     ring_train_batch batch = RING_TRAIN_BATCH_INIT;
-    const uint16_t wrong[] = {0, CLASSES};
+    const uint32_t wrong[] = {0, CLASSES};
     int more;
     must(ring_train_next(engine, &batch, &more));
     assert_int_equal(more, 1);
@@ -550,7 +550,7 @@ static void samples_are_told(ring_train *engine)
     const uint32_t samples[] = {7, 2, 8};
     const ring_train_info info = info_of(engine);
     float inputs[2 * FEATURES];
-    uint16_t labels[2];
+    uint32_t labels[2];
     assert_int_equal(info.train_samples, SAMPLES);
     assert_int_equal(info.test_samples, SAMPLES);
     assert_int_equal(info.labels, 1);

@@ -141,7 +141,7 @@ static ring_status set_tensors(ring_train *engine)
     return status == RING_OK ? set_and_get(engine, "3.bias", 10) : status;
 }
 
-static double cross_entropy(const float *outputs, const uint16_t *labels, size_t rows)
+static double cross_entropy(const float *outputs, const uint32_t *labels, size_t rows)
 {
     double loss = 0.0;
     for (size_t i = 0; i < rows; i++) {
@@ -160,7 +160,7 @@ static ring_status predict(library_run *run, ring_train *engine)
     const size_t rows = TEST - (size_t)info_of(engine).share * fewer;
     float *inputs = malloc(rows * 784 * sizeof *inputs), outputs[TEST * 10];
     uint32_t samples[TEST];
-    uint16_t labels[TEST];
+    uint32_t labels[TEST];
     for (uint32_t i = 0; i < rows; i++)
         samples[i] = i;
     ring_status status = inputs != NULL ? RING_OK : RING_ERR_MEMORY;

@@ -65,7 +65,7 @@ static void backward(network *net, int slot, bool accumulate)
 }
 
 /* @return the mean cross-entropy of what the slot holds; its gradient is where backward begins. */
-static double mean_loss(network *net, int slot, const uint16_t *labels, size_t rows)
+static double mean_loss(network *net, int slot, const uint32_t *labels, size_t rows)
 {
     float *output_grad = model_value_grad(&net->model, slot, net->model.node_count - 1);
     return loss_sum(LOSS_CROSS_ENTROPY, model_output(&net->model, slot), labels, rows, CLASSES,
@@ -129,13 +129,13 @@ static void check_gradients(const network *net, const known_run *known)
 }
 
 static void draw_batch(train_random *random, const known_run *known, float *images,
-                       uint16_t *labels)
+                       uint32_t *labels)
 {
     const size_t plane = known->side * known->side, planes = known->batch * known->channels;
     for (size_t i = 0; i < planes * plane; i++)
         images[i] = random_uniform(random, 0, 1);
     for (size_t i = 0; i < known->batch; i++)
-        labels[i] = (uint16_t)random_uniform(random, 0, CLASSES);
+        labels[i] = (uint32_t)random_uniform(random, 0, CLASSES);
     for (size_t p = 0; p < planes; p++) { /* three rows, to have something to learn */
         float *row = images + p * plane + 2U * labels[p / known->channels] * known->side;
         for (size_t i = 0; i < 3 * known->side; i++)
@@ -156,7 +156,7 @@ static train_random generator_after(size_t drawn)
 /* Loss and gradients of the next batch. */
 static double next_pass(network *net, const known_run *known, train_random *random, float *images)
 {
-    uint16_t labels[BATCH_MAX];
+    uint32_t labels[BATCH_MAX];
     draw_batch(random, known, images, labels);
     load(net, 0, images, known->batch);
     forward(net, 0);
@@ -310,7 +310,7 @@ static void draw_images(float *images, size_t count)
 static void gradients_of_branches_are_summed(void **state)
 {
     enum { ROWS = 3, PIXELS = 50 };
-    const uint16_t labels[ROWS] = {3, 0, 7};
+    const uint32_t labels[ROWS] = {3, 0, 7};
     float images[ROWS * PIXELS];
     network net = {0};
     parse_layers(&net.spec, branches);
@@ -367,7 +367,7 @@ static void passes_in_pieces_are_the_whole_bit_for_bit(void **state)
 {
     enum { ROWS = 5, PIXELS = 784 };
     static float images[ROWS * PIXELS];
-    const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
+    const uint32_t labels[ROWS] = {3, 0, 7, 1, 9};
     network whole = lenet(ROWS, 1), pieces = lenet(ROWS, 1);
     const int nodes = whole.model.node_count;
     draw_images(images, ROWS * PIXELS);
@@ -391,7 +391,7 @@ static void slots_do_not_disturb_each_other(void **state)
 {
     enum { ROWS = 5, PIXELS = 784 };
     static float images[2 * ROWS * PIXELS];
-    const uint16_t labels[ROWS] = {3, 0, 7, 1, 9};
+    const uint32_t labels[ROWS] = {3, 0, 7, 1, 9};
     network one = lenet(ROWS, 1), two = lenet(ROWS, 2);
     draw_images(images, 2 * ROWS * PIXELS);
     for (int b = 0; b < 2; b++) {

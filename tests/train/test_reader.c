@@ -34,10 +34,10 @@ static data_batch draw_batch(uint32_t order[ROWS], uint32_t round)
     return (data_batch){&dataset, order, 1 + round % ROWS};
 }
 
-static void expect_batch(const data_batch *want, const float *inputs, const uint16_t *labels)
+static void expect_batch(const data_batch *want, const float *inputs, const uint32_t *labels)
 {
     static float right[ROWS * DRAWN_PIXELS];
-    uint16_t right_labels[ROWS];
+    uint32_t right_labels[ROWS];
     assert_int_equal(dataset_take(want->dataset, want->order, want->rows, right, right_labels),
                      RING_OK);
     assert_memory_equal(inputs, right, want->rows * DRAWN_PIXELS * sizeof *right);
@@ -45,7 +45,7 @@ static void expect_batch(const data_batch *want, const float *inputs, const uint
 }
 
 /* Every third batch is not asked for, and every fourth one that is asked for is never taken. */
-static void run_rounds(data_reader *reader, float **inputs, uint16_t **labels)
+static void run_rounds(data_reader *reader, float **inputs, uint32_t **labels)
 {
     static uint32_t orders[2][ROWS], other[ROWS]; /* the last one is dropped by reader_stop() */
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -66,7 +66,7 @@ static void threads_take_what_was_asked_for(void **state)
     for (int threads = 1; threads <= 5; threads += 2) { /* more than rows at times */
         data_reader *reader;
         float *inputs = malloc(ROWS * DRAWN_PIXELS * sizeof *inputs);
-        uint16_t *labels = malloc(ROWS * sizeof *labels);
+        uint32_t *labels = malloc(ROWS * sizeof *labels);
         assert_int_equal(reader_start(&reader, threads, ROWS * DRAWN_PIXELS, ROWS), RING_OK);
         run_rounds(reader, &inputs, &labels);
         reader_stop(reader);
@@ -81,7 +81,7 @@ static void labels_alone_need_no_inputs(void **state)
     static const uint32_t order[] = {5, 6, 39};
     const data_batch want = {&dataset, order, 3};
     data_reader *reader;
-    uint16_t *labels = malloc(ROWS * sizeof *labels);
+    uint32_t *labels = malloc(ROWS * sizeof *labels);
     assert_int_equal(reader_start(&reader, 2, 0, ROWS), RING_OK);
     for (int asks = 1; asks >= 0; asks--) {
         memset(labels, 0xff, ROWS * sizeof *labels);
@@ -105,14 +105,14 @@ static float tiny_product(void)
 
 /* Sample 9 is not to be had. */
 static ring_status take_slowly(void *context, const uint32_t *order, size_t batch, float *inputs,
-                               uint16_t *labels)
+                               uint32_t *labels)
 {
     usleep(2000);
     for (size_t i = 0; i < batch; i++) {
         if (order[i] == 9)
             return train_fail(RING_ERR_SYSTEM, "no sample 9");
         inputs[i] = tiny_product();
-        labels[i] = (uint16_t)order[i];
+        labels[i] = (uint32_t)order[i];
     }
     return RING_OK;
 }
@@ -127,7 +127,7 @@ static void failures_come_with_the_batch(void **state)
     const data_batch bad = {&slow_samples, order, 6}, good = {&slow_samples, order, 3};
     data_reader *reader;
     float *inputs = malloc(ROWS * sizeof *inputs);
-    uint16_t *labels = malloc(ROWS * sizeof *labels);
+    uint32_t *labels = malloc(ROWS * sizeof *labels);
     assert_int_equal(reader_start(&reader, 2, ROWS, ROWS), RING_OK);
     reader_ask(reader, &bad);
     assert_int_equal(reader_take(reader, &bad, &inputs, &labels), RING_ERR_SYSTEM);
@@ -148,7 +148,7 @@ static void subnormals_count_as_in_the_computing_thread(void **state)
     const float right = tiny_product();
     data_reader *reader;
     float *inputs = malloc(sizeof *inputs);
-    uint16_t *labels = malloc(sizeof *labels);
+    uint32_t *labels = malloc(sizeof *labels);
     subnormals_restore(mode);
     assert_int_equal(reader_start(&reader, 1, 1, 1), RING_OK);
     reader_ask(reader, &one);

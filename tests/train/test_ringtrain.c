@@ -512,7 +512,7 @@ static void a_large_micro_batch_takes_no_more_memory_than_its_samples(void **sta
         "{train_micro_batch_size_per_gpu: 300000, steps_per_print: 1, optimizer: {type: \"SGD\"}}",
         "");
     programs_expect_success(run);
-    assert_near(counted_bytes(run, ", batch "), 500 * (784 * sizeof(float) + sizeof(uint16_t)), 0,
+    assert_near(counted_bytes(run, ", batch "), 500 * (784 * sizeof(float) + sizeof(uint32_t)), 0,
                 0);
     assert_true(counted_bytes(run, ", activations ") < 16e6);
     programs_free(run);

@@ -208,7 +208,7 @@ static void prefetch_row(const uint8_t *row, size_t count)
 }
 
 static void take_text(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                      float *inputs, uint16_t *labels)
+                      float *inputs, uint32_t *labels)
 {
     const size_t length = dataset->features;
     for (size_t i = 0; i < batch; i++) {
@@ -222,7 +222,7 @@ static void take_text(const train_dataset *dataset, const uint32_t *order, size_
 }
 
 static void take_images(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                        float *images, uint16_t *labels)
+                        float *images, uint32_t *labels)
 {
     const size_t width = dataset->features;
     for (size_t i = 0; i < batch; i++) {
@@ -242,7 +242,7 @@ static void take_images(const train_dataset *dataset, const uint32_t *order, siz
 
 /* A label chooses an output of the network. */
 static ring_status take_from_source(const train_dataset *dataset, const uint32_t *order,
-                                    size_t batch, float *inputs, uint16_t *labels)
+                                    size_t batch, float *inputs, uint32_t *labels)
 {
     RING_TRY(dataset->source->take(dataset->context, order, batch, inputs, labels));
     for (size_t i = 0; i < batch; i++) {
@@ -254,7 +254,7 @@ static ring_status take_from_source(const train_dataset *dataset, const uint32_t
 }
 
 ring_status dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                         float *inputs, uint16_t *labels)
+                         float *inputs, uint32_t *labels)
 {
     if (dataset->source != NULL)
         return take_from_source(dataset, order, batch, inputs, labels);

@@ -17,7 +17,7 @@ enum { DATASET_CLASSES = 10 };
 typedef struct data_source {
     /** As dataset_take(). Several threads may call it at once; @p inputs may be NULL. */
     ring_status (*take)(void *context, const uint32_t *order, size_t batch, float *inputs,
-                        uint16_t *labels);
+                        uint32_t *labels);
     void (*close)(void *context); /* NULL: nothing to close; dataset_free() calls it */
 } data_source;
 
@@ -62,6 +62,6 @@ uint64_t dataset_hash(const train_dataset *dataset);
  *  @param[out] inputs  [batch, features]; NULL: labels alone. @param[out] labels [batch], of text
  * [batch, features]. @return RING_OK, or what a source fails with: train_fail() in take(). */
 ring_status dataset_take(const train_dataset *dataset, const uint32_t *order, size_t batch,
-                         float *inputs, uint16_t *labels);
+                         float *inputs, uint32_t *labels);
 
 #endif

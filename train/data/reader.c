@@ -23,7 +23,7 @@ struct data_reader {
     bool holds; /* batch was asked for, and not taken */
     data_batch batch;
     float *inputs; /* NULL: labels alone */
-    uint16_t *labels;
+    uint32_t *labels;
     train_failure failure; /* of the round */
 };
 
@@ -185,7 +185,7 @@ static bool was_asked(const data_reader *reader, const data_batch *want)
 }
 
 ring_status reader_take(data_reader *reader, const data_batch *want, float **inputs,
-                        uint16_t **labels)
+                        uint32_t **labels)
 {
     if (!was_asked(reader, want))
         return dataset_take(want->dataset, want->order, want->rows,
@@ -195,7 +195,7 @@ ring_status reader_take(data_reader *reader, const data_batch *want, float **inp
     reader->holds = false;
     pthread_mutex_unlock(&reader->lock);
     RING_TRY(train_failure_tell(&reader->failure));
-    uint16_t *taken = reader->labels;
+    uint32_t *taken = reader->labels;
     reader->labels = *labels;
     *labels = taken;
     if (reader->inputs != NULL) {

@@ -36,6 +36,6 @@ void reader_drop(data_reader *reader);
  *  @param inputs  a buffer as large as the reader's, not NULL unless it has labels alone; it may be
  *  another one afterwards, and so may @p labels. */
 ring_status reader_take(data_reader *reader, const data_batch *want, float **inputs,
-                        uint16_t **labels);
+                        uint32_t **labels);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A part of a file into memory, and llm.c's header. */
+ * A part of a file into memory, and llm.c's headers. */
 #include "tokens.h"
 
+#include <byteswap.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 
 #include "errors.h"
 
-enum { PATH_BYTES = 4096, HEADER = 1024, MAGIC = 20240520, TEST_SHARE = 10 };
+enum { PATH_BYTES = 4096, HEADER = 1024, TEST_SHARE = 10 };
 
 /* Every rank holds the text; far below what a machine has. */
 #define BYTES_MAX ((size_t)4 << 30)
@@ -72,28 +74,55 @@ static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_a
     return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", file->path);
 }
 
-/* llm.c: magic, version 1, tokens, each 32 bits; the rest of the header is not used.
- * @return whether the file begins so; @p tokens is what it promises then. */
-static bool has_header(token_file *file, uint32_t *tokens)
+/* llm.c's files of tokens begin with one of these pairs and the number of tokens, each 32 bits; the
+ * rest of the header is not used. */
+static const struct {
+    uint32_t magic, version;
+    size_t width;
+} variants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+/* All of llm.c's magics are days of that year, and its versions are small. */
+static bool is_llmc(uint32_t magic, uint32_t version)
 {
-    uint8_t start[12];
-    uint32_t word[3] = {0};
-    const bool whole = fread(start, sizeof start, 1, file->stream) == 1;
-    for (size_t i = 0; i < sizeof start && whole; i++)
-        word[i / 4] |= (uint32_t)start[i] << 8 * (i % 4);
-    rewind(file->stream);
-    *tokens = word[2];
-    return word[0] == MAGIC && word[1] == 1;
+    return magic / 10000 == 2024 && version < 256;
 }
 
-static ring_status read_bin(token_file *file, idx_array *text)
+/* @param[out] width   bytes of a token, as the header says; without a header as it was
+ * @param[out] tokens  that the header promises
+ * @return RING_ERR_CONFIG: a header that is not known; its file would be read as nonsense. */
+static ring_status read_header(token_file *file, size_t *begin, size_t *width, uint32_t *tokens)
+{
+    uint32_t word[3] = {0};
+    const bool whole = fread(word, sizeof word, 1, file->stream) == 1;
+    const uint32_t magic = whole ? le32toh(word[0]) : 0, version = le32toh(word[1]);
+    rewind(file->stream);
+    *tokens = le32toh(word[2]);
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        if (magic != variants[i].magic || version != variants[i].version)
+            continue;
+        *begin = HEADER;
+        *width = variants[i].width;
+        return RING_OK;
+    }
+    if (!is_llmc(magic, version) && !is_llmc(bswap_32(magic), bswap_32(version)))
+        return RING_OK;
+    return train_fail(RING_ERR_CONFIG,
+                      "%s: a header of llm.c's with magic %u, version %u; token files have magic "
+                      "20240520, version 1 (16 bits a token) or magic 20240801, version 7 (32 "
+                      "bits), little-endian",
+                      file->path, magic, version);
+}
+
+static ring_status read_bin(token_file *file, idx_array *text, size_t *width)
 {
     uint32_t tokens;
-    const size_t begin = has_header(file, &tokens) ? HEADER : 0;
-    if (begin > 0 && file->bytes != HEADER + 2 * (size_t)tokens)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu byte%s, but its header promises %u tokens of 2; fetch it again",
-                          file->path, file->bytes, plural(file->bytes), tokens);
+    size_t begin = 0;
+    RING_TRY(read_header(file, &begin, width, &tokens));
+    if (begin > 0 && file->bytes != HEADER + *width * tokens)
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: %zu byte%s, but its header promises %u tokens of %zu; fetch it again", file->path,
+            file->bytes, plural(file->bytes), tokens, *width);
     if (file->bytes % 2 != 0)
         return train_fail(
             RING_ERR_CONFIG,
@@ -117,7 +146,7 @@ ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *
     *width = binary ? 2 : 1;
     ring_status status = open_file(&file, folder, binary ? name : "input.txt");
     if (status == RING_OK)
-        status = binary ? read_bin(&file, text) : read_text(&file, test, text);
+        status = binary ? read_bin(&file, text, width) : read_text(&file, test, text);
     if (file.stream != NULL)
         fclose(file.stream);
     return status;

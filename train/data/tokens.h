@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tokens: reads a text as numbers of words, one after another. train.bin and val.bin have 16 bits a
- * token (little-endian, as nanoGPT writes them, or behind llm.c's header of 1024 bytes); input.txt
- * has a token a byte, and its last tenth is for testing. The files are hostile input: their sizes
- * are checked before anything is allocated.
+ * token, little-endian, as nanoGPT writes them, or after one of llm.c's headers of 1024 bytes 16 or
+ * 32 bits; input.txt has a token a byte, and its last tenth is for testing. The files are hostile
+ * input: their sizes are checked before anything is allocated.
  */
 #ifndef TRAIN_TOKENS_H
 #define TRAIN_TOKENS_H
@@ -16,16 +16,19 @@
 bool tokens_are_here(const char *folder);
 
 /** Reads the training or the test part.
- *  @param[out] text  [count] tokens of @p width bytes, 1 or 2; to be freed with idx_free() whatever
- *  the result. @return RING_OK; RING_ERR_CONFIG (a file is wrong), RING_ERR_SYSTEM,
+ *  @param[out] text  [count] tokens of @p width bytes, 1, 2 or 4; to be freed with idx_free()
+ *  whatever the result. @return RING_OK; RING_ERR_CONFIG (a file is wrong), RING_ERR_SYSTEM,
  *  RING_ERR_MEMORY. */
 ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *width);
 
 /** @return the @p i-th token. */
-static inline uint16_t token_at(const idx_array *text, size_t width, size_t i)
+static inline uint32_t token_at(const idx_array *text, size_t width, size_t i)
 {
     const uint8_t *at = text->data + i * width;
-    return (uint16_t)(width == 1 ? at[0] : at[0] | at[1] << 8);
+    uint32_t token = 0;
+    for (size_t b = 0; b < width; b++)
+        token |= (uint32_t)at[b] << 8 * b;
+    return token;
 }
 
 /** @return one more than the largest token. */

@@ -60,7 +60,7 @@ ring_status open_update_forward(open_update *update, const update_samples *sampl
     return run_to(update, end_of_forward(update->machine.schedule, update->micro), UPDATE_FORWARD);
 }
 
-double open_update_loss(open_update *update, const uint16_t *labels)
+double open_update_loss(open_update *update, const uint32_t *labels)
 {
     const double sum = update->rows == 0 ? 0.0
                                          : step_fill_loss(update->machine.engine, &update->batch, 0,

@@ -43,7 +43,7 @@ typedef struct update_samples {
 ring_status open_update_forward(open_update *update, const update_samples *samples);
 
 /** The engine's loss against @p labels, and its gradient. @return the mean over the rows. */
-double open_update_loss(open_update *update, const uint16_t *labels);
+double open_update_loss(open_update *update, const uint32_t *labels);
 
 /** The caller's loss, @p factor times which is a mean over the rows, and @p gradient [rows, output]
  *  of it. */

@@ -96,7 +96,7 @@ static ring_status load(step_machine *machine, const step_instruction *at)
 }
 
 double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
-                      const uint16_t *labels, size_t rows, double weight)
+                      const uint32_t *labels, size_t rows, double weight)
 {
     const train_model *model = &engine->model;
     const size_t per_sample = shape_rows(&model->output);

@@ -67,7 +67,7 @@ data_batch step_batch_behind(const step_batch *batch, int micro);
 /** Fills the gradient of the loss by the output in @p slot, of @p rows samples that count
  *  @p weight times. @return the sum of their losses, without the weight. */
 double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
-                      const uint16_t *labels, size_t rows, double weight);
+                      const uint32_t *labels, size_t rows, double weight);
 
 /** Collective. Runs the list from its first to its last instruction; all of it has ended when this
  *  returns. */

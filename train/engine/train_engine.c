@@ -145,7 +145,7 @@ static ring_status create_images(train_engine *engine)
 static ring_status create_batch(train_engine *engine)
 {
     const train_model *model = &engine->model;
-    const size_t labels = labels_of(engine, model->max_batch) * sizeof(uint16_t);
+    const size_t labels = labels_of(engine, model->max_batch) * sizeof(uint32_t);
     const int stages = engine->pipeline.place.stages, tensors = engine->tensor.ranks;
     const size_t sums = (size_t)(stages > tensors ? stages : tensors) * (size_t)engine->ranks;
     if (pipeline_is_first(&engine->pipeline))

@@ -86,7 +86,7 @@ typedef struct train_engine {
 
     /* Samples. */
     float **images;      /* [slots] of [model.max_batch, features]; first stage */
-    uint16_t *labels;    /* [model.max_batch, labels of a sample] */
+    uint32_t *labels;    /* [model.max_batch, labels of a sample] */
     data_reader *reader; /* NULL: batches are taken when they are needed */
 
     /* Measured. */

@@ -126,7 +126,7 @@ static ring_status check_numbers(const train_dataset *dataset, const uint32_t *s
 
 ring_status ring_train_samples(const ring_train *engine, ring_train_set set,
                                const uint32_t *samples, size_t rows, float *inputs,
-                               uint16_t *labels)
+                               uint32_t *labels)
 {
     if (engine == NULL || (set != RING_TRAIN_SET_TRAIN && set != RING_TRAIN_SET_TEST) ||
         samples == NULL || labels == NULL)

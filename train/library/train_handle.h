@@ -15,7 +15,7 @@
 /** The micro-batch that ring_train_next() gave out. */
 typedef struct next_batch {
     float *inputs;    /* [rows of the largest batch, features] */
-    uint16_t *labels; /* [rows, labels of a sample] */
+    uint32_t *labels; /* [rows, labels of a sample] */
     int taken;        /* micro-batches of the update so far */
     size_t rows;
     bool is_out; /* it is to go through forward, backward and step */

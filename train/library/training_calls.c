@@ -208,7 +208,7 @@ static ring_status check_output(const ring_train *engine)
     return train_fail(RING_ERR_USAGE, "a loss needs ring_train_forward() before it");
 }
 
-ring_status ring_train_loss(ring_train *engine, const uint16_t *labels, double *loss)
+ring_status ring_train_loss(ring_train *engine, const uint32_t *labels, double *loss)
 {
     RING_TRY(check_output(engine));
     const op_shape *output = &engine->trainer.engine.model.output;

@@ -6,7 +6,7 @@
 
 #include "errors.h"
 
-ring_status user_labels_check(const op_shape *output, const uint16_t *labels, size_t count)
+ring_status user_labels_check(const op_shape *output, const uint32_t *labels, size_t count)
 {
     const size_t width = shape_width(output);
     for (size_t i = 0; i < count; i++) {
@@ -20,7 +20,7 @@ ring_status user_labels_check(const op_shape *output, const uint16_t *labels, si
 }
 
 static ring_status take(void *context, const uint32_t *order, size_t batch, float *inputs,
-                        uint16_t *labels)
+                        uint32_t *labels)
 {
     const user_data *data = context;
     const int result = data->given.take(data->given.context, order, batch, inputs, labels);
@@ -47,7 +47,7 @@ ring_status user_data_open(user_data *data, const ring_train_data *given, const 
     static const data_source source = {.take = take};
     *dataset = (train_dataset){.count = given->count,
                                .features = shape_count(input),
-                               .classes = UINT16_MAX + 1,
+                               .classes = (size_t)UINT32_MAX + 1,
                                .hash = given->count * 0x9e3779b97f4a7c15U + shape_count(input),
                                .source = &source,
                                .context = data};
@@ -55,7 +55,7 @@ ring_status user_data_open(user_data *data, const ring_train_data *given, const 
 }
 
 static ring_status copy_batch(void *context, const uint32_t *order, size_t batch, float *inputs,
-                              uint16_t *labels)
+                              uint32_t *labels)
 {
     const user_batch *from = context;
     (void)order;
@@ -69,7 +69,7 @@ train_dataset user_batch_open(user_batch *batch)
 {
     static const data_source source = {.take = copy_batch};
     return (train_dataset){.features = batch->features,
-                           .classes = UINT16_MAX + 1,
+                           .classes = (size_t)UINT32_MAX + 1,
                            .source = &source,
                            .context = batch};
 }

@@ -22,7 +22,7 @@ ring_status user_data_open(user_data *data, const ring_train_data *given, const 
 
 /** @return RING_OK, or RING_ERR_ARGUMENT with the first of @p labels [count] that is none of the
  *  outputs. */
-ring_status user_labels_check(const op_shape *output, const uint16_t *labels, size_t count);
+ring_status user_labels_check(const op_shape *output, const uint32_t *labels, size_t count);
 
 /** One micro-batch that is there already. */
 typedef struct user_batch {

@@ -52,7 +52,7 @@ static double cross_entropy_row(const float *output, size_t label, size_t classe
     return log(sum) + (double)top - (double)output[label];
 }
 
-double loss_sum(loss_kind kind, const float *output, const uint16_t *labels, size_t batch,
+double loss_sum(loss_kind kind, const float *output, const uint32_t *labels, size_t batch,
                 size_t classes, double scale, float *output_grad)
 {
     double total = 0.0;
@@ -65,7 +65,7 @@ double loss_sum(loss_kind kind, const float *output, const uint16_t *labels, siz
     return total;
 }
 
-size_t loss_correct(const float *output, const uint16_t *labels, size_t batch, size_t classes)
+size_t loss_correct(const float *output, const uint32_t *labels, size_t batch, size_t classes)
 {
     size_t correct = 0;
     for (size_t i = 0; i < batch; i++, output += classes) {

@@ -23,10 +23,10 @@ extern const char *const loss_names[];
  *  @param output  [batch, classes]; @param labels [batch], each below @p classes.
  *  @param output_grad   [batch, classes], gets the gradient of that sum times @p scale
  *                 (1 / samples of the global batch gives the mean's gradient). */
-double loss_sum(loss_kind kind, const float *output, const uint16_t *labels, size_t batch,
+double loss_sum(loss_kind kind, const float *output, const uint32_t *labels, size_t batch,
                 size_t classes, double scale, float *output_grad);
 
 /** @return how many rows have their (first) maximum at their label. */
-size_t loss_correct(const float *output, const uint16_t *labels, size_t batch, size_t classes);
+size_t loss_correct(const float *output, const uint32_t *labels, size_t batch, size_t classes);
 
 #endif

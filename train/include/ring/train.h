@@ -54,7 +54,7 @@ const char *ring_train_error(void);
  *  ring_train_evaluate() on all ranks, and the same samples come with the next call;
  *  ring_train_next() by ending the communicator. */
 typedef int (*ring_train_take)(void *context, const uint32_t *samples, size_t rows, float *inputs,
-                               uint16_t *labels);
+                               uint32_t *labels);
 
 /** Samples that the caller has. The same on all ranks, each of which takes its part. */
 typedef struct ring_train_data {
@@ -252,7 +252,7 @@ typedef struct ring_train_batch {
     size_t rows; /**< samples; the last micro-batch of an epoch may be short, or 0 on a rank that
                       has run out before the others */
     const float *inputs;     /**< [rows, input of the model] */
-    const uint16_t *labels;  /**< [rows, labels of a sample]; not read by ring_train_forward() */
+    const uint32_t *labels;  /**< [rows, labels of a sample]; not read by ring_train_forward() */
     const uint32_t *samples; /**< [rows] numbers of the samples, by which dropout draws; NULL: as
                                   they come */
 } ring_train_batch;
@@ -286,7 +286,7 @@ ring_status ring_train_forward(ring_train *engine, const ring_train_batch *batch
  *  @param labels  [rows, labels of a sample]
  *  @param[out] loss  mean over the rows; or NULL. Not to be divided by accumulation steps.
  *  @return RING_OK; RING_ERR_USAGE: no forward before; RING_ERR_ARGUMENT: a label too large. */
-ring_status ring_train_loss(ring_train *engine, const uint16_t *labels, double *loss);
+ring_status ring_train_loss(ring_train *engine, const uint32_t *labels, double *loss);
 
 /** Or a loss that the caller computes.
  *  @param loss  mean over the rows, for reports
@@ -372,7 +372,7 @@ typedef enum ring_train_set { RING_TRAIN_SET_TRAIN = 0, RING_TRAIN_SET_TEST = 1 
  *          fills samples failed. */
 ring_status ring_train_samples(const ring_train *engine, ring_train_set set,
                                const uint32_t *samples, size_t rows, float *inputs,
-                               uint16_t *labels);
+                               uint32_t *labels);
 
 /* ---- Parameters and checkpoints ------------------------------------------------ */
 
