@@ -137,7 +137,13 @@ static void what_cannot_be_written_is_told(void **state)
 
 static void wrong_options_are_refused(void **state)
 {
-    static const char *const options[] = {"", "-n x /nowhere", "/nowhere /there", "--no /nowhere"};
+    static const char *const options[] = {"",
+                                          "-n x /nowhere",
+                                          "-n 0 /nowhere",
+                                          "-t 0 /nowhere",
+                                          "--cifar -n 4 /nowhere",
+                                          "/nowhere /there",
+                                          "--no /nowhere"};
     for (size_t i = 0; i < COUNT_OF(options); i++) {
         programs_run *run = programs_shell("%s/ringdigits %s 2>&1", programs.bin, options[i]);
         assert_int_equal(run->status, 2);

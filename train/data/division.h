@@ -13,7 +13,8 @@
 /** @param config   with resolved batch sizes
  *  @param samples  of the data set
  *  @param[out] shares, sampler  free them whatever the result.
- *  @return RING_OK, RING_ERR_CONFIG (more samples than there are, or none), RING_ERR_MEMORY. */
+ *  @return RING_OK, RING_ERR_CONFIG (more samples than there are, fewer than an update takes, or
+ *  none), RING_ERR_MEMORY. */
 ring_status division_make(const train_config *config, size_t samples, int ranks, int rank,
                           uint64_t seed, data_shares *shares, train_sampler *sampler);
 

@@ -352,8 +352,8 @@ static const args_row rows[] = {
      .take = take_cifar},
     {"seed", 's', "N", "Which hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
     {"train", 'n', "N", "Training images (60000; with --cifar 50000)", args_whole, AT(train),
-     .most = IMAGES_MAX},
-    {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .most = IMAGES_MAX},
+     .least = 1, .most = IMAGES_MAX},
+    {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .least = 1, .most = IMAGES_MAX},
     {0},
 };
 
@@ -393,6 +393,9 @@ int main(int argc, char **argv)
         args_fail("say where to write: ringdigits DIR");
     if (o.train == NOT_GIVEN)
         o.train = o.cifar ? CIFAR_TRAIN : MNIST_TRAIN;
+    if (o.cifar && o.train < CIFAR_BATCHES)
+        args_fail("--train %u: CIFAR-10's training images lie in %d files, each of 1 or more",
+                  o.train, CIFAR_BATCHES);
     names = o.cifar ? cifar_names : mnist_names;
     enter(o.dir);
     chance c = {.state = o.seed * UINT64_C(2654435761) + 88172645463325252u};
