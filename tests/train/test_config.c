@@ -143,6 +143,40 @@ static void so_many_errors_are_counted(void **state)
     assert_non_null(strstr(train_error(), "\nc.json: 100 errors, the first of which are these"));
 }
 
+/* In the lines at the start; the list, which runs are compared by, has the first of the names. */
+static void a_setting_has_one_line_under_the_name_of_the_file(void **state)
+{
+    static const struct {
+        const char *text, *line, *without, *setting;
+    } cases[] = {
+        {"bf16: {enabled: true}", "\n  bf16.enabled .", "bfloat16.enabled", "\nbf16.enabled=true"},
+        {"bfloat16: {enabled: true}", "\n  bfloat16.enabled .", " bf16.enabled",
+         "\nbf16.enabled=true"},
+        {"pipeline: {stages: 2}", "\n  pipeline.stages .", "num_stages", "\npipeline.stages=2"},
+        {"pipeline: {params: {num_stages: 2}}", "\n  pipeline.params.num_stages .",
+         "pipeline.stages", "\npipeline.stages=2"},
+    };
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
+        char text[128], *lines, *list;
+        size_t bytes, list_bytes;
+        snprintf(text, sizeof text, "{" SGD ", %s}", cases[i / 2].text);
+        const parsed got = parse(text);
+        FILE *out = open_memstream(&lines, &bytes), *settings = open_memstream(&list, &list_bytes);
+        assert_true(out != NULL && settings != NULL);
+        config_print(&got.config, i % 2 == 1, out);
+        config_list(&got.config, settings);
+        assert_int_equal(fclose(out), 0);
+        assert_int_equal(fclose(settings), 0);
+        assert_non_null(strstr(lines, cases[i / 2].line));
+        assert_null(strstr(lines, cases[i / 2].without));
+        assert_non_null(strstr(list, cases[i / 2].setting));
+        assert_null(strstr(list, "bfloat16.enabled"));
+        assert_null(strstr(list, "num_stages"));
+        free(lines);
+        free(list);
+    }
+}
+
 static void texts_have_a_longest_length(void **state)
 {
     char text[600];
@@ -244,6 +278,7 @@ int main(void)
         cmocka_unit_test(lenient_spellings_are_read),
         cmocka_unit_test(a_configuration_may_stand_for_its_file),
         cmocka_unit_test(so_many_errors_are_counted),
+        cmocka_unit_test(a_setting_has_one_line_under_the_name_of_the_file),
         cmocka_unit_test(texts_have_a_longest_length),
         cmocka_unit_test(damaged_files_never_do_harm),
         cmocka_unit_test(deep_and_wide_files_are_refused),

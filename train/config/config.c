@@ -122,13 +122,29 @@ static void note_key(const config_reader *reader, const config_key *key, const c
         tell(reader, "%s has no effect here: %s", key->path, key->help);
 }
 
+/* Two names of one setting must not contradict each other. @param before  of the other one */
+static ring_status check_names(const config_reader *reader, const config_key *key,
+                               const config_entry *entry, const char *before)
+{
+    const config_key *other = value_name(reader->config, key);
+    char now[VALUE_TEXT_MAX];
+    value_of_field(reader->config, key, now);
+    if (other == key || !reader->config->given[other - config_keys] || strcmp(before, now) == 0)
+        return RING_OK;
+    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                        "%s is %s, but %s %s; leave one out", key->path, now, other->path, before);
+}
+
 static ring_status set_field(const config_reader *reader, const config_key *key,
                              const config_entry *entry)
 {
-    char problem[VALUE_PROBLEM_MAX];
+    char problem[VALUE_PROBLEM_MAX], before[VALUE_TEXT_MAX];
     RING_TRY(check_scope(reader, key, entry));
+    value_of_field(reader->config, key, before);
     switch (value_set(reader->config, key, entry->value, problem)) {
     case VALUE_SET:
+        RING_TRY(check_names(reader, key, entry, before));
+        reader->config->given[key - config_keys] = true;
         return RING_OK;
     case VALUE_DEFAULT:
         tell(reader, "%s %s", key->path, problem);
@@ -196,7 +212,7 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
                                    const config_entry *entry)
 {
     char wanted[24];
-    const char *value = value_for_auto(reader, key->path, wanted);
+    const char *path = value_name(NULL, key)->path, *value = value_for_auto(reader, path, wanted);
     if (strcmp(key->path, "data_partition") == 0) { /* no front end's */
         tell(reader, "%s: auto -> in proportion to the micro-batches", key->path);
         return RING_OK;
@@ -204,9 +220,9 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
     reader->automatic = true;
     if (value != NULL && value[0] != '\0')
         return take_value(reader, key, entry, value);
-    if (value != NULL || automatic_later(reader->config, key->path))
+    if (value != NULL || automatic_later(reader->config, path))
         return check_scope(reader, key, entry);
-    if (automatic_default(key->path))
+    if (automatic_default(path))
         return take_default(reader, key);
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
                         "%s = auto: no front end fills that in; write a value", key->path);
@@ -407,20 +423,10 @@ static ring_status check_partition(const config_reader *reader)
 /* DeepSpeed takes the stages from the script and reads neither key; who wrote one meant it. */
 static ring_status finish_pipeline(const config_reader *reader)
 {
-    pipeline_config *pipeline = &reader->config->pipeline;
-    const config_entry *entry = entries_find(&reader->entries, "pipeline.params.num_stages");
-    RING_TRY(check_partition(reader));
-    if (pipeline->params_stages == 0)
-        return RING_OK;
-    if (pipeline->stages != 1 && pipeline->stages != pipeline->params_stages)
-        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                            "pipeline.params.num_stages is %ld, but pipeline.stages %ld; leave one "
-                            "out",
-                            pipeline->params_stages, pipeline->stages);
-    pipeline->stages = pipeline->params_stages;
-    pipeline->params_stages = 0;
-    tell(reader, "pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed ignores it");
-    return RING_OK;
+    static const char name[] = "pipeline.params.num_stages";
+    if (reader->config->given[config_key_find(name) - config_keys])
+        tell(reader, "%s is taken as pipeline.stages; DeepSpeed ignores it", name);
+    return check_partition(reader);
 }
 
 static size_t place_of(const config_reader *reader, const char *path)
@@ -433,7 +439,8 @@ static size_t place_of(const config_reader *reader, const char *path)
 static void refuse_at(config_reader *reader, const char *path, const char *problem)
 {
     const config_entries *entries = &reader->entries;
-    const config_entry *entry = entries_find(entries, path);
+    const config_key *named = value_name(reader->config, config_key_find(path));
+    const config_entry *entry = entries_find(entries, named->path);
     if (entry != NULL)
         faults_note(&reader->faults, entry->at,
                     lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG, "%s", problem));
@@ -445,11 +452,11 @@ static void refuse_at(config_reader *reader, const char *path, const char *probl
 /* As front ends do: an option stands for "auto" and for nothing, and must not contradict. */
 static void apply_option(config_reader *reader, const char *path, bool given, bool *field)
 {
-    const config_entry *entry = entries_find(&reader->entries, path);
+    const config_key *named = value_name(reader->config, config_key_find(path));
     char problem[96];
     snprintf(problem, sizeof problem, "%s is false, but --%.4s is given; leave one of them out",
-             path, path);
-    if (given && entry != NULL && cJSON_IsFalse(entry->value))
+             named->path, path);
+    if (given && reader->config->given[named - config_keys] && !*field)
         refuse_at(reader, path, problem);
     *field = *field || given;
 }

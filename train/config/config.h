@@ -103,13 +103,13 @@ static inline bool schedule_sets_lr(const schedule_config *schedule)
 
 typedef struct pipeline_config {
     long stages;        /* 1: none */
-    long params_stages; /* pipeline.params.num_stages; 0 once it is taken as stages */
     char partition[64]; /* parameters, best, uniform or type:REGEX */
     long interval;      /* of layers whose activations are kept; 0: all are */
 } pipeline_config;
 
 enum {
     RANK_NUMBERS_MAX = 128,
+    CONFIG_KEYS_MAX = 320,
     /* Of a bucket of gradients. Small, so that the last layers' travel during the first layers'
      * backward. */
     ZERO_BUCKET_ELEMENTS = 16384
@@ -176,6 +176,7 @@ typedef struct train_config {
     bool wall_clock_breakdown, memory_breakdown;
     monitor_config tensorboard, csv;
     wandb_config wandb;
+    bool given[CONFIG_KEYS_MAX]; /* the file has the table's key of that number */
     unsigned automatic; /* keys that are "auto" until config_fill_automatic(), a bit each */
 } train_config;
 
@@ -245,10 +246,12 @@ void config_fill_automatic(train_config *config, const automatic_facts *facts, c
 const char *config_open_automatic(const train_config *config);
 
 /** Prints the settings, one "  name .... value" a line: those that differ from the default
- *  and the batch sizes, or with @p all every key that has an effect. */
+ *  and the batch sizes, or with @p all every setting that has an effect. A setting that has
+ *  several names has the one that the file used. */
 void config_print(const train_config *config, bool all, FILE *out);
 
-/** Prints every setting that has an effect as a line "name=value", whatever it is. */
+/** Prints every setting that has an effect as a line "name=value", whatever it is; one that has
+ *  several names by the first of the table. */
 void config_list(const train_config *config, FILE *out);
 
 /** Prints every known key with kind, default and meaning. */

@@ -411,7 +411,7 @@ const config_key config_keys[] = {
      .help = "the same as pipeline.stages",
      .least = 1,
      .most = 256,
-     FIELD(pipeline.params_stages)},
+     FIELD(pipeline.stages)},
     NOTE("pipeline.type", KEY_TEXT, "there is one kind of pipeline"),
     {.path = "pipeline.seed_layers",
      .kind = KEY_BOOL,
@@ -487,6 +487,9 @@ const config_key config_keys[] = {
     SWITCH("quantize_training", OFF),
     SWITCH("hybrid_engine", OFF),
 };
+
+_Static_assert(sizeof config_keys / sizeof config_keys[0] <= CONFIG_KEYS_MAX,
+               "each key has its place in train_config.given");
 
 const size_t config_key_count = sizeof config_keys / sizeof config_keys[0];
 

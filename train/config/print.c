@@ -25,7 +25,7 @@ static bool is_setting(const config_key *key)
 static bool applies(const train_config *config, const config_key *key)
 {
     const bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
-    if (!is_setting(key))
+    if (!is_setting(key) || value_name(config, key) != key)
         return false;
     if (scheduler && config->schedule.kind == SCHEDULE_CONSTANT)
         return false;
@@ -82,7 +82,7 @@ void config_list(const train_config *config, FILE *out)
 {
     for (size_t i = 0; i < config_key_count; i++) {
         char value[VALUE_TEXT_MAX];
-        if (!is_setting(&config_keys[i]))
+        if (!is_setting(&config_keys[i]) || value_name(NULL, &config_keys[i]) != &config_keys[i])
             continue;
         value_of_field(config, &config_keys[i], value);
         fprintf(out, "%s=%s\n", config_keys[i].path, value[0] != '\0' ? value : "none");

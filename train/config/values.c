@@ -240,6 +240,20 @@ void values_initial(train_config *config)
     }
 }
 
+const config_key *value_name(const train_config *config, const config_key *key)
+{
+    const config_key *name = key->bytes > 0 ? NULL : key;
+    for (size_t i = 0; i < config_key_count && key->bytes > 0; i++) {
+        const config_key *other = &config_keys[i];
+        if (other->use != USE_HONOURED || other->bytes == 0 || other->field != key->field)
+            continue;
+        if (name == NULL ||
+            (config != NULL && config->given[i] && !config->given[name - config_keys]))
+            name = other;
+    }
+    return name;
+}
+
 void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
 {
     text[0] = '\0';

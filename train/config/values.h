@@ -28,6 +28,12 @@ value_result value_set(train_config *config, const config_key *key, const cJSON 
 /** Sets every field to its initial value of the table. */
 void values_initial(train_config *config);
 
+/** Some settings have several names, such as bf16.enabled and bfloat16.enabled.
+ *  @param config  NULL: as read from a file without the setting
+ *  @return the key that the file gave the setting of @p key by, or the first in the table; @p key
+ *  if it sets nothing. */
+const config_key *value_name(const train_config *config, const config_key *key);
+
 /** The word of the blank-separated @p list that equals @p word, case apart.
  *  @return its place in the list, or NULL. */
 const char *value_choose(const char *list, const char *word);
