@@ -488,6 +488,15 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         {LIST("{\"type\": \"relu\", \"kernel\": 3}"), "m.json:2:30: relu takes no \"kernel\""},
         {LIST("{\"type\": \"linear\", \"channels\": 3}"),
          "m.json:2:32: linear takes no \"channels\""},
+        {LIST("{\"type\": \"linear\", \"featrues\": 10}"),
+         "m.json:2:32: linear takes no \"featrues\"; did you mean \"features\"?"},
+        {LIST("{\"type\": \"liner\", \"features\": 10}"),
+         "m.json:2:14: there is no layer of type \"liner\": write one of linear, conv2d, "
+         "max_pool2d, "
+         "avg_pool2d, relu, tanh, gelu, flatten, dropout, add, embedding, position_embedding, "
+         "layer_norm, attention; did you mean \"linear\"?"},
+        {"{gpt: {n_layers: 1}}",
+         "m.json:1:8: gpt takes no \"n_layers\"; did you mean \"n_layer\"?"},
         {LIST("{\"type\": \"linear\"}"), "m.json:2:14: linear needs \"features\""},
         {LIST("{\"type\": \"conv2d\", \"kernel\": 3}"), "m.json:2:14: conv2d needs \"channels\""},
         {LIST("{\"type\": \"max_pool2d\"}"), "m.json:2:14: max_pool2d needs \"kernel\""},

@@ -411,13 +411,15 @@ static ring_status check_partition(const config_reader *reader)
     static const char choices[] = "parameters best uniform";
     const char *partition = reader->config->pipeline.partition;
     const config_entry *entry = entries_find(&reader->entries, "pipeline.partition");
+    char advice[CONFIG_ADVICE_MAX];
     if (entry == NULL || value_choose(choices, partition) != NULL ||
         strncasecmp(partition, "type:", 5) == 0)
         return RING_OK;
+    config_choice_advice(choices, partition, advice);
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED,
                         "pipeline.partition \"%s\" is not supported yet by this version: write one "
-                        "of parameters, uniform, type:REGEX",
-                        partition);
+                        "of parameters, uniform, type:REGEX%s",
+                        partition, advice);
 }
 
 /* DeepSpeed takes the stages from the script and reads neither key; who wrote one meant it. */

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config.h"
@@ -529,24 +530,55 @@ static bool are_siblings(const char *a, const char *b)
     return length == (size_t)(config_key_name(b) - b) && strncmp(a, b, length) == 0;
 }
 
+/* @return true if @p letters are those that the words of @p name begin with: lr, learning_rate. */
+static bool are_initials(const char *letters, const char *name)
+{
+    const char *at = letters;
+    for (const char *c = name; *c != '\0'; c++) {
+        if ((c == name || c[-1] == '_') && *at++ != *c)
+            return false;
+    }
+    return at > letters + 1 && *at == '\0';
+}
+
 /* Twice the edit distance, and one more if the first letters differ: typing errors are
- * rare there, so bp16 is bf16 rather than fp16. */
+ * rare there, so bp16 is bf16 rather than fp16. Initials come before any typing error. */
 static size_t unlikeness(const char *word, const char *known)
 {
+    if (are_initials(word, known) || are_initials(known, word))
+        return 1;
     return 2 * words_distance(word, known) + (word[0] != known[0]);
 }
 
 const char *config_key_nearest(const char *path)
 {
     const char *name = config_key_name(path), *best = NULL;
-    size_t least = strlen(name) + 2;
-    for (size_t i = 0; i < config_key_count; i++) {
-        const char *known = config_keys[i].path;
-        const size_t distance = unlikeness(name, config_key_name(known));
-        if (distance < least && (distance == 0 || are_siblings(path, known))) {
-            best = known;
-            least = distance;
+    for (int elsewhere = 0; elsewhere < 2 && best == NULL; elsewhere++) {
+        size_t least = elsewhere ? 2 : strlen(name) + 2;
+        for (size_t i = 0; i < config_key_count; i++) {
+            const char *known = config_keys[i].path;
+            const size_t distance = unlikeness(name, config_key_name(known));
+            if (distance < least && (elsewhere || are_siblings(path, known))) {
+                best = known;
+                least = distance;
+            }
         }
     }
     return best;
+}
+
+void config_choice_advice(const char *list, const char *word, char advice[CONFIG_ADVICE_MAX])
+{
+    size_t least = strlen(word), width;
+    advice[0] = '\0';
+    for (const char *at = list; *at != '\0'; at += width + strspn(at + width, ", ")) {
+        char known[CONFIG_ADVICE_MAX / 2];
+        width = strcspn(at, ", ");
+        snprintf(known, sizeof known, "%.*s", (int)width, at);
+        const size_t distance = unlikeness(word, known);
+        if (distance >= least)
+            continue;
+        least = distance;
+        snprintf(advice, CONFIG_ADVICE_MAX, "; did you mean \"%s\"?", known);
+    }
 }

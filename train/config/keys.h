@@ -50,8 +50,15 @@ const config_key *config_key_find(const char *path);
 /** @return true if @p path lies in a section whose keys are not checked. */
 bool config_key_open(const char *path);
 
-/** @return the known path most like @p path, or NULL: a sibling, else any key of that name. */
+/** @return the known path most like @p path, or NULL: a sibling, else any key of that name. Words
+ *  and their first letters are alike: learning_rate and lr. */
 const char *config_key_nearest(const char *path);
+
+enum { CONFIG_ADVICE_MAX = 64 };
+
+/** Writes "; did you mean \"…\"?" with the word of @p list that is most like @p word, or "" if none
+ *  is. @param list  separated by blanks, or commas and blanks */
+void config_choice_advice(const char *list, const char *word, char advice[CONFIG_ADVICE_MAX]);
 
 /** @return the last part of a path: "lr" of "optimizer.params.lr". */
 const char *config_key_name(const char *path);

@@ -183,22 +183,23 @@ static const char *type_of_class(const char *name)
 static value_result set_choice(train_config *config, const config_key *key, const cJSON *value,
                                char *problem)
 {
-    char choices[CHOICES_BYTES];
+    char choices[CHOICES_BYTES], advice[CONFIG_ADVICE_MAX];
     list_choices(key->choices, choices, sizeof choices);
     if (!cJSON_IsString(value))
         return wrong(problem, VALUE_WRONG, "must be one of %s", choices);
     const char *choice = value_choose(key->choices, value->valuestring);
+    config_choice_advice(key->choices, value->valuestring, advice);
     if (choice == NULL && key->initial != NULL)
-        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is none of %s; taking %s",
-                     value->valuestring, choices, key->initial);
+        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is none of %s; taking %s%s",
+                     value->valuestring, choices, key->initial, advice);
     const char *type = choice == NULL ? type_of_class(value->valuestring) : NULL;
     if (type != NULL && value_choose(key->choices, type) != NULL)
         return wrong(problem, VALUE_WRONG, "\"%.64s\" is a class of DeepSpeed's; write %s",
                      value->valuestring, type);
     if (choice == NULL)
         return wrong(problem, VALUE_LATER,
-                     "\"%.64s\" is not supported yet by this version: write one of %s",
-                     value->valuestring, choices);
+                     "\"%.64s\" is not supported yet by this version: write one of %s%s",
+                     value->valuestring, choices, advice);
     snprintf(field_of(config, key), key->bytes, "%.*s", (int)strcspn(choice, " "), choice);
     return VALUE_SET;
 }

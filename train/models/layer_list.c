@@ -10,6 +10,7 @@
 
 #include "errors.h"
 #include "gpt.h"
+#include "keys.h"
 #include "lenient.h"
 #include "model.h"
 #include "text_file.h"
@@ -111,11 +112,25 @@ static ring_status read_size(const list_reader *reader, const cJSON *item, size_
     return RING_OK;
 }
 
+static ring_status refuse_setting(const list_reader *reader, const cJSON *item,
+                                  const setting *table, unsigned has, const char *owner)
+{
+    char names[CHOICES_MAX] = "", advice[CONFIG_ADVICE_MAX];
+    size_t used = 0;
+    for (; table->key != NULL; table++) {
+        if ((table->takes & has) == table->takes)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s ", table->key);
+    }
+    config_choice_advice(names, item->string, advice);
+    return REFUSE(reader, item, "%s takes no \"%.40s\"%s", owner, printable(item->string), advice);
+}
+
 /* Reads what stands in @p table into a struct of its.
  * @param has    TAKES_… and HAS_… of what the settings are of, which is called @p owner */
 static ring_status read_setting(const list_reader *reader, const cJSON *item, const setting *table,
                                 unsigned has, const char *owner, void *into)
 {
+    const setting *all = table;
     while (table->key != NULL &&
            (strcmp(table->key, item->string) != 0 || (table->takes & has) != table->takes))
         table++;
@@ -123,7 +138,7 @@ static ring_status read_setting(const list_reader *reader, const cJSON *item, co
     const double number = cJSON_IsNumber(item) ? item->valuedouble : -1.0;
     const char *word = cJSON_IsString(item) ? item->valuestring : "";
     if (table->key == NULL)
-        return REFUSE(reader, item, "%s takes no \"%.40s\"", owner, printable(item->string));
+        return refuse_setting(reader, item, all, has, owner);
     switch (table->kind) {
     case SIZE:
     case SIZE_OR_0:
@@ -269,17 +284,18 @@ static ring_status find_type(const list_reader *reader, const cJSON *object, con
 {
     const cJSON *type = object->child;
     const cJSON *first = type;
-    char types[CHOICES_MAX];
+    char types[CHOICES_MAX], advice[CONFIG_ADVICE_MAX];
     list_types(reader->own, types);
     while (type != NULL && strcmp(type->string, "type") != 0)
         type = type->next;
     if (type == NULL || !cJSON_IsString(type))
         return REFUSE(reader, first, "a layer needs a \"type\": one of %s", types);
     *op = find_op(reader, type->valuestring);
-    if (*op == NULL)
-        return REFUSE(reader, first, "there is no layer of type \"%.40s\": write one of %s",
-                      printable(type->valuestring), types);
-    return RING_OK;
+    if (*op != NULL)
+        return RING_OK;
+    config_choice_advice(types, type->valuestring, advice);
+    return REFUSE(reader, first, "there is no layer of type \"%.40s\": write one of %s%s",
+                  printable(type->valuestring), types, advice);
 }
 
 static ring_status read_object(list_reader *reader, const cJSON *object)
