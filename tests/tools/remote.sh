@@ -113,6 +113,16 @@ kill -INT $job
 wait $job
 equal "Ctrl-C" 130 $?
 has "Ctrl-C reaches ranks afar" "$(cat "$work/out")" '^\[1\] saved$'
+for second in INT TERM; do
+    start 'trap "" INT TERM; echo up; while :; do sleep $0; done'
+    kill -INT $job
+    appears 'once more' "$work/err"
+    kill -$second $job
+    wait $job
+    equal "Ctrl-C and SIG$second" 130 $?
+    has_not "the second one does not wait" "$(cat "$work/err")" 'kill-wait'
+    gone "ranks afar after Ctrl-C and SIG$second"
+done
 start 'if [ $RANK = 1 ]; then echo up; sleep $0; fi
     trap "sleep 2.5; echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done'
 kill -TERM $job

@@ -39,4 +39,22 @@ typed '\003' "$ringrun -n 2 sh -c 'trap \"echo saved; exit 0\" INT; : >ready.\$R
 equal "Ctrl-C" 130 "$code"
 has "Ctrl-C reaches rank 0" "$out" '^(\^C)?saved$'
 has "Ctrl-C reaches rank 1" "$out" '^\[1\] saved$'
+# twice OPTION...: two Ctrl-C at a timeout(1), which passes on each, to ranks that go on after the first
+printf 'trap "" INT; : >ready.$RANK; while :; do sleep 0.05; done' >stubborn
+twice() {
+    rm -f ready.? kept
+    : >"$work/out"
+    { for rank in 0 1; do becomes "rank $rank is ready" yes ready $rank; done
+        printf '\003'
+        appears 'once more' "$work/out"
+        sleep 1.3
+        pgrep -f "^sh stubborn $tag" >/dev/null && : >kept
+        printf '\003'
+        sleep 0.3; } |
+        script -qec "timeout $* -s KILL $patience $ringrun -n 2 --kill-wait 600 sh stubborn $tag" /dev/null >"$work/out" 2>&1
+    equal "exit code after two Ctrl-C, timeout $*" 130 $?
+    [ -e kept ] || wrong "one Ctrl-C killed the ranks, timeout $*"
+}
+twice --foreground
+twice
 finish

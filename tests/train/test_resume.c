@@ -6,6 +6,7 @@
 #include "files.h"
 #include "programs.h"
 
+#include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -410,6 +411,35 @@ static void a_second_signal_ends_at_once(void **state)
     assert_int_equal(WTERMSIG(status), SIGINT);
 }
 
+/* Two are read one after the other, which a terminal could do in no time. */
+static void a_second_ctrl_c_at_a_terminal_ends_at_once(void **state)
+{
+    int terminal;
+    const pid_t child = forkpty(&terminal, NULL, NULL, NULL);
+    if (child == 0) {
+        stop_signals_watch();
+        stop_signals_begin();
+        putchar('!');
+        fflush(stdout);
+        while (stop_signals_asked() == 0.0)
+            sched_yield();
+        putchar('?');
+        fflush(stdout);
+        pause();
+    }
+    int status = 0;
+    for (char said = 0; said != '?';) {
+        assert_int_equal(read(terminal, &said, 1), 1);
+        if (said == '!')
+            assert_int_equal(write(terminal, "\003", 1), 1);
+    }
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGINT);
+    close(terminal);
+}
+
 /* ---- Kills and full disks ------------------------------------------------------------------ */
 
 /* All visible checkpoints are complete: none has to be skipped. */
@@ -641,6 +671,7 @@ int main(int argc, char **argv)
         TEST(a_signal_to_one_rank_ends_all_at_the_same_update),
         TEST(without_a_folder_the_signal_ends_the_run_too),
         TEST(a_second_signal_ends_at_once),
+        TEST(a_second_ctrl_c_at_a_terminal_ends_at_once),
         TEST(a_kill_while_saving_leaves_whole_checkpoints),
         TEST(also_where_tensor_ranks_save),
         TEST(a_full_disk_is_told_and_the_old_checkpoint_stays),

@@ -3,6 +3,7 @@
  * a handler's frame destroyed the heap (decision 29). */
 #include "stop_signals.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +16,8 @@
 /* Ranks that may have the same signal: three counts in a float64. */
 enum { COUNT_BITS = 17 };
 
-/* A terminal and a launcher may both pass on one Ctrl-C. */
+/* A terminal and a launcher may both pass on one Ctrl-C. The terminal itself passes on each once.
+ */
 #define TWICE_SECONDS 1.0
 
 /* If ranks have several, the last one here counts. */
@@ -47,10 +49,16 @@ static void take(int number)
 static void *wait_for_signals(void *unused)
 {
     double first = 0.0;
-    for (int number; sigwait(&watched, &number) == 0;) {
+    bool typed = false;
+    siginfo_t info;
+    for (int number; (number = sigwaitinfo(&watched, &info)) > 0 || errno == EINTR;) {
         const bool asked = atomic_load(&taken) != 0;
-        if (!atomic_load(&begun) || (asked && train_now() - first > TWICE_SECONDS))
+        const bool typed_again = typed && info.si_code == SI_KERNEL;
+        if (number < 0)
+            continue;
+        if (!atomic_load(&begun) || (asked && (typed_again || train_now() - first > TWICE_SECONDS)))
             end_process(number);
+        typed = typed || info.si_code == SI_KERNEL;
         if (asked)
             continue;
         first = train_now();

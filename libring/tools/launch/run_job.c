@@ -24,8 +24,10 @@ enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128,
 #define SETTLE_SECONDS 0.2
 /* Hosts that have not stopped their ranks by then are cut off. */
 #define STOP_SECONDS 1.9
-/* timeout(1) signals us, and then our process group: that is one request. */
-#define TWICE_SECONDS 0.1
+/* Within this time one request may come as several signals. A launcher passes on the terminal's
+ * Ctrl-C; and timeout(1) signals us, then our process group, and then continues both, so what a
+ * process sends again counts if no SIGCONT of that process follows. */
+#define REPEAT_SECONDS 1.0
 
 enum run_phase {
     PHASE_CONNECT, /* other hosts answer           */
@@ -43,12 +45,13 @@ typedef struct run {
     int signals;
     enum run_phase phase;
     bool input_open;
-    bool drop;       /* the user wants no more output */
-    int interrupted; /* the signal, 0: not            */
+    bool drop;            /* the user wants no more output */
+    int interrupted;      /* the signal, 0: not            */
+    pid_t interrupted_by; /* its process, 0: the terminal  */
     double interrupted_at;
     bool failed, reported;
     rank_end cause; /* the first failure */
-    double report_at, cut_at, kill_at;
+    double report_at, cut_at, kill_at, repeat_at;
 } run;
 
 /* ---- Events of ranks ---------------------------------------------------------------------- */
@@ -152,21 +155,40 @@ static void pass_on(run *r, int signal_number)
                 sigabbrev_np(signal_number), r->o->kill_wait);
 }
 
-/* The first signal is passed on, the second kills. */
-static void interrupt(run *r, int signal_number)
+static void end_now(run *r)
 {
-    if (signal_number == r->interrupted && clock_now() < r->interrupted_at + TWICE_SECONDS)
-        return;
+    r->repeat_at = HUGE_VAL;
     if (r->phase == PHASE_OUTPUT)
         r->drop = true;
-    else if (r->phase == PHASE_RANKS && r->interrupted == 0 && !r->failed)
-        pass_on(r, signal_number);
     else
         job_hosts_order(&r->job_hosts, FRAME_KILL, 0);
-    if (r->interrupted == 0) {
-        r->interrupted = signal_number;
-        r->interrupted_at = clock_now();
+}
+
+static void repeat(run *r, int number, pid_t by)
+{
+    const double until = r->interrupted_at + REPEAT_SECONDS;
+    if (number != r->interrupted || by == 0 || clock_now() >= until)
+        end_now(r);
+    else if (by == r->interrupted_by)
+        r->repeat_at = until;
+    else if (r->interrupted_by != 0)
+        end_now(r);
+}
+
+/* The first signal is passed on, the second kills. */
+static void interrupt(run *r, int number, pid_t by)
+{
+    if (r->interrupted != 0) {
+        repeat(r, number, by);
+        return;
     }
+    r->interrupted = number;
+    r->interrupted_by = by;
+    r->interrupted_at = clock_now();
+    if (r->phase == PHASE_RANKS && !r->failed)
+        pass_on(r, number);
+    else
+        end_now(r);
 }
 
 /* The ranks have had --kill-wait. */
@@ -181,9 +203,10 @@ static void kill_late(run *r)
     job_hosts_tick(&r->job_hosts);
 }
 
-static void take_signal(run *r, int signal_number)
+static void take_signal(run *r, const struct signalfd_siginfo *info)
 {
-    switch (signal_number) {
+    const pid_t by = info->ssi_code <= 0 ? (pid_t)info->ssi_pid : 0; /* SI_USER, SI_QUEUE ... */
+    switch (info->ssi_signo) {
     case SIGCHLD:
         r->job_hosts.children = true;
         break;
@@ -192,12 +215,16 @@ static void take_signal(run *r, int signal_number)
         raise(SIGSTOP);
         break;
     case SIGCONT:
+        if (by != 0 && by == r->interrupted_by)
+            r->repeat_at = HUGE_VAL;
+        job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGCONT);
+        break;
     case SIGUSR1:
     case SIGUSR2:
-        job_hosts_order(&r->job_hosts, FRAME_SIGNAL, signal_number);
+        job_hosts_order(&r->job_hosts, FRAME_SIGNAL, (int)info->ssi_signo);
         break;
     default:
-        interrupt(r, signal_number);
+        interrupt(r, (int)info->ssi_signo, by);
         break;
     }
 }
@@ -207,7 +234,7 @@ static void read_signals(void *context)
     run *r = context;
     struct signalfd_siginfo info;
     while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        take_signal(r, (int)info.ssi_signo);
+        take_signal(r, &info);
 }
 
 static void read_input(void *context)
@@ -235,12 +262,14 @@ static bool wants_input(const run *r)
 static double next_due(const run *r)
 {
     const double due = fmin(fmin(r->job_hosts.due, console_due(r->console)),
-                            fmin(r->cut_at, r->kill_at));
+                            fmin(r->repeat_at, fmin(r->cut_at, r->kill_at)));
     return r->failed && !r->reported ? fmin(due, r->report_at) : due;
 }
 
 static void do_what_is_due(run *r)
 {
+    if (clock_now() >= r->repeat_at)
+        end_now(r);
     job_hosts_tick(&r->job_hosts);
     console_tick(r->console);
     if (r->failed && !r->reported && clock_now() >= r->report_at)
@@ -366,7 +395,8 @@ static int run_planned(run *r)
 
 int run_job(const options *o)
 {
-    run r = {.o = o, .input_open = true, .cut_at = HUGE_VAL, .kill_at = HUGE_VAL};
+    run r = {
+        .o = o, .input_open = true, .cut_at = HUGE_VAL, .kill_at = HUGE_VAL, .repeat_at = HUGE_VAL};
     int code = 0;
     spawn_prepare();
     r.events = (rank_events){&r, on_ready, on_event};
