@@ -14,4 +14,10 @@
 int name_ask(const char *name, const char *service, const struct addrinfo *hints, double deadline,
              struct addrinfo **found);
 
+/** The same in two steps, for several names at once. @return NULL: it cannot be asked. */
+typedef struct name_question name_question;
+name_question *name_ask_begin(const char *name, const char *service, const struct addrinfo *hints);
+/** Waits for the answer, and frees the question. */
+int name_ask_end(name_question *q, double deadline, struct addrinfo **found);
+
 #endif

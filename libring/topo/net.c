@@ -97,15 +97,3 @@ const char *topo_net_public_address(const topo_net *net)
     }
     return NULL;
 }
-
-bool topo_net_has(const topo_net *net, const char *address)
-{
-    for (size_t i = 0; i < net->count; i++) {
-        const topo_interface *interface = &net->interfaces[i];
-        for (size_t k = 0; k < interface->address_count; k++) {
-            if (strcmp(interface->addresses[k], address) == 0)
-                return true;
-        }
-    }
-    return false;
-}

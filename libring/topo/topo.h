@@ -70,8 +70,6 @@ void topo_net_free(topo_net *net);
 /** @return the address that ranks give to other hosts (interface.h), or NULL if there is only
  *  the loopback. */
 const char *topo_net_public_address(const topo_net *net);
-/** @return true if @p address (numeric) belongs to one of the interfaces. */
-bool topo_net_has(const topo_net *net, const char *address);
 
 /** This host's name, cut to fit. */
 void topo_hostname(char *out, size_t size);

@@ -36,6 +36,8 @@ placed -H a:2,b:2
 equal "-H with slots" "0@a 1@a 2@b 3@b" "$places"
 placed -H a,b -n 4
 equal "-H with ranks" "0@a 1@a 2@b 3@b" "$places"
+placed -H "localhost,127.0.0.1"
+equal "-H with two names of this host" "0@localhost 1@localhost" "$places"
 placed -np 4 --nproc-per-node 2 -H a,b,c
 equal "-n and a number on each" "0@a 1@a 2@b 3@b" "$places"
 
@@ -106,7 +108,6 @@ refuse 'has no slot 2' --hostfile hosts --include n1:2
 refuse "host 'n9' is not in the list" --hostfile hosts --include n9
 refuse 'named twice' --hostfile hosts --include n1@n1
 refuse 'no host is left' -H a --exclude a
-refuse 'both this host' -H "localhost,127.0.0.1"
 refuse '3 ranks, 2 on each host: that does not fit 2 hosts' -n 3 --nproc-per-node 2 -H a,b
 SLURM_JOB_NODELIST='n[1-' refuse 'not a Slurm node list' -n 1
 SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1

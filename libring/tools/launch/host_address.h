@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * host_address: the address where ranks meet: names, addresses, ports. A name server that is
- * silent counts after 6 s as one that knows no such name. */
+ * host_address: the address where ranks meet: names, addresses, ports. */
 #ifndef LAUNCH_HOST_ADDRESS_H
 #define LAUNCH_HOST_ADDRESS_H
 
 #include "base.h"
 
-/** @return true if @p host is the machine we are on. */
-bool host_address_is_here(const char *host);
+#include <sys/socket.h>
+
+enum { HOST_ADDRESS_MAX = 64 };
+
 /** A port of 127.0.0.1 that is free now. */
 ring_status host_address_free_port(int *port);
-/** The address at which another host reaches this one: the one that faces @p host, else the first
- *  that is not the loopback. @return false if there is none. */
-bool host_address_towards(const char *host, char *out, size_t size);
+/** The address at which another host reaches this one: the one that faces @p address (numeric;
+ * NULL: not known), else the first that is not the loopback. @return false if there is none. */
+bool host_address_towards(const char *address, char out[HOST_ADDRESS_MAX]);
 /** The address of this host that is not the loopback. @return false if there is none. */
-bool host_address_public(char *out, size_t size);
-/** The numeric address of @p host as seen from here. @return false if it has none but
- *  loopback ones. */
-bool host_address_resolve(const char *host, char *out, size_t size);
+bool host_address_public(char out[HOST_ADDRESS_MAX]);
+/** An address as text, one of IPv4 in the form of IPv4. @return false for a loopback one, for one
+ *  that stands for all of a host's own, and for another family than IPv4 and IPv6. */
+bool host_address_text(const struct sockaddr *address, char out[HOST_ADDRESS_MAX]);
 
 #endif

@@ -48,13 +48,13 @@ static ring_status parse_node(const host_list *list, const char *word, size_t le
 {
     const char *colon = memchr(word, ':', length);
     const size_t name_length = colon != NULL ? (size_t)(colon - word) : length;
-    const host_entry *of = hosts_find(list, word, name_length);
+    const host_entry *of = hosts_find_same(list, word, name_length);
     if (of == NULL)
         return fail(RING_ERR_CONFIG, "host '%.*s' is not in the list of hosts",
                     (int)min_size(name_length, 80), word);
-    if (hosts_find(out, word, name_length) != NULL)
+    if (hosts_find(out, of->name, strlen(of->name)) != NULL)
         return fail(RING_ERR_CONFIG, "host '%s' is named twice in '%.200s'", of->name, word);
-    host_entry *named = hosts_add(out, word, name_length, 0);
+    host_entry *named = hosts_add(out, of->name, strlen(of->name), 0);
     return colon == NULL ? RING_OK
                          : parse_slots(word, colon + 1, word + length, of, any_slot, named);
 }

@@ -11,20 +11,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum { NAME_MAX_LENGTH = 255, FILE_MAX_BYTES = 16 << 20, LINE_MOST = 1024 };
 
 /* ---- The list ---------------------------------------------------------------------- */
 
+const char *hosts_bare_name(const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at != NULL ? at + 1 : name;
+}
+
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(((const host_entry *)a)->name, ((const host_entry *)b)->name);
+    return strcasecmp(hosts_bare_name(((const host_entry *)a)->name),
+                      hosts_bare_name(((const host_entry *)b)->name));
+}
+
+/* The dot at the end of a whole name, which /etc/hosts does not know. */
+static size_t without_dot(const char *name, size_t length)
+{
+    return length > 1 && name[length - 1] == '.' ? length - 1 : length;
 }
 
 void hosts_drop(host_list *list, host_entry *h)
 {
     tdelete(h, &list->names, compare_names);
+    texts_free(&h->addresses);
     free(h->name);
     free(h->ids);
     free(h);
@@ -69,7 +84,8 @@ host_entry *hosts_find(const host_list *list, const char *name, size_t length)
 {
     char text[NAME_MAX_LENGTH + 1];
     const host_entry key = {.name = text};
-    if (!text_format(text, sizeof text, "%.*s", (int)min_size(length, sizeof text), name))
+    length = min_size(without_dot(name, length), sizeof text);
+    if (!text_format(text, sizeof text, "%.*s", (int)length, name))
         return NULL;
     host_entry *const *found = tfind(&key, &list->names, compare_names);
     return found != NULL ? *found : NULL;
@@ -86,7 +102,7 @@ host_entry *hosts_add(host_list *list, const char *name, size_t length, int slot
         return NULL;
     }
     host_entry *added = memory_grow(NULL, 1, sizeof *added);
-    *added = (host_entry){.name = memory_text(name, length), .slots = slots};
+    *added = (host_entry){.name = memory_text(name, without_dot(name, length)), .slots = slots};
     list->items = memory_more(list->items, list->count, sizeof *list->items);
     list->items[list->count++] = added;
     if (tsearch(added, &list->names, compare_names) == NULL)
@@ -107,16 +123,22 @@ bool hosts_number(const char **text, long low, long high, int *out)
     return true;
 }
 
-/* Adds up the slots of hosts named twice. */
-static ring_status add_or_sum(host_list *list, const char *name, size_t length, int slots)
+ring_status hosts_add_slots(host_entry *known, int slots)
 {
-    host_entry *known = hosts_find(list, name, length);
-    if (known == NULL)
-        return hosts_add(list, name, length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
     if (known->slots > SLOTS_MAX - slots)
         return fail(RING_ERR_CONFIG, "host '%s' has more than %d slots", known->name, SLOTS_MAX);
     known->slots += slots;
     return RING_OK;
+}
+
+/* Adds up the slots of hosts named twice. */
+static ring_status add_or_sum(host_list *list, const char *name, size_t length, int slots)
+{
+    host_entry *known = hosts_find(list, name, length);
+    list->adds_up = true;
+    if (known != NULL)
+        return hosts_add_slots(known, slots);
+    return hosts_add(list, name, length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
 /* ---- A word: "a,b:2" -------------------------------------------------------------- */

@@ -83,6 +83,8 @@ static ring_status find_hosts(const options *o, host_list *out, const char **fro
 ring_status options_hosts(const options *o, host_list *out, const char **from)
 {
     RING_TRY(find_hosts(o, out, from));
+    if (o->node_rank < 0)
+        RING_TRY(hosts_unify(out));
     if (o->include != NULL)
         RING_TRY(hosts_include(out, o->include, *from == NULL));
     if (o->exclude != NULL)

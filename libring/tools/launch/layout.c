@@ -8,6 +8,7 @@
 void share_free(share *s)
 {
     free(s->host);
+    free(s->address);
     free(s->slots);
     *s = (share){0};
 }
@@ -35,9 +36,12 @@ static void add_share(layout *out, const host_entry *h, long ranks)
     out->shares = memory_more(out->shares, out->count, sizeof *out->shares);
     share *added = &out->shares[out->count];
     *added = (share){.host = memory_text(h->name, strlen(h->name)),
+                     .local = h->here,
                      .node = (int)out->count,
                      .first_rank = out->ranks,
                      .ranks = (int)ranks};
+    if (h->addresses.count > 0)
+        added->address = memory_text(h->addresses.items[0], strlen(h->addresses.items[0]));
     added->slots = memory_grow(NULL, (size_t)ranks, sizeof *added->slots);
     for (int i = 0; i < added->ranks; i++)
         added->slots[i] = h->ids != NULL ? h->ids[i % h->slots] : i;

@@ -13,6 +13,7 @@ enum { RANKS_MAX = 65536 };
 /** The ranks of one host. */
 typedef struct share {
     char *host;            /* as the user wrote it                          */
+    char *address;         /* of the host, numeric; NULL: not known         */
     bool local;            /* here, without ssh                             */
     int node;              /* number of the host                            */
     int first_rank, ranks; /* its ranks                                     */

@@ -111,10 +111,10 @@ static void read_signals(void *context)
 
 static void say_hello(child *c)
 {
-    char client[64], address[64];
+    char client[64], address[HOST_ADDRESS_MAX];
     const char *connection = getenv("SSH_CONNECTION"); /* "client port server port" */
     if ((connection == NULL || sscanf(connection, "%63s %*s %63s", client, address) != 2) &&
-        !host_address_public(address, sizeof address))
+        !host_address_public(address))
         snprintf(address, sizeof address, "127.0.0.1");
     bytes_add(&c->out.waiting, FRAMES_MARK, strlen(FRAMES_MARK));
     frames_send(&c->out, &(frame){.type = FRAME_HELLO,

@@ -36,20 +36,15 @@ static ring_status place_ranks(const options *o, setup *out)
     return status;
 }
 
-/* This host runs ranks without ssh. Two names for it would be two hosts to the ranks. */
-static ring_status mark_local(const options *o, setup *out)
+/* This host runs ranks without ssh. */
+static void find_local(const options *o, setup *out)
 {
     for (size_t i = 0; i < out->places.count; i++) {
         share *s = &out->places.shares[i];
-        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : host_address_is_here(s->host);
-        if (s->local && out->here != NULL)
-            return fail(RING_ERR_CONFIG,
-                        "hosts '%s' and '%s' are both this host; name it once, with all its slots",
-                        out->here->host, s->host);
+        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : s->local;
         out->here = s->local ? s : out->here;
     }
     out->alone = o->node_rank >= 0;
-    return RING_OK;
 }
 
 static bool all_here(const setup *s)
@@ -58,7 +53,7 @@ static bool all_here(const setup *s)
 }
 
 /* An address rather than a name: hosts may know different ones by the same name. */
-static const char *known_address(const options *o, const setup *s, char *room, size_t size)
+static const char *known_address(const options *o, const setup *s, char room[HOST_ADDRESS_MAX])
 {
     const share *first = &s->places.shares[0];
     if (o->master_addr != NULL)
@@ -66,14 +61,14 @@ static const char *known_address(const options *o, const setup *s, char *room, s
     if (all_here(s))
         return "127.0.0.1";
     if (first->local)
-        return host_address_towards(s->places.shares[1].host, room, size) ? room : "127.0.0.1";
-    return host_address_resolve(first->host, room, size) ? room : NULL;
+        return host_address_towards(s->places.shares[1].address, room) ? room : "127.0.0.1";
+    return first->address;
 }
 
 static void choose_address(const options *o, setup *s)
 {
-    char room[256];
-    const char *known = known_address(o, s, room, sizeof room);
+    char room[HOST_ADDRESS_MAX];
+    const char *known = known_address(o, s, room);
     s->ask_address = known == NULL;
     const char *chosen = known != NULL ? known : s->places.shares[0].host;
     s->j.address = memory_text(chosen, strlen(chosen));
@@ -170,7 +165,7 @@ ring_status setup_make(const options *o, setup *out)
 {
     *out = (setup){0};
     RING_TRY(place_ranks(o, out));
-    RING_TRY(mark_local(o, out));
+    find_local(o, out);
     RING_TRY(find_ourselves(o, out));
     return fill_job(o, out);
 }
