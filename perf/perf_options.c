@@ -139,7 +139,7 @@ static const args_row rows[] = {
      args_flag, AT(prepared)},
     {"tagged", 0, NULL, "Calls meet by tag (ring_call.tagged); of sendrecv alone", args_flag,
      AT(tagged)},
-    {"timeout", 'T', "S", "Seconds a call may take", args_real, AT(timeout)},
+    {"timeout", 'T', "S", "Seconds a call may take", args_seconds, AT(timeout)},
     {.help = "Output:"},
     {"json", 0, "FILE", "Written anew by rank 0: one object a line, out-of-place and in-place",
      args_text, AT(json)},

@@ -2,8 +2,13 @@
  * Composing messages, and checking all fields of received ones. */
 #include "control_message.h"
 
+#include "numbers.h"
+
 #include <sodium.h>
 #include <string.h>
+
+/* Rounding of sums with the clock may add to the longest time-out. */
+#define MOST_SECONDS (NUMBER_SECONDS_MOST + 1)
 
 void control_message_begin(control_message *m, enum control_kind kind, int rank)
 {
@@ -81,13 +86,13 @@ static bool check_roll(control_message *m, int size)
     const bool names_ranks = m->status == RING_OK ||
                              (m->kind == CONTROL_ROLL && m->status == RING_IN_PROGRESS);
     return m->count > 0 && m->body.roll.wanted > 0 && m->body.roll.wanted <= size &&
-           m->rank < CONTROL_ROLL_MOST && m->body.roll.remaining <= 1e9 &&
+           m->rank < CONTROL_ROLL_MOST && m->body.roll.remaining <= MOST_SECONDS &&
            (names_ranks || check_error(m, m->body.roll.text, sizeof m->body.roll.text));
 }
 
 static bool seconds(double s)
 {
-    return s > 0 && s <= 1e9; /* false for NaN */
+    return s > 0 && s <= MOST_SECONDS; /* false for NaN */
 }
 
 static bool check_terms(control_message *m)
@@ -103,7 +108,7 @@ static bool check_terms(control_message *m)
     if (m->body.terms.encrypt < ENCRYPT_NO || m->body.terms.encrypt >= ENCRYPT_BEST)
         return false;
     return seconds(m->body.terms.timeout) && seconds(m->body.terms.peer_timeout) &&
-           m->body.terms.remaining <= 1e9;
+           m->body.terms.remaining <= MOST_SECONDS;
 }
 
 static bool check_cards(control_message *m, int size)
@@ -141,7 +146,7 @@ bool control_message_check(control_message *m, int size)
     switch (m->kind) {
     case CONTROL_CARD:
         card_clean(&m->body.join.card);
-        return m->body.join.card.rank == m->rank && m->body.join.remaining <= 1e9;
+        return m->body.join.card.rank == m->rank && m->body.join.remaining <= MOST_SECONDS;
     case CONTROL_TERMS:
         return check_terms(m);
     case CONTROL_CARDS:
@@ -157,7 +162,7 @@ bool control_message_check(control_message *m, int size)
     case CONTROL_LOST:
         return check_reason(m) && (m->count == LOSS_SILENT || m->count == LOSS_ENDED);
     case CONTROL_VOTE:
-        return m->count >= 0 && m->body.remaining <= 1e9;
+        return m->count >= 0 && m->body.remaining <= MOST_SECONDS;
     case CONTROL_DECISION:
         return m->count > 0 && (m->status == RING_OK || check_reason(m));
     case CONTROL_LEFT:

@@ -4,11 +4,10 @@
  * under way on the communicator go on meanwhile, and it needs no link.
  */
 #include "call_group.h"
+#include "numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { LONGEST = 1000 * 1000 * 1000 }; /* s */
 
 /* @param[out] missing  may be NULL. @return the number of missing ranks. */
 static int list_missing(const ring_comm *comm, const bool *came, int *missing)
@@ -66,8 +65,9 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
     RING_TRY(call_group_refuse("barrier_probe"));
     RING_TRY(comm_check_alive(comm));
     bool *came = calloc((size_t)comm->ranks, sizeof *came);
-    const ring_status status = probe(comm, seconds < LONGEST ? seconds : LONGEST, came, missing,
-                                     count);
+    if (seconds > NUMBER_SECONDS_MOST)
+        seconds = NUMBER_SECONDS_MOST;
+    const ring_status status = probe(comm, seconds, came, missing, count);
     free(came);
     return status;
 }

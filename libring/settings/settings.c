@@ -8,8 +8,6 @@
 #include "numbers.h"
 #include "words.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -154,7 +152,7 @@ static const setting table[] = {
     {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", ELSEWHERE},
 };
 
-enum { SETTINGS = sizeof table / sizeof table[0] };
+enum { SETTINGS = sizeof table / sizeof table[0], DESCRIPTOR_MOST = 1 << 20 };
 
 /* ---- Where a value comes from ------------------------------------------------------ */
 
@@ -202,23 +200,6 @@ static ring_status wrong(const setting *s, const char *source, const char *value
     return fail(RING_ERR_CONFIG, "%s=%.100s: want %s (%s)", name, value, allowed, s->help);
 }
 
-/* The point is the decimal point whatever the program's locale says: variables are for programs. */
-static bool parse_number(const char *value, double *out)
-{
-    char *end;
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return false;
-    *out = strtod_l(value, &end, plain);
-    freelocale(plain);
-    return end != value && *end == '\0';
-}
-
-static bool parse_seconds(const char *value, double *out)
-{
-    return parse_number(value, out) && isfinite(*out) && *out >= 0.01 && *out <= 1e9;
-}
-
 static bool parse_whole(const char *value, int least, int most, int *out)
 {
     long long number;
@@ -231,7 +212,7 @@ static bool parse_whole(const char *value, int least, int most, int *out)
 static bool parse_descriptor(const char *value, int *out)
 {
     *out = -1;
-    return value[0] == '\0' || parse_whole(value, 0, 1 << 20, out);
+    return value[0] == '\0' || parse_whole(value, 0, DESCRIPTOR_MOST, out);
 }
 
 static bool parse_flag(const char *value, bool *out)
@@ -260,10 +241,10 @@ static bool parse_word(const char *value, const char *const *words, int *out)
     return false;
 }
 
-static const char *range_of(const setting *s)
+static const char *range_of(const char *what, int least, int most)
 {
     static _Thread_local char text[64];
-    (void)text_format(text, sizeof text, "a number from %d to %d", s->least, s->most);
+    (void)text_format(text, sizeof text, "%s from %d to %d", what, least, most);
     return text;
 }
 
@@ -272,23 +253,29 @@ static const char *setting_parse(const setting *s, const char *value, void *fiel
 {
     switch (s->kind) {
     case SETTING_TEXT:
-        return text_format(field, s->size, "%s", value) ? NULL : "a shorter text";
+        return text_format(field, s->size, "%s", value)
+                   ? NULL
+                   : range_of("a text with a length", 0, (int)s->size - 1);
     case SETTING_SECONDS:
-        return parse_seconds(value, field) ? NULL : "seconds, 0.01 or more";
+        return number_seconds(value, field) ? NULL : NUMBER_SECONDS_TEXT;
     case SETTING_FLAG:
         return parse_flag(value, field) ? NULL : "0 or 1";
     case SETTING_NUMBER:
-        return parse_whole(value, s->least, s->most, field) ? NULL : range_of(s);
+        return parse_whole(value, s->least, s->most, field)
+                   ? NULL
+                   : range_of("a number", s->least, s->most);
     case SETTING_ENCRYPTION:
         return parse_word(value, encryption_words, field) ? NULL : "0, 1, aes256gcm or chacha20";
     case SETTING_PROGRESS:
         return parse_word(value, progress_words, field) ? NULL : "auto, thread or none";
     case SETTING_DISTANCE:
-        return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS";
+        return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS, or 0 to 5";
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:
-        return parse_descriptor(value, field) ? NULL : "the number of an open file";
+        return parse_descriptor(value, field)
+                   ? NULL
+                   : range_of("the number of an open file", 0, DESCRIPTOR_MOST);
     case SETTING_ELSEWHERE:
         break;
     }

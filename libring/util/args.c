@@ -54,15 +54,16 @@ void args_size(const args_given *given)
     const long long least = given->row->least;
     size_t bytes;
     if (!number_size(given->text, &bytes) || bytes < (size_t)least)
-        args_refuse(given, "expected bytes from %lld, e.g. 64, 4K or 1.5M (K M G T)", least);
+        args_refuse(given, "expected whole bytes from %lld to %zuT, e.g. 64, 4K or 1.5M (K M G T)",
+                    least, NUMBER_SIZE_MOST >> 40);
     memcpy(given->field, &bytes, sizeof bytes);
 }
 
-void args_real(const args_given *given)
+void args_seconds(const args_given *given)
 {
     double value;
-    if (!number_real(given->text, &value))
-        args_refuse(given, "expected a number of at least 0");
+    if (!number_real(given->text, &value) || value > NUMBER_SECONDS_MOST)
+        args_refuse(given, "expected seconds from 0 to %g", NUMBER_SECONDS_MOST);
     memcpy(given->field, &value, sizeof value);
 }
 

@@ -52,8 +52,8 @@ void args_text(const args_given *given);
 void args_whole(const args_given *given);
 /** Bytes, at least least: "64", "1.5M". Into a size_t. */
 void args_size(const args_given *given);
-/** A finite number of at least 0. Into a double. */
-void args_real(const args_given *given);
+/** Seconds from 0 to NUMBER_SECONDS_MOST. Into a double. */
+void args_seconds(const args_given *given);
 /** One of the row's names; its index is stored. */
 void args_name(const args_given *given);
 

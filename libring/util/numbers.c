@@ -27,16 +27,33 @@ static int unit_shift(const char *suffix)
     return 10 * (int)(letter - letters + 1);
 }
 
+/* The C locale is the C library's own: it costs no memory, and is not freed. */
+locale_t numbers_as_in_c(void)
+{
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
+void numbers_as_before(const locale_t *before)
+{
+    uselocale(*before);
+}
+
+double number_leading(const char *text, char **end)
+{
+    NUMBERS_AS_IN_C;
+    return strtod(text, end);
+}
+
 bool number_size(const char *text, size_t *bytes)
 {
     char *end;
-    const double number = strtod(text, &end);
+    const double number = number_leading(text, &end);
     const int shift = unit_shift(end);
     const bool decimal = text + strspn(text, "0123456789.") == end; /* strtod takes hex too */
     if (!is_digit(*text) || !decimal || shift < 0)
         return false;
     const double value = ldexp(number, shift);
-    if (value >= 0x1p62 || value != floor(value))
+    if (value > (double)NUMBER_SIZE_MOST || value != floor(value))
         return false;
     *bytes = (size_t)value;
     return true;
@@ -55,6 +72,12 @@ bool number_whole(const char *text, long long least, long long most, long long *
 bool number_real(const char *text, double *value)
 {
     char *end;
-    *value = strtod(text, &end);
-    return is_digit(*text) && !strpbrk(text, "xX") && *end == '\0' && isfinite(*value);
+    *value = number_leading(text, &end);
+    return is_digit(*text == '.' ? text[1] : *text) && !strpbrk(text, "xX") && *end == '\0' &&
+           isfinite(*value);
+}
+
+bool number_seconds(const char *text, double *seconds)
+{
+    return number_real(text, seconds) && *seconds >= 0.01 && *seconds <= NUMBER_SECONDS_MOST;
 }

@@ -85,6 +85,15 @@ static void without_a_secret_ranks_of_one_host_join(void **state)
     run_well(2, full_start_env); /* the port is free again at once */
 }
 
+/* Terms and cards carry them, and what is left of them. */
+static void deadlines_may_be_as_far_as_a_setting_says(void **state)
+{
+    static const char *const names[] = {"RING_TIMEOUT", "RING_PEER_TIMEOUT", "RING_INIT_TIMEOUT"};
+    for (int i = 0; i < 3; i++)
+        setenv(names[i], "1e14", 1);
+    run_well(3, full_start_env);
+}
+
 static void a_secret_file_lets_members_in(void **state)
 {
     setenv("RING_SECRET_FILE", secret, 1);
@@ -676,6 +685,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(without_a_secret_ranks_of_one_host_join),
+        TEST(deadlines_may_be_as_far_as_a_setting_says),
         TEST(a_secret_file_lets_members_in),
         TEST(another_secret_keeps_out),
         TEST(a_secret_file_must_be_private_and_long_enough),

@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "interface.h"
 #include "launch.h"
+#include "numbers.h"
 #include "transport_list.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static void seed_settings(fuzz_seeds *to)
 
 static void check_seconds(double s)
 {
-    must(isfinite(s) && s >= 0.01 && s <= 1e9);
+    must(isfinite(s) && s >= 0.01 && s <= NUMBER_SECONDS_MOST);
 }
 
 #define CHECK_TEXT(member) must(memchr(s->member, '\0', sizeof s->member) != NULL)

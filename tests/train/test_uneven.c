@@ -223,7 +223,7 @@ static void lists_that_do_not_fit_are_refused(void **state)
         {"{train_micro_batch_size_per_gpu: [30, \"x\"], " SGD,
          "config.json:1:2: train_micro_batch_size_per_gpu must be a whole number"},
         {"{train_micro_batch_size_per_gpu: [30, 0], " SGD,
-         "config.json:1:2: train_micro_batch_size_per_gpu must be at least 1, not 0"},
+         "config.json:1:2: train_micro_batch_size_per_gpu must be from 1 to 2147483647, not 0"},
         {"{train_micro_batch_size_per_gpu: 30, data_end: \"never\", " SGD,
          "write one of join, shortest"},
     };

@@ -62,9 +62,24 @@ static void reals_are_finite_and_not_negative(void **state)
     assert_true(value == 2.5);
     assert_true(number_real("1e3", &value));
     assert_true(value == 1000);
-    static const char *const wrong[] = {"", "-1", "nan", "inf", "1s", " 1", "+1", "0x10"};
+    assert_true(number_real(".5", &value));
+    assert_true(value == 0.5);
+    static const char *const wrong[] = {"", "-1", "nan", "inf", "1s", " 1", "+1", "0x10", "."};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(number_real(wrong[i], &value));
+}
+
+/* 36500 days, and the longest of Python's timedelta. */
+static void timeouts_may_be_longer_than_lives(void **state)
+{
+    static const char *const good[] = {"0.01", "3153600000", "86399999999999", "1e14"};
+    static const char *const wrong[] = {"0", "0.009", "1.1e14", "inf", "none", "soon"};
+    double value;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(number_seconds(good[i], &value));
+    assert_true(value == NUMBER_SECONDS_MOST);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(number_seconds(wrong[i], &value));
 }
 
 int main(void)
@@ -74,6 +89,7 @@ int main(void)
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(whole_numbers_keep_their_bounds),
         cmocka_unit_test(reals_are_finite_and_not_negative),
+        cmocka_unit_test(timeouts_may_be_longer_than_lives),
     };
     return cmocka_run_group_tests_name("util.numbers", tests, NULL, NULL);
 }

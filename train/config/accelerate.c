@@ -142,7 +142,7 @@ static ring_status take_processes(const accelerate_reader *reader, const yaml_en
     char *end;
     const long count = strtol(entry->value, &end, 10);
     if (entry->kind != YAML_PLAIN || *end != '\0' || count < 1 || count > INT32_MAX)
-        return wrong(reader, entry, "a whole number of at least 1");
+        return wrong(reader, entry, "a whole number from 1 to 2147483647");
     *reader->processes = count;
     return RING_OK;
 }

@@ -49,11 +49,12 @@ static value_result check_range(const config_key *key, double value, char *probl
 {
     if (!isfinite(value))
         return wrong(problem, VALUE_WRONG, "must be finite");
-    if (value < key->least)
-        return wrong(problem, VALUE_WRONG, "must be at least %g, not %g", key->least, value);
-    if (value > key->most)
-        return wrong(problem, VALUE_WRONG, "must be at most %g, not %g", key->most, value);
-    return VALUE_SET;
+    if (value >= key->least && value <= key->most)
+        return VALUE_SET;
+    if (isfinite(key->most))
+        return wrong(problem, VALUE_WRONG, "must be from %.10g to %.10g, not %.10g", key->least,
+                     key->most, value);
+    return wrong(problem, VALUE_WRONG, "must be at least %g, not %.10g", key->least, value);
 }
 
 static value_result take_whole(long *to, const config_key *key, const cJSON *value, char *problem)

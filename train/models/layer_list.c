@@ -150,7 +150,7 @@ static ring_status read_setting(const list_reader *reader, const cJSON *item, co
         return RING_OK;
     case DEVIATION:
         if (!(number > 0.0 && number <= 1000.0))
-            return REFUSE(reader, item, "must be a number above 0");
+            return REFUSE(reader, item, "must be a number above 0, up to 1000");
         *(double *)field = number;
         return RING_OK;
     case APPROXIMATE:

@@ -10,6 +10,7 @@
 #include "ucx_pass.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -120,7 +121,7 @@ static void choose_connecting(ucp_config_t *config)
     (void)ucx.ucp_config_modify(config, has_prefix ? "TCP_CONN_NB" : "CONN_NB", "y");
 }
 
-/* @param peer_timeout  0: as UCX has it. */
+/* @param peer_timeout  0: as UCX has it. Its clock has no room for the longest ones. */
 static ring_status configure(double peer_timeout, bool for_tcp, ucp_config_t **out)
 {
     char interval[32];
@@ -131,7 +132,7 @@ static ring_status configure(double peer_timeout, bool for_tcp, ucp_config_t **o
     *out = config;
     RING_TRY(choose_tls(config));
     if (peer_timeout > 0 && getenv("UCX_KEEPALIVE_INTERVAL") == NULL &&
-        text_format(interval, sizeof interval, "%.0fms", peer_timeout / 3 * 1e3))
+        text_format(interval, sizeof interval, "%.0fms", fmin(peer_timeout / 3, 3600) * 1e3))
         (void)ucx.ucp_config_modify(config, "KEEPALIVE_INTERVAL", interval);
     if (for_tcp)
         choose_connecting(config);

@@ -47,7 +47,7 @@ static const args_row rows[] = {
      ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
     {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
      args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
-    {"seconds", 0, "S", "Read the counters twice, S seconds apart: which ones rise?", args_real,
+    {"seconds", 0, "S", "Read the counters twice, S seconds apart: which ones rise?", args_seconds,
      ARGS_AT(wishes, doctor.seconds)},
     {"pkey", 0, "KEY", "Partition that jobs shall use (default: 0xffff)", .take = take_pkey},
     {"root", 0, "DIR", "Read /sys, /proc and /etc below DIR, such as a copy of another machine's",

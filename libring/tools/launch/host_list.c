@@ -256,7 +256,7 @@ static ring_status take_slots(const char *word, const char *rest, const host_wor
     const char *number = said ? rest + strlen("slots=") : rest;
     if (!said || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
         return fail(RING_ERR_CONFIG,
-                    "'%.80s' after '%.80s'; expected slots=N with N at most %d, or NAME:N alone",
+                    "'%.80s' after '%.80s'; expected slots=N with N from 0 to %d, or NAME:N alone",
                     rest, word, SLOTS_MAX);
     return RING_OK;
 }

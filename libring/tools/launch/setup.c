@@ -125,10 +125,9 @@ static ring_status choose_patience(setup *s)
 {
     const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");
     s->patience = PATIENCE_DEFAULT;
-    if (text == NULL || *text == '\0' ||
-        (number_real(text, &s->patience) && s->patience >= 0.01 && s->patience <= 1e9))
+    if (text == NULL || *text == '\0' || number_seconds(text, &s->patience))
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want seconds, 0.01 or more", text);
+    return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want " NUMBER_SECONDS_TEXT, text);
 }
 
 static ring_status find_ourselves(const options *o, setup *s)
