@@ -244,8 +244,13 @@ static void read_environment(perf_options *out)
 {
     const char *name = getenv("RINGPERF_MIN_BW") ? "RINGPERF_MIN_BW" : "NCCL_TESTS_MIN_BW";
     const char *text = getenv(name);
-    if (text && !number_real(text, &out->min_bandwidth))
-        args_fail("%s=%s: not a number of GB/s", name, text);
+    double least;
+    if (text && number_real(text, &least))
+        out->min_bandwidth = least;
+    else if (text && name[0] == 'R')
+        args_fail("%s=%s: want GB/s, a number of at least 0", name, text);
+    else if (text)
+        fprintf(stderr, "ringperf: %s=%s is not used: it is no number of GB/s\n", name, text);
 }
 
 /* " all_reduce reduce_scatter …" */

@@ -303,6 +303,7 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     if (able != RING_OK)
         return control_refuse(&s, id, size, rank, able);
     const accelerator *a = find_accelerator(&s);
+    settings_note_unfit(&s, links_use_adapters(mask), a != NULL);
     if (given.nonblocking)
         return init_apart(comm, size, id, rank, &s, mask, a);
     RING_TRY(control_join(&s, id, size, rank, mask, &world));
@@ -323,6 +324,7 @@ ring_status ring_comm_init_env(ring_comm **comm)
     if (able != RING_OK)
         return control_refuse(&s, NULL, 0, 0, able);
     const accelerator *a = find_accelerator(&s);
+    settings_note_unfit(&s, links_use_adapters(mask), a != NULL);
     RING_TRY(control_join_env(&s, mask, &world));
     return comm_new(world, NULL, a, started, comm);
 }

@@ -18,6 +18,7 @@ transport_ib links_ib(const settings *s)
     return (transport_ib){.disabled = s->ib_disable,
                           .hca = s->ib_hca,
                           .gid_index = s->ib_gid_index,
+                          .gid_foreign = settings_foreign_name(s, "RING_IB_GID_INDEX"),
                           .pkey_index = s->ib_pkey,
                           .service_level = s->ib_sl,
                           .traffic_class = s->ib_tc,
@@ -59,15 +60,27 @@ ring_status links_mask(const settings *s, uint32_t *mask)
                              s->transport);
 }
 
-int links_rails(const settings *s, uint32_t mask)
+/* @return NULL: none goes by adapters. */
+static const transport *find_railed(uint32_t mask)
 {
     size_t count;
-    const transport_ib ib = links_ib(s);
     const transport *const *all = transport_all(&count);
     for (size_t i = 0; i < count; i++)
         if ((mask & 1u << i) && all[i]->rails != NULL)
-            return (int)min_size((size_t)all[i]->rails(&ib), SETTINGS_MOST_CHANNELS);
-    return 1;
+            return all[i];
+    return NULL;
+}
+
+bool links_use_adapters(uint32_t mask)
+{
+    return find_railed(mask) != NULL;
+}
+
+int links_rails(const settings *s, uint32_t mask)
+{
+    const transport_ib ib = links_ib(s);
+    const transport *railed = find_railed(mask);
+    return railed != NULL ? (int)min_size((size_t)railed->rails(&ib), SETTINGS_MOST_CHANNELS) : 1;
 }
 
 /* @param sealed  frames between hosts must be encrypted. */

@@ -19,6 +19,8 @@ typedef struct link_facts {
 ring_status links_mask(const settings *s, uint32_t *mask);
 /** @return the ports that links between hosts use here, 1 where they have none to choose. */
 int links_rails(const settings *s, uint32_t mask);
+/** @return whether a transport of @p mask goes by RDMA adapters. */
+bool links_use_adapters(uint32_t mask);
 /** @return the InfiniBand settings for transports. */
 transport_ib links_ib(const settings *s);
 /** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */

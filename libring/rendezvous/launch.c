@@ -128,20 +128,26 @@ static ring_status half_set(const launcher *l)
 static ring_status read_address(const launcher *l, launch_info *out)
 {
     const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
+    const bool needs_address = l->needs_address && out->size > 1;
     if (address == NULL || port == NULL) {
         if ((address != NULL) != (port != NULL))
             log_info("MASTER_ADDR and MASTER_PORT are used only when both are set");
-        if (!l->needs_address || out->size == 1)
+        if (!needs_address)
             return RING_OK;
         return fail(RING_ERR_CONFIG,
                     "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to where rank 0 "
                     "shall listen, e.g. 127.0.0.1 and 29500",
                     l->rank, address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
     }
-    RING_TRY(number("MASTER_PORT", 1, 65535, &out->port));
-    if (!text_format(out->address, sizeof out->address, "%s", address))
-        return fail(RING_ERR_CONFIG, "MASTER_ADDR: longer than %zu letters",
-                    sizeof out->address - 1);
+    const bool fits = strlen(address) < sizeof out->address;
+    const ring_status status = fits ? number("MASTER_PORT", 1, 65535, &out->port)
+                                    : fail(RING_ERR_CONFIG, "MASTER_ADDR: longer than %zu letters",
+                                           sizeof out->address - 1);
+    if (status != RING_OK && !needs_address)
+        log_warn("%s; it is not used", fail_text());
+    if (status != RING_OK)
+        return needs_address ? status : RING_OK;
+    text_format(out->address, sizeof out->address, "%s", address);
     const char *agent = variable("TORCHELASTIC_USE_AGENT_STORE");
     out->agent_holds_port = strcmp(l->rank, "RANK") == 0 && agent != NULL &&
                             strcasecmp(agent, "True") == 0;

@@ -34,11 +34,11 @@ ring_status address_chosen(const settings *s, net_address *out)
     out->length = 0;
     if (s->address[0] != '\0')
         return given_address(s, out);
-    if (s->interface[0] == '\0' || best_interface(s->interface, out))
+    static const char none[] = "no interface that is up and has an address matches";
+    if (s->interface[0] == '\0' || best_interface(s->interface, out) ||
+        settings_leave_out(s, "RING_SOCKET_IFNAME", none))
         return RING_OK;
-    return fail(RING_ERR_CONFIG,
-                "RING_SOCKET_IFNAME=%s: no interface that is up and has an address matches",
-                s->interface);
+    return fail(RING_ERR_CONFIG, "RING_SOCKET_IFNAME=%s: %s", s->interface, none);
 }
 
 net_address address_of_host(void)

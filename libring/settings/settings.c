@@ -153,6 +153,7 @@ static const setting table[] = {
 };
 
 enum { SETTINGS = sizeof table / sizeof table[0], DESCRIPTOR_MOST = 1 << 20 };
+_Static_assert(SETTINGS <= 64, "a setting is a bit of settings.foreign");
 
 /* ---- Where a value comes from ------------------------------------------------------ */
 
@@ -176,12 +177,24 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* NCCL reads numbers as C does, "0x60", and takes each but 0 for yes. */
+static const char *nccl_number(const setting *s, const char *value)
+{
+    static _Thread_local char text[24];
+    char *end;
+    const long long number = strtoll(value, &end, 0);
+    if ((s->kind != SETTING_NUMBER && s->kind != SETTING_FLAG) || *end != '\0')
+        return value;
+    (void)text_format(text, sizeof text, "%lld", s->kind == SETTING_FLAG ? number != 0 : number);
+    return text;
+}
+
 static const char *setting_value(const setting *s, const char **source)
 {
     const char *value = environment(s->name);
     *source = "environment";
-    if (value == NULL) {
-        value = environment(s->nccl);
+    if (value == NULL && environment(s->nccl) != NULL) {
+        value = nccl_number(s, environment(s->nccl));
         *source = s->nccl;
     }
     if (value == NULL) {
@@ -193,11 +206,9 @@ static const char *setting_value(const setting *s, const char **source)
 
 /* ---- Parsing --------------------------------------------------------------------- */
 
-static ring_status wrong(const setting *s, const char *source, const char *value,
-                         const char *allowed)
+static ring_status wrong(const setting *s, const char *value, const char *allowed)
 {
-    const char *name = strncmp(source, "NCCL_", 5) == 0 ? source : s->name;
-    return fail(RING_ERR_CONFIG, "%s=%.100s: want %s (%s)", name, value, allowed, s->help);
+    return fail(RING_ERR_CONFIG, "%s=%.100s: want %s (%s)", s->name, value, allowed, s->help);
 }
 
 static bool parse_whole(const char *value, int least, int most, int *out)
@@ -249,8 +260,9 @@ static const char *range_of(const char *what, int least, int most)
 }
 
 /* @return NULL, or the allowed values. */
-static const char *setting_parse(const setting *s, const char *value, void *field)
+static const char *setting_parse(const setting *s, const char *value, settings *out)
 {
+    void *field = (char *)out + s->offset;
     switch (s->kind) {
     case SETTING_TEXT:
         return text_format(field, s->size, "%s", value)
@@ -333,14 +345,31 @@ static void warn_unknown(const char *variable)
              nearest != NULL ? "?" : "");
 }
 
+/* The ranks of a host have the same variables: one of them names those that are of no use. */
+static bool is_first_here(void)
+{
+    const char *rank = environment("RING_LOCAL_RANK");
+    if (rank == NULL)
+        rank = environment("LOCAL_RANK");
+    return rank == NULL || strcmp(rank, "0") == 0;
+}
+
 static void warn_unknown_once(void)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     extern char **environ;
-    if (atomic_flag_test_and_set(&warned))
+    if (!is_first_here() || atomic_flag_test_and_set(&warned))
         return;
     for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
         warn_unknown(*variable);
+}
+
+/* Takes the first value that is given. @return as setting_parse(). */
+static const char *setting_take(const setting *s, settings *out, const char **value,
+                                const char **source)
+{
+    *value = setting_value(s, source);
+    return setting_parse(s, *value, out);
 }
 
 ring_status settings_read(settings *out)
@@ -348,14 +377,15 @@ ring_status settings_read(settings *out)
     ring_status status = RING_OK;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < SETTINGS; i++) {
-        const char *source;
-        void *field = (char *)out + table[i].offset;
-        const char *value = setting_value(&table[i], &source);
-        const char *allowed = setting_parse(&table[i], value, field);
+        const char *source, *value, *allowed = setting_take(&table[i], out, &value, &source);
+        const bool foreign = source == table[i].nccl;
+        out->foreign |= (uint64_t)foreign << i;
         if (allowed == NULL)
             continue;
-        status = status == RING_OK ? wrong(&table[i], source, value, allowed) : status;
-        (void)setting_parse(&table[i], table[i].fallback, field);
+        out->unfit |= (uint64_t)foreign << i;
+        if (status == RING_OK && !foreign)
+            status = wrong(&table[i], value, allowed);
+        (void)setting_parse(&table[i], table[i].fallback, out);
     }
     if (status == RING_OK)
         warn_unknown_once();
@@ -379,8 +409,10 @@ static ring_status override(settings *out, const char *entry)
     const char *value = entry + length + 1;
     if (s->kind == SETTING_LEVEL)
         value = level_word(value);
-    const char *allowed = setting_parse(s, value, (char *)out + s->offset);
-    return allowed == NULL ? RING_OK : wrong(s, "ring_config", value, allowed);
+    const char *allowed = setting_parse(s, value, out);
+    out->foreign &= ~(UINT64_C(1) << (s - table));
+    out->unfit &= out->foreign;
+    return allowed == NULL ? RING_OK : wrong(s, value, allowed);
 }
 
 ring_status settings_override(settings *out, const char *const *entries)
@@ -390,21 +422,70 @@ ring_status settings_override(settings *out, const char *const *entries)
     return RING_OK;
 }
 
+/* ---- Other libraries' variables ------------------------------------------------------ */
+
+/* Once a process. */
+static void note_unfit(const setting *s, const char *why)
+{
+    static _Atomic uint64_t noted;
+    const uint64_t bit = UINT64_C(1) << (s - table);
+    const char *value = environment(s->nccl);
+    if (value != NULL && is_first_here() && (atomic_fetch_or(&noted, bit) & bit) == 0)
+        log_warn("%s=%.100s is not used: %s", s->nccl, value, why);
+}
+
+const char *settings_foreign_name(const settings *s, const char *name)
+{
+    const setting *row = find(name, strlen(name));
+    return (s->foreign >> (row - table) & 1) != 0 ? row->nccl : NULL;
+}
+
+bool settings_leave_out(const settings *s, const char *name, const char *why)
+{
+    if (settings_foreign_name(s, name) == NULL)
+        return false;
+    note_unfit(find(name, strlen(name)), why);
+    return true;
+}
+
+void settings_note_unfit(const settings *s, bool adapters, bool gpus)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        char why[128];
+        settings unused;
+        const char *source, *value, *name = table[i].name;
+        const bool of_adapters = strncmp(name, "RING_IB_", 8) == 0 ||
+                                 table[i].kind == SETTING_DISTANCE;
+        const bool of_gpus = strncmp(name, "RING_DEVICE_", 12) == 0;
+        if ((s->unfit >> i & 1) == 0 || (of_adapters && !adapters) || (of_gpus && !gpus))
+            continue;
+        const char *allowed = setting_take(&table[i], &unused, &value, &source);
+        text_format(why, sizeof why, "%s wants %s", name, allowed != NULL ? allowed : "");
+        note_unfit(&table[i], why);
+    }
+}
+
+/* ---- Rows ---------------------------------------------------------------------------- */
+
 settings_row *settings_rows(size_t *count)
 {
     settings_row *rows = calloc(SETTINGS, sizeof *rows);
     *count = rows != NULL ? SETTINGS : 0;
     for (size_t i = 0; i < *count; i++) {
         const setting *s = &table[i];
-        const char *source;
-        const char *value = setting_value(s, &source);
+        settings unused;
+        const char *source, *value, *allowed = setting_take(s, &unused, &value, &source);
+        const bool unfit = source == s->nccl && allowed != NULL;
         rows[i] = (settings_row){.name = s->name,
                                  .nccl = s->nccl,
                                  .unit = s->unit,
                                  .help = s->help,
                                  .fallback = s->fallback};
-        text_format(rows[i].value, sizeof rows[i].value, "%s", value);
-        text_format(rows[i].source, sizeof rows[i].source, "%s", source);
+        text_format(rows[i].value, sizeof rows[i].value, "%s", unfit ? s->fallback : value);
+        text_format(rows[i].source, sizeof rows[i].source, "%s", unfit ? "default, not " : source);
+        if (unfit)
+            text_append(rows[i].source, sizeof rows[i].source, "%s=%.30s", source,
+                        environment(s->nccl));
     }
     return rows;
 }

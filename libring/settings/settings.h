@@ -57,11 +57,13 @@ typedef struct settings {
     bool ib_relaxed;          /* RING_IB_PCI_RELAXED_ORDERING                             */
     pci_distance gdr_level;   /* RING_NET_GDR_LEVEL                                       */
     bool registration_cache;  /* RING_REGISTRATION_CACHE                                  */
+    uint64_t foreign, unfit;  /* bits of those that another library's variable gives, and of
+                                 those of them whose value does not fit: the default holds    */
 } settings;
 
 /** Reads the environment. Wrong values are RING_ERR_CONFIG naming variable, value and allowed
- *  values, and *out has the default instead; an unknown RING_* variable is a warning with the
- *  nearest name. */
+ *  values, and *out has the default instead, as it has for values of other libraries' variables
+ * that do not fit; an unknown RING_* variable is a warning with the nearest name. */
 ring_status settings_read(settings *out);
 
 /** Applies the entries of ring_config.settings, ahead of the environment: "RING_ALGO=ring", ….
@@ -69,11 +71,20 @@ ring_status settings_read(settings *out);
  *  @param entries  NULL-terminated; NULL: none. */
 ring_status settings_override(settings *out, const char *const *entries);
 
+/** Warns once a process of other libraries' variables that do not fit.
+ *  @param adapters, gpus  whether any is used here; without, nothing about them is said. */
+void settings_note_unfit(const settings *s, bool adapters, bool gpus);
+/** @return the variable of another library that gives the setting @p name, or NULL. */
+const char *settings_foreign_name(const settings *s, const char *name);
+/** For a value of the setting @p name that turns out not to fit: warns in the same way, if another
+ *  library's variable gives it. @return whether it does: the job goes on without it then. */
+bool settings_leave_out(const settings *s, const char *name, const char *why);
+
 /** One row for `ringinfo env`. */
 typedef struct settings_row {
     const char *name, *nccl, *unit, *help, *fallback;
     char value[512];
-    char source[64]; /* "default", "environment", "NCCL_DEBUG" … */
+    char source[64]; /* "default", "environment", "NCCL_DEBUG", "default, not NCCL_IB_SL=16" */
 } settings_row;
 /** @return rows of all variables (also those that other rooms and programs read, e.g.
  *  RING_SIMD, RING_DATA, and launch variables); *count of them. Free with free(). */

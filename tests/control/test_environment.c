@@ -361,6 +361,8 @@ static void addresses_for_links_leave_rank_0_at_master_addr(void **state)
     expect_links_at("127.0.0.1");
     setenv("NCCL_SOCKET_IFNAME", "^docker,virbr,br-,veth,cni,flannel", 1); /* not lo either */
     expect_links_at(text);
+    setenv("NCCL_SOCKET_IFNAME", "nope0", 1); /* it stops no job; the choice is as without it */
+    expect_links_at("127.0.0.1");
     unsetenv("NCCL_SOCKET_IFNAME");
     setenv("RING_ADDR", text, 1);
     expect_links_at(text);

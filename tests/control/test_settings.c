@@ -87,9 +87,7 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
         {"RING_CHANNELS", "17", "0 to 16"},
         {"RING_CHANNELS", "2x", "0 to 16"},
         {"RING_NET_GDR_LEVEL", "NODE", "LOC, PIX, PXB, PHB or SYS, or 0 to 5"},
-        {"NCCL_NET_GDR_LEVEL", "6", "LOC, PIX, PXB, PHB or SYS, or 0 to 5"},
         {"RING_DEBUG", "loud", "error, warn, info or debug"},
-        {"NCCL_DEBUG", "LOUD", "error, warn, info or debug"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         settings s;
@@ -198,15 +196,16 @@ static void rows_tell_value_and_source(void **state)
 }
 
 /* Standard error of a child that reads the settings twice. */
-static void stderr_of_reading(char *out, size_t size)
+static void stderr_of_reading(bool adapters, bool gpus, char *out, size_t size)
 {
     int ends[2];
     settings s;
     assert_int_equal(pipe(ends), 0);
     if (fork() == 0) {
         dup2(ends[1], STDERR_FILENO);
-        (void)settings_read(&s);
-        (void)settings_read(&s);
+        for (int time = 0; time < 2; time++)
+            if (settings_read(&s) == RING_OK)
+                settings_note_unfit(&s, adapters, gpus);
         _exit(0);
     }
     close(ends[1]);
@@ -225,7 +224,7 @@ static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **s
     setenv("RING_TEST_LONG", "1", 1);
     setenv("RINGING", "1", 1);
     setenv("RING_FOO", "1", 1);
-    stderr_of_reading(text, sizeof text);
+    stderr_of_reading(false, false, text, sizeof text);
     const char *first = strstr(text, "RING_TIMOUT is set");
     assert_non_null(first);
     assert_non_null(strstr(text, "did you mean RING_TIMEOUT?"));
@@ -233,6 +232,59 @@ static void an_unknown_variable_is_warned_of_once_with_the_nearest_name(void **s
     assert_null(strstr(text, "TEST_LONG"));
     assert_null(strstr(text, "RINGING"));
     assert_non_null(strstr(text, "RING_FOO is set, but libring has no such setting\n"));
+}
+
+/* ---- Other libraries' variables ------------------------------------------------------ */
+
+static void nccl_numbers_are_read_as_nccl_reads_them(void **state)
+{
+    setenv("NCCL_IB_TC", "0x60", 1);
+    setenv("NCCL_IB_SL", "010", 1);
+    setenv("NCCL_IB_DISABLE", "2", 1);
+    const settings s = read_well();
+    assert_int_equal(s.ib_tc, 0x60);
+    assert_int_equal(s.ib_sl, 8);
+    assert_true(s.ib_disable);
+    assert_int_equal(s.unfit, 0);
+}
+
+/* Each with the default that holds instead, and what it is about. */
+static void values_of_other_libraries_that_do_not_fit_stop_nothing(void **state)
+{
+    static const struct {
+        const char *name, *value, *row, *fallback, *note;
+        bool adapters, gpus;
+    } cases[] = {
+        {"NCCL_IB_RETRY_CNT", "15", "RING_IB_RETRY_CNT", "6", "a number from 0 to 7", true, false},
+        {"NCCL_IB_TIMEOUT", "60", "RING_IB_TIMEOUT", "20", "a number from 1 to 31", true, false},
+        {"NCCL_NET_GDR_LEVEL", "P2P", "RING_NET_GDR_LEVEL", "PXB", "LOC, PIX", true, false},
+        {"NCCL_MAX_CTAS", "128", "RING_DEVICE_BLOCKS", "16", "a number from 1 to 64", false, true},
+        {"NCCL_IB_TC", "9999999999999999999", "RING_IB_TC", "0", "a number from 0 to 255", true,
+         false},
+        {"NCCL_DEBUG", "LOUD", "RING_DEBUG", "warn", "error, warn, info or debug", false, false},
+    };
+    char text[4096], note[100];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t count;
+        setenv(cases[i].name, cases[i].value, 1);
+        (void)read_well();
+        snprintf(note, sizeof note, "%s=%s is not used: %s wants %s", cases[i].name, cases[i].value,
+                 cases[i].row, cases[i].note);
+        stderr_of_reading(cases[i].adapters, cases[i].gpus, text, sizeof text);
+        if (strstr(text, note) == NULL)
+            stop_test("%s: %s\n", note, text);
+        assert_null(strstr(strstr(text, note) + 1, cases[i].name));
+        stderr_of_reading(!cases[i].adapters, !cases[i].gpus, text, sizeof text);
+        assert_int_equal(text[0] == '\0', cases[i].adapters || cases[i].gpus);
+        setenv("LOCAL_RANK", "1", 1); /* rank 0 of the host says it */
+        stderr_of_reading(true, true, text, sizeof text);
+        assert_string_equal(text, "");
+        settings_row *rows = settings_rows(&count);
+        assert_string_equal(find_row(rows, count, cases[i].row)->value, cases[i].fallback);
+        assert_non_null(strstr(find_row(rows, count, cases[i].row)->source, cases[i].name));
+        free(rows);
+        clearenv();
+    }
 }
 
 /* ---- Transports -------------------------------------------------------------------- */
@@ -290,6 +342,8 @@ int main(void)
         TEST(an_empty_variable_counts_as_unset),
         TEST(nccl_names_are_a_fallback),
         TEST(rows_tell_value_and_source),
+        TEST(nccl_numbers_are_read_as_nccl_reads_them),
+        TEST(values_of_other_libraries_that_do_not_fit_stop_nothing),
         TEST(lists_choose_and_exclude),
         TEST(unknown_names_and_empty_choices_are_refused),
     };

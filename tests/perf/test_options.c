@@ -280,6 +280,9 @@ static void the_least_bandwidth_comes_from_the_environment(void **state)
     assert_int_equal(parse(&o, "all_reduce"), WRONG);
     assert_non_null(strstr(child_said, "RINGPERF_MIN_BW=fast"));
     unsetenv("RINGPERF_MIN_BW");
+    setenv("NCCL_TESTS_MIN_BW", "fast", 1); /* another program's: noted only */
+    assert_int_equal(parse(&o, "all_reduce"), PARSED);
+    assert_true(o.min_bandwidth < 0);
     unsetenv("NCCL_TESTS_MIN_BW");
 }
 

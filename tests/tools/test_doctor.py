@@ -418,6 +418,10 @@ class Program(Made):
         done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=120,
                               env={**ENVIRONMENT, "RING_SOCKET_IFNAME": "lo"})
         self.assertRegex(done.stdout, "for_other_hosts +OK   lo, 127.0.0.1")
+        done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=120,
+                              env={**ENVIRONMENT, "NCCL_SOCKET_IFNAME": "nowhere"})
+        self.assertNotIn("nowhere", done.stdout)
+        self.assertRegex(done.stderr, "warn: NCCL_SOCKET_IFNAME=nowhere is not used: ")
 
     def test_usage(self):
         for options, text in ((["doctr"], "did you mean 'doctor'"),

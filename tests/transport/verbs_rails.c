@@ -144,6 +144,23 @@ static void goes_over(void)
     ends_close(&e);
 }
 
+static void nothing(void)
+{
+}
+
+/* A port without that entry uses its own. */
+static void gid_of_another_library(void)
+{
+    const transport_ib ib = {.hca = "",
+                             .gid_index = 99,
+                             .gid_foreign = "NCCL_IB_GID_INDEX",
+                             .timeout = 18,
+                             .retries = 7};
+    ends e = open_with("devices=1", &ib);
+    run_traffic(&e, nothing);
+    ends_close(&e);
+}
+
 static void fail_first(void)
 {
     report("fake0", IBV_EVENT_DEVICE_FATAL);
@@ -384,6 +401,7 @@ static void closed_within_a_frame(void)
 int main(int argc, char **argv)
 {
     static const named_test tests[] = {{"goes_over", goes_over},
+                                       {"gid_of_another_library", gid_of_another_library},
                                        {"fatal_goes_over", fatal_goes_over},
                                        {"other_adapter_first", other_adapter_first},
                                        {"port_error_goes_over", port_error_goes_over},

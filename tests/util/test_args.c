@@ -145,9 +145,8 @@ static void what_is_wrong_is_one_line(void **state)
         {"-n 10", "thing: -n 10: expected a whole number from -1 to 9; see thing --help\n"},
         {"--the_count=x", "thing: --the-count=x: expected a whole number from -1 to 9; see"},
         {"-nx", "thing: -nx: expected"},
-        {"--bytes 4",
-         "thing: --bytes 4: expected whole bytes from 8 to 4194304T, e.g. 64, 4K or "
-         "1.5M (K M G T); see"},
+        {"--bytes 4", "thing: --bytes 4: expected whole bytes from 8 to 4194304T, e.g. 64, 4K or "
+                      "1.5M (K M G T); see"},
         {"--bytes 0x10", "thing: --bytes 0x10: expected whole bytes"},
         {"--seconds soon", "thing: --seconds soon: expected seconds from 0 to 1e+14; see"},
         {"--seconds 1e15", "thing: --seconds 1e15: expected seconds from 0 to 1e+14; see"},

@@ -62,9 +62,11 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
                             int wake, _Atomic bool *armed)
 {
     const ibverbs *api = ibverbs_load();
-    *q = (queue_pair){.port = port, .gid = port->gid, .sink = {.wake = wake, .armed = armed}};
-    if (options->gid_index >= 0 && !gid_take(port, options->gid_index, &q->gid))
-        return RING_ERR_CONFIG;
+    *q = (queue_pair){.port = port,
+                      .gid = port->gid,
+                      .gid_index = port->gid_index,
+                      .sink = {.wake = wake, .armed = armed}};
+    RING_TRY(gid_take(port, options, &q->gid, &q->gid_index));
     q->handle = completions_enter(&q->sink);
     if (q->handle == 0)
         return RING_ERR_MEMORY;
@@ -112,8 +114,7 @@ static struct ibv_ah_attr path_to(const queue_pair *q, const queue_pair_address 
     path.is_global = q->port->ethernet || !same_subnet(q, peer);
     if (!path.is_global)
         return path;
-    path.grh.sgid_index = (uint8_t)(options->gid_index >= 0 ? options->gid_index
-                                                            : q->port->gid_index);
+    path.grh.sgid_index = (uint8_t)q->gid_index;
     path.grh.hop_limit = HOPS;
     path.grh.traffic_class = (uint8_t)options->traffic_class;
     memcpy(path.grh.dgid.raw, peer->gid, sizeof peer->gid);

@@ -22,6 +22,7 @@ typedef struct queue_pair {
     uint32_t inlined;       /* bytes that a request may carry inline */
     uint32_t first_packet;
     union ibv_gid gid;
+    int gid_index; /* its entry in the port's table */
     bool connected;
 } queue_pair;
 

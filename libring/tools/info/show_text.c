@@ -92,7 +92,7 @@ void show_findings(const report *r, bool color)
 
 static void show_setting(const settings_row *row, bool color)
 {
-    const bool is_default = strcmp(row->source, "default") == 0, is_set = *row->value != '\0';
+    const bool is_default = strncmp(row->source, "default", 7) == 0, is_set = *row->value != '\0';
     printf("%s%-*s%s %s%s  (%s)\n", if_color(color, BOLD), SETTING_WIDTH, row->name,
            if_color(color, PLAIN), is_set ? row->value : "-",
            is_set && strcmp(row->unit, "s") == 0 ? " s" : "", row->source);

@@ -70,7 +70,7 @@ static void put_settings(cJSON *o)
     size_t count;
     settings_row *rows = settings_rows(&count);
     for (size_t i = 0; rows != NULL && i < count; i++)
-        if (strcmp(rows[i].source, "default") != 0 && !is_of_one_host(&rows[i]))
+        if (strncmp(rows[i].source, "default", 7) != 0 && !is_of_one_host(&rows[i]))
             put_word(o, "settings", "%s=%s", rows[i].name, rows[i].value);
     free(rows);
     if (!cJSON_HasObjectItem(o, "settings"))

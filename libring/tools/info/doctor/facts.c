@@ -356,7 +356,10 @@ void facts_read(facts *f)
 {
     settings s;
     if (settings_read(&s) == RING_OK) {
-        text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
+        struct sockaddr_storage unused;
+        if (interface_choose(s.interface, &unused) ||
+            !settings_leave_out(&s, "RING_SOCKET_IFNAME", "no interface matches"))
+            text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
         f->set_class = s.ib_tc;
     }
     f->container = sysfs_exists("%s/.dockerenv", f->root) ||
