@@ -22,10 +22,9 @@ static const char what[] = "--epoch-losses";
 
 typedef struct losses_state {
     char path[OUTPUT_PATH_MAX];
-    char *kept;       /* of the run that is resumed: its epochs, as they stand; or NULL */
-    double *losses;   /* [count] */
-    int count, first; /* epochs, and the number of the first */
-    int error;        /* errno of the first failure, or 0 */
+    char *text; /* the object without its end, first as the run that is resumed left it; or NULL */
+    bool begun; /* it holds an epoch of this run */
+    int error;  /* errno of the first failure, or 0 */
 } losses_state;
 
 /* An empty one has no epoch yet. */
@@ -43,7 +42,7 @@ static ring_status read_kept(losses_state *state)
                            "%s %s: not what this option writes; give another name or remove it",
                            what, state->path);
         else
-            state->kept = strndup(text, length - 2);
+            state->text = strndup(text, length - 2);
     }
     free(text);
     return status;
@@ -62,29 +61,16 @@ static ring_status open_losses(report_sink *sink)
     if (state == NULL)
         return RING_ERR_MEMORY;
     snprintf(state->path, sizeof state->path, "%s", path);
-    if (resumed)
-        RING_TRY(read_kept(state));
-    return train_alloc((void **)&state->losses, (size_t)sink->run->epochs * sizeof(double), what);
+    return resumed ? read_kept(state) : RING_OK;
 }
 
 static ring_status close_losses(report_sink *sink)
 {
     losses_state *state = sink->state;
-    free(state->losses);
-    free(state->kept);
+    free(state->text);
     if (state->error == 0)
         return RING_OK;
     return train_fail(RING_ERR_SYSTEM, "%s %s: %s", what, state->path, strerror(state->error));
-}
-
-/* Python's json writes NaN and Infinity so, and reads them. */
-static void print_loss(FILE *out, double loss)
-{
-    char text[FLOAT_TEXT_MAX];
-    if (isfinite(loss))
-        fputs(float_repr(loss, text), out);
-    else
-        fputs(isnan(loss) ? "NaN" : "Infinity", out);
 }
 
 /* An epoch that is done again counts as it is now, and so do those behind it. */
@@ -97,34 +83,38 @@ static void keep_before(char *kept, int epoch)
         *(at - kept > 2 ? at - 2 : kept) = '\0'; /* with the comma before it, or the brace */
 }
 
+/* Python's json writes NaN and Infinity so, and reads them. */
+static bool add_loss(losses_state *state, const report_epoch *epoch)
+{
+    char number[FLOAT_TEXT_MAX], *text;
+    const char *before = state->text != NULL ? state->text : "";
+    const char *loss = isnan(epoch->loss) ? "NaN" : "Infinity";
+    if (isfinite(epoch->loss))
+        loss = float_repr(epoch->loss, number);
+    if (asprintf(&text, "%s%s\"epoch_%d\": {\"outputs\": %s}", before,
+                 before[0] == '\0' ? "{" : ", ", epoch->epoch, loss) < 0)
+        return false;
+    free(state->text);
+    state->text = text;
+    return true;
+}
+
 static bool write_losses(const losses_state *state)
 {
     output_file file;
     if (!output_begin(&file, state->path))
         return false;
-    const bool keeps = state->kept != NULL && state->kept[0] != '\0';
-    if (keeps)
-        fputs(state->kept, file.stream);
-    for (int e = 0; e < state->count; e++) {
-        fprintf(file.stream, "%s\"epoch_%d\": {\"outputs\": ", e == 0 && !keeps ? "{" : ", ",
-                state->first + e);
-        print_loss(file.stream, state->losses[e]);
-        fputc('}', file.stream);
-    }
-    fputs("}\n", file.stream);
+    fprintf(file.stream, "%s}\n", state->text);
     return output_finish(&file);
 }
 
 static void epoch_losses_end(report_sink *sink, const report_epoch *epoch)
 {
     losses_state *state = sink->state;
-    if (state->count == 0) {
-        state->first = epoch->epoch;
-        keep_before(state->kept, epoch->epoch);
-    }
-    if (state->count < sink->run->epochs)
-        state->losses[state->count++] = epoch->loss;
-    if (!write_losses(state) && state->error == 0)
+    if (!state->begun)
+        keep_before(state->text, epoch->epoch);
+    state->begun = true;
+    if ((!add_loss(state, epoch) || !write_losses(state)) && state->error == 0)
         state->error = errno;
 }
 
