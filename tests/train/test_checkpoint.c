@@ -212,6 +212,8 @@ static ring_status work(train_engine *engine, void *rank)
     }
     const ring_status status = checkpoint_load(engine, run->path, &what, take_note, run,
                                                run->found);
+    if (status == RING_OK)
+        checkpoint_tell_changes(&what, take_note, run);
     run->wrong = visit(engine, false);
     run->optimizer_step = engine->optimizer.step;
     run->place = what.place;

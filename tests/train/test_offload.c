@@ -116,8 +116,12 @@ static ring_status first_half(job *run, train_engine *engine)
                            .settings = settings};
     if (fails && run->loads != NULL)
         cut_off(&engine->offload);
-    if (run->loads != NULL)
-        return checkpoint_load(engine, run->loads, &what, tell_note, NULL, found);
+    if (run->loads != NULL) {
+        const ring_status status = checkpoint_load(engine, run->loads, &what, tell_note, NULL,
+                                                   found);
+        free(what.before);
+        return status;
+    }
     RING_TRY(update(run, engine, 0, UPDATES / 2));
     if (fails)
         cut_off(&engine->offload);

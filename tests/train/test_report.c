@@ -107,6 +107,7 @@ static char *printed_with(const train_config *settings, const report_options *op
     for (long step = 1; step <= 3; step++)
         report_update(&report, &(report_step){.step = step,
                                               .epoch = 1,
+                                              .epoch_step = step,
                                               .loss = 0.1 / 3,
                                               .grad_norm = 2.5,
                                               .lr = 0.01,
@@ -353,8 +354,12 @@ static const char *shown_on_a_terminal(train_report *report, unsigned short colu
     assert_int_equal(ioctl(end, TIOCSWINSZ, &size), 0);
     dup2(end, STDERR_FILENO);
     assert_int_equal(open_report(report, true, &config, &(report_options){NULL}), RING_OK);
-    report_update(
-        report, &(report_step){.step = 6, .epoch = 2, .loss = 0.5, .samples = 10, .seconds = 600});
+    report_update(report, &(report_step){.step = 6,
+                                         .epoch = 2,
+                                         .epoch_step = 3,
+                                         .loss = 0.5,
+                                         .samples = 10,
+                                         .seconds = 600});
     report_line(report, "a line");
     dup2(kept, STDERR_FILENO);
     close(kept);

@@ -258,12 +258,158 @@ static void other_ranks_and_stages_go_on_at_the_same_sample(void **state)
     programs_free(run);
 }
 
+/* 63, 32, 21 and 16 updates an epoch of 1, 2, 3 and 4 ranks; update 70 is in its epoch's middle. */
+#define RANKS_CONFIG(more) \
+    "{train_micro_batch_size_per_gpu: 16, optimizer: {type: \"SGD\"}, scheduler: {type: " \
+    "\"WarmupDecayLR\", params: {warmup_max_lr: 0.01, total_num_steps: \"auto\"}}, " \
+    "steps_per_print: 1, csv_monitor: {enabled: true, output_path: \".\", job_name: \"csv\"}" more \
+    "}"
+
+/* @return updates that the metrics tell of. */
+static long updates_of(const char *name)
+{
+    size_t bytes;
+    long lines = 0;
+    char *text = files_read(files_path(name), &bytes);
+    assert_non_null(text);
+    for (const char *at = text; (at = strstr(at, "{\"step\":")) != NULL; at++)
+        lines++;
+    free(text);
+    return lines;
+}
+
+static void expect_in_file(const char *name, const char *text)
+{
+    size_t bytes;
+    char *held = files_read(files_path(name), &bytes);
+    assert_non_null(held);
+    if (strstr(held, text) == NULL)
+        fail_msg("no \"%s\" in %s:\n%s", text, name, held);
+    free(held);
+}
+
+static void expect_without(const programs_run *run, const char *text)
+{
+    if (strstr(run->output, text) != NULL)
+        fail_msg("\"%s\" in:\n%s", text, run->output);
+}
+
+/* A run of a number of ranks that is resumed by another: what is right for it. */
+typedef struct other_ranks {
+    int before, now;
+    const char *length; /* the option */
+    int epochs;
+    long updates;     /* of the whole run */
+    const char *last; /* update of its epoch, as --log-style torch has it */
+    long samples;     /* of the whole run; another number of ranks repeats others */
+    const char *more; /* options that go on */
+} other_ranks;
+
+static void go_on_with_other_ranks(const other_ranks *is)
+{
+    char launch[32], options[160], text[160];
+    snprintf(launch, sizeof launch, "ringrun -n %d", is->before);
+    train(launch, "layers", "--max-steps 70 --save s");
+    snprintf(launch, sizeof launch, "ringrun -n %d", is->now);
+    snprintf(options, sizeof options,
+             "%s --save s --resume latest --metrics m --log-style torch --eval-every 0",
+             is->length);
+    programs_run *run = run_good(launch, "layers", options);
+    snprintf(text, sizeof text, "total_num_steps: auto -> %ld\n", is->updates);
+    programs_expect_output(run, text);
+    snprintf(text, sizeof text, "total_num_steps is %ld, was 70\n", is->updates);
+    programs_expect_output(run, text);
+    snprintf(text, sizeof text, "Epoch [%d/%d], Step [%s], ", is->epochs, is->epochs, is->last);
+    programs_expect_output(run, text);
+    snprintf(text, sizeof text, "saved s/step-%08ld in ", is->updates);
+    programs_expect_output(run, text);
+    expect_without(run, "ended the run");
+    programs_free(run);
+    snprintf(text, sizeof text, "\"epochs\": %d, \"updates\": %ld,", is->epochs, is->updates);
+    expect_in_file("m", text);
+    snprintf(text, sizeof text, "\n%ld,", is->samples);
+    expect_in_file("csv/Train_Samples_lr.csv", text);
+    assert_int_equal(updates_of("m"), is->updates - 70);
+    run = run_good(launch, "layers", options);
+    snprintf(text, sizeof text,
+             "the run is complete: update %ld, in epoch %d, was its last; to go on, give %s",
+             is->updates, is->epochs, is->more);
+    assert_string_equal(run->last_line, text);
+    expect_without(run, "samples/s");
+    programs_free(run);
+    assert_int_equal(updates_of("m"), is->updates - 70);
+}
+
+static void other_ranks_train_as_long_as_is_asked(void **state)
+{
+    static const char config[] = RANKS_CONFIG("");
+    static const other_ranks rows[] = {
+        {1, 2, "--max-steps 100", 3, 100, "2/32", 2064, "--max-steps above 100"},
+        {2, 1, "--max-steps 100", 3, 100, "42/63", 2672, "--max-steps above 100"},
+        {2, 3, "--max-steps 100", 4, 100, "13/21", 3630, "--max-steps above 100"},
+        {4, 2, "--max-steps 100", 6, 100, "10/32", 5320, "--max-steps above 100"},
+        {1, 2, "--epochs 4", 4, 162, "32/32", 4000, "--epochs above 4"},
+        {2, 1, "--epochs 4", 4, 184, "63/63", 4000, "--epochs above 4"},
+        {2, 3, "--epochs 4", 4, 108, "21/21", 4008, "--epochs above 4"},
+        {4, 2, "--epochs 6 --max-steps 122", 6, 122, "32/32", 6000,
+         "--epochs above 6 and --max-steps above 122"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        files_write("config.json", config, strlen(config));
+        go_on_with_other_ranks(&rows[i]);
+        files_tear_down(state);
+        set_up(state);
+    }
+}
+
+/* 992 samples are all that two ranks take, who leave short micro-batches out. */
+static void an_epoch_with_nothing_left_is_over(void **state)
+{
+    static const char config[] = RANKS_CONFIG(""),
+                      drops[] = RANKS_CONFIG(", dataloader_drop_last: true");
+    files_write("config.json", config, strlen(config));
+    train("", "layers", "--max-steps 62 --save s");
+    files_write("config.json", drops, strlen(drops));
+    programs_run *run = run_good("ringrun -n 2", "layers", "--max-steps 70 --resume s --metrics m");
+    expect_without(run, "epoch 1: ");
+    programs_expect_output(run, "epoch 2: ");
+    programs_free(run);
+    assert_int_equal(updates_of("m"), 8);
+    train("", "layers", "--epochs 1 --resume s");
+}
+
+/* Shares that lie together begin elsewhere with other ranks: the epoch is taken again. */
+static void shares_that_lie_together_take_their_epoch_again(void **state)
+{
+    static const char config[] = RANKS_CONFIG(", data_split: \"contiguous\"");
+    files_write("config.json", config, strlen(config));
+    train("ringrun -n 2", "layers", "--max-steps 20 --save s");
+    programs_run *run = run_good("ringrun -n 2", "layers", "--max-steps 22 --resume s");
+    expect_without(run, "taken twice");
+    programs_free(run);
+    run = run_good("", "layers", "--epochs 1 --resume s --metrics m");
+    programs_expect_output(run, "NOTE --resume: 640 samples are taken twice in epoch 1\n");
+    programs_free(run);
+    assert_int_equal(updates_of("m"), 63);
+}
+
 static void a_run_that_is_over_only_tells_its_accuracy(void **state)
 {
-    programs_run *first = run_good("", "layers", "--epochs 2 --save s --eval-every 2");
-    programs_run *again = run_good("", "layers", "--epochs 2 --resume s");
+    programs_run *first = run_good("", "layers",
+                                   "--epochs 2 --save s --eval-every 2 --epoch-losses l");
+    train("", "layers", "--epochs 2 --resume s --eval-every 0 --epoch-losses l --metrics m");
+    programs_run *again = run_good("", "layers", "--resume s");
     assert_null(strstr(first->output, "epoch 1: test accuracy"));
     assert_string_equal(again->last_line, first->last_line);
+    programs_expect_output(again, "the run is complete: update 32, in epoch 2, was its last; to go "
+                                  "on, give --epochs above 2\n");
+    expect_without(again, "samples/s");
+    assert_int_equal(updates_of("m"), 0);
+    expect_in_file("m", "\"epochs\": 2, \"updates\": 32,");
+    size_t bytes;
+    char *losses = files_read(files_path("l"), &bytes);
+    assert_null(strstr(losses, "\"outputs\": 0.0}"));
+    free(losses);
     train("", "layers", "--epochs 2 --resume s --save other");
     assert_true(is_there("other/step-00000032/manifest.json"));
     programs_free(first);
@@ -294,20 +440,6 @@ static long step_behind(const programs_run *run, const char *text)
     if (at == NULL)
         fail_msg("no \"%s\" in:\n%s", text, run->output);
     return strtol(at + strlen(text), NULL, 10);
-}
-
-/* @return lines of the file. */
-/* @return updates that the metrics tell of. */
-static long updates_of(const char *name)
-{
-    size_t bytes;
-    long lines = 0;
-    char *text = files_read(files_path(name), &bytes);
-    assert_non_null(text);
-    for (const char *at = text; (at = strstr(at, "{\"step\":")) != NULL; at++)
-        lines++;
-    free(text);
-    return lines;
 }
 
 static void expect_nothing_lost(const programs_run *run)
@@ -665,6 +797,9 @@ int main(int argc, char **argv)
         TEST(pipelines_and_single_ranks_exchange_checkpoints),
         TEST(masters_follow_to_other_stages),
         TEST(other_ranks_and_stages_go_on_at_the_same_sample),
+        TEST(other_ranks_train_as_long_as_is_asked),
+        TEST(an_epoch_with_nothing_left_is_over),
+        TEST(shares_that_lie_together_take_their_epoch_again),
         TEST(a_run_that_is_over_only_tells_its_accuracy),
         TEST(only_the_newest_checkpoints_are_kept),
         TEST(ctrl_c_loses_no_step),

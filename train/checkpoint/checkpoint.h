@@ -24,7 +24,8 @@ typedef struct checkpoint_run {
     run_identity identity;
     run_place place;
     char *settings; /* lines "name=value"; borrowed */
-    int ranks;      /* that saved the checkpoint that was loaded */
+    char *before;   /* the same of the checkpoint that was loaded, to be free()d; or NULL */
+    int ranks;      /* that saved it */
 } checkpoint_run;
 
 /** Lists the settings of a run of @p engine that checkpoints tell: what its updates compute follows
@@ -40,17 +41,20 @@ ring_status checkpoint_describe(const train_engine *engine, bool compat, const c
 ring_status checkpoint_save(train_engine *engine, const char *dir, const checkpoint_run *run,
                             int keep);
 
-/** Told one line about a checkpoint that is not used, or a setting that has changed. */
+/** Told one line about a checkpoint that is not used, or about a setting that has changed. */
 typedef void checkpoint_note_fn(void *context, const char *text);
 
 /** Loads the checkpoint @p path; or of a folder of checkpoints the newest that is whole, naming
  *  those that are not to @p note.
- *  @param run  the identity and settings of this run. @param[out] run->place, run->ranks
+ *  @param run  the identity of this run. @param[out] run->place, run->before, run->ranks
  *  @param[out] found  the folder of what was loaded; "" if @p path holds none at all
  *  @return RING_OK; RING_ERR_SYSTEM: damaged, or nothing whole there; RING_ERR_CONFIG: of another
  *  run; RING_ERR_UNSUPPORTED: of another version. The engine is as it was unless RING_OK. */
 ring_status checkpoint_load(train_engine *engine, const char *path, checkpoint_run *run,
                             checkpoint_note_fn *note, void *context, char found[STORED_PATH_MAX]);
+
+/** Names the settings of @p run that differ from those of the checkpoint that was loaded last. */
+void checkpoint_tell_changes(checkpoint_run *run, checkpoint_note_fn *note, void *context);
 
 /** Sets all parameters from one safetensors file with the model's names and shapes. */
 ring_status checkpoint_init_params(train_engine *engine, const char *path);

@@ -299,13 +299,22 @@ ring_status checkpoint_load(train_engine *engine, const char *path, checkpoint_r
     if (status == RING_OK)
         status = agreed(&load, read_pieces(&load));
     if (status == RING_OK) {
-        settings_tell_changes(load.manifest.settings, run->settings, note, context);
+        free(run->before);
+        run->before = load.manifest.settings;
+        load.manifest.settings = NULL;
         run->place = load.manifest.place;
         run->ranks = load.manifest.shard_count;
     }
     memcpy(found, load.path, sizeof load.path);
     free_all(&load);
     return status;
+}
+
+void checkpoint_tell_changes(checkpoint_run *run, checkpoint_note_fn *note, void *context)
+{
+    settings_tell_changes(run->before, run->settings, note, context);
+    free(run->before);
+    run->before = NULL;
 }
 
 ring_status checkpoint_find(const char *path, checkpoint_manifest *manifest,

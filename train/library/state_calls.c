@@ -209,6 +209,7 @@ static ring_status load(ring_train *engine, const char *path, char found[STORED_
     trainer *made = &engine->trainer;
     RING_TRY(agree(made->comm,
                    checkpoint_load(&made->engine, path, &made->run, trainer_note, made, found)));
+    checkpoint_tell_changes(&made->run, trainer_note, made);
     progress_go_to(made, &made->run.place);
     return RING_OK;
 }

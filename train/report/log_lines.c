@@ -291,9 +291,8 @@ static void print_brief(const report_sink *sink, const report_step *step)
 static void print_torch(const report_sink *sink, const report_step *step)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
-    const long of_epoch = sink->run->steps_per_epoch;
     printf("rank0, Epoch [%d/%d], Step [%ld/%ld], Loss: %.4f\n", step->epoch, sink->run->epochs,
-           (step->step - 1) % of_epoch + 1, of_epoch, interval->loss / (double)interval->steps);
+           step->epoch_step, sink->run->steps_per_epoch, interval->loss / (double)interval->steps);
 }
 
 static void print_deepspeed(const report_sink *sink, const report_step *step)

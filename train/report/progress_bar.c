@@ -65,9 +65,8 @@ static void draw(report_sink *sink, const report_step *step)
     char line[LINE_MAX_BYTES], left[32];
     snprintf(line, sizeof line,
              "[%.*s%.*s] epoch %d/%d  update %ld/%ld  loss %.4f  lr %.3g  %.0f samples/s  %s left",
-             cells, full, BAR_CELLS - cells, empty, step->epoch, run->epochs,
-             (step->step - 1) % run->steps_per_epoch + 1, run->steps_per_epoch, step->loss,
-             step->lr, (double)step->samples / step->seconds,
+             cells, full, BAR_CELLS - cells, empty, step->epoch, run->epochs, step->epoch_step,
+             run->steps_per_epoch, step->loss, step->lr, (double)step->samples / step->seconds,
              time_text(seconds_left(sink, step), left));
     fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
 }

@@ -38,9 +38,10 @@ typedef struct report_options {
 typedef struct report_run {
     const train_config *config;
     report_options options;
-    int ranks, epochs;
+    int ranks;
+    int epochs; /* of the whole run; as steps, they are known before report_start_run() */
     long steps_per_epoch;
-    long steps; /* of the whole run */
+    long steps;
 } report_run;
 
 /** Bytes that one rank holds. */
@@ -66,8 +67,9 @@ typedef struct report_start {
 
 /** Results of one update. */
 typedef struct report_step {
-    long step; /* from 1 */
-    int epoch; /* from 1 */
+    long step;       /* from 1 */
+    int epoch;       /* from 1 */
+    long epoch_step; /* of the epoch, from 1: it ends with run->steps_per_epoch */
     double loss, grad_norm;
     double lr;              /* used by this update */
     double next_lr;         /* after the scheduler's step */

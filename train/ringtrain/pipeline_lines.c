@@ -107,10 +107,12 @@ ring_status pipeline_lines_end(train_report *report, const train_engine *engine)
     RING_TRY(train_ring(engine->world, ring_all_reduce(seconds, seconds, 2, RING_FLOAT64, RING_SUM,
                                                        engine->world, NULL)));
     RING_TRY(pipe_count_slots(stages, (int)micro_batches, NULL, &counted));
-    const double measured = seconds[1] > 0.0 ? 1.0 - seconds[0] / seconds[1] : 0.0;
+    if (seconds[1] <= 0.0) /* no update was made */
+        return RING_OK;
     report_line(report,
                 "pipeline: idle %.1f %% of the passes' time, %.1f %% of the slots; (p-1)/(m+p-1) "
                 "is %.1f %%",
-                100.0 * measured, 100.0 * counted, 100.0 * predicted(stages, micro_batches));
+                100.0 * (1.0 - seconds[0] / seconds[1]), 100.0 * counted,
+                100.0 * predicted(stages, micro_batches));
     return RING_OK;
 }

@@ -191,7 +191,7 @@ ring_status events_end_epoch(run_events *events, report_epoch *epoch)
 {
     const report_epoch *sums = &events->epoch;
     RING_TRY(gather_devices(events, &events->epoch_clock));
-    epoch->loss = sums->samples > 0 ? sums->loss / (double)sums->samples : 0.0;
+    epoch->loss = sums->loss / (double)sums->samples; /* an epoch has an update at least */
     epoch->samples = sums->samples;
     epoch->all_samples = events->all_samples;
     epoch->times = sums->times;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "run_progress.h"
 #include "run_settings.h"
 
 /* Of lines; with the others an epoch then has at most ten. */
@@ -140,12 +141,15 @@ ring_status inputs_read_model(train_state *state)
     return RING_OK;
 }
 
-/* @return passes over the training set: as given, else as many as --max-steps takes. */
-static int count_epochs(const run_options *options, long epoch_updates)
+/* @param left, each  updates of this epoch that are left, and of a whole one
+ * @return passes over the training set: as given, else as many as --max-steps takes. */
+static int count_epochs(const train_state *state, long left, long each)
 {
+    const run_options *options = state->options;
+    const long more = options->max_steps - state->trainer.step - left;
     if (options->epochs > 0 || options->max_steps == 0)
         return options->epochs > 0 ? options->epochs : 1;
-    return (int)((options->max_steps + epoch_updates - 1) / epoch_updates);
+    return state->trainer.epoch + (int)(more > 0 ? (more + each - 1) / each : 0);
 }
 
 /* Micro-batches are cut from each rank's samples of an epoch, updates from those; the last
@@ -154,18 +158,23 @@ ring_status inputs_divide(train_state *state)
 {
     RING_TRY(trainer_divide(&state->trainer));
     const long updates = (long)state->trainer.shares.updates;
-    state->epochs = count_epochs(state->options, updates);
     if (state->trainer.config.steps_per_print == 0)
         state->trainer.config.steps_per_print = 1 + (updates - 1) / PAIRS_AN_EPOCH;
-    trainer_fill_automatic(&state->trainer, inputs_updates(state));
     return RING_OK;
 }
 
-long inputs_updates(const train_state *state)
+void inputs_count(train_state *state)
 {
-    const long most = state->options->max_steps,
-               all = state->epochs * (long)state->trainer.shares.updates;
-    return most > 0 && most < all ? most : all;
+    const trainer *made = &state->trainer;
+    const long most = state->options->max_steps, each = (long)made->shares.updates,
+               left = (long)progress_left(made);
+    state->epochs = count_epochs(state, left, each);
+    state->steps = made->step;
+    if (made->epoch <= state->epochs)
+        state->steps += left + (state->epochs - made->epoch) * each;
+    if (most > 0 && most < state->steps)
+        state->steps = most > made->step ? most : made->step;
+    trainer_fill_automatic(&state->trainer, state->steps);
 }
 
 /* ---- The same on all ranks ----------------------------------------------------------------- */
@@ -184,10 +193,11 @@ static void list_all(void *context, FILE *out)
 {
     train_state *state = context;
     const run_options *options = state->options;
+    const long each = (long)state->trainer.shares.updates;
     fprintf(out, "--compat=%s\n--max-steps=%ld\n", options->compat_ds_0_13 ? "ds-0.13" : "none",
             options->max_steps);
     settings_list(&state->trainer, "--", out);
-    fprintf(out, "--epochs=%d\n--monitor-every=%ld\n", state->epochs,
+    fprintf(out, "--epochs=%d\n--monitor-every=%ld\n", count_epochs(state, each, each),
             options->events.monitor_every);
     list_saving(options, out);
     settings_list_data(&state->trainer, "--", out);

@@ -15,12 +15,13 @@ ring_status inputs_read_config(train_state *state);
 ring_status inputs_read_model(train_state *state);
 /** Fills train and test; collective, but with --check. */
 ring_status inputs_read_data(train_state *state);
-/** Fills shares, sampler and epochs. */
+/** Fills shares and sampler. */
 ring_status inputs_divide(train_state *state);
 /** Collective: fails on all ranks, with the first setting that differs, unless they share all. */
 ring_status inputs_compare(train_state *state);
 
-/** @return updates of the whole run, after inputs_divide(). */
-long inputs_updates(const train_state *state);
+/** Counts the whole run's epochs and updates from where the trainer is, which may have come there
+ *  with another number of ranks, and fills in values that are "auto" and follow from them. */
+void inputs_count(train_state *state);
 
 #endif

@@ -105,6 +105,12 @@ ring_status run_saving_start(run_saving *saving, const run_options *options, tra
     return agree(made->comm, made->rank == 0 ? check_newer(saving) : RING_OK);
 }
 
+void run_saving_tell_changes(run_saving *saving)
+{
+    if (saving->begun >= 0)
+        checkpoint_tell_changes(&saving->made->run, note, saving);
+}
+
 void run_saving_close(run_saving *saving)
 {
     if (saving->options != NULL)

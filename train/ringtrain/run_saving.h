@@ -25,6 +25,8 @@ typedef struct run_saving {
  *  Close with run_saving_close() whatever the result. */
 ring_status run_saving_start(run_saving *saving, const run_options *options, trainer *made,
                              train_report *report);
+/** Names the settings that have changed since the checkpoint, if the run resumed from one. */
+void run_saving_tell_changes(run_saving *saving);
 void run_saving_close(run_saving *saving);
 
 /** @return whether a checkpoint is to be made behind update @p step. */

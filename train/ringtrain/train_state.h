@@ -17,7 +17,8 @@ typedef struct train_state {
     run_events events;
     output_file dump; /* of the parameters, if wanted */
     run_saving saving;
-    int epochs;
+    int epochs;      /* of the whole run */
+    long steps;      /* updates of the whole run */
     long first_step; /* updates before this start */
     int stopped;     /* the signal that ended the run; 0: none */
     engine_score score;

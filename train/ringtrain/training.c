@@ -32,32 +32,48 @@ static ring_status open_outputs(train_state *state)
     const report_run run = {.config = &state->trainer.config,
                             .options = wishes,
                             .ranks = state->trainer.ranks,
-                            .epochs = state->epochs,
-                            .steps_per_epoch = (long)state->trainer.shares.updates,
-                            .steps = inputs_updates(state)};
+                            .steps_per_epoch = (long)state->trainer.shares.updates};
     RING_TRY(events_open(&state->events, state->trainer.comm, &run, &options->events));
     if (options->dump_path == NULL)
         return RING_OK;
     return params_dump_open(&state->dump, options->dump_path, state->trainer.rank);
 }
 
-static bool is_over(const train_state *state)
+static bool has_all_steps(const train_state *state)
 {
-    return state->trainer.epoch > state->epochs ||
-           (state->options->max_steps > 0 && state->trainer.step >= state->options->max_steps);
+    return state->options->max_steps > 0 && state->trainer.step >= state->options->max_steps;
 }
 
-static void go_to(train_state *state, const run_place *place)
+static bool has_all_epochs(const train_state *state)
+{
+    const trainer *made = &state->trainer;
+    return made->epoch - !progress_epoch_over(made) >= state->epochs;
+}
+
+static bool is_complete(const train_state *state)
+{
+    return has_all_steps(state) || has_all_epochs(state);
+}
+
+/* Goes to where a checkpoint was made, perhaps by another number of ranks, or to the beginning. */
+static ring_status go_to(train_state *state, const run_place *place)
 {
     trainer *made = &state->trainer;
+    train_report *report = &state->events.report;
+    const data_shares *shares = &made->shares;
     const size_t again = progress_go_to(made, place);
+    inputs_count(state);
+    report->run.epochs = state->epochs;
+    report->run.steps = state->steps;
     state->first_step = place->step;
-    state->events.all_samples = place->step * made->config.train_batch;
+    state->events.all_samples = (place->epoch - 1) * (long)shares_until(shares, shares->updates) +
+                                (long)shares_until(shares, made->updates);
     if (again > 0)
-        report_line(&state->events.report, "NOTE --resume: epoch %d takes %zu sample%s twice",
-                    place->epoch, again, plural(again));
-    if (place->epoch_over && place->epoch < state->epochs && !is_over(state))
+        report_line(report, "NOTE --resume: epoch %d takes %zu sample%s twice", place->epoch, again,
+                    plural(again));
+    if (progress_epoch_over(made) && !is_complete(state))
         progress_begin_epoch(made, place->epoch + 1);
+    return trainer_describe(made);
 }
 
 /* Collective. */
@@ -100,7 +116,8 @@ static ring_status set_up(train_state *state)
                                    state->options->workers));
     RING_TRY(choose_norm(state));
     RING_TRY(run_saving_start(&state->saving, state->options, made, &state->events.report));
-    go_to(state, &made->run.place);
+    RING_TRY(agree(comm, go_to(state, &made->run.place)));
+    run_saving_tell_changes(&state->saving);
     RING_TRY(start_lines_print(state));
     RING_TRY(start_events(state));
     return pipeline_lines_start(&state->events.report, &made->engine);
@@ -157,6 +174,7 @@ static ring_status update(train_state *state)
         tell_skip(state);
     report_step done = {.step = made->step,
                         .epoch = made->epoch,
+                        .epoch_step = (long)(made->shares.updates - progress_left(made)),
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
                         .lr = lr,
@@ -172,8 +190,7 @@ static ring_status update(train_state *state)
 
 static ring_status run_updates(train_state *state)
 {
-    const size_t left = shares_left(&state->trainer.shares);
-    while (state->trainer.updates < left && !is_over(state) && state->stopped == 0) {
+    while (!progress_epoch_over(&state->trainer) && !has_all_steps(state) && state->stopped == 0) {
         RING_TRY(update(state));
         if (run_saving_due(&state->saving, state->trainer.step, false))
             RING_TRY(run_saving_save(&state->saving, false));
@@ -183,7 +200,7 @@ static ring_status run_updates(train_state *state)
 
 static bool is_last_epoch(const train_state *state)
 {
-    return state->trainer.epoch >= state->epochs || is_over(state);
+    return state->trainer.epoch >= state->epochs || has_all_steps(state);
 }
 
 /* "test accuracy 0.9812", or of text "validation loss 1.6214, accuracy of tokens 0.5120". */
@@ -295,10 +312,33 @@ static ring_status finish(train_state *state)
     return agree(state->trainer.comm, close_outputs(state, params));
 }
 
+/* Collective. Tells why there is nothing to train, and uses the test set. */
+static ring_status tell_complete(train_state *state)
+{
+    const trainer *made = &state->trainer;
+    engine_score score;
+    double seconds;
+    char epochs[48] = "", steps[48] = "";
+    if (has_all_epochs(state) && (state->options->epochs > 0 || !has_all_steps(state)))
+        snprintf(epochs, sizeof epochs, "--epochs above %d",
+                 made->epoch - !progress_epoch_over(made));
+    if (has_all_steps(state))
+        snprintf(steps, sizeof steps, "--max-steps above %ld", made->step);
+    report_line(&state->events.report,
+                "the run is complete: update %ld, in epoch %d, was its last; to go on, give "
+                "%s%s%s",
+                made->step, made->epoch, epochs,
+                epochs[0] != '\0' && steps[0] != '\0' ? " and " : "", steps);
+    return test(state, &score, &seconds);
+}
+
 static ring_status train(train_state *state)
 {
     stop_signals_begin();
-    RING_TRY(train_epoch(state));
+    if (is_complete(state))
+        RING_TRY(tell_complete(state));
+    else
+        RING_TRY(train_epoch(state));
     while (state->stopped == 0 && !is_last_epoch(state)) {
         progress_begin_epoch(&state->trainer, state->trainer.epoch + 1);
         RING_TRY(train_epoch(state));
@@ -317,6 +357,7 @@ static ring_status check_all(train_state *state)
         RING_TRY(inputs_read_data(state));
         RING_TRY(trainer_fit_data(made, state->options->data));
         RING_TRY(inputs_divide(state));
+        inputs_count(state);
         samples = made->shares.samples[0];
     }
     if (made->rank == 0) {
@@ -355,6 +396,7 @@ int run(const run_options *options)
     train_state state = {.options = options,
                          .trainer = {.loss = options->loss,
                                      .seed = options->seed,
+                                     .epoch = 1,
                                      .compat = options->compat_ds_0_13,
                                      .norm = options->norm}};
     stop_signals_watch();

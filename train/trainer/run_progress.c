@@ -14,9 +14,15 @@ void progress_begin_epoch(trainer *made, int epoch)
     sampler_set_epoch(&made->sampler, made->compat ? 0 : (uint64_t)epoch - 1);
 }
 
+size_t progress_left(const trainer *made)
+{
+    const size_t left = shares_left(&made->shares);
+    return left > made->updates ? left - made->updates : 0;
+}
+
 bool progress_epoch_over(const trainer *made)
 {
-    return made->updates >= shares_left(&made->shares);
+    return progress_left(made) == 0;
 }
 
 engine_share progress_share(const trainer *made)

@@ -12,6 +12,9 @@
 void progress_begin_epoch(trainer *made, int epoch);
 bool progress_epoch_over(const trainer *made);
 
+/** @return updates that are left of the epoch. */
+size_t progress_left(const trainer *made);
+
 /** @return this rank's part of the next update. */
 engine_share progress_share(const trainer *made);
 

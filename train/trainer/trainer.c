@@ -116,6 +116,12 @@ ring_status trainer_divide(trainer *made)
 
 /* ---- The engine ---------------------------------------------------------------------------- */
 
+ring_status trainer_describe(trainer *made)
+{
+    return checkpoint_describe(&made->engine, made->compat,
+                               made->norm.channels > 0 ? made->norm.text : NULL, made->settings);
+}
+
 static ring_status start(trainer *made, int readers)
 {
     run_identity *identity = &made->run.identity;
@@ -125,8 +131,7 @@ static ring_status start(trainer *made, int readers)
     made->run.settings = made->settings;
     made->run.place = (run_place){.epoch = 1};
     RING_TRY(engine_read_ahead(&made->engine, made->train.count > 0 ? readers : 0));
-    return checkpoint_describe(&made->engine, made->compat,
-                               made->norm.channels > 0 ? made->norm.text : NULL, made->settings);
+    return trainer_describe(made);
 }
 
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
@@ -138,6 +143,7 @@ ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers
 
 void trainer_free(trainer *made)
 {
+    free(made->run.before);
     engine_destroy(&made->engine);
     sampler_destroy(&made->sampler);
     shares_free(&made->shares);

@@ -71,6 +71,9 @@ ring_status trainer_divide(trainer *made);
  *  @param readers  threads that read ahead, if there are data */
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers);
 
+/** Lists the settings for checkpoints again, after one of them has been filled in. */
+ring_status trainer_describe(trainer *made);
+
 void trainer_free(trainer *made);
 
 #endif
