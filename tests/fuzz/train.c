@@ -244,7 +244,7 @@ static void check_nodes(const model_spec *spec)
 static ring_status parse_layer_list(const unsigned char *bytes, size_t size)
 {
     model_spec spec;
-    const ring_status status = layer_list_parse(&spec, "a.json", (const char *)bytes, size);
+    const ring_status status = layer_list_parse(&spec, NULL, "a.json", (const char *)bytes, size);
     if (status == RING_OK)
         check_nodes(&spec);
     model_spec_free(&spec);

@@ -418,7 +418,7 @@ static void a_file_gives_the_sizes(void **state)
     static const char text[] =
         "{name: \"g\", gpt: {n_layer: 2, n_head: 2, n_embd: 36, block_size: 16, vocab_size: 50}}";
     model_spec file, built;
-    if (layer_list_parse(&file, "g.json", text, sizeof text - 1) != RING_OK)
+    if (layer_list_parse(&file, NULL, "g.json", text, sizeof text - 1) != RING_OK)
         fail_msg("%s", train_error());
     assert_int_equal(model_build_gpt(&built, "g", &sizes), RING_OK);
     assert_int_equal(model_spec_hash(&file), model_spec_hash(&built));
@@ -432,7 +432,7 @@ static double dropout_of(const char *text, const nn_op *op)
 {
     model_spec spec;
     double found = -1.0;
-    if (layer_list_parse(&spec, "g.json", text, strlen(text)) != RING_OK)
+    if (layer_list_parse(&spec, NULL, "g.json", text, strlen(text)) != RING_OK)
         fail_msg("%s", train_error());
     for (int n = 0; n < spec.count; n++) {
         if (spec.nodes[n].op == op)
@@ -483,7 +483,8 @@ static void what_is_wrong_with_sizes_is_told(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         model_spec spec;
-        assert_int_equal(layer_list_parse(&spec, "m.json", cases[i].text, strlen(cases[i].text)),
+        assert_int_equal(layer_list_parse(&spec, NULL, "m.json", cases[i].text,
+                                          strlen(cases[i].text)),
                          RING_ERR_CONFIG);
         if (strncmp(train_error(), cases[i].error, strlen(cases[i].error)) != 0)
             fail_msg("got  %s\nwant %s", train_error(), cases[i].error);

@@ -295,7 +295,7 @@ static void parse_layers(model_spec *spec, const char *text)
     snprintf(json, sizeof json, "%s", text);
     for (char *c = json; *c != '\0'; c++)
         *c = *c == '\'' ? '"' : *c;
-    if (layer_list_parse(spec, "m.json", json, strlen(json)) != RING_OK)
+    if (layer_list_parse(spec, NULL, "m.json", json, strlen(json)) != RING_OK)
         fail_msg("%s", train_error());
 }
 
@@ -438,7 +438,7 @@ static void the_examples_are_the_built_in_networks(void **state)
         char path[4096];
         model_spec file, built;
         snprintf(path, sizeof path, "%s/%s.json", examples, names[i]);
-        if (layer_list_read(&file, path) != RING_OK)
+        if (layer_list_read(&file, NULL, path) != RING_OK)
             fail_msg("%s", train_error());
         assert_int_equal(model_build(&built, names[i]), RING_OK);
         assert_string_equal(file.name, built.name);
@@ -535,14 +535,15 @@ static void what_is_wrong_is_told_with_its_place(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         model_spec spec;
-        assert_int_equal(layer_list_parse(&spec, "m.json", cases[i].text, strlen(cases[i].text)),
+        assert_int_equal(layer_list_parse(&spec, NULL, "m.json", cases[i].text,
+                                          strlen(cases[i].text)),
                          RING_ERR_CONFIG);
         if (strncmp(train_error(), cases[i].error, strlen(cases[i].error)) != 0)
             fail_msg("got  %s\nwant %s", train_error(), cases[i].error);
         model_spec_free(&spec);
     }
     model_spec spec;
-    assert_int_equal(layer_list_read(&spec, "/nowhere/m.json"), RING_ERR_SYSTEM);
+    assert_int_equal(layer_list_read(&spec, NULL, "/nowhere/m.json"), RING_ERR_SYSTEM);
     assert_string_equal(train_error(), "/nowhere/m.json: No such file or directory");
     assert_int_equal(model_build(&spec, "lenet"), RING_ERR_ARGUMENT);
 }

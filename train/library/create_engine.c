@@ -92,8 +92,8 @@ static ring_status read_model(ring_train *engine, const ring_train_options *opti
 {
     RING_TRY(user_ops_create(&engine->ops, options->ops, options->op_count));
     if (options->layers != NULL)
-        return layer_list_parse_own(&engine->trainer.spec, engine->ops.rows, "layers",
-                                    options->layers, strlen(options->layers));
+        return layer_list_parse(&engine->trainer.spec, engine->ops.rows, "layers", options->layers,
+                                strlen(options->layers));
     return trainer_read_model(&engine->trainer, options->model != NULL ? options->model : "mlp",
                               engine->ops.rows);
 }

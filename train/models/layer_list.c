@@ -404,10 +404,11 @@ static ring_status read_file(list_reader *reader, const cJSON *file)
     return check_shapes(reader);
 }
 
-ring_status layer_list_parse_own(model_spec *spec, const nn_op *const *own, const char *name,
-                                 const char *text, size_t length)
+ring_status layer_list_parse(model_spec *spec, const nn_op *const *own, const char *name,
+                             const char *text, size_t length)
 {
-    list_reader reader = {.spec = spec, .own = own};
+    static const nn_op *const none[] = {NULL};
+    list_reader reader = {.spec = spec, .own = own != NULL ? own : none};
     faults found = {0};
     model_spec_start(spec, name, (op_shape){0});
     (void)lenient_read(&reader.text, name, text, length, &found);
@@ -418,20 +419,14 @@ ring_status layer_list_parse_own(model_spec *spec, const nn_op *const *own, cons
     return status;
 }
 
-ring_status layer_list_parse(model_spec *spec, const char *name, const char *text, size_t length)
-{
-    static const nn_op *const none[] = {NULL};
-    return layer_list_parse_own(spec, none, name, text, length);
-}
-
-ring_status layer_list_read(model_spec *spec, const char *path)
+ring_status layer_list_read(model_spec *spec, const nn_op *const *own, const char *path)
 {
     char *text;
     size_t length;
     *spec = (model_spec){0};
     ring_status status = text_file_read(path, FILE_BYTES_MAX, "a list of layers", &text, &length);
     if (status == RING_OK)
-        status = layer_list_parse(spec, path, text, length);
+        status = layer_list_parse(spec, own, path, text, length);
     free(text);
     return status;
 }

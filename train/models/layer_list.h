@@ -12,16 +12,14 @@
 #include "model_spec.h"
 
 /** Reads a text. Free @p spec with model_spec_free() whatever the result.
+ *  @param own   layers of the caller's, ended by NULL; they outlive the network, and have names
+ *               that no other op has. NULL: there are none.
  *  @param name  of the file, for messages: "name:line:column: …".
  *  @return RING_OK; RING_ERR_CONFIG: not a list of layers, or its shapes do not fit. */
-ring_status layer_list_parse(model_spec *spec, const char *name, const char *text, size_t length);
+ring_status layer_list_parse(model_spec *spec, const nn_op *const *own, const char *name,
+                             const char *text, size_t length);
 
-/** The same with layers of the caller's.
- *  @param own  ended by NULL; outlives the network, and has names that no other op has. */
-ring_status layer_list_parse_own(model_spec *spec, const nn_op *const *own, const char *name,
-                                 const char *text, size_t length);
-
-/** The same without them from the file @p path; also RING_ERR_SYSTEM. */
-ring_status layer_list_read(model_spec *spec, const char *path);
+/** The same from the file @p path; also RING_ERR_SYSTEM. */
+ring_status layer_list_read(model_spec *spec, const nn_op *const *own, const char *path);
 
 #endif

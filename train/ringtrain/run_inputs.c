@@ -135,8 +135,7 @@ ring_status inputs_read_data(train_state *state)
 
 ring_status inputs_read_model(train_state *state)
 {
-    static const nn_op *const none[] = {NULL};
-    RING_TRY(trainer_read_model(&state->trainer, state->options->model, none));
+    RING_TRY(trainer_read_model(&state->trainer, state->options->model, NULL));
     trainer_fill_automatic(&state->trainer, 0);
     return RING_OK;
 }

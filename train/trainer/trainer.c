@@ -12,9 +12,6 @@
 #include "host_data.h"
 #include "layer_list.h"
 #include "model_data.h"
-#include "text_file.h"
-
-enum { LAYERS_BYTES_MAX = 1 << 20 };
 
 void trainer_note(void *context, const char *text)
 {
@@ -68,22 +65,11 @@ ring_status trainer_resolve(trainer *made, long stages, long tensors, const char
 
 /* ---- Network and data ---------------------------------------------------------------------- */
 
-static ring_status read_layers(trainer *made, const char *path, const nn_op *const *own)
-{
-    char *text;
-    size_t length;
-    ring_status status = text_file_read(path, LAYERS_BYTES_MAX, "a list of layers", &text, &length);
-    if (status == RING_OK)
-        status = layer_list_parse_own(&made->spec, own, path, text, length);
-    free(text);
-    return status;
-}
-
 ring_status trainer_read_model(trainer *made, const char *model, const nn_op *const *own)
 {
     const char *end = strrchr(model, '.');
     if (end != NULL && strcmp(end, ".json") == 0)
-        return read_layers(made, model, own);
+        return layer_list_read(&made->spec, own, model);
     return model_build(&made->spec, model);
 }
 
