@@ -84,6 +84,15 @@ def layouts(tensor):
     yield spread[::2]
 
 
+def refused(text, call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except (RuntimeError, ValueError, TypeError) as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"not refused: {text}")
+
+
 def case_all_reduce(rank, ranks):
     for (dtype, op), count in itertools.product(reductions(), (1, 700)):
         inputs = [draw(r, (count,), dtype) for r in range(ranks)]
@@ -107,6 +116,54 @@ def case_layouts(rank, ranks):
         same(torch.cat(parts), torch.cat(inputs))
         dist.broadcast(own, 0)
         same(own, inputs[0])
+
+
+def case_layouts_that_differ(rank, ranks):
+    """Ranks store the same matrix by rows, by columns, or with gaps; images by channels, or not."""
+    inputs = [draw(r, (6, 4), torch.float32) for r in range(ranks)]
+    want = reduced(inputs, Op.SUM)
+
+    def own(turn):
+        return [*layouts(inputs[rank])][(rank + turn) % 3]
+    for turn in range(3):
+        tensor = own(turn)
+        dist.all_reduce(tensor)
+        same(tensor, want)
+        tensor = own(turn)
+        dist.reduce(tensor, turn % ranks)
+        same(tensor, want if rank == turn % ranks else inputs[rank])
+        tensors = [own(turn), own(turn + 1) * 2]
+        with dist._coalescing_manager():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+        same(torch.stack(tensors), torch.stack([want, want * 2]))
+        tensors = [own(turn), own(turn + 1)]
+        functional_sums = functional.all_reduce_coalesced(tensors, "sum", dist.group.WORLD)
+        same(torch.stack([*functional_sums]), torch.stack([want, want]))
+    images = [draw(r, (2, 3, 4, 5), torch.float32) for r in range(ranks)]
+    order = torch.channels_last if rank == 0 else torch.contiguous_format
+    tensor = images[rank].clone(memory_format=order)
+    dist.all_reduce(tensor)
+    same(tensor, reduced(images, Op.SUM))
+    # The outputs are the parts of one tensor on rank 0 alone, where the input is one of them, too.
+    parts = [*torch.zeros(ranks, 6, 4).unbind(0)] if rank == 0 else [torch.zeros(6, 4)
+                                                                     for _ in range(ranks)]
+    parts[rank].copy_(inputs[rank])
+    dist.all_gather(parts, parts[rank] if rank == 0 else inputs[rank])
+    same(torch.stack(parts), torch.stack(inputs))
+
+
+def case_views_that_negate(rank, ranks):
+    """torch resolves these views before it calls a backend; callers of the backend may not."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    values = [1 - 2j, 3 + 1j]
+    for view, want in ((torch.tensor(values).conj().imag, [2.0, -1.0]),
+                       (torch.tensor(values).conj(), [1 + 2j, 3 - 1j])):
+        assert view.is_neg() or view.is_conj()
+        want = torch.tensor(want)
+        own = view if rank == 0 else want.clone()
+        backend.allreduce([own]).wait()
+        same(own, want * ranks)
 
 
 def case_premultiplied(rank, ranks):
@@ -298,16 +355,15 @@ def case_sparse(rank, ranks):
     own = of(rank)
     dist.all_reduce(own)
     same(own.to_dense(), sum(of(r).to_dense() for r in range(ranks)))
+    if ranks == 1:
+        return
+    for own in (torch.sparse_coo_tensor([[0]], [1.0], (4 + rank % 2,)),
+                torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2)) if rank == 0 else
+                torch.sparse_coo_tensor([[0]], [[1.0, 1.0]], (2, 2))):
+        refused("tensors that differ", dist.all_reduce, own)
 
 
 def case_refusals(rank, ranks):
-    def refused(text, call, *arguments, **options):
-        try:
-            call(*arguments, **options)
-        except (RuntimeError, ValueError, TypeError) as error:
-            assert text in str(error), error
-        else:
-            raise AssertionError(f"not refused: {text}")
     refused("no average", dist.all_reduce, torch.ones(2, dtype=torch.bool), Op.AVG)
     refused("non-integral", dist.all_reduce, torch.ones(2), Op.BAND)
     refused("PREMUL_SUM scales floats", dist.all_reduce, torch.ones(2, dtype=torch.int32),

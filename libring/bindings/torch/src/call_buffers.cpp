@@ -17,9 +17,11 @@ void *address(const at::Tensor &tensor)
     return tensor.numel() == 0 ? nothing : tensor.mutable_data_ptr();
 }
 
-bool lies(const at::Tensor &tensor, Order order)
+// Whether the memory holds the tensor's values, in the order of its indices. A conjugate or
+// negative view has the bytes of its base.
+bool lies(const at::Tensor &tensor)
 {
-    return order == Order::index ? tensor.is_contiguous() : tensor.is_non_overlapping_and_dense();
+    return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
 
 } // namespace
@@ -49,16 +51,16 @@ void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call)
                 a.scalar_type(), " and ", b.scalar_type(), "; all tensors of a call have one type");
 }
 
-const void *CallBuffers::input(const at::Tensor &tensor, Order order)
+const void *CallBuffers::input(const at::Tensor &tensor)
 {
-    kept_.push_back(lies(tensor, order) ? tensor : tensor.contiguous());
+    kept_.push_back(lies(tensor) ? tensor : tensor.resolve_conj().resolve_neg().contiguous());
     return address(kept_.back());
 }
 
-void *CallBuffers::output(const at::Tensor &tensor, Order order)
+void *CallBuffers::output(const at::Tensor &tensor)
 {
     kept_.push_back(tensor);
-    if (lies(tensor, order))
+    if (lies(tensor))
         return address(tensor);
     at::Tensor copy = at::empty(tensor.sizes(), tensor.options());
     kept_.push_back(copy);
@@ -66,10 +68,10 @@ void *CallBuffers::output(const at::Tensor &tensor, Order order)
     return address(copy);
 }
 
-void *CallBuffers::in_place(const at::Tensor &tensor, Order order)
+void *CallBuffers::in_place(const at::Tensor &tensor)
 {
-    void *memory = output(tensor, order);
-    if (!lies(tensor, order))
+    void *memory = output(tensor);
+    if (!lies(tensor))
         kept_.back().copy_(tensor);
     return memory;
 }
@@ -109,26 +111,14 @@ Blocks blocks_of(const Tensors &tensors, const char *call, Function &&memory)
 Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
 {
     return blocks_of(tensors, call, [&](const at::Tensor &tensor) {
-        return const_cast<void *>(buffers.input(tensor, Order::index));
+        return const_cast<void *>(buffers.input(tensor));
     });
 }
 
 Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call)
 {
-    return blocks_of(tensors, call, [&](const at::Tensor &tensor) {
-        return buffers.output(tensor, Order::index);
-    });
-}
-
-bool is_one_buffer(const Tensors &tensors)
-{
-    for (size_t i = 0; i < tensors.size(); i++) {
-        const char *first = static_cast<const char *>(tensors[0].const_data_ptr());
-        if (!tensors[i].is_contiguous() || tensors[i].nbytes() != tensors[0].nbytes() ||
-            tensors[i].const_data_ptr() != first + i * tensors[0].nbytes())
-            return false;
-    }
-    return !tensors.empty();
+    return blocks_of(tensors, call,
+                     [&](const at::Tensor &tensor) { return buffers.output(tensor); });
 }
 
 } // namespace ring_torch

@@ -26,24 +26,18 @@ const at::Tensor &only_tensor(const Tensors &tensors, const char *call,
 /// Refuses tensors of different types.
 void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call);
 
-/// How the elements of a tensor lie matters to calls that combine them one by one only by where
-/// each is; to calls that move them it is the order of the tensor that counts.
-enum class Order {
-    memory, // any dense tensor: all ranks' tensors have the same strides
-    index,  // elements in the order of the tensor's indices
-};
-
 /// The tensors that one call of c10d uses: keeps them until the call has ended, with copies of
-/// those that do not lie as libring wants them, which are written back by finish().
+/// those whose memory does not hold their values in the order of their indices, which are written
+/// back by finish(). Ranks may store the same tensor differently.
 class CallBuffers
 {
   public:
     /// Memory with the elements of `tensor`, to be read. [numel] elements; not null, also if empty.
-    const void *input(const at::Tensor &tensor, Order order);
+    const void *input(const at::Tensor &tensor);
     /// Memory whose elements become those of `tensor`. Nothing is copied into it.
-    void *output(const at::Tensor &tensor, Order order);
+    void *output(const at::Tensor &tensor);
     /// Memory that is read and written.
-    void *in_place(const at::Tensor &tensor, Order order);
+    void *in_place(const at::Tensor &tensor);
     /// To be done once when the call has ended well, after what was added before.
     void afterwards(std::function<void()> step)
     {
@@ -65,12 +59,9 @@ struct Blocks {
     std::vector<size_t> counts;
 };
 
-/// Lists are in the order of indices; all tensors have one type.
+/// All tensors of a list have one type.
 Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
 Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
-
-/// @return whether the tensors are equal parts, one behind the other, of one memory.
-bool is_one_buffer(const Tensors &tensors);
 
 } // namespace ring_torch
 

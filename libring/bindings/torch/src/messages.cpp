@@ -10,7 +10,7 @@ WorkPtr ProcessGroupRing::send(Tensors &tensors, int peer, int tag)
     const at::Tensor &tensor = only_tensor(tensors, "send");
     Request request{c10d::OpType::SEND, "ring:send"};
     const Elements elements = moved_elements(tensor.scalar_type());
-    const void *src = request.buffers.input(tensor, Order::index);
+    const void *src = request.buffers.input(tensor);
     const size_t count = tensor.numel() * elements.each;
     request.inputs = tensors;
     request.result = tensors;
@@ -36,7 +36,7 @@ WorkPtr ProcessGroupRing::receive(Tensors &tensors, int peer, int tag, c10d::OpT
     const at::Tensor &tensor = only_tensor(tensors, "recv");
     Request request{type, title};
     const Elements elements = moved_elements(tensor.scalar_type());
-    void *dst = request.buffers.output(tensor, Order::index);
+    void *dst = request.buffers.output(tensor);
     const size_t count = tensor.numel() * elements.each;
     request.inputs = tensors;
     request.result = tensors;

@@ -46,8 +46,8 @@ Gathered gathered(CallBuffers &buffers, const at::Tensor &output, const at::Tens
                       ": output tensor size must be equal to world_size times input tensor size: ",
                       output.numel(), " elements are not ", ranks, " times ", input.numel());
     const Elements elements = moved_elements(input.scalar_type());
-    return {buffers.input(input, Order::index), buffers.output(output, Order::index),
-            input.numel() * elements.each, elements.dtype};
+    return {buffers.input(input), buffers.output(output), input.numel() * elements.each,
+            elements.dtype};
 }
 
 ring_status start(const Gathered &g, ring_comm *comm, Starter &starter)
@@ -67,7 +67,7 @@ GatheredList gathered_list(CallBuffers &buffers, const Tensors &outputs, const a
 {
     check_tensor(input, call);
     check_same_type(input, outputs[0], call);
-    return {buffers.input(input, Order::index), output_blocks(buffers, outputs, call),
+    return {buffers.input(input), output_blocks(buffers, outputs, call),
             moved_elements(input.scalar_type()).dtype};
 }
 
@@ -105,8 +105,8 @@ WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptio
     const Elements elements = moved_elements(tensor.scalar_type());
     const int root = int(options.rootRank);
     const bool gives = rank_ == root;
-    const void *src = gives ? request.buffers.input(tensor, Order::index) : nullptr;
-    void *dst = gives ? const_cast<void *>(src) : request.buffers.output(tensor, Order::index);
+    const void *src = gives ? request.buffers.input(tensor) : nullptr;
+    void *dst = gives ? const_cast<void *>(src) : request.buffers.output(tensor);
     const size_t count = tensor.numel() * elements.each;
     request.inputs = tensors;
     request.result = tensors;
@@ -115,8 +115,7 @@ WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptio
     });
 }
 
-// The list of outputs may be the parts of one buffer, as FSDP's is; else each is a block of its
-// own.
+// A list of outputs that are the parts of one buffer is no other call: ranks may differ in that.
 WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                                     const c10d::AllgatherOptions &options)
 {
@@ -128,14 +127,10 @@ WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inpu
                 list[rank_].numel());
     Request request{c10d::OpType::ALLGATHER, "ring:all_gather", options.timeout, options.asyncOp};
     GatheredList g = gathered_list(request.buffers, list, input, call);
-    const bool even = is_one_buffer(list);
     request.inputs = inputs;
     request.result = list;
-    return run(std::move(request), [even, g = std::move(g)](ring_comm *comm, Starter &starter) {
-        if (!even)
-            return start(g, comm, starter);
-        return start(Gathered{g.input, g.outputs.addresses[0], g.outputs.counts[0], g.dtype}, comm,
-                     starter);
+    return run(std::move(request), [g = std::move(g)](ring_comm *comm, Starter &starter) {
+        return start(g, comm, starter);
     });
 }
 
@@ -204,7 +199,7 @@ WorkPtr ProcessGroupRing::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     const int root = int(options.rootRank);
     Request request{c10d::OpType::GATHER, "ring:gather", options.timeout, options.asyncOp};
     const Elements elements = moved_elements(input.scalar_type());
-    const void *src = request.buffers.input(input, Order::index);
+    const void *src = request.buffers.input(input);
     const size_t count = input.numel() * elements.each;
     Blocks blocks;
     if (rank_ == root) {
@@ -240,7 +235,7 @@ WorkPtr ProcessGroupRing::scatter(Tensors &outputs, std::vector<Tensors> &inputs
     } else {
         check_no_list(inputs, call, "input");
     }
-    void *dst = request.buffers.output(output, Order::index);
+    void *dst = request.buffers.output(output);
     const size_t count = output.numel() * elements.each;
     request.result = outputs;
     return run(std::move(request),
@@ -264,8 +259,8 @@ WorkPtr ProcessGroupRing::alltoall_base(at::Tensor &output, at::Tensor &input,
     const ring_dtype dtype = moved_elements(input.scalar_type()).dtype;
     Splits from = splits_of(input_splits, input, size_);
     Splits to = splits_of(output_splits, output, size_);
-    const void *src = request.buffers.input(input, Order::index);
-    void *dst = request.buffers.output(output, Order::index);
+    const void *src = request.buffers.input(input);
+    void *dst = request.buffers.output(output);
     const bool even = input_splits.empty() && output_splits.empty();
     request.inputs = {input};
     request.result = {output};

@@ -17,8 +17,7 @@ struct InPlace {
 InPlace in_place(CallBuffers &buffers, const at::Tensor &tensor, const c10d::ReduceOp &op)
 {
     const Reduction reduction = reduction_of(op, tensor.scalar_type());
-    return {buffers.in_place(tensor, Order::memory), tensor.numel() * reduction.elements.each,
-            reduction};
+    return {buffers.in_place(tensor), tensor.numel() * reduction.elements.each, reduction};
 }
 
 ring_status start(const InPlace &p, ring_comm *comm, Starter &starter)
@@ -46,8 +45,8 @@ Scattered scattered(CallBuffers &buffers, const at::Tensor &output, const at::Te
                       ": input tensor must be the same size as output size times world size: ",
                       input.numel(), " elements are not ", ranks, " times ", output.numel());
     const Reduction reduction = reduction_of(op, input.scalar_type());
-    return {buffers.input(input, Order::index), buffers.output(output, Order::index),
-            output.numel() * reduction.elements.each, reduction};
+    return {buffers.input(input), buffers.output(output), output.numel() * reduction.elements.each,
+            reduction};
 }
 
 ring_status start(const Scattered &s, ring_comm *comm, Starter &starter)
@@ -94,8 +93,8 @@ WorkPtr ProcessGroupRing::reduce(Tensors &tensors, const c10d::ReduceOptions &op
     Request request{c10d::OpType::REDUCE, "ring:reduce", options.timeout, options.asyncOp};
     const int root = int(options.rootRank);
     const Reduction reduction = reduction_of(options.reduceOp, tensor.scalar_type());
-    void *dst = rank_ == root ? request.buffers.in_place(tensor, Order::memory) : nullptr;
-    const void *src = dst ? dst : request.buffers.input(tensor, Order::memory);
+    void *dst = rank_ == root ? request.buffers.in_place(tensor) : nullptr;
+    const void *src = dst ? dst : request.buffers.input(tensor);
     const size_t count = tensor.numel() * reduction.elements.each;
     request.inputs = tensors;
     request.result = tensors;
@@ -121,7 +120,7 @@ WorkPtr ProcessGroupRing::reduce_scatter(Tensors &outputs, std::vector<Tensors> 
                 output.numel(), " elements, this rank's part of the input ",
                 inputs[0][rank_].numel());
     Blocks blocks = input_blocks(request.buffers, inputs[0], call);
-    void *dst = request.buffers.output(output, Order::index);
+    void *dst = request.buffers.output(output);
     request.inputs = inputs[0];
     request.result = outputs;
     return run(std::move(request),

@@ -27,6 +27,24 @@ Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, rin
     return all;
 }
 
+// Of each rank. Refuses, on all ranks, tensors of different shapes.
+std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_comm *comm)
+{
+    std::vector<int64_t> facts = own.sizes().vec();
+    facts.insert(facts.begin(), {own._nnz(), own.sparse_dim()});
+    std::vector<int64_t> all(ranks * facts.size()), rows;
+    check(ring_all_gather(facts.data(), all.data(), facts.size(), RING_INT64, comm, nullptr));
+    for (auto other = all.begin(); other != all.end(); other += facts.size()) {
+        TORCH_CHECK(std::equal(facts.begin() + 1, facts.end(), other + 1),
+                    "ring: a sparse all_reduce of tensors that differ: this rank's has the shape ",
+                    own.sizes(), " and ", facts[1], " sparse dimensions, that of rank ",
+                    rows.size(), " the shape ", at::IntArrayRef(&*other + 2, own.dim()), " and ",
+                    other[1], " sparse dimensions");
+        rows.push_back(*other);
+    }
+    return rows;
+}
+
 } // namespace
 
 // Lengths must be known before entries can be gathered, so this one blocks, async or not.
@@ -38,9 +56,7 @@ WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::Allredu
                 "ring: a sparse all_reduce has the reduction SUM alone; use to_dense() for others");
     const Communicator::Use comm(communicator_);
     at::Tensor own = tensors[0].coalesce();
-    const int64_t entries = own._nnz();
-    std::vector<int64_t> rows(size_);
-    check(ring_all_gather(&entries, rows.data(), 1, RING_INT64, comm, nullptr));
+    const std::vector<int64_t> rows = numbers_of_entries(own, size_, comm);
     Tensors indices = gather_rows(own._indices().t().contiguous(), rows, comm);
     Tensors values = gather_rows(own._values().contiguous(), rows, comm);
     at::Tensor sum = at::sparse_coo_tensor(at::cat(indices).t(), at::cat(values), own.sizes(),
