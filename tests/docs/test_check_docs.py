@@ -92,6 +92,31 @@ TREE = {
                                    "X(RING_ERR_AUTH, 2, \"\")\n",
     "libring/launch.c": "getenv(\"MASTER_ADDR\");\n",
 }
+CONTINUED = """# ringinfo
+
+<!-- checked: file x.c -->
+```c
+int x;
+```
+
+<!-- checked: continues -->
+```console
+$ cat x.c; export A=1; false
+int x;
+```
+
+<!-- checked: continues, needs sh -->
+```console
+$ echo $? $A; ls
+1 1
+x.c
+```
+
+<!-- checked -->
+```console
+$ ls; echo $A
+```
+"""
 
 
 class Tree(unittest.TestCase):
@@ -322,19 +347,14 @@ class Blocks(Tree):
         self.assertIn("SKIPPED: no-such-program is not there", self.run_check("blocks")[1])
 
     def test_a_block_that_continues_another(self):
-        file = ["<!-- checked: file x.c -->", "```c", "int x;", "```", ""]
-        then = ["<!-- checked: continues -->", "```console", "$ cat x.c; export A=1; false", "int x;",
-                "```", "<!-- checked: continues, needs {} -->", "```console", "$ echo $? $A; ls",
-                "1 1", "x.c", "```", "<!-- checked -->", "```console", "$ ls; echo $A", "```"]
-        page = "\n".join(["# ringinfo", "", *file, *then, ""])
-        self.write("docs/programs/ringinfo.md", page.format("sh"))
+        self.write("docs/programs/ringinfo.md", CONTINUED)
         code, output = self.run_check("blocks")
         self.assertEqual((code, output.splitlines()[-1]), (0, "blocks: 4 run, 0 left out: good"))
-        self.write("docs/programs/ringinfo.md", page.format("sh").replace("1 1\n", "0 1\n"))
+        self.write("docs/programs/ringinfo.md", CONTINUED.replace("1 1\n", "0 1\n"))
         self.assert_wrong("blocks", "the output is 1 1")
-        self.write("docs/programs/ringinfo.md",
-                   page.format("sh").replace("file x.c", "file x.c, needs no-such-program"))
-        self.assertIn("SKIPPED: the block that it continues was left out", self.run_check("blocks")[1])
+        self.write("docs/programs/ringinfo.md", CONTINUED.replace("x.c -->", "x.c, needs none -->"))
+        output = self.run_check("blocks")[1]
+        self.assertIn("SKIPPED: the block that it continues was left out", output)
         self.page("$ true", mark="<!-- checked: continues -->")
         self.assert_wrong("blocks", "no checked block is there to continue")
 
