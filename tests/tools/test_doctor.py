@@ -146,6 +146,12 @@ FAULTS = {
                           "SDR", "reset"),
     "below its sister": Fault(sister("100 Gb/sec (4X EDR)"), "mlx5_2:1 rate", "warn",
                               "same board has 200 Gb/s", "ibportstate -C mlx5_2"),
+    "RoCE below its sister": Fault(seed(f"{IB}/mlx5_1/board_id", "BOARD_InfiniBand"),
+                                   "mlx5_1:1 rate", "warn", "same board has 200 Gb/s",
+                                   "^sudo ethtool -s eth1 autoneg on"),
+    "wanted partition of RoCE": Fault(seed(f"{IB}/mlx5_0/ports/1/pkeys/1", "0x8001"),
+                                      "mlx5_1:1 pkeys", "fail", "not in the partition",
+                                      "^ringinfo doctor ", options=["--pkey", "0x8001"]),
     "mtu of RoCE": Fault(seed(f"{NET}/eth1/mtu", 1500), "mlx5_1:1 mtu", "warn", "packets of 1024",
                          "ip link set eth1 mtu 4200"),
     "no partition": Fault(seed(f"{IB}/mlx5_0/ports/1/pkeys/0", "0x8005"), "mlx5_0:1 pkeys", "fail",
@@ -350,6 +356,24 @@ class Secret(Made):
         self.see(Fault(None, "secret", "fail", "others may read", f"^chmod 600 {name}$"), status,
                  wrong)
 
+    def test_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o700)
+            status, wrong, _, _ = run(self.tree, env={"RING_SECRET_FILE": folder})
+        self.see(Fault(None, "secret", "fail", "is not a file", "^export RING_SECRET_FILE="), status,
+                 wrong)
+
+    def test_of_another(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a file away")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(os.urandom(32))
+            file.flush()
+            os.chown(file.name, 65534, 65534)
+            status, wrong, _, _ = run(self.tree, env={"RING_SECRET_FILE": file.name})
+        self.see(Fault(None, "secret", "fail", "belongs to user 65534", "^sudo chown "), status,
+                 wrong)
+
     def test_short(self):
         (status, wrong, _, _), name = self.secret(0o600, 3)
         self.see(Fault(None, "secret", "fail", "3 bytes", "head -c 32 /dev/urandom"), status, wrong)
@@ -408,7 +432,8 @@ class Program(Made):
                 row = self.trials(faults)["fake0:1 self_test"]
                 self.assertEqual(row["level"], "fail", row)
                 self.assertRegex(row["why"], why)
-                self.assertRegex(row["command"], "^ibv_rc_pingpong -d fake0 ")
+                self.assertRegex(row["command"], "^ulimit -l unlimited " if "memlock" in faults
+                                 else "^ibv_rc_pingpong -d fake0 ")
 
     def test_interface_wanted(self):
         done = subprocess.run([RINGINFO, "doctor"], capture_output=True, text=True, timeout=120,

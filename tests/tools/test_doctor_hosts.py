@@ -34,6 +34,7 @@ host=$(echo "$1" | tr : _)
 shift
 case $host in
 down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255 ;;
+bare) echo "sh: 1: ringrun: not found" >&2; exit 127 ;;
 mute) exec sleep 1000 ;;
 esac
 echo "Welcome to $host"
@@ -415,7 +416,31 @@ class Unreachable(Hosts):
     def test_no_json(self):
         self.network()
         self.program("b", "ringinfo", "#!/bin/sh\necho '{\"findings\": 3}'\n")
-        self.see("b", "answer", "fail", "none", "ended with 0 and said nothing", "ssh b true")
+        self.see("b", "answer", "fail", "none", "ended with 0 and said nothing",
+                 "^ssh b ringinfo doctor --json ")
+
+    def test_not_there(self):
+        """The remedy is that of the reason: ssh works."""
+        self.network()
+        self.see("bare", "answer", "fail", "none", "ringrun is not there under the same path",
+                 "^sudo cmake --install build ", hosts="a,bare")
+
+    def test_pair_without_a_reason(self):
+        """No firewall is blamed for a program that ends."""
+        self.network()
+        for name in "ab":
+            self.program(name, "ringperf", "#!/bin/sh\nexit 9\n")
+        _, wrong, _ = self.run_doctor()
+        self.assertEqual(set(wrong), {("pairs", "a to b"), ("pairs", "b to a")})
+        for row in wrong.values():
+            self.assertRegex(row["why"], "ended with exit code 9")
+            self.assertRegex(row["command"], "^ringrun -H [ab],[ab] ringperf sendrecv ")
+
+    def test_one_host_twice(self):
+        done = self.start(hosts="localhost,127.0.0.1")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, "ringinfo: 'localhost' and '127.0.0.1' are the same host; "
+                                      "name it once, with all its slots\n")
 
     def test_hostile_text(self):
         """What another host tells is shown without its control characters."""

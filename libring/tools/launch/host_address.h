@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * host_address: the address where ranks meet: names, addresses, ports. */
+ * host_address finds the address where the ranks of a job meet, and a free port for it. */
 #ifndef LAUNCH_HOST_ADDRESS_H
 #define LAUNCH_HOST_ADDRESS_H
 

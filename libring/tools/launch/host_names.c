@@ -17,7 +17,7 @@
 /* s; a question that the resolver repeats after its usual 5 s is still heard. */
 static const double patience = 6;
 
-/* ---- What a name stands for ---------------------------------------------------------------- */
+/* ---- Lookups ---------------------------------------------------------------- */
 
 static bool is_own_name(const char *name)
 {
@@ -129,15 +129,6 @@ static size_t first_same(host_list *known, const host_entry *h, size_t number)
     return number;
 }
 
-static ring_status join(const host_list *list, host_entry *first, const host_entry *h)
-{
-    if (list->adds_up)
-        return hosts_add_slots(first, h->slots);
-    return fail(RING_ERR_CONFIG,
-                "'%s' and '%s' are the same host; name it once, with all its slots", first->name,
-                h->name);
-}
-
 ring_status hosts_unify(host_list *list)
 {
     host_list known = {0};
@@ -150,7 +141,11 @@ ring_status hosts_unify(host_list *list)
         if (status == RING_OK)
             status = check_user(h);
         if (status == RING_OK && first < kept)
-            status = join(list, list->items[first], h);
+            status = list->adds_up
+                         ? hosts_add_slots(list->items[first], h->slots)
+                         : fail(RING_ERR_CONFIG,
+                                "'%s' and '%s' are the same host; name it once, with all its slots",
+                                list->items[first]->name, h->name);
         if (status == RING_OK && first < kept)
             hosts_drop(list, h);
         else

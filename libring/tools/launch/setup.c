@@ -36,17 +36,6 @@ static ring_status place_ranks(const options *o, setup *out)
     return status;
 }
 
-/* This host runs ranks without ssh. */
-static void find_local(const options *o, setup *out)
-{
-    for (size_t i = 0; i < out->places.count; i++) {
-        share *s = &out->places.shares[i];
-        s->local = o->node_rank >= 0 ? (int)i == o->node_rank : s->local;
-        out->here = s->local ? s : out->here;
-    }
-    out->alone = o->node_rank >= 0;
-}
-
 static bool all_here(const setup *s)
 {
     return s->places.count == 1 && s->places.shares[0].local;
@@ -164,7 +153,12 @@ ring_status setup_make(const options *o, setup *out)
 {
     *out = (setup){0};
     RING_TRY(place_ranks(o, out));
-    find_local(o, out);
+    out->alone = o->node_rank >= 0;
+    for (size_t i = 0; i < out->places.count; i++) {
+        share *s = &out->places.shares[i];
+        s->local = out->alone ? (int)i == o->node_rank : s->local; /* needs no ssh */
+        out->here = s->local ? s : out->here;
+    }
     RING_TRY(find_ourselves(o, out));
     return fill_job(o, out);
 }

@@ -21,16 +21,24 @@ static verdict of_dead_port(const checking *c)
     return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
 }
 
+/* @return the name of a port's network interface, or the command that prints it. */
+static const char *interface_of(const fact_port *p, char out[96])
+{
+    if (p->net != NULL)
+        return p->net->name;
+    snprintf(out, 96, "$(ls /sys/class/infiniband/%.48s/device/net)", p->device);
+    return out;
+}
+
 static void mend_down(checking *c)
 {
     const fact_port *p = c->port;
-    if (!p->is_roce)
+    char room[96];
+    if (p->is_roce)
+        check_mend(c, "sudo ip link set %s up", interface_of(p, room));
+    else
         check_mend(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags", p->device,
                    p->number);
-    else if (p->net != NULL)
-        check_mend(c, "sudo ip link set %s up", p->net->name);
-    else
-        check_mend(c, "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up", p->device);
 }
 
 /* ---- Link and state -------------------------------------------------------------------------- */
@@ -103,6 +111,7 @@ static double best_rate(const checking *c)
 static void check_rate(checking *c)
 {
     const fact_port *p = c->port;
+    char room[96];
     const double best = best_rate(c);
     const bool infiniband = strcmp(p->link_layer, "InfiniBand") == 0;
     check_found(c, "%s", p->rate);
@@ -114,9 +123,13 @@ static void check_rate(checking *c)
         check_judge(c, VERDICT_WARN, "a port of the same board has %.4g Gb/s", best);
     else
         return;
-    check_mend(c,
-               "sudo ibportstate -C %s -D 0 %d reset   # of infiniband-diags; then another cable",
-               p->device, p->number);
+    if (p->is_roce)
+        check_mend(c, "sudo ethtool -s %s autoneg on   # else another cable",
+                   interface_of(p, room));
+    else
+        check_mend(
+            c, "sudo ibportstate -C %s -D 0 %d reset   # of infiniband-diags; then another cable",
+            p->device, p->number);
 }
 
 static void check_mtu(checking *c)
@@ -157,10 +170,14 @@ static void check_pkeys(checking *c)
     check_judge(c, is_limited ? VERDICT_WARN : VERDICT_FAIL,
                 is_limited ? "two limited members of a partition cannot talk to each other"
                            : "the port is not in the partition: its packets are dropped");
-    check_mend(c,
-               "echo 'ring=0x%04x, ipoib : ALL=full;' | sudo tee -a /etc/opensm/partitions.conf && "
-               "sudo systemctl restart opensm   # where the subnet manager runs",
-               limited);
+    if (c->port->is_roce)
+        check_mend(c, "ringinfo doctor   # without --pkey: RoCE has the partition 0xffff only");
+    else
+        check_mend(
+            c,
+            "echo 'ring=0x%04x, ipoib : ALL=full;' | sudo tee -a /etc/opensm/partitions.conf && "
+            "sudo systemctl restart opensm   # where the subnet manager runs",
+            limited);
 }
 
 /* Of the first port of each adapter. */
@@ -208,10 +225,11 @@ static void check_gids(checking *c)
 {
     const fact_port *p = c->port;
     const fact_gid *best = best_gid(p);
+    char room[96];
     if (best == NULL) {
         check_found(c, "none");
-        check_fail(c, "a port without an address cannot be reached",
-                   "sudo ip link set $(ls /sys/class/infiniband/%s/device/net) up", p->device);
+        check_fail(c, "a port without an address cannot be reached", "sudo ip link set %s up",
+                   interface_of(p, room));
         return;
     }
     check_found(c, "%zu; the best is %d, %s%s%s", p->gid_count, best->index,
@@ -303,10 +321,16 @@ static void judge_trial(checking *c, const fact_trial *t, int device)
 
 static void check_trials(checking *c)
 {
+    static const remedy remedies[] = {
+        {"without libibverbs",
+         "sudo apt install libibverbs-dev && cmake -B build && cmake --build build"},
+        {"ulimit -l", REMEDY_MEMLOCK},
+        {"no RDMA device", "rdma link   # of iproute2; none: sudo modprobe mlx5_ib, or its driver"},
+        {"is not used", "ibv_devinfo -v   # of ibverbs-utils: the state of the port"},
+        {NULL, "sudo apt install libibverbs1 ibverbs-providers   # then ibv_devinfo"}};
     if (c->f->no_trial[0] != '\0' && is_any_active(c->f)) {
         check_found(c, "no port can be used");
-        check_fail(c, c->f->no_trial,
-                   "sudo apt install libibverbs1 ibverbs-providers   # then ibv_devinfo");
+        check_fail(c, c->f->no_trial, "%s", remedy_for(remedies, c->f->no_trial));
     }
     for (const fact_trial *t = c->f->trials; t < c->f->trials + c->f->trial_count; t++) {
         const int device = (int)strcspn(t->port, ":");
@@ -316,6 +340,10 @@ static void check_trials(checking *c)
             continue;
         }
         check_found(c, "does not send to itself");
+        if (strstr(t->error, "cannot register") != NULL) {
+            check_fail(c, t->error, REMEDY_MEMLOCK);
+            continue;
+        }
         check_fail(c, t->error,
                    "ibv_rc_pingpong -d %.*s & sleep 1; ibv_rc_pingpong -d %.*s localhost   # of "
                    "ibverbs-utils: does it fail without libring, too? add -g INDEX for RoCE",
@@ -326,7 +354,7 @@ static void check_trials(checking *c)
 static void check_counters(checking *c)
 {
     const fact_port *p = c->port;
-    char risen[256] = "";
+    char risen[256] = "", room[96];
     size_t used = 0, known = 0;
     for (size_t k = 0; k < FACTS_COUNTERS; k++) {
         const double rise = p->counters[1][k] - p->counters[0][k];
@@ -348,8 +376,13 @@ static void check_counters(checking *c)
                 "in %.3g s; in a sound network none of them rises: symbols and links are cables, "
                 "acknowledgements and sequences lost packets, rnr a receiver that is late",
                 c->f->seconds);
-    check_mend(c, "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
-               p->device, p->number);
+    if (p->is_roce)
+        check_mend(c, "ethtool -S %s   # what was lost, and where; then another cable or port",
+                   interface_of(p, room));
+    else
+        check_mend(c,
+                   "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
+                   p->device, p->number);
 }
 
 const check adapters_checks[] = {

@@ -163,10 +163,12 @@ enum { SHM_ENOUGH_MIB = 512, LEFT_FEW_MIB = 64, LEFT_ENOUGH_MIB = 1024 };
 
 static void check_heap(checking *c)
 {
+    static const remedy remedies[] = {{"Too many open files", "ulimit -n 4096"},
+                                      {NULL, "ulimit -v unlimited; ulimit -f unlimited"}};
     const bool works = heap_open() == RING_OK;
     check_found(c, works ? "works, by memfd" : "does not work");
     if (!works)
-        check_fail(c, fail_text(), "ulimit -v unlimited; ulimit -f unlimited");
+        check_fail(c, fail_text(), "%s", remedy_for(remedies, fail_text()));
 }
 
 static double machine_bytes(const facts *f)

@@ -7,6 +7,7 @@
 #include "sysfs.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,13 @@ static void judge_secret(checking *c, const settings *s, bool is_open)
     if (good)
         return;
     check_judge(c, VERDICT_FAIL, "ranks refuse it: %.300s", fail_text());
-    if (is_open)
+    if (strstr(fail_text(), "is not a file") != NULL)
+        check_mend(c, "export RING_SECRET_FILE=$HOME/ring-secret   # a file of 16 or more bytes");
+    else if (is_open)
         check_mend(c, "chmod 600 %.400s", s->secret_file);
+    else if (strstr(fail_text(), "belongs to user") != NULL ||
+             (access(s->secret_file, R_OK) != 0 && errno == EACCES))
+        check_mend(c, "sudo chown $(id -u) %.400s", s->secret_file);
     else
         check_mend(c, "(umask 077; head -c 32 /dev/urandom >%.400s)   # and copy it to every host",
                    s->secret_file);

@@ -3,6 +3,14 @@
 #include "checks.h"
 
 #include <stdio.h>
+#include <string.h>
+
+const char *remedy_for(const remedy *table, const char *why)
+{
+    while (table->reason != NULL && strstr(why, table->reason) == NULL)
+        table++;
+    return table->command;
+}
 
 static bool is_for(check_of of, const fact_port *p)
 {

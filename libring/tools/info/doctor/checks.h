@@ -42,4 +42,16 @@ void check_mend(checking *c, const char *format, ...) RING_PRINTF(2, 3);
 void check_warn(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
 void check_fail(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
 
+/** The command for a reason, which is known by a part of its text. */
+typedef struct remedy {
+    const char *reason, *command;
+} remedy;
+/** @return the command of the first row that fits @p why; the last row, without a reason, always
+ * does. */
+const char *remedy_for(const remedy *table, const char *why);
+
+#define REMEDY_MEMLOCK \
+    "ulimit -l unlimited   # where ranks run; for good: memlock in /etc/security/limits.conf, " \
+    "LimitMEMLOCK=infinity for services"
+
 #endif

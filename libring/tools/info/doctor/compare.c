@@ -44,13 +44,16 @@ static const subject subjects[] = {
      "export RING_TRANSPORT=shm,tcp   # or: sudo mstconfig -d ADDRESS set "
      "LINK_TYPE_P1=2"},
     {"gid_types", COMMON_WORD, VERDICT_FAIL, "no version of RoCE in common",
-     "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   # then restart"},
+     "sudo mstconfig -d ADDRESS set ROCE_CONTROL=2   # then restart; for mlx4: options mlx4_core "
+     "roce_mode=2 in /etc/modprobe.d/roce.conf"},
     {"subnet_prefixes", COMMON_WORD, VERDICT_FAIL,
      "unlike InfiniBand subnets: without a router nothing gets from one to the other",
      "sudo sed -i 's/^subnet_prefix .*/subnet_prefix 0xfe80000000000000/' /etc/opensm/opensm.conf "
-     "&& sudo systemctl restart opensm"},
+     "&& sudo systemctl restart opensm   # where the subnet manager runs"},
     {"rates", EQUAL, VERDICT_WARN, "the slowest port sets the pace for all",
-     "iblinkinfo   # of infiniband-diags: which link came up slower; then another cable"},
+     "iblinkinfo   # of infiniband-diags, for RoCE ethtool INTERFACE: which is slower? then "
+     "another "
+     "cable"},
     {"roce_mtus", EQUAL, VERDICT_WARN, "a connection uses the smaller one",
      "sudo ip link set INTERFACE mtu 4200   # on all hosts"},
     {"traffic_classes", EQUAL, VERDICT_WARN,

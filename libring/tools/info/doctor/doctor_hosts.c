@@ -70,7 +70,7 @@ static void repeat_findings(const doctor_host *h, report *r)
 
 static void take_answer(doctor_host *h, const run *asked, report *r)
 {
-    char why[400];
+    char why[400], reach[400];
     checking c = {.r = r, .section = h->name, .name = "answer"};
     h->began = asked->began;
     h->done = asked->done;
@@ -81,7 +81,11 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     }
     runs_why(asked, why, sizeof why);
     check_found(&c, "none");
-    check_fail(&c, why, "ssh %s true   # must work without a question", h->name);
+    snprintf(reach, sizeof reach,
+             asked->code == 0 ? "ssh %.255s ringinfo doctor --json   # another program's output?"
+                              : "ssh %.255s true   # must work without a question",
+             h->name);
+    check_fail(&c, why, "%s", runs_remedy(why, reach));
 }
 
 /* Asks the hosts that answered before. */
@@ -143,6 +147,8 @@ static ring_status list_hosts(const doctor_wishes *w, host_list *list)
 {
     RING_TRY(w->hosts != NULL ? hosts_parse_list(w->hosts, list)
                               : hosts_read_file(w->hostfile, list));
+    list->adds_up = false; /* a pair of names must be two hosts */
+    RING_TRY(hosts_unify(list));
     return list->count <= HOSTS_MOST
                ? RING_OK
                : fail(RING_ERR_CONFIG,

@@ -91,24 +91,31 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
 /* By RDMA they have met by TCP before. */
 static void mend(checking *c, const job *j, const char *why, bool tcp)
 {
+    static const remedy lost[] = {{"did not", ""},  {"RING_TIMEOUT", ""}, {"onnection", ""},
+                                  {"imed out", ""}, {"No route", ""},     {NULL, NULL}};
     const char *a = j->first, *b = j->second;
-    if (!tcp && strstr(why, "cannot register") != NULL)
-        check_mend(c, "ulimit -l unlimited   # on both hosts; for good: memlock in "
-                      "/etc/security/limits.conf, LimitMEMLOCK=infinity for services");
+    const char *start = runs_remedy(why, NULL);
+    if (start != NULL)
+        check_mend(c, "%s", start);
+    else if (strstr(why, "cannot register") != NULL)
+        check_mend(c, REMEDY_MEMLOCK);
+    else if (strstr(why, "ssh to the host") != NULL || strstr(why, "no answer within") != NULL)
+        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", a, b);
+    else if (strstr(why, "listens on port") != NULL)
+        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", a);
     else if (!tcp)
         check_mend(c,
                    "ssh %s ib_write_bw & sleep 1; ssh %s ib_write_bw %s   # of perftest: does that "
-                   "fail, too? until it is mended: export RING_TRANSPORT=shm,tcp",
+                   "fail, too? until it works: export RING_TRANSPORT=shm,tcp",
                    a, b, a);
-    else if (strstr(why, "listens on port") != NULL)
-        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", a);
-    else if (strstr(why, "no answer within") != NULL)
-        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", a, b);
-    else
+    else if (remedy_for(lost, why) != NULL)
         check_mend(c,
                    "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
                    "-j ACCEPT\"   # if a firewall is between",
                    a, b);
+    else
+        check_mend(c, "ringrun -H %s,%s ringperf sendrecv -c 1   # what does it say by hand?", a,
+                   b);
 }
 
 static void complain(const job *j, const char *why, report *out)

@@ -17,6 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#define REMEDY_INSTALL \
+    "sudo cmake --install build --prefix /usr/local && sudo ldconfig   # the same on all hosts, " \
+    "or " \
+    "give --remote-ringrun PATH"
+
 enum { CODE_KILLED = -1, CODE_NOT_STARTED = -2, OUTPUT_MAX = 8 << 20 };
 static const double look = 0.002; /* s */
 
@@ -155,4 +160,15 @@ void runs_why(const run *r, char *out, size_t size)
     else
         snprintf(out, size, "%.*s", (int)min_size(strcspn(line, "\n"), size - 1), line);
     text_make_printable(out, size);
+}
+
+const char *runs_remedy(const char *why, const char *other)
+{
+    const remedy table[] = {{"is not there under the same path", REMEDY_INSTALL},
+                            {"could not start", REMEDY_INSTALL},
+                            {"of another version", REMEDY_INSTALL},
+                            {"that every host has", "cd /   # then ringinfo doctor again"},
+                            {"there is no ssh", "sudo apt install openssh-client"},
+                            {NULL, other}};
+    return remedy_for(table, why);
 }

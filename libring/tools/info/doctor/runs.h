@@ -3,6 +3,7 @@
 #ifndef DOCTOR_RUNS_H
 #define DOCTOR_RUNS_H
 
+#include "checks.h"
 #include "doctor.h"
 #include "grow.h"
 
@@ -29,5 +30,7 @@ void runs_free(run *runs, size_t count);
 
 /** First line of the errors, else what became of it. */
 void runs_why(const run *r, char *out, size_t size);
+/** The command for a reason why ranks could not be started, or for any @p other. */
+const char *runs_remedy(const char *why, const char *other);
 
 #endif
