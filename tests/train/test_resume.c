@@ -385,10 +385,10 @@ static void shares_that_lie_together_take_their_epoch_again(void **state)
     files_write("config.json", config, strlen(config));
     train("ringrun -n 2", "layers", "--max-steps 20 --save s");
     programs_run *run = run_good("ringrun -n 2", "layers", "--max-steps 22 --resume s");
-    expect_without(run, "taken twice");
+    expect_without(run, "samples twice");
     programs_free(run);
     run = run_good("", "layers", "--epochs 1 --resume s --metrics m");
-    programs_expect_output(run, "NOTE --resume: 640 samples are taken twice in epoch 1\n");
+    programs_expect_output(run, "NOTE --resume: epoch 1 takes 640 samples twice\n");
     programs_free(run);
     assert_int_equal(updates_of("m"), 63);
 }
