@@ -161,7 +161,7 @@ static void what_would_not_train_is_an_error(void **state)
         {0, "{train_batch_size: 65, train_micro_batch_size_per_gpu: 8, " ADAM, "--check=2",
          "the number of ranks is 2, from --check"},
         {2, "{train_batch_size: 65, " ADAM, "--check", "the number of ranks is 2, from ringrun"},
-        {0, "{train_batch_size: 64, " ADAM, wrong_data, "/nowhere: no readable"},
+        {0, "{train_batch_size: 64, " ADAM, wrong_data, "/nowhere: no such folder"},
         {0, "{train_batch_size: 64, " ADAM, "--check --model /nowhere/m.json",
          "/nowhere/m.json: No such file"},
     };

@@ -253,14 +253,33 @@ static void wrong_cifar_files_are_refused(void **state)
     cifar_refused("data_batch_2.bin: not a regular file");
 }
 
-static void a_folder_without_the_files_says_what_belongs_there(void **state)
+static void folder_refused(const char *folder, const char *error)
 {
     train_dataset dataset;
-    assert_int_equal(dataset_read("/nowhere", DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
-    assert_non_null(
-        strstr(train_error(),
-               "/nowhere: no readable train-images-idx3-ubyte or train-images-idx3-ubyte.gz."));
+    assert_int_not_equal(dataset_read(folder, DATASET_TRAIN, &dataset), RING_OK);
+    if (strstr(train_error(), error) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", error, train_error());
+}
+
+static void a_folder_without_the_files_says_what_belongs_there(void **state)
+{
+    char folder[256];
+    folder_refused("/nowhere", "/nowhere: no such folder");
+    folder_refused("/dev/null", "/dev/null: a file, where a folder is wanted");
+    folder_refused("/dev/null/x", "/dev/null/x: a file, where a folder is wanted");
+    folder_refused(files_path(""), ": an empty folder. The folder given by --data or RING_DATA");
+    files_write("other", "x", 1);
+    folder_refused(files_path(""), ": no train-images-idx3-ubyte or train-images-idx3-ubyte.gz.");
     assert_non_null(strstr(train_error(), "t10k-labels-idx1-ubyte (10008)"));
+    write_cifar("test_batch.bin", 2, 3);
+    folder_refused(files_path(""), "data_batch_1.bin: No such file or directory");
+    snprintf(folder, sizeof folder, "%s", files_path(""));
+    assert_int_equal(chmod(folder, 0), 0);
+    if (geteuid() == 0) /* may read everything */
+        assert_int_equal(seteuid(65534), 0);
+    folder_refused(folder, ": Permission denied");
+    assert_int_equal(seteuid(getuid()), 0);
+    assert_int_equal(chmod(folder, 0700), 0);
 }
 
 static void labels_are_checked(void **state)

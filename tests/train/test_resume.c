@@ -767,7 +767,7 @@ static void what_would_lose_a_run_is_refused(void **state)
                    "--save s: it has a checkpoint of update 3 already; go on from there with "
                    "--resume latest, or give another folder");
     expect_failure("", "--max-steps 3 --save /proc/s", 1, "ringtrain: /proc/s: ");
-    expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "there is no checkpoint");
+    expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "none: no such folder");
     expect_failure("", "--max-steps 3 --resume s/step-00000009", 1, "manifest.json: No such file");
     expect_failure("flock s", "--max-steps 3 --save s --resume latest", 1,
                    "another run saves there");

@@ -27,6 +27,14 @@ ring_status train_fail(ring_status status, const char *format, ...)
     return status;
 }
 
+ring_status train_folder_fail(const char *path)
+{
+    const char *why = errno == ENOENT    ? "no such folder"
+                      : errno == ENOTDIR ? "a file, where a folder is wanted"
+                                         : strerror(errno);
+    return train_fail(RING_ERR_SYSTEM, "%s: %s", path, why);
+}
+
 ring_status train_ring(const ring_comm *comm, ring_status status)
 {
     if (status == RING_OK)

@@ -26,6 +26,9 @@
 ring_status train_fail(ring_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** train_fail() for the folder @p path, which could not be opened: why, by errno. */
+ring_status train_folder_fail(const char *path);
+
 /** Passes on the result of a libring call on @p comm, and its text if it failed. */
 ring_status train_ring(const ring_comm *comm, ring_status status);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agree.h"
 #include "checkpoint.h"
@@ -247,6 +248,8 @@ static ring_status try_folders(loading *load, const char *dir, checkpoint_note_f
             return status;
         tell_skipped(note, context);
     }
+    if (skipped == 0 && access(dir, F_OK) != 0)
+        return train_folder_fail(dir);
     if (skipped == 0)
         return train_fail(RING_ERR_SYSTEM, "%s: there is no checkpoint (step-NNNNNNNN) in it", dir);
     return train_fail(RING_ERR_SYSTEM, "%s: none of its checkpoints (%d) is whole; see above", dir,

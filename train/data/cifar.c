@@ -23,10 +23,10 @@ static bool make_path(char *path, const char *folder, bool test, int number)
     return length > 0 && length < PATH_BYTES && access(path, F_OK) == 0;
 }
 
-bool cifar_is_here(const char *folder, bool test)
+bool cifar_is_here(const char *folder)
 {
     char path[PATH_BYTES];
-    return make_path(path, folder, test, 1);
+    return make_path(path, folder, false, 1) || make_path(path, folder, true, 1);
 }
 
 /* Adds the records of the file to @p count. */
@@ -87,7 +87,7 @@ ring_status cifar_read(const char *folder, bool test, idx_array *images, idx_arr
     char path[PATH_BYTES];
     const int files = test ? 1 : FILES_MAX;
     size_t count = 0, at = 0;
-    for (int f = 1; f <= files && make_path(path, folder, test, f); f++)
+    for (int f = 1; f <= files && (make_path(path, folder, test, f) || f == 1); f++)
         RING_TRY(measure(path, &count));
     RING_TRY(allocate(images, count, CIFAR_PIXELS));
     RING_TRY(allocate(labels, count, 1));

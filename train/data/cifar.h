@@ -13,8 +13,8 @@
 
 enum { CIFAR_PIXELS = 3 * 32 * 32 };
 
-/** @return whether @p folder has the first file of the test or training set. */
-bool cifar_is_here(const char *folder, bool test);
+/** @return whether @p folder has the first file of the training or the test set. */
+bool cifar_is_here(const char *folder);
 
 /** Reads test_batch.bin, or data_batch_1.bin, data_batch_2.bin, … as far as they go.
  *  @param[out] images  [count, CIFAR_PIXELS]; @param[out] labels  [count]; to be freed with

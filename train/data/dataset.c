@@ -2,6 +2,7 @@
  * Finding the files, checking that they belong together, taking batches. */
 #include "dataset.h"
 
+#include <dirent.h>
 #include <kernels.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,24 +21,39 @@ static const char *const file_names[][2] = {
     [DATASET_TEST] = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
 };
 
+static const char wanted[] =
+    "The folder given by --data or RING_DATA holds MNIST's files: train-images-idx3-ubyte "
+    "(47040016 "
+    "bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte (7840016, .gz 1.6 "
+    "MB), t10k-labels-idx1-ubyte (10008); or CIFAR-10's: data_batch_1.bin to data_batch_5.bin "
+    "(30730000 each) and test_batch.bin; or a text: train.bin and val.bin, or input.txt";
+
 static bool make_path(char *path, const char *folder, const char *name, const char *suffix)
 {
     const int length = snprintf(path, PATH_BYTES, "%s/%s%s", folder, name, suffix);
-    return length > 0 && length < PATH_BYTES && access(path, R_OK) == 0;
+    return length > 0 && length < PATH_BYTES && access(path, F_OK) == 0;
 }
 
 static ring_status find_file(const char *folder, const char *name, char *path)
 {
     if (make_path(path, folder, name, "") || make_path(path, folder, name, ".gz"))
         return RING_OK;
-    return train_fail(
-        RING_ERR_CONFIG,
-        "%s: no readable %s or %s.gz. The folder given by --data or RING_DATA holds MNIST's files: "
-        "train-images-idx3-ubyte (47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), "
-        "t10k-images-idx3-ubyte (7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008); or "
-        "CIFAR-10's: data_batch_1.bin to data_batch_5.bin (30730000 each) and test_batch.bin; or a "
-        "text: train.bin and val.bin, or input.txt",
-        folder, name, name);
+    return train_fail(RING_ERR_CONFIG, "%s: no %s or %s.gz. %s", folder, name, name, wanted);
+}
+
+static ring_status check_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    const bool opened = entries != NULL && access(folder, X_OK) == 0;
+    const ring_status status = opened ? RING_OK : train_folder_fail(folder);
+    int count = 0; /* "." and ".." included */
+    while (opened && count < 3 && readdir(entries) != NULL)
+        count++;
+    if (entries != NULL)
+        closedir(entries);
+    if (!opened || count > 2)
+        return status;
+    return train_fail(RING_ERR_CONFIG, "%s: an empty folder. %s", folder, wanted);
 }
 
 static ring_status check(const char *folder, const train_dataset *dataset)
@@ -87,30 +103,18 @@ static ring_status read_mnist(const char *folder, dataset_part part, train_datas
     return check(folder, dataset);
 }
 
-static bool mnist_is_here(const char *folder, bool test)
-{
-    (void)folder;
-    (void)test;
-    return true; /* what a folder is taken for when nothing else fits: its message names them all */
-}
-
-static bool text_is_here(const char *folder, bool test)
-{
-    (void)test;
-    return tokens_are_here(folder);
-}
-
-/* The first that is there is read. */
+/* The first that is there is read; a folder without any is taken for MNIST's. */
 static const struct {
-    bool (*is_here)(const char *folder, bool test);
+    bool (*is_here)(const char *folder);
     ring_status (*read)(const char *folder, dataset_part part, train_dataset *dataset);
-} formats[] = {{cifar_is_here, read_cifar}, {text_is_here, read_text}, {mnist_is_here, read_mnist}};
+} formats[] = {{cifar_is_here, read_cifar}, {tokens_are_here, read_text}, {NULL, read_mnist}};
 
 ring_status dataset_read(const char *folder, dataset_part part, train_dataset *dataset)
 {
     size_t f = 0;
     memset(dataset, 0, sizeof *dataset);
-    while (!formats[f].is_here(folder, part == DATASET_TEST))
+    RING_TRY(check_folder(folder));
+    while (formats[f].is_here != NULL && !formats[f].is_here(folder))
         f++;
     const ring_status status = formats[f].read(folder, part, dataset);
     if (status != RING_OK)

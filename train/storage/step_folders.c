@@ -84,7 +84,7 @@ ring_status step_folders_before(const char *dir, long below, long *step)
     DIR *entries = opendir(dir);
     *step = -1;
     if (entries == NULL)
-        return errno == ENOENT ? RING_OK : path_fail(dir);
+        return errno == ENOENT ? RING_OK : train_folder_fail(dir);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
         const long at = step_of(entry->d_name);
         if (at < below && at > *step)
@@ -116,11 +116,13 @@ ring_status step_folders_open(const char *dir, int *lock)
     RING_TRY(join(dir, "..", parent));
     if (mkdir(dir, 0777) == 0)
         RING_TRY(durable_sync_folder(parent));
+    else if (errno == ENOENT)
+        return train_fail(RING_ERR_SYSTEM, "%s: its parent folder does not exist", dir);
     else if (errno != EEXIST)
-        return path_fail(dir);
+        return train_folder_fail(dir);
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return path_fail(dir);
+        return train_folder_fail(dir);
     *lock = fd;
     if (!lock_folder(fd))
         return train_fail(RING_ERR_CONFIG,
