@@ -181,6 +181,7 @@ static ring_status measure_way(bench *b, perf_case c, bool in_place, perf_result
         return RING_OK;
     b->totals.busbw += result->busbw;
     b->totals.measurements++;
+    b->totals.crowded |= result->predicted_us == 0 && !c.collective->pair && b->self.gpu == NULL;
     b->totals.wrong.elements += result->wrong.elements;
     b->totals.wrong.out_of_bounds += result->wrong.out_of_bounds;
     if (b->json)
@@ -288,7 +289,7 @@ static ring_status run(bench *b)
 /* @return what is wrong with the options for this many ranks, NULL if nothing. */
 static const char *unfit(const perf_options *options, int ranks)
 {
-    if (ranks < options->collective->min_ranks)
+    if (options->collective->pair && ranks < 2)
         return "this collective needs at least 2 ranks; see ringrun -n, or -t";
     if (options->collective->rooted && options->root >= ranks)
         return "--root is not below the number of ranks";

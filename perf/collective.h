@@ -33,12 +33,11 @@ typedef struct perf_expect {
 
 struct perf_collective {
     const char *name;
-    bool reduces, rooted, moves; /* takes an operation, takes a root, has buffers at all */
-    bool prefix;                 /* combines the ranks up to its own: no average */
-    bool src_blocks, dst_blocks; /* the buffer holds one block a rank, not one block */
-    bool in_place;               /* can be called in place */
-    bool many_calls;             /* of the library, for one that is timed */
-    int min_ranks;
+    bool reduces, rooted, moves;     /* takes an operation, takes a root, has buffers at all */
+    bool prefix;                     /* combines the ranks up to its own: no average */
+    bool src_blocks, dst_blocks;     /* the buffer holds one block a rank, not one block */
+    bool in_place;                   /* can be called in place */
+    bool pair;                       /* a send and a receive of two ranks, not one call of all */
     double (*bus_factor)(int ranks); /* busbw = algbw * factor, as nccl-tests defines it */
     ring_status (*run)(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                        const ring_call *call);

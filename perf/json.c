@@ -55,7 +55,8 @@ void json_result(FILE *out, const perf_case *c, const perf_result *result)
         fprintf(out, ", \"wrong\": %llu", (unsigned long long)result->wrong.elements);
     else
         fputs(", \"wrong\": null", out);
-    named_number(out, "predicted_us", result->predicted_us);
+    named_number(out, "predicted_us",
+                 result->predicted_us > 0 ? result->predicted_us : (double)NAN);
     fputs("}\n", out);
     fflush(out);
 }

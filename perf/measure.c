@@ -224,15 +224,22 @@ static ring_status time_calls(perf_rank *self, const perf_case *c, perf_place pl
     return RING_OK;
 }
 
-/* Called before any other call: the information is that of the latest one. */
-static ring_status read_info(perf_rank *self, perf_result *result)
+/* Called before any other call: the information is that of the latest collective, which a barrier
+ * is, too. The model knows no pairs and no GPUs. */
+static ring_status read_info(perf_rank *self, const perf_case *c, perf_place place,
+                             perf_result *result)
 {
+    const perf_options *o = self->options;
     ring_comm_info info = {.size = sizeof info};
+    if (o->blocking == 1 || (o->blocking == 3 && o->hot))
+        RING_TRY(run_call(self, c, place));
     RING_TRY(ring_comm_get_info(self->comm, &info));
     memcpy(result->transport, info.transport, sizeof info.transport);
+    if (c->collective->pair)
+        return RING_OK;
     memcpy(result->algorithm, info.algorithm, sizeof info.algorithm);
-    result->predicted_us = info.predicted_us;
-    return RING_OK;
+    result->predicted_us = self->gpu == NULL ? info.predicted_us : 0;
+    return agree(self, &result->predicted_us, 1, RING_MIN);
 }
 
 static double mean_of(const double *times, size_t count)
@@ -315,7 +322,7 @@ static ring_status measure_at(perf_rank *self, const perf_case *c, perf_place pl
         RING_TRY(time_stream(self, c, place, calls));
     else
         RING_TRY(time_calls(self, c, place, calls));
-    RING_TRY(read_info(self, result));
+    RING_TRY(read_info(self, c, place, result));
     calls = self->options->stream ? 1 : calls;
     RING_TRY(agree_times(self, calls));
     summarize(self, c, calls, result);

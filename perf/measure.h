@@ -37,8 +37,8 @@ typedef struct perf_result {
     double time_us, algbw, busbw; /* GB/s, 1 GB = 1e9 bytes */
     perf_wrong wrong;             /* of all ranks */
     perf_spread spread;
-    double predicted_us;
-    char transport[32], algorithm[32];
+    double predicted_us;               /* 0: the model has no time for this call, or for a rank */
+    char transport[32], algorithm[32]; /* of a pair none */
 } perf_result;
 
 /** Measures and checks one case. @return the first error of the library; *result is the

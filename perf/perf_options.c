@@ -217,9 +217,9 @@ static void check_together(perf_options *out)
     const perf_sizes *sizes = &out->sizes;
     if (out->collective == NULL)
         args_fail("which collective? e.g. ringperf all_reduce -t 2");
-    if (out->prepared && out->collective->many_calls)
+    if (out->prepared && out->collective->pair)
         args_fail("--prepared: %s is a send and a receive, no single call", out->collective->name);
-    if (out->tagged && !out->collective->many_calls)
+    if (out->tagged && !out->collective->pair)
         args_fail("--tagged: %s has no tags; sendrecv has", out->collective->name);
     if (sizes->min > sizes->max)
         args_fail("--minbytes %zu is above --maxbytes %zu", sizes->min, sizes->max);

@@ -211,7 +211,7 @@ void table_row(FILE *out, const perf_options *options, const perf_case *c,
     print_half(out, options->per_iter, in_place);
     if (options->timestamps)
         print_timestamp(out);
-    print_number(out, 9, latest->predicted_us);
+    print_cell(out, 9, latest->predicted_us > 0, latest->predicted_us);
     fputc('\n', out);
     fflush(out);
 }
@@ -250,6 +250,9 @@ void table_footer(FILE *out, const perf_options *options, const perf_totals *tot
 {
     const double mib = 1024.0 * 1024.0;
     const uint64_t wrong = perf_wrong_values(totals);
+    if (totals->crowded)
+        fputs("# Note: ranks share cores: each waits for its turn, and no time is predicted\n",
+              out);
     fprintf(out, "# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong,
             wrong ? "FAILED" : "OK");
     fprintf(out, "# %-20s : %g %s\n", "Avg bus bandwidth", perf_average_busbw(totals),

@@ -16,6 +16,7 @@ typedef struct perf_totals {
     double busbw; /* sum over the measurements */
     uint64_t measurements;
     perf_wrong wrong;
+    bool crowded;                      /* ranks share cores */
     uint64_t comm_bytes, buffer_bytes; /* memory of rank 0 */
 } perf_totals;
 

@@ -230,7 +230,8 @@ static ring_comm_info info_of(ring_comm *comm)
     if (comm->algorithm == NULL)
         return info;
     text_format(info.algorithm, sizeof info.algorithm, "%s", comm->algorithm);
-    info.predicted_us = 1e6 * tuner_predict(comm->tuner, &comm->latest, comm->latest_longest);
+    if (!comm->crowded)
+        info.predicted_us = 1e6 * tuner_predict(comm->tuner, &comm->latest, comm->latest_longest);
     return info;
 }
 

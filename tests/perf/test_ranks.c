@@ -2,6 +2,7 @@
  * ringperf with its ranks as processes under ringrun, and as threads of several processes. */
 #include "shell.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "unit_test.h"
@@ -56,6 +57,74 @@ static void the_status_of_the_ranks_is_that_of_the_run(void **state)
     assert_int_equal(shell("RINGPERF_MIN_BW=1e9 " RINGRUN RINGPERF "all_reduce -b 8 -e 8"), 1);
 }
 
+/* ---- Predictions ---- */
+
+static void no_time_is_predicted(char **words, size_t count)
+{
+    assert_int_equal(count, 14);
+    assert_string_equal(words[13], "N/A");
+}
+
+static void prediction_is_null(const cJSON *object)
+{
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(object, "predicted_us")));
+}
+
+static void no_time_is_predicted_for_ranks_that_share_a_core(void **state)
+{
+    const char *file = shell_file();
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(shell(RINGRUN RINGPERF "all_reduce -b 8 -e 8 -n 3 --json %s", file), 0);
+    assert_int_equal(shell_rows(no_time_is_predicted), 1);
+    assert_int_equal(shell_count("# Note: ranks share cores"), 1);
+    assert_int_equal(shell_json_lines(file, prediction_is_null), 2);
+    assert_int_equal(shell(RINGPERF "all_reduce -b 8 -e 8 -n 3 -t 2"), 0);
+    assert_int_equal(shell_rows(no_time_is_predicted), 1);
+    assert_int_equal(shell_count("# Note: ranks share cores"), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    shell_forget();
+}
+
+static void no_time_is_predicted_for_pairs(void **state)
+{
+    const char *file = shell_file();
+    assert_int_equal(shell(RINGRUN RINGPERF "sendrecv -b 8 -e 4K -f 512 -n 3 --json %s", file), 0);
+    assert_int_equal(shell_rows(no_time_is_predicted), 2);
+    assert_int_equal(shell_count("# Note: ranks share cores"), 0);
+    assert_int_equal(shell_json_lines(file, prediction_is_null), 2);
+    shell_forget();
+}
+
+static double predicted_us;
+
+static void all_reduce_is_predicted(const cJSON *object)
+{
+    const double us = cJSON_GetObjectItem(object, "predicted_us")->valuedouble;
+    assert_true(us > 0 && (predicted_us == 0 || predicted_us == us));
+    predicted_us = us;
+}
+
+static void barriers_beside_the_calls_are_not_what_is_predicted(void **state)
+{
+    static const char *const ways[] = {"",           "-z 1",       "-z 3",
+                                       "--hot -z 1", "--hot -z 3", "--prepared"};
+    const char *file = shell_file();
+    predicted_us = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        assert_int_equal(shell(RINGPERF "all_reduce -b 64K -e 64K -n 3 %s --json %s", ways[i],
+                               file),
+                         0);
+        assert_int_equal(shell_json_lines(file, all_reduce_is_predicted), 2);
+    }
+    shell_forget();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -63,6 +132,9 @@ int main(void)
         cmocka_unit_test(threads_of_two_processes_are_four_ranks),
         cmocka_unit_test(the_json_file_is_written_once),
         cmocka_unit_test(the_status_of_the_ranks_is_that_of_the_run),
+        cmocka_unit_test(no_time_is_predicted_for_ranks_that_share_a_core),
+        cmocka_unit_test(no_time_is_predicted_for_pairs),
+        cmocka_unit_test(barriers_beside_the_calls_are_not_what_is_predicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,7 +267,8 @@ typedef struct ring_comm_info {
     int hosts;                   /**< number of hosts */
     char transport[32];          /**< "shm", "tcp", …; "shm+tcp" where links differ; "self" */
     char algorithm[32];          /**< algorithm of the latest collective, "" before */
-    double predicted_us;         /**< the cost model's time for that collective */
+    double predicted_us;         /**< the cost model's time for that collective; 0: none, as where
+                                      ranks share cores */
     uint64_t bytes_sent;         /**< payload handed to peers, by message or by reference */
     uint64_t bytes_received;
     uint64_t messages_sent; /**< plan messages, i.e. transfers */
