@@ -16,7 +16,8 @@ typedef struct thread_rank {
     const void *options;
     launch_enter *enter;
     const ring_unique_id *id;
-    int rank, ranks, local;
+    int rank, ranks, local, local_ranks;
+    int thread, threads; /* among those of this process */
     int exit_status;
 } thread_rank;
 
@@ -30,6 +31,9 @@ static void run_rank(void *arg)
 {
     thread_rank *self = arg;
     ring_comm *comm;
+    /* Processes that a launcher tied to cores have fewer than all ranks of the host need. */
+    if (self->local_ranks > 1 && !threads_take_cores(self->local, self->local_ranks))
+        (void)threads_take_cores(self->thread, self->threads);
     const char *why_not = self->enter ? self->enter(self->options, self->local) : NULL;
     if (why_not) {
         fprintf(stderr, "ringperf: rank %d: %s\n", self->rank, why_not);
@@ -52,6 +56,7 @@ static int run_threads(int count, const thread_rank *first)
         ranks[i] = *first;
         ranks[i].rank += i;
         ranks[i].local += i;
+        ranks[i].thread = i;
     }
     const int started = threads_run(run_rank, ranks, sizeof *ranks, count);
     if (started < count) {
@@ -100,6 +105,8 @@ static int launch_threads(ring_comm *processes, int count, thread_rank *first)
     first->rank = info.rank * count;
     first->ranks = info.ranks * count;
     first->local = info.local_rank * count;
+    first->local_ranks = info.local_ranks * count;
+    first->threads = count;
     first->id = &id;
     if (status == RING_OK)
         status = try_to_enter(processes, first, count);

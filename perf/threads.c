@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * threads: the starter holds a lock until it knows whether all have started; each thread
- * passes it before its body.
+ * passes it before its body. A core is known by the smallest of its logical CPUs.
  */
 #include "threads.h"
+#include "sysfs.h"
 
 #include <pthread.h>
-#include <stdbool.h>
+#include <sched.h>
 #include <stdlib.h>
 
 typedef struct crew {
@@ -57,4 +58,28 @@ int threads_run(void (*body)(void *element), void *array, size_t size, int count
         pthread_join(members[i].thread, NULL);
     free(members);
     return started;
+}
+
+static int core_of(int cpu)
+{
+    const double first = sysfs_number(cpu,
+                                      "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                                      cpu);
+    return first >= 0 && first < CPU_SETSIZE ? (int)first : cpu;
+}
+
+bool threads_take_cores(int k, int count)
+{
+    cpu_set_t allowed, mine;
+    int number[CPU_SETSIZE] = {0}, cores = 0; /* a core's number, from 1 */
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return false;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && number[core_of(cpu)] == 0)
+            number[core_of(cpu)] = ++cores;
+    for (int cpu = 0; cpu < CPU_SETSIZE && count <= cores; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && (number[core_of(cpu)] - 1) / (cores / count) == k)
+            CPU_SET(cpu, &mine);
+    return count <= cores && sched_setaffinity(0, sizeof mine, &mine) == 0;
 }

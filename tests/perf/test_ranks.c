@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "unit_test.h"
 
@@ -55,6 +56,24 @@ static void the_json_file_is_written_once(void **state)
 static void the_status_of_the_ranks_is_that_of_the_run(void **state)
 {
     assert_int_equal(shell("RINGPERF_MIN_BW=1e9 " RINGRUN RINGPERF "all_reduce -b 8 -e 8"), 1);
+}
+
+/* The thread that waits for them may run anywhere, each of the two on its core alone. */
+static void threads_have_a_core_each(void **state)
+{
+    cpu_set_t all;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(shell(
+                         "sort -u /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"),
+                     0);
+    if (shell_count("\n") < 2 || CPU_COUNT(&all) < sysconf(_SC_NPROCESSORS_ONLN))
+        skip();
+    assert_int_equal(shell("timeout 60 " RINGPERF "barrier -t 2 -N 0 >/dev/null & run=$!; "
+                           "for i in $(seq 500); do sleep 0.05; p=$(pgrep -P $run) && "
+                           "masks=$(grep -h Cpus_allowed_list /proc/$p/task/*/status | sort -u | "
+                           "wc -l) && [ $masks -ge 3 ] && break; done; "
+                           "kill $run; wait $run; [ $masks -ge 3 ]"),
+                     0);
 }
 
 /* ---- Predictions ---- */
@@ -132,6 +151,7 @@ int main(void)
         cmocka_unit_test(threads_of_two_processes_are_four_ranks),
         cmocka_unit_test(the_json_file_is_written_once),
         cmocka_unit_test(the_status_of_the_ranks_is_that_of_the_run),
+        cmocka_unit_test(threads_have_a_core_each),
         cmocka_unit_test(no_time_is_predicted_for_ranks_that_share_a_core),
         cmocka_unit_test(no_time_is_predicted_for_pairs),
         cmocka_unit_test(barriers_beside_the_calls_are_not_what_is_predicted),
