@@ -21,12 +21,6 @@ typedef struct thread_rank {
     int exit_status;
 } thread_rank;
 
-static int report(int rank, ring_comm *comm)
-{
-    fprintf(stderr, "ringperf: rank %d: %s\n", rank, ring_last_error(comm));
-    return PERF_EXIT_ERROR;
-}
-
 static void run_rank(void *arg)
 {
     thread_rank *self = arg;
@@ -41,7 +35,7 @@ static void run_rank(void *arg)
         return;
     }
     if (ring_comm_init(&comm, self->ranks, self->id, self->rank) != RING_OK) {
-        self->exit_status = report(self->rank, NULL);
+        self->exit_status = PERF_EXIT_ERROR;
         return;
     }
     self->exit_status = self->body(self->options, comm);
@@ -112,16 +106,17 @@ static int launch_threads(ring_comm *processes, int count, thread_rank *first)
         status = try_to_enter(processes, first, count);
     if (status == RING_OK)
         status = share_id(processes, &id);
-    return status == RING_OK ? run_threads(count, first) : report(info.rank, processes);
+    if (status == RING_OK)
+        return run_threads(count, first);
+    fprintf(stderr, "ringperf: rank %d: %s\n", info.rank, ring_last_error(processes));
+    return PERF_EXIT_ERROR;
 }
 
 int launch_ranks(int threads, launch_enter *enter, launch_body *body, const void *options)
 {
     ring_comm *comm;
-    if (ring_comm_init_env(&comm) != RING_OK) {
-        fprintf(stderr, "ringperf: %s\n", ring_last_error(NULL));
+    if (ring_comm_init_env(&comm) != RING_OK) /* libring has printed the reason */
         return PERF_EXIT_ERROR;
-    }
     thread_rank first = {.body = body, .options = options, .enter = enter};
     const bool direct = threads == 1 && enter == NULL;
     const int exit_status = direct ? body(options, comm) : launch_threads(comm, threads, &first);

@@ -105,7 +105,7 @@ int main(void)
     options.schedule = cosine;
     options.schedule_context = &top;
     if (ring_comm_init_env(&comm) != RING_OK)
-        return 1;
+        return 1; /* the reason was printed */
     check(ring_train_create(&engine, comm, &options));
     for (int u = 0; u < UPDATES; u++)
         check(ring_train_train_batch(engine, &loss));

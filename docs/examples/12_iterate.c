@@ -22,7 +22,8 @@ int main(void)
     float mine, last = 0;
     double change = 0;
     int round = 0;
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     const int rank = ring_comm_rank(comm), ranks = ring_comm_size(comm);
     mine = rank == 0 ? (float)ranks : 0;
 

@@ -43,7 +43,8 @@ int main(void)
     CUstream stream;
     uint32_t sum = 0;
     use_gpu(); /* first: ring_comm_init_env() looks for the thread's GPU */
-    check(ring_comm_init_env(&comm) == RING_OK, ring_last_error(NULL));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     check(cuMemAlloc(&memory, COUNT * sizeof sum) == CUDA_SUCCESS &&
               cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS,
           "the GPU has no memory");

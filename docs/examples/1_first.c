@@ -10,8 +10,9 @@ int main(void)
 {
     ring_comm *comm;
     float x = 1;
-    if (ring_comm_init_env(&comm) != RING_OK ||
-        ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL) != RING_OK) {
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
+    if (ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL) != RING_OK) {
         fprintf(stderr, "first: %s\n", ring_last_error(NULL));
         return 1;
     }

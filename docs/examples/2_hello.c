@@ -21,7 +21,8 @@ int main(void)
     enum { COUNT = 1000 };
     ring_comm *comm;
     void *memory;
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     check(ring_mem_alloc(&memory, COUNT * sizeof(float)));
     float *x = memory;
     for (int i = 0; i < COUNT; i++)

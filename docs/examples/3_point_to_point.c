@@ -32,7 +32,8 @@ int main(void)
     ring_comm *comm;
     ring_work *receiving;
     ring_call call = RING_CALL_INIT;
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     const int rank = ring_comm_rank(comm), ranks = ring_comm_size(comm);
     const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
     float *out = vector(), *in = vector();

@@ -34,7 +34,8 @@ int main(void)
     ring_comm *comm;
     ring_work *works[VECTORS];
     float *vectors[VECTORS];
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     for (int v = 0; v < VECTORS; v++) {
         void *memory;
         check(ring_mem_alloc(&memory, COUNT * sizeof(float)));

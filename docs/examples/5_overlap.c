@@ -72,7 +72,8 @@ int main(void)
     size_t sizes[LAYERS];
     for (int i = 0; i < LAYERS; i++)
         sizes[i] = LAYER;
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     const int rank = ring_comm_rank(comm);
     check(ring_mem_alloc(&memory, LAYERS * LAYER * sizeof(float)));
     float *grads = memory;

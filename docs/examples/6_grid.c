@@ -27,7 +27,8 @@ int main(int argc, char **argv)
 {
     const int columns = argc > 1 ? atoi(argv[1]) : 2;
     ring_comm *all, *row, *column;
-    check(ring_comm_init_env(&all));
+    if (ring_comm_init_env(&all) != RING_OK)
+        return 1; /* the reason was printed */
     const int rank = ring_comm_rank(all);
     if (columns < 1 || ring_comm_size(all) % columns != 0) {
         fprintf(stderr, "grid: %d ranks do not fill %d columns\n", ring_comm_size(all), columns);

@@ -99,7 +99,8 @@ int main(void)
     ring_comm *comm;
     ring_buckets *buckets;
     void *memory;
-    check(ring_comm_init_env(&comm));
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
     const int rank = ring_comm_rank(comm), ranks = ring_comm_size(comm);
     const int count = SAMPLES / ranks;
     sample *samples = malloc((size_t)count * sizeof *samples);

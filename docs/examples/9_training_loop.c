@@ -44,10 +44,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: training_loop CONFIG DATA EPOCHS\n");
         return 2;
     }
-    if (ring_comm_init_env(&comm) != RING_OK) {
-        fprintf(stderr, "training_loop: %s\n", ring_last_error(NULL));
-        return 1;
-    }
+    if (ring_comm_init_env(&comm) != RING_OK)
+        return 1; /* the reason was printed */
 
     /* model_engine, optimizer, train_iter, lr_scheduler = deepspeed.initialize(
      *     model = model, model_parameters = model.parameters(),

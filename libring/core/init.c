@@ -284,12 +284,21 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     return start_apart(start, out);
 }
 
-ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
-                                  const ring_config *config)
+/* A program that ignores it has no communicator that would tell the reason later. */
+static ring_status tell(const ring_config *config, ring_status status)
+{
+    if (status == RING_OK || config->quiet)
+        return status;
+    log_set_rank(0, 0); /* it is none; ranks that fail for the same reason print the same */
+    log_error("%s", fail_text());
+    return status;
+}
+
+static ring_status init_by_id(ring_comm **comm, int size, const ring_unique_id *id, int rank,
+                              const ring_config *config)
 {
     const double started = clock_now();
     control_world *world;
-    ring_config given;
     settings s;
     uint32_t mask;
     if (comm == NULL || id == NULL || size < 1 || rank < 0 || rank >= size)
@@ -297,22 +306,29 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
             RING_ERR_ARGUMENT,
             "ring_comm_init: rank %d of %d; want 0 <= rank < size, and comm and id not NULL", rank,
             size);
-    *comm = NULL;
-    RING_TRY(read_config(config, &given));
-    const ring_status able = read_settings(&given, &s, &mask);
+    const ring_status able = read_settings(config, &s, &mask);
     if (able != RING_OK)
         return control_refuse(&s, id, size, rank, able);
     const accelerator *a = find_accelerator(&s);
     settings_note_unfit(&s, links_use_adapters(mask), a != NULL);
-    if (given.nonblocking)
+    if (config->nonblocking)
         return init_apart(comm, size, id, rank, &s, mask, a);
     RING_TRY(control_join(&s, id, size, rank, mask, &world));
     return comm_new(world, NULL, a, started, comm);
 }
 
-ring_status ring_comm_init_env(ring_comm **comm)
+ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
+                                  const ring_config *config)
 {
-    static const ring_config none = RING_CONFIG_INIT;
+    ring_config given;
+    if (comm != NULL)
+        *comm = NULL;
+    const ring_status status = read_config(config, &given);
+    return tell(&given, status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
+}
+
+static ring_status init_by_env(ring_comm **comm, const ring_config *config)
+{
     const double started = clock_now();
     control_world *world;
     settings s;
@@ -320,11 +336,17 @@ ring_status ring_comm_init_env(ring_comm **comm)
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_init_env: comm is NULL");
     *comm = NULL;
-    const ring_status able = read_settings(&none, &s, &mask);
+    const ring_status able = read_settings(config, &s, &mask);
     if (able != RING_OK)
         return control_refuse(&s, NULL, 0, 0, able);
     const accelerator *a = find_accelerator(&s);
     settings_note_unfit(&s, links_use_adapters(mask), a != NULL);
     RING_TRY(control_join_env(&s, mask, &world));
     return comm_new(world, NULL, a, started, comm);
+}
+
+ring_status ring_comm_init_env(ring_comm **comm)
+{
+    static const ring_config none = RING_CONFIG_INIT;
+    return tell(&none, init_by_env(comm, &none));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Starts that return at once: one thread is several ranks, and what goes wrong is told by the first
- * call that needs the communicator.
+ * call that needs the communicator. Where there is none, the reason is printed.
  * Usage: test_coll_start TRANSPORT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -106,6 +107,63 @@ static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
     ring_comm_destroy(comm);
 }
 
+/* A program that looks at no status. */
+static void ignore_all(int quiet)
+{
+    float x = 1;
+    ring_comm *comm;
+    ring_unique_id id = {{0}};
+    ring_config config = RING_CONFIG_INIT;
+    config.quiet = quiet;
+    if (quiet)
+        (void)ring_comm_init_config(&comm, 1, &id, 0, &config);
+    else
+        (void)ring_comm_init_env(&comm);
+    (void)ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, NULL);
+    ring_comm_destroy(comm);
+    _exit(comm == NULL ? 0 : 1);
+}
+
+/* Standard error of a child with a variable. */
+static void stderr_of_ignoring(const char *name, const char *value, int quiet, char *out,
+                               size_t size)
+{
+    int ends[2], status;
+    size_t used = 0;
+    ssize_t got;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        setenv(name, value, 1);
+        ignore_all(quiet);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], out + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    out[used] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_a_start_that_fails_prints_its_reason_once(void **state)
+{
+    static const char *const wrong[][3] = {{"RING_ALGO", "rign", "RING_ALGO=rign: "},
+                                           {"RING_TRANSPORT", "bogus", "RING_TRANSPORT=bogus: "},
+                                           {"RING_TIMEOUT", "soon", "RING_TIMEOUT=soon: "},
+                                           {"RANK", "0", "RANK is set, but WORLD_SIZE is not"}};
+    char text[2000];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        stderr_of_ignoring(wrong[i][0], wrong[i][1], 0, text, sizeof text);
+        assert_non_null(strstr(text, wrong[i][2]));
+        assert_memory_equal(text, "[ring] error: ", strlen("[ring] error: "));
+        assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text));
+        stderr_of_ignoring(wrong[i][0], wrong[i][1], 1, text, sizeof text);
+        assert_string_equal(text, "");
+    }
+}
+
 static void test_one_that_was_only_begun_is_destroyed(void **state)
 {
     ring_comm *comms[RANKS];
@@ -132,6 +190,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ranks_begin_and_compute), /* forks before there is a heap */
         cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
         cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),
+        cmocka_unit_test(test_a_start_that_fails_prints_its_reason_once),
         cmocka_unit_test(test_one_that_was_only_begun_is_destroyed),
         cmocka_unit_test(test_wrong_settings_are_told_at_once),
     };

@@ -31,7 +31,7 @@ expect() {
 for transport in shm tcp; do
     for try in 1 2 3; do
         ranks $transport 200 RING_FAULT=nonsense
-        expect "a wrong setting, $transport" 'ringperf: rank 2 \(.*nonsense' 4
+        expect "a wrong setting, $transport" 'error: rank 2 \(.*nonsense' 4
     done
 done
 

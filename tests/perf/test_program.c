@@ -182,6 +182,13 @@ static void wrong_usage_is_one_line_and_status_2(void **state)
     assert_int_equal(shell(RINGPERF "--version"), 0);
 }
 
+static void a_start_that_fails_is_told_once(void **state)
+{
+    assert_int_equal(shell("RING_ALGO=rign " RINGPERF "all_reduce -b 8 -e 8"), 3);
+    assert_int_equal(shell_count("RING_ALGO=rign: no such algorithm"), 1);
+    assert_int_equal(shell_count("\n"), 1);
+}
+
 static void a_link_at_the_place_of_results_is_not_followed(void **state)
 {
     assert_true(shell_replaces_link(RINGPERF "barrier -t 2 -n 1 --json"));
@@ -198,6 +205,7 @@ int main(void)
         cmocka_unit_test(without_checks_nothing_is_claimed),
         cmocka_unit_test(one_rank_alone_is_a_plain_case),
         cmocka_unit_test(json_is_written_anew_with_two_lines_a_size),
+        cmocka_unit_test(a_start_that_fails_is_told_once),
         cmocka_unit_test(a_link_at_the_place_of_results_is_not_followed),
         cmocka_unit_test(a_file_that_cannot_be_written_ends_all_ranks),
         cmocka_unit_test(results_that_are_lost_are_a_failure),

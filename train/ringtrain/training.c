@@ -402,7 +402,8 @@ int run(const run_options *options)
     stop_signals_watch();
     gemm_set_threads(threads_wanted());
     const ring_status status = run_all(&state);
-    if (status != RING_OK && (state.trainer.rank == 0 || !train_error_is_shared()))
+    const bool begun = state.trainer.comm != NULL; /* else libring has printed the reason */
+    if (status != RING_OK && begun && (state.trainer.rank == 0 || !train_error_is_shared()))
         report_error(&state.events.report, train_error());
     const int stopped = state.stopped;
     tear_down(&state);

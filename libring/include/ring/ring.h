@@ -3,7 +3,8 @@
  * libring: collective communication for training on many CPUs and GPUs.
  *
  *     ring_comm *comm;
- *     ring_comm_init_env(&comm);                    // under ringrun, torchrun, mpirun, srun
+ *     if (ring_comm_init_env(&comm) != RING_OK)     // under ringrun, torchrun, mpirun, srun
+ *         return 1;                                 // the reason was printed
  *     float *grad;
  *     ring_mem_alloc((void **)&grad, n * sizeof *grad);   // zero-copy among local ranks
  *     ring_all_reduce(grad, grad, n, RING_FLOAT32, RING_AVG, comm, NULL);
@@ -156,8 +157,9 @@ ring_status ring_get_unique_id(ring_unique_id *id);
 
 /** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks
  *  have joined, or with an error that lists the missing ones (RING_INIT_TIMEOUT).
- *  Ranks may be processes, or threads of one process.
- *  @param[out] comm  to be given to ring_comm_destroy().
+ *  Ranks may be processes, or threads of one process. A failure is also one line on standard
+ *  error, since there is no communicator then that could be asked for the reason.
+ *  @param[out] comm  to be given to ring_comm_destroy(); NULL on failure.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_CONFIG, RING_ERR_AUTH, RING_ERR_TIMEOUT,
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
@@ -173,11 +175,13 @@ typedef struct ring_config {
      *  communicators. ring_comm_status() is RING_IN_PROGRESS until the start is over; the first
      *  call that needs the communicator waits for it, and returns its error if it failed. */
     int nonblocking;
+    /** 1: a failure is not printed, since the caller shows ring_last_error(NULL). */
+    int quiet;
 } ring_config;
 
 #define RING_CONFIG_INIT \
     { \
-        sizeof(ring_config), NULL, 0 \
+        sizeof(ring_config), NULL, 0, 0 \
     }
 
 /** ring_comm_init() with options. @return also RING_ERR_CONFIG for a setting that is wrong. */
@@ -185,7 +189,7 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
                                   const ring_config *config);
 
 /** ring_comm_init() from the environment: RING_*, torchrun, PMIx, Open MPI, PMI, Slurm; without
- *  any of them a communicator of one rank. */
+ *  any of them a communicator of one rank. A failure is printed, too. */
 ring_status ring_comm_init_env(ring_comm **comm);
 
 /** The ranks that give this as their colour belong to no communicator of a split. */

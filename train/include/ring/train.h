@@ -6,7 +6,8 @@
  *     ring_train_options options = RING_TRAIN_OPTIONS_INIT;
  *     options.config = "deeps.json";
  *     options.data = "mnist";
- *     ring_train_create(&engine, comm, &options);
+ *     if (ring_train_create(&engine, comm, &options) != RING_OK)
+ *         return puts(ring_train_error());
  *     while (ring_train_next(engine, &batch, &more) == RING_OK && more) {
  *         ring_train_forward(engine, &batch, &outputs);
  *         ring_train_loss(engine, batch.labels, &loss);

@@ -94,6 +94,7 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
     const char *settings[] = {patience.c_str(), joining.c_str(), nullptr};
     ring_config config = RING_CONFIG_INIT;
     config.settings = settings;
+    config.quiet = 1; // check() throws
     ring_comm *comm = nullptr;
     check(ring_comm_init_config(&comm, size, &id, rank, &config));
     if (rank == 0)
