@@ -2,6 +2,8 @@
  * One line a message, written with one write() so that ranks' lines do not mix. */
 #include "base.h"
 
+#include "numbers.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@ void log_at(log_level level, const char *format, ...)
 {
     if ((int)level > log_threshold)
         return;
+    NUMBERS_AS_IN_C;
     char line[1200];
     int used = log_ranks > 1 ? snprintf(line, sizeof line, "[ring r%d/%d] ", log_rank, log_ranks)
                              : snprintf(line, sizeof line, "[ring] ");

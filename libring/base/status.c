@@ -2,6 +2,8 @@
  * Status names, type tables, and the thread's error text. */
 #include "base.h"
 
+#include "numbers.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +16,7 @@ ring_status fail(ring_status status, const char *format, ...)
 {
     const int saved_errno = errno;
     char text[FAIL_TEXT_MAX]; /* the arguments may point into the old text */
+    NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
     errno = saved_errno;

@@ -2,11 +2,14 @@
  * Formatting, and text from elsewhere. */
 #include "base.h"
 
+#include "numbers.h"
+
 #include <stdio.h>
 #include <string.h>
 
 bool text_format(char *out, size_t size, const char *format, ...)
 {
+    NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
     const int length = vsnprintf(out, size, format, args);
@@ -17,6 +20,7 @@ bool text_format(char *out, size_t size, const char *format, ...)
 bool text_append(char *out, size_t size, const char *format, ...)
 {
     const size_t used = strlen(out);
+    NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
     const int length = vsnprintf(out + used, size - used, format, args);

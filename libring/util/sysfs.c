@@ -2,6 +2,8 @@
  * Small files of /proc and /sys. */
 #include "sysfs.h"
 
+#include "numbers.h"
+
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,7 +81,7 @@ double sysfs_number(double fallback, const char *path_format, ...)
     va_start(args, path_format);
     find(take_value, &(wanted){"", line, sizeof line}, path_format, args);
     va_end(args);
-    const double value = strtod(line, &end);
+    const double value = number_leading(line, &end);
     return end == line ? fallback : value;
 }
 

@@ -2,10 +2,10 @@
  * The table of variables: defaults, parsing, refusals, rows, lists of transports. */
 #include "ranks.h"
 
+#include "comma_locale.h"
 #include "settings.h"
 #include "transport_list.h"
 
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,37 +100,25 @@ static void wrong_values_are_refused_with_name_value_and_choice(void **state)
     }
 }
 
-/* Made here, since few machines have one. */
-static bool in_a_german_locale(char *directory)
-{
-    char command[200];
-    assert_non_null(mkdtemp(directory));
-    setenv("PATH", "/usr/bin:/bin", 1);
-    snprintf(command, sizeof command, "localedef -c -i de_DE -f UTF-8 %s/de_DE.UTF-8 2> /dev/null",
-             directory);
-    if (system(command) == -1)
-        return false;
-    setenv("LOCPATH", directory, 1);
-    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL &&
-           strcmp(localeconv()->decimal_point, ",") == 0;
-}
-
 static void a_decimal_point_is_one_in_every_locale(void **state)
 {
-    char directory[] = "/tmp/ring-locale-XXXXXX", command[100];
-    settings s;
-    const bool german = in_a_german_locale(directory);
+    settings s, unused;
+    char text[8];
+    const bool german = comma_locale_begin();
     setenv("RING_TIMEOUT", "2.5", 1);
     const ring_status point = settings_read(&s);
     setenv("RING_TIMEOUT", "2,5", 1);
-    settings unused;
     const ring_status comma = settings_read(&unused);
-    setlocale(LC_ALL, "C");
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    assert_int_equal(system(command), 0);
+    fail(RING_ERR_CONFIG, "%.2f", 0.25);
+    (void)text_format(text, sizeof text, "%g", 1.5);
+    const bool is_as_before = comma_locale_is_on();
+    comma_locale_end();
     assert_int_equal(point, RING_OK);
     assert_true(s.timeout > 2.49 && s.timeout < 2.51);
     assert_int_equal(comma, RING_ERR_CONFIG);
+    assert_string_equal(fail_text(), "0.25");
+    assert_string_equal(text, "1.5");
+    assert_int_equal(is_as_before, german);
     if (!german)
         skip_because("localedef cannot make a German locale here");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The public API on one rank: layers, losses, rates and batches of the caller's, and misuse. */
+#include "comma_locale.h"
 #include "library_calls.h"
 
 #include <stdbool.h>
@@ -830,6 +831,85 @@ static void a_callback_that_fails_drops_the_update(void **state)
     end(&alone);
 }
 
+/* ---- Locales ------------------------------------------------------------------------------- */
+
+#define FRACTIONS \
+    "{train_micro_batch_size_per_gpu: 8, gradient_clipping: 0.5, steps_per_print: 10, optimizer: " \
+    "{type: \"Adam\", params: {lr: 0.0015, betas: [0.9, 0.95], eps: 1.5e-8}}}"
+
+static bool german, callbacks_see_the_programs;
+
+static void note_in_locale(void *context, const char *text)
+{
+    keep_notes(context, text);
+    callbacks_see_the_programs &= comma_locale_is_on() == german;
+}
+
+static int take_in_locale(void *context, const uint32_t *samples, size_t rows, float *inputs,
+                          uint16_t *labels)
+{
+    callbacks_see_the_programs &= comma_locale_is_on() == german;
+    return take(context, samples, rows, inputs, labels);
+}
+
+/* Makes an engine in the locale that there is, and trains one update from, or to, a folder. */
+static void use_folder(const char *folder, bool resumes, char *notes)
+{
+    lone_rank alone = {0};
+    int found = 0;
+    ring_train_options options = options_of(&alone, FRACTIONS);
+    options.train.take = options.test.take = take_in_locale;
+    options.note = note_in_locale;
+    options.note_context = notes;
+    assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
+    must(ring_train_create(&alone.engine, alone.comm, &options));
+    if (resumes)
+        must(ring_train_resume(alone.engine, folder, &found));
+    must(ring_train_train_batch(alone.engine, NULL));
+    if (!resumes)
+        must(ring_train_save(alone.engine, folder));
+    assert_int_equal(found, resumes);
+    end(&alone);
+}
+
+static void refuse_fractions(void)
+{
+    lone_rank alone = {0};
+    ring_train_options options = options_of(&alone, "{train_batch_size: 1.5}");
+    assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
+    refused(ring_train_create(&alone.engine, alone.comm, &options), RING_ERR_CONFIG, "not 1.5");
+    options = options_of(&alone, FRACTIONS);
+    options.train.count = options.test.count = 0;
+    options.data = "/nonexistent";
+    options.normalize = "0.1307/0.3081";
+    assert_int_not_equal(ring_train_create(&alone.engine, alone.comm, &options), RING_OK);
+    assert_null(strstr(ring_train_error(), "normalize"));
+    ring_comm_destroy(alone.comm);
+}
+
+/* What one locale saves is the same text to another one, and callbacks see the program's locale. */
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    char folder[] = "/tmp/ring-library-XXXXXX", command[64], notes[512] = "";
+    assert_non_null(mkdtemp(folder));
+    callbacks_see_the_programs = true;
+    german = comma_locale_begin();
+    use_folder(folder, false, notes);
+    refuse_fractions();
+    assert_int_equal(comma_locale_is_on(), german);
+    const bool skips = !german;
+    comma_locale_end();
+    german = false;
+    use_folder(folder, true, notes);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    assert_true(callbacks_see_the_programs);
+    assert_non_null(strstr(notes, "steps_per_print"));
+    assert_null(strstr(notes, " was "));
+    if (skips)
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -851,6 +931,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_told),
         cmocka_unit_test(a_callback_that_fails_ends_the_communicator),
         cmocka_unit_test(a_callback_that_fails_drops_the_update),
+        cmocka_unit_test(numbers_have_a_point_in_every_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
+
 enum { ALIGNMENT = 64 };
 
 static _Thread_local char error_text[TRAIN_ERROR_MAX];
@@ -17,6 +19,7 @@ ring_status train_fail(ring_status status, const char *format, ...)
 {
     const int saved_errno = errno;
     char text[TRAIN_ERROR_MAX]; /* the arguments may point into the old text */
+    NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
     errno = saved_errno;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
+
 enum { DIGITS_MAX = 17, EXPONENT_LOW = -4, EXPONENT_HIGH = 16 };
 
 static int shortest_digits(double value)
@@ -22,6 +24,7 @@ static int shortest_digits(double value)
 
 char *float_repr(double value, char *text)
 {
+    NUMBERS_AS_IN_C;
     if (!isfinite(value)) {
         const char *infinite = value > 0 ? "inf" : "-inf";
         return strcpy(text, isnan(value) ? "nan" : infinite);

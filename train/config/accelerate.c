@@ -8,6 +8,7 @@
 
 #include "errors.h"
 #include "keys.h"
+#include "numbers.h"
 #include "words.h"
 #include "yaml_subset.h"
 
@@ -87,7 +88,7 @@ static cJSON *json_of(const yaml_entry *entry)
 {
     char *end;
     bool yes;
-    const double number = strtod(entry->value, &end);
+    const double number = number_leading(entry->value, &end);
     if (yaml_is_null(entry))
         return cJSON_CreateNull();
     if (yaml_bool(entry, &yes))

@@ -197,7 +197,7 @@ static ring_status take_default(const config_reader *reader, const config_key *k
 static ring_status take_value(config_reader *reader, const config_key *key,
                               const config_entry *entry, const char *value)
 {
-    cJSON *tree = cJSON_Parse(value);
+    cJSON *tree = value_parse(value);
     config_entry resolved = *entry;
     resolved.value = tree;
     if (tree == NULL)
@@ -295,7 +295,7 @@ static ring_status set_own_defaults(const config_reader *reader)
         if (own[i].kind != reader->config->optimizer.kind ||
             (given != NULL && !cJSON_IsNull(given->value)))
             continue;
-        cJSON *value = cJSON_Parse(own[i].value);
+        cJSON *value = value_parse(own[i].value);
         if (value == NULL)
             return train_fail(RING_ERR_MEMORY, "no memory");
         value_set(reader->config, config_key_find(own[i].path), value, problem);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "numbers.h"
 
 enum { COMMAS_KEPT = 4, SHOWN_MAX = 40, CHOICES_MAX = 64 };
 
@@ -207,6 +208,7 @@ static char *copy(const char *from, const char *end)
  * @param[out] end  behind it, or the first wrong byte. @return false: it is no JSON. */
 static bool read_json(cJSON *item, const char *json, size_t length, const char **end)
 {
+    NUMBERS_AS_IN_C;
     cJSON *value = cJSON_ParseWithLengthOpts(json, length, end, false);
     if (value == NULL)
         return false;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "floats.h"
+#include "numbers.h"
 
 enum { CHOICES_BYTES = 160 };
 
@@ -16,6 +17,7 @@ static value_result wrong(char *problem, value_result result, const char *format
 
 static value_result wrong(char *problem, value_result result, const char *format, ...)
 {
+    NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
     vsnprintf(problem, VALUE_PROBLEM_MAX, format, args);
@@ -225,6 +227,12 @@ value_result value_set(train_config *config, const config_key *key, const cJSON 
     }
 }
 
+cJSON *value_parse(const char *json)
+{
+    NUMBERS_AS_IN_C;
+    return cJSON_Parse(json);
+}
+
 /* Initial values are written as in a file, without quotes around texts. */
 void values_initial(train_config *config)
 {
@@ -235,7 +243,7 @@ void values_initial(train_config *config)
             continue;
         char problem[VALUE_PROBLEM_MAX];
         cJSON *value = key->kind == KEY_TEXT ? cJSON_CreateString(key->initial)
-                                             : cJSON_Parse(key->initial);
+                                             : value_parse(key->initial);
         if (value != NULL)
             value_set(config, key, value, problem);
         cJSON_Delete(value);
@@ -258,6 +266,7 @@ const config_key *value_name(const train_config *config, const config_key *key)
 
 void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
 {
+    NUMBERS_AS_IN_C;
     text[0] = '\0';
     if (cJSON_IsBool(value))
         snprintf(text, VALUE_TEXT_MAX, "%s", cJSON_IsTrue(value) ? "true" : "false");

@@ -25,6 +25,8 @@ typedef enum value_result {
 value_result value_set(train_config *config, const config_key *key, const cJSON *value,
                        char problem[VALUE_PROBLEM_MAX]);
 
+/** @return a value as JSON has it, to be freed by cJSON_Delete(), or NULL. */
+cJSON *value_parse(const char *json);
 /** Sets every field to its initial value of the table. */
 void values_initial(train_config *config);
 

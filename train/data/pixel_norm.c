@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
+
 /* @return how many numbers there are up to @p end, which the text then stands at; 0: wrong. */
 static size_t parse_list(const char **text, char end, double values[NORM_CHANNELS_MAX])
 {
     for (size_t i = 0; i < NORM_CHANNELS_MAX; i++) {
         char *behind;
-        values[i] = strtod(*text, &behind);
+        values[i] = number_leading(*text, &behind);
         if (behind == *text || !isfinite(values[i]))
             return 0;
         *text = behind + 1;
@@ -26,6 +28,7 @@ static size_t parse_list(const char **text, char end, double values[NORM_CHANNEL
 
 static size_t print_list(char *text, size_t at, const double *values, size_t count)
 {
+    NUMBERS_AS_IN_C;
     for (size_t i = 0; i < count; i++)
         at += (size_t)snprintf(text + at, NORM_TEXT_MAX - at, "%s%.15g", i == 0 ? "" : ",",
                                values[i]);

@@ -6,6 +6,7 @@
 
 #include "agree.h"
 #include "errors.h"
+#include "numbers.h"
 
 /* Elements are numbered over ranks: rank * SPAN + place in the network. */
 #define SPAN (UINT64_C(1) << 44)
@@ -156,6 +157,7 @@ static void write_deepspeed_line(char *text, const loss_scaler *before, const lo
                                  scaler_verdict verdict)
 {
     static const char start[] = "[deepspeed] OVERFLOW!";
+    NUMBERS_AS_IN_C;
     if (verdict == SCALER_LOWER)
         snprintf(text, OVERFLOW_TEXT_MAX,
                  "%s Rank 0 Skipping step. Attempted loss scale: %.0f, reducing to %.0f", start,
@@ -184,6 +186,7 @@ static void write_place(char *text, const overflow_place *place)
 static void write_own_line(const overflow_watch *watch, char *text, const char *where,
                            double before, long update)
 {
+    NUMBERS_AS_IN_C;
     int used = snprintf(text, OVERFLOW_TEXT_MAX, "OVERFLOW in update %ld: %s", update, where);
     if (watch->scaler.dynamic)
         used += snprintf(text + used, OVERFLOW_TEXT_MAX - (size_t)used, ", scale %.15g -> %.15g",

@@ -11,6 +11,7 @@
 
 #include "durable.h"
 #include "errors.h"
+#include "numbers.h"
 #include "text_file.h"
 
 enum { MANIFEST_BYTES_MAX = 16 << 20, HASH_DIGITS = 16 };
@@ -109,6 +110,7 @@ static char *print_tree(const checkpoint_manifest *manifest)
 {
     cJSON *tree = cJSON_CreateObject();
     cJSON_AddStringToObject(tree, "format", FORMAT);
+    NUMBERS_AS_IN_C;
     cJSON_AddNumberToObject(tree, "version", MANIFEST_VERSION);
     add_place(tree, &manifest->place);
     add_identity(tree, &manifest->identity);
@@ -405,6 +407,7 @@ static bool is_whole(const char *text, size_t length)
 ring_status manifest_parse(checkpoint_manifest *manifest, const char *path, const char *text,
                            size_t length)
 {
+    NUMBERS_AS_IN_C;
     *manifest = (checkpoint_manifest){0};
     if (!is_whole(text, length))
         return refuse(path, "its bytes do not have the hash that its last line tells");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "errors.h"
+#include "numbers.h"
 
 enum {
     LENGTH_BYTES = 8,
@@ -259,6 +260,7 @@ static ring_status read_tree(reader *in, const cJSON *tree)
 
 static ring_status parse(reader *in, const char *json, size_t length)
 {
+    NUMBERS_AS_IN_C;
     const char *end = NULL;
     cJSON *tree = json[0] == '{' ? cJSON_ParseWithLengthOpts(json, length, &end, 0) : NULL;
     while (tree != NULL && end < json + length && *end == ' ')

@@ -2,6 +2,7 @@
  * Parsing RING_FAULT, and its random decisions. */
 #include "fault.h"
 
+#include "numbers.h"
 #include "words.h"
 
 #include <ctype.h>
@@ -24,10 +25,7 @@ static bool parse_whole(const char *text, uint64_t *value)
 
 static bool parse_real(const char *text, double most, double *value)
 {
-    char *end;
-    *value = strtod(text, &end);
-    return (isdigit((unsigned char)*text) || *text == '.') && end != text && *end == '\0' &&
-           *value >= 0 && *value <= most;
+    return number_real(text, value) && *value <= most;
 }
 
 static ring_status wrong_key(const char *key)
