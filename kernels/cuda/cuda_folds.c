@@ -100,7 +100,7 @@ enum { PINNED_ALIGN = 64 };
 /* Room for so many bytes, wherever in a line they begin. */
 static size_t pinned_bytes(size_t bytes)
 {
-    return (bytes + 2 * PINNED_ALIGN - 1) / PINNED_ALIGN * PINNED_ALIGN;
+    return (bytes + (size_t)2 * PINNED_ALIGN - 1) / PINNED_ALIGN * PINNED_ALIGN;
 }
 
 static void keep_outgrown(struct cuda_folds *folds, void *pinned)

@@ -10,7 +10,7 @@ int main(void)
     ring_train_batch batch = RING_TRAIN_BATCH_INIT;
     ring_train_op op = RING_TRAIN_OP_INIT;
     float inputs[2] = {1, 2};
-    unsigned short label = 1;
+    uint32_t label = 1;
     double loss = 0;
     int ok;
     (void)op;

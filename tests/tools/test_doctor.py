@@ -360,8 +360,8 @@ class Secret(Made):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o700)
             status, wrong, _, _ = run(self.tree, env={"RING_SECRET_FILE": folder})
-        self.see(Fault(None, "secret", "fail", "is not a file", "^export RING_SECRET_FILE="), status,
-                 wrong)
+        self.see(Fault(None, "secret", "fail", "is not a file", "^export RING_SECRET_FILE="),
+                 status, wrong)
 
     def test_of_another(self):
         if os.geteuid() != 0:
