@@ -119,18 +119,18 @@ typedef struct transport_keys {
 
 /** Users' settings for InfiniBand and RoCE. */
 typedef struct transport_ib {
-    bool disabled;           /* it is not to be used                                            */
-    const char *hca;         /* devices and ports, as NCCL_IB_HCA; "": all                      */
-    int gid_index;           /* -1: chosen                                                      */
-    const char *gid_foreign; /* another library's variable that gives it: one that a port lacks
-                                is left out; NULL: such a one is an error                    */
-    int pkey_index;          /* of the port's table of P_Keys                                   */
-    int service_level;       /* InfiniBand's                                                    */
-    int traffic_class;       /* RoCE's: DSCP and ECN                                            */
-    int timeout;             /* of a packet: 4.096 us * 2^timeout                               */
-    int retries;             /* until its queue pair fails                                      */
-    bool relaxed;            /* payload may be written to memory in any order                   */
-    pci_distance farthest;   /* from an accelerator to an adapter that accesses its memory */
+    bool disabled;         /* it is not to be used                                            */
+    const char *hca;       /* devices and ports, as NCCL_IB_HCA; "": all                      */
+    int gid_index;         /* -1: chosen                                                      */
+    const char *gid_from;  /* another library's variable that gives it: one that a port lacks is
+                              left out. NULL: such a one is an error                          */
+    int pkey_index;        /* of the port's table of P_Keys                                   */
+    int service_level;     /* InfiniBand's                                                    */
+    int traffic_class;     /* RoCE's: DSCP and ECN                                            */
+    int timeout;           /* of a packet: 4.096 us * 2^timeout                               */
+    int retries;           /* until its queue pair fails                                      */
+    bool relaxed;          /* payload may be written to memory in any order                   */
+    pci_distance farthest; /* from an accelerator to an adapter that accesses its memory */
 } transport_ib;
 
 #define TRANSPORT_IB_DEFAULTS \

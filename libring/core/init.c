@@ -289,7 +289,7 @@ static ring_status tell(const ring_config *config, ring_status status)
 {
     if (status == RING_OK || config->quiet)
         return status;
-    log_set_rank(0, 0); /* it is none; ranks that fail for the same reason print the same */
+    log_set_rank(0, 0); /* it has no rank; ranks that fail for the same reason print the same */
     log_error("%s", fail_text());
     return status;
 }

@@ -18,7 +18,7 @@ transport_ib links_ib(const settings *s)
     return (transport_ib){.disabled = s->ib_disable,
                           .hca = s->ib_hca,
                           .gid_index = s->ib_gid_index,
-                          .gid_foreign = settings_foreign_name(s, "RING_IB_GID_INDEX"),
+                          .gid_from = settings_foreign_name(s, "RING_IB_GID_INDEX"),
                           .pkey_index = s->ib_pkey,
                           .service_level = s->ib_sl,
                           .traffic_class = s->ib_tc,

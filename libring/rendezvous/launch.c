@@ -5,9 +5,8 @@
  */
 #include "launch.h"
 #include "id_exchange.h"
+#include "numbers.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -86,11 +85,9 @@ static const launcher launchers[] = {
 
 static ring_status number(const char *name, int least, int most, int *out)
 {
-    char *end;
+    long long value;
     const char *text = variable(name);
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < least || value > most)
+    if (!number_whole(text, least, most, &value))
         return fail(RING_ERR_CONFIG, "%s=%.60s: want a whole number from %d to %d", name, text,
                     least, most);
     *out = (int)value;

@@ -85,7 +85,7 @@ static void without_a_secret_ranks_of_one_host_join(void **state)
     run_well(2, full_start_env); /* the port is free again at once */
 }
 
-/* Terms and cards carry them, and what is left of them. */
+/* Terms and cards carry them, and the time that is left. */
 static void deadlines_may_be_as_far_as_a_setting_says(void **state)
 {
     static const char *const names[] = {"RING_TIMEOUT", "RING_PEER_TIMEOUT", "RING_INIT_TIMEOUT"};

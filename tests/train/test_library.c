@@ -887,7 +887,7 @@ static void refuse_fractions(void)
     ring_comm_destroy(alone.comm);
 }
 
-/* What one locale saves is the same text to another one, and callbacks see the program's locale. */
+/* A checkpoint has the same texts in both locales, and callbacks see the program's locale. */
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     char folder[] = "/tmp/ring-library-XXXXXX", command[64], notes[512] = "";

@@ -151,11 +151,8 @@ static void nothing(void)
 /* A port without that entry uses its own. */
 static void gid_of_another_library(void)
 {
-    const transport_ib ib = {.hca = "",
-                             .gid_index = 99,
-                             .gid_foreign = "NCCL_IB_GID_INDEX",
-                             .timeout = 18,
-                             .retries = 7};
+    const transport_ib ib = {
+        .hca = "", .gid_index = 99, .gid_from = "NCCL_IB_GID_INDEX", .timeout = 18, .retries = 7};
     ends e = open_with("devices=1", &ib);
     run_traffic(&e, nothing);
     ends_close(&e);

@@ -68,27 +68,16 @@ bool gid_choose(const ibverbs *api, adapter_port *port, int entries)
     return best > 0;
 }
 
-ring_status gid_take(const adapter_port *port, const transport_ib *options, union ibv_gid *gid,
-                     int *index)
+bool gid_take(const adapter_port *port, int index, union ibv_gid *out)
 {
     const ibverbs *api = ibverbs_load();
-    const int wanted = options->gid_index;
-    union ibv_gid found;
-    if (wanted < 0)
-        return RING_OK;
-    if (api->query_gid(port->device->context, port->number, wanted, &found) == 0 &&
-        !is_zero(&found)) {
-        *gid = found;
-        *index = wanted;
-        return RING_OK;
-    }
-    if (options->gid_foreign == NULL)
-        return fail(RING_ERR_CONFIG,
-                    "RING_IB_GID_INDEX=%d: %s has no such GID; leave it out, or see "
-                    "'ringinfo doctor' for those it has",
-                    wanted, port->name);
-    log_warn("%s=%d is not used: %s has no such GID", options->gid_foreign, wanted, port->name);
-    return RING_OK;
+    if (api->query_gid(port->device->context, port->number, index, out) == 0 && !is_zero(out))
+        return true;
+    fail(RING_ERR_CONFIG,
+         "RING_IB_GID_INDEX=%d: %s has no such GID; leave it out, or see "
+         "'ringinfo doctor' for those it has",
+         index, port->name);
+    return false;
 }
 
 void gid_write(const union ibv_gid *gid, char *out, size_t size)

@@ -8,14 +8,11 @@
 #define RING_GIDS_H
 
 #include "adapter.h"
-#include "transport.h"
 
 /** Sets gid, gid_index and why of @p port. @return false: it has no usable GID. */
 bool gid_choose(const ibverbs *api, adapter_port *port, int entries);
-/** Replaces the port's GID and index by the entry that the user wants, if any.
- *  @return RING_ERR_CONFIG if there is no such entry, and libring's own variable gave it. */
-ring_status gid_take(const adapter_port *port, const transport_ib *options, union ibv_gid *gid,
-                     int *index);
+/** The same for the user's index. @return false, with fail() called: no such entry. */
+bool gid_take(const adapter_port *port, int index, union ibv_gid *out);
 /** Writes a GID as an address: "::ffff:10.0.0.1", "fe80::1". */
 void gid_write(const union ibv_gid *gid, char *out, size_t size);
 

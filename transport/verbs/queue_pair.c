@@ -66,7 +66,13 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
                       .gid = port->gid,
                       .gid_index = port->gid_index,
                       .sink = {.wake = wake, .armed = armed}};
-    RING_TRY(gid_take(port, options, &q->gid, &q->gid_index));
+    const int wanted = options->gid_index;
+    if (wanted >= 0 && gid_take(port, wanted, &q->gid))
+        q->gid_index = wanted;
+    else if (wanted >= 0 && options->gid_from == NULL)
+        return RING_ERR_CONFIG;
+    else if (wanted >= 0)
+        log_warn("%s=%d is not used: %s has no such GID", options->gid_from, wanted, port->name);
     q->handle = completions_enter(&q->sink);
     if (q->handle == 0)
         return RING_ERR_MEMORY;
