@@ -119,6 +119,73 @@ static void models_and_data_that_do_not_fit_are_refused(void **state)
     refused(".", "gpt", "holds images, but the model gpt takes a text: train.bin and val.bin");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { LIMITS_WORK = 0 }; /* sanitizers reserve terabytes */
+#else
+enum { LIMITS_WORK = 1 };
+#endif
+
+static const char sized[] = "{gpt: {n_layer: 2, n_head: 2, n_embd: 64, block_size: %d, "
+                            "vocab_size: 128}}";
+
+/* @return what --check says a rank of two takes: "1.40 GiB". */
+static const char *checked(const char *keys, int tokens, char text[32])
+{
+    char config[256], model[sizeof sized + 16];
+    snprintf(config, sizeof config, "{%s, optimizer: {type: \"AdamW\"}}", keys);
+    snprintf(model, sizeof model, sized, tokens);
+    files_write("config.json", config, strlen(config));
+    files_write("g.json", model, strlen(model));
+    programs_run *run = programs_shell("%s/ringtrain --check=2 --deepspeed_config %s --model %s | "
+                                       "sed -n 's/^\\*.* //p'",
+                                       programs.bin, files_path("config.json"),
+                                       files_path("g.json"));
+    programs_expect_success(run);
+    snprintf(text, 32, "%.2f GiB", strtod(run->output, NULL) / 0x1p30);
+    programs_free(run);
+    return text;
+}
+
+/* Activations take 6 GB, and a process may have 5. What the message promises is what --check
+ * counts with the other keys. */
+static void a_model_too_large_for_memory_says_what_makes_it_smaller(void **state)
+{
+    enum { BYTES = 700000 };
+    static const struct {
+        const char *keys, *before;
+        int tokens;
+    } ways[] = {
+        {"train_micro_batch_size_per_gpu: 2048", "; a rank takes ", 128},
+        {"train_micro_batch_size_per_gpu: 1024", "train_micro_batch_size_per_gpu 1024: ", 128},
+        {"train_micro_batch_size_per_gpu: 2048", "block_size of the model 64: ", 64},
+        {"train_micro_batch_size_per_gpu: 2048, pipeline: {activation_checkpoint_interval: 4}",
+         "pipeline.activation_checkpoint_interval 4: ", 128},
+        {"train_micro_batch_size_per_gpu: 2048, zero_optimization: {stage: 3}",
+         "zero_optimization.stage 3: ", 128},
+    };
+    char amount[32], want[128], *text = malloc(BYTES);
+    if (!LIMITS_WORK)
+        skip();
+    assert_non_null(text);
+    memset(text, 'a', BYTES);
+    files_write("input.txt", text, BYTES);
+    free(text);
+    checked(ways[0].keys, ways[0].tokens, amount);
+    programs_run *run = programs_shell(
+        "ulimit -v 5000000; %s/ringrun -n 2 %s/ringtrain --deepspeed_config %s --data %s --model "
+        "%s 2>&1",
+        programs.bin, programs.bin, files_path("config.json"), files_path("."),
+        files_path("g.json"));
+    assert_int_equal(run->status, 1);
+    programs_expect_output(run, "ringtrain: no memory for activations (");
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        snprintf(want, sizeof want, "%s%s", ways[i].before,
+                 checked(ways[i].keys, ways[i].tokens, amount));
+        programs_expect_output(run, want);
+    }
+    programs_free(run);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, files_tear_down)
 
 int main(int argc, char **argv)
@@ -127,6 +194,7 @@ int main(int argc, char **argv)
         TEST(any_number_of_ranks_takes_the_same_steps),
         TEST(zero_stages_are_the_same_bit_for_bit),
         TEST(models_and_data_that_do_not_fit_are_refused),
+        TEST(a_model_too_large_for_memory_says_what_makes_it_smaller),
     };
     if (argc != 4)
         return 2;

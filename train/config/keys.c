@@ -19,23 +19,20 @@
     { \
         .path = name, .kind = KEY_SECTION, .help = text \
     }
+#define NUMBER(name, type, member, low, high, start, types, text) \
+    { \
+        .path = name, .kind = type, .initial = start, .scope = types, .help = text, .least = low, \
+        .most = high, FIELD(member) \
+    }
 #define STEPS(name, member, low, start, types, text) \
-    { \
-        .path = name, .kind = KEY_INT, .initial = start, .scope = types, .help = text, \
-        .least = low, .most = INT_MAX, FIELD(member) \
-    }
+    NUMBER(name, KEY_INT, member, low, INT_MAX, start, types, text)
 #define INT(name, member, low, start, text) STEPS(name, member, low, start, NULL, text)
+#define COUNT(name, member, low, high, start, text) \
+    NUMBER(name, KEY_INT, member, low, high, start, NULL, text)
 /* A number of parameters. */
-#define ELEMENTS(name, member, low, start, text) \
-    { \
-        .path = name, .kind = KEY_INT, .initial = start, .help = text, .least = low, .most = 1e15, \
-        FIELD(member) \
-    }
+#define ELEMENTS(name, member, low, start, text) COUNT(name, member, low, 1e15, start, text)
 #define REAL(name, member, low, high, start, types, text) \
-    { \
-        .path = name, .kind = KEY_REAL, .initial = start, .scope = types, .help = text, \
-        .least = low, .most = high, FIELD(member) \
-    }
+    NUMBER(name, KEY_REAL, member, low, high, start, types, text)
 #define BOOL(name, member, start, types, text) \
     { \
         .path = name, .kind = KEY_BOOL, .initial = start, .scope = types, .help = text, \
@@ -55,6 +52,11 @@
     { \
         .path = name, .kind = type, .use = USE_NOTE, .help = text \
     }
+/* The same of a switch that needs no line while it has its initial value. */
+#define QUIET(name, start, text) \
+    { \
+        .path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = start, .help = text \
+    }
 #define LATER(name, type, only, text) \
     { \
         .path = name, .kind = type, .use = USE_LATER, .initial = only, .help = text \
@@ -64,11 +66,7 @@
     {.path = name, .kind = KEY_OPEN, .help = text}, LATER(name ".enabled", KEY_BOOL, "false", text)
 /* The same of a feature that changes no result: harmless even then. */
 #define WATCH(name, text) \
-    {.path = name, .kind = KEY_OPEN, .help = text}, \
-    { \
-        .path = name ".enabled", .kind = KEY_BOOL, .use = USE_NOTE, .initial = "false", \
-        .help = text \
-    }
+    {.path = name, .kind = KEY_OPEN, .help = text}, QUIET(name ".enabled", "false", text)
 /* Where a monitor's files lie: output_path/job_name/… */
 #define MONITOR(name, member, text) \
     SECTION(name, text), BOOL(name ".enabled", member.enabled, "false", NULL, text), \
@@ -253,12 +251,8 @@ const config_key config_keys[] = {
          "keep and send parameters and gradients as float16"),
     REAL("fp16.loss_scale", precision.set.loss_scale, 0, HUGE_VAL, "0", NULL,
          "what the loss is multiplied with; 0: found while training"),
-    {.path = "fp16.initial_scale_power",
-     .kind = KEY_INT,
-     .initial = "16",
-     .help = "that starts at 2 to this power",
-     .most = 126, /* a float32 holds it */
-     FIELD(precision.set.scale_power)},
+    COUNT("fp16.initial_scale_power", precision.set.scale_power, 0, 126 /* a float32 holds it */,
+          "16", "that starts at 2 to this power"),
     STEPS("fp16.loss_scale_window", precision.set.scale_window, 1, "1000", NULL,
           "updates without overflow until it is doubled"),
     STEPS("fp16.hysteresis", precision.set.hysteresis, 1, "2", NULL,
@@ -314,13 +308,9 @@ const config_key config_keys[] = {
     NOTE("gradient_predivide_factor", KEY_REAL, "gradients are scaled once"),
     LATER("sparse_gradients", KEY_BOOL, "false", "set it to false"),
 
-    {.path = "zero_optimization", .kind = KEY_SECTION, .help = "split states over ranks"},
-    {.path = "zero_optimization.stage",
-     .kind = KEY_INT,
-     .initial = "0",
-     .help = "what ranks split: 1 the optimizer's states, 2 gradients too, 3 parameters too",
-     .most = 3,
-     FIELD(zero_stage)},
+    SECTION("zero_optimization", "split states over ranks"),
+    COUNT("zero_optimization.stage", zero_stage, 0, 3, "0",
+          "what ranks split: 1 the optimizer's states, 2 gradients too, 3 parameters too"),
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
     BOOL("zero_optimization.overlap_comm", overlap_comm, "true", NULL,
          "reduce gradients while the backward pass goes on"),
@@ -338,11 +328,8 @@ const config_key config_keys[] = {
          "states do not depend on the number of ranks"),
     NOTE("zero_optimization.round_robin_gradients", KEY_BOOL,
          "every rank owns a part of each bucket"),
-    {.path = "zero_optimization.ignore_unused_parameters",
-     .kind = KEY_BOOL,
-     .use = USE_NOTE,
-     .initial = "true",
-     .help = "every tensor of a network takes part in each forward pass"},
+    QUIET("zero_optimization.ignore_unused_parameters", "true",
+          "every tensor of a network takes part in each forward pass"),
     ELEMENTS("zero_optimization.sub_group_size", sub_group_size, 1, "1e9",
              "elements that stage 3 updates at a time, at most those of a bucket"),
     ELEMENTS("zero_optimization.stage3_max_live_parameters", stage3_max_live_parameters, 0, "1e9",
@@ -397,39 +384,22 @@ const config_key config_keys[] = {
     NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer here may be split"),
     NOTE("zero_force_ds_cpu_optimizer", KEY_BOOL, "there is one implementation"),
     SECTION("pipeline", "stages of layers, each on ranks of its own"),
-    {.path = "pipeline.stages",
-     .kind = KEY_INT,
-     .initial = "1",
-     .help = "stages that the layers are cut into; the ranks are a multiple",
-     .least = 1,
-     .most = 256,
-     FIELD(pipeline.stages)},
+    COUNT("pipeline.stages", pipeline.stages, 1, 256, "1",
+          "stages that the layers are cut into; the ranks are a multiple"),
     TEXT("pipeline.partition", pipeline.partition, "best", NULL,
          "what stages have equally much of: parameters (best), uniform (layers), type:REGEX"),
     SECTION("pipeline.params", "settings of the pipeline"),
-    {.path = "pipeline.params.num_stages",
-     .kind = KEY_INT,
-     .help = "the same as pipeline.stages",
-     .least = 1,
-     .most = 256,
-     FIELD(pipeline.stages)},
+    COUNT("pipeline.params.num_stages", pipeline.stages, 1, 256, NULL,
+          "the same as pipeline.stages"),
     NOTE("pipeline.type", KEY_TEXT, "there is one kind of pipeline"),
-    {.path = "pipeline.seed_layers",
-     .kind = KEY_BOOL,
-     .use = USE_NOTE,
-     .initial = "false",
-     .help = "first parameters do not depend on the stages"},
+    QUIET("pipeline.seed_layers", "false", "first parameters do not depend on the stages"),
     INT("pipeline.activation_checkpoint_interval", pipeline.interval, 0, "0",
         "keep the activation of every so-manyth layer, compute the others again; 0: keep all"),
     NOTE("pipeline.pipe_partitioned", KEY_BOOL, NO_SLICES),
     NOTE("pipeline.grad_partitioned", KEY_BOOL, NO_SLICES),
     SECTION("tensor_parallel", "ranks that compute a share of each pair of layers"),
-    {.path = "tensor_parallel.autotp_size",
-     .kind = KEY_INT,
-     .initial = "1",
-     .help = "ranks that share linear layers and attention; the ranks are a multiple; 0: none, too",
-     .most = 256,
-     FIELD(tensor_ranks)},
+    COUNT("tensor_parallel.autotp_size", tensor_ranks, 0, 256, "1",
+          "ranks that share linear layers and attention; the ranks are a multiple; 0: none, too"),
     NOTE("tensor_parallel.tp_overlap_comm", KEY_BOOL, NO_TENSOR),
     NOTE("tensor_parallel.keep_module_on_host", KEY_BOOL, NO_TENSOR),
     NOTE("tensor_parallel.replace_with_kernel_inject", KEY_BOOL, NO_TENSOR),

@@ -2,6 +2,7 @@
  * The parts ask their owners. */
 #include "estimate.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "errors.h"
@@ -26,13 +27,17 @@ memory_estimate estimate_memory(const train_engine *engine, int zero_stage)
                                             engine_batch_bytes(engine)};
 }
 
+static size_t together(const memory_estimate *bytes)
+{
+    return bytes->params + bytes->grads + bytes->states + bytes->live + bytes->activations;
+}
+
 static void print_row(const train_engine *engine, int zero_stage, FILE *out)
 {
     const memory_estimate bytes = estimate_memory(engine, zero_stage);
     fprintf(out, "%c %5d %13zu %13zu %13zu %13zu %13zu %13zu\n",
             zero_stage == engine->config->zero_stage ? '*' : ' ', zero_stage, bytes.params,
-            bytes.grads, bytes.states, bytes.live, bytes.activations,
-            bytes.params + bytes.grads + bytes.states + bytes.live + bytes.activations);
+            bytes.grads, bytes.states, bytes.live, bytes.activations, together(&bytes));
 }
 
 static void print_head(const train_engine *engine, FILE *out)
@@ -75,15 +80,21 @@ static void print_rows(const train_engine *engine, FILE *out)
         fprintf(out, "offloaded, beside that: %zu bytes of a rank in files\n", files);
 }
 
+/* Of a rank in stage @p stage of the pipeline, to be planned. */
+static train_engine engine_of(const train_config *config, const train_grid *grid, int stage)
+{
+    return (train_engine){.config = config,
+                          .ranks = grid->shares,
+                          .tensor.ranks = grid->tensors,
+                          .pipeline.place = {grid->stages, stage}};
+}
+
 ring_status estimate_print(const train_config *config, const model_spec *spec, size_t samples_max,
                            const train_grid *grid, FILE *out)
 {
     ring_status status = RING_OK;
     for (int s = 0; s < grid->stages && status == RING_OK; s++) {
-        train_engine engine = {.config = config,
-                               .ranks = grid->shares,
-                               .tensor.ranks = grid->tensors,
-                               .pipeline.place = {grid->stages, s}};
+        train_engine engine = engine_of(config, grid, s);
         status = engine_plan(&engine, spec, samples_max);
         if (status == RING_OK && s == 0)
             print_head(&engine, out);
@@ -92,4 +103,55 @@ ring_status estimate_print(const train_config *config, const model_spec *spec, s
         engine_destroy(&engine);
     }
     return status;
+}
+
+/* Of the stage that takes most; 0: it could not be planned. */
+static size_t rank_bytes(const train_config *config, const model_spec *spec, size_t samples_max,
+                         const train_grid *grid)
+{
+    size_t most = 0;
+    for (int s = 0; s < grid->stages; s++) {
+        train_engine engine = engine_of(config, grid, s);
+        if (engine_plan(&engine, spec, samples_max) == RING_OK) {
+            const memory_estimate bytes = estimate_memory(&engine, (int)config->zero_stage);
+            most = together(&bytes) > most ? together(&bytes) : most;
+        }
+        engine_destroy(&engine);
+    }
+    return most;
+}
+
+void estimate_advice(const train_config *config, const model_spec *spec, size_t samples_max,
+                     const train_grid *grid, char *text, size_t room)
+{
+    train_config micro = *config, kept = *config, split = *config;
+    model_spec shorter = *spec;
+    const size_t tokens = model_spec_words(spec) > 0 ? spec->input.dim[0] : 1;
+    const double gib = 0x1p30, all = (double)rank_bytes(config, spec, samples_max, grid);
+    micro.micro_batch = (config->micro_batch + 1) / 2;
+    shorter.input.dim[0] = tokens > 1 ? tokens / 2 : spec->input.dim[0];
+    kept.pipeline.interval = kept.pipeline.interval > 0 ? kept.pipeline.interval
+                                                        : (long)sqrt(spec->count);
+    split.zero_stage = grid->stages > 1 ? 1 : ZERO_STAGE_MAX;
+    const struct {
+        const char *key;
+        const train_config *config;
+        const model_spec *spec;
+        long value;
+    } ways[] = {
+        {"train_micro_batch_size_per_gpu", &micro, spec, micro.micro_batch},
+        {"block_size of the model", config, &shorter, (long)shorter.input.dim[0]},
+        {"pipeline.activation_checkpoint_interval", &kept, spec, kept.pipeline.interval},
+        {"zero_optimization.stage", &split, spec, split.zero_stage},
+    };
+    size_t used = (size_t)snprintf(text, room, "a rank takes %.2f GiB", all / gib);
+    const char *before = ". Less with ";
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        const double less = (double)rank_bytes(ways[i].config, ways[i].spec, samples_max, grid);
+        if (less == 0.0 || less >= all || used >= room)
+            continue;
+        used += (size_t)snprintf(text + used, room - used, "%s%s %ld: %.2f GiB", before,
+                                 ways[i].key, ways[i].value, less / gib);
+        before = ", ";
+    }
 }

@@ -24,6 +24,12 @@ typedef struct memory_estimate {
  */
 memory_estimate estimate_memory(const train_engine *engine, int zero_stage);
 
+/** Writes the bytes that a rank takes, of the stage of the pipeline that takes most, and which keys
+ *  make them fewer, and by how much: micro-batch, tokens, activation checkpointing, stage of ZeRO.
+ *  @param samples_max  of a rank an epoch */
+void estimate_advice(const train_config *config, const model_spec *spec, size_t samples_max,
+                     const train_grid *grid, char *text, size_t room);
+
 /** Prints a line for each stage of ZeRO, of one rank of each stage of the pipeline; the configured
  *  one is marked.
  *  @param samples_max  of a rank an epoch; SIZE_MAX: not known

@@ -90,7 +90,7 @@ static ring_status plan_stage(train_engine *engine, const model_spec *spec, cons
     const int slots = pipe_slots(&engine->pipeline.place, (int)config->accumulation);
     model_spec kept = *part;
     kept.interval = (int)config->pipeline.interval;
-    RING_TRY(model_create(&engine->model, &kept, batch, slots));
+    RING_TRY(model_measure(&engine->model, &kept, batch, slots));
     if (pipeline_is_last(&engine->pipeline) && !spec->any_output)
         RING_TRY(check_output(&engine->model, engine->words));
     const partition_rules rules = {.bucket_bytes = bucket_bytes(config),
@@ -247,6 +247,7 @@ static ring_status create_local(train_engine *engine, const model_spec *spec, si
                                 uint64_t seed)
 {
     RING_TRY(engine_plan(engine, spec, samples_max));
+    RING_TRY(model_allocate(&engine->model));
     RING_TRY(create_batch(engine));
     RING_TRY(create_states(engine, seed));
     return create_schedules(engine);

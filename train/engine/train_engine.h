@@ -117,7 +117,8 @@ typedef struct engine_result {
     bool unloaded;     /* a rank could not load its samples: nothing was done */
 } engine_result;
 
-/** Makes the network and its partition as engine_create() does, without the ranks.
+/** Makes the network and its partition as engine_create() does, without the ranks and the memory of
+ *  the network.
  *  @param engine  with config, ranks, number of tensor ranks and the pipeline's place
  *  @param spec    the whole network
  *  Free with engine_destroy() whatever the result. */

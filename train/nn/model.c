@@ -260,15 +260,14 @@ static void place_nodes(train_model *model)
     }
 }
 
-static ring_status allocate(train_model *model, int slots)
+ring_status model_allocate(train_model *model)
 {
-    place_nodes(model);
     const size_t pointers = (size_t)model->tensors.count * sizeof(float *);
     RING_TRY(train_alloc((void **)&model->params, pointers, "tensors"));
     RING_TRY(train_alloc((void **)&model->grads, pointers, "tensors"));
-    RING_TRY(train_alloc((void **)&model->slots, (size_t)slots * sizeof *model->slots, "slots"));
-    model->slot_count = slots;
-    for (int s = 0; s < slots; s++)
+    RING_TRY(train_alloc((void **)&model->slots, (size_t)model->slot_count * sizeof *model->slots,
+                         "slots"));
+    for (int s = 0; s < model->slot_count; s++)
         RING_TRY(train_alloc((void **)&model->slots[s].memory, model->slot_bytes, "activations"));
     if (model->interval > 0)
         RING_TRY(train_alloc((void **)&model->shared, model->shared_bytes, "activations"));
@@ -299,11 +298,19 @@ ring_status model_plan(train_model *model, const model_spec *spec)
     return RING_OK;
 }
 
-ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots)
+ring_status model_measure(train_model *model, const model_spec *spec, size_t max_batch, int slots)
 {
     RING_TRY(model_plan(model, spec));
     model->max_batch = max_batch;
-    return allocate(model, slots);
+    model->slot_count = slots;
+    place_nodes(model);
+    return RING_OK;
+}
+
+ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots)
+{
+    RING_TRY(model_measure(model, spec, max_batch, slots));
+    return model_allocate(model);
 }
 
 ring_status model_check(const model_spec *spec, int *failed)
@@ -322,7 +329,7 @@ void model_destroy(train_model *model)
         if (use->op != NULL && use->op->release != NULL)
             use->op->release(use);
     }
-    for (int s = 0; s < model->slot_count; s++)
+    for (int s = 0; model->slots != NULL && s < model->slot_count; s++)
         free(model->slots[s].memory);
     free(model->slots);
     free(model->shared);

@@ -68,6 +68,10 @@ typedef struct train_model {
 ring_status model_create(train_model *model, const model_spec *spec, size_t max_batch, int slots);
 void model_destroy(train_model *model);
 
+/** Both halves of it; before the second, model_memory_bytes() is what that will take. */
+ring_status model_measure(train_model *model, const model_spec *spec, size_t max_batch, int slots);
+ring_status model_allocate(train_model *model);
+
 /** The same without memory: what each node is, and the table of tensors. */
 ring_status model_plan(train_model *model, const model_spec *spec);
 

@@ -9,6 +9,7 @@
 #include "agree.h"
 #include "builtin.h"
 #include "errors.h"
+#include "estimate.h"
 #include "host_data.h"
 #include "layer_list.h"
 #include "model_data.h"
@@ -120,10 +121,25 @@ static ring_status start(trainer *made, int readers)
     return trainer_describe(made);
 }
 
+/* Adds to the error, of which all ranks have the same text. */
+static void advise_on_memory(const trainer *made, size_t samples_max)
+{
+    const bool shared = train_error_is_shared();
+    char cause[TRAIN_ERROR_MAX], advice[512];
+    snprintf(cause, sizeof cause, "%s", train_error());
+    estimate_advice(&made->config, &made->spec, samples_max, &made->grid, advice, sizeof advice);
+    train_fail(RING_ERR_MEMORY, "%s; %s", cause, advice);
+    if (shared)
+        train_error_share();
+}
+
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
 {
-    RING_TRY(engine_create(&made->engine, made->comm, &made->config, made->loss, &made->spec,
-                           samples_max, made->seed));
+    const ring_status status = engine_create(&made->engine, made->comm, &made->config, made->loss,
+                                             &made->spec, samples_max, made->seed);
+    if (status == RING_ERR_MEMORY)
+        advise_on_memory(made, samples_max);
+    RING_TRY(status);
     return agree(made->comm, start(made, readers));
 }
 
