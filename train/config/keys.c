@@ -38,11 +38,12 @@
         .path = name, .kind = KEY_BOOL, .initial = start, .scope = types, .help = text, \
         FIELD(member) \
     }
-#define TEXT(name, member, start, list, text) \
+#define CHOICE(name, member, start, types, list, text) \
     { \
-        .path = name, .kind = KEY_TEXT, .initial = start, .choices = list, .help = text, \
-        FIELD(member) \
+        .path = name, .kind = KEY_TEXT, .initial = start, .scope = types, .choices = list, \
+        .help = text, FIELD(member) \
     }
+#define TEXT(name, member, start, list, text) CHOICE(name, member, start, NULL, list, text)
 #define RANKS(name, member, low, text) \
     { \
         .path = name, .kind = KEY_RANKS, .help = text, .least = low, .most = INT_MAX, \
@@ -186,13 +187,8 @@ const config_key config_keys[] = {
          "WarmupCosineLR", "share of optimizer.params.lr at the end"),
     STEPS("scheduler.params.warmup_num_steps", schedule.warmup_steps, 1, "1000",
           WARMUPS " WarmupCosineLR", "updates of the warm-up"),
-    {.path = "scheduler.params.warmup_type",
-     .kind = KEY_TEXT,
-     .initial = "log",
-     .scope = WARMUPS " WarmupCosineLR",
-     .choices = "log linear",
-     .help = "shape of the warm-up",
-     FIELD(schedule.warmup_type)},
+    CHOICE("scheduler.params.warmup_type", schedule.warmup_type, "log", WARMUPS " WarmupCosineLR",
+           "log linear", "shape of the warm-up"),
     STEPS("scheduler.params.total_num_steps", schedule.total_steps, 1, NULL,
           "WarmupDecayLR WarmupCosineLR", "updates until the rate is at its minimum; required"),
     REAL("scheduler.params.cycle_min_lr", schedule.cycle.min_lr, 0, HUGE_VAL, NULL, "OneCycle",
@@ -310,7 +306,7 @@ const config_key config_keys[] = {
 
     SECTION("zero_optimization", "split states over ranks"),
     COUNT("zero_optimization.stage", zero_stage, 0, 3, "0",
-          "what ranks split: 1 the optimizer's states, 2 gradients too, 3 parameters too"),
+          "split over the ranks: 1 the optimizer's states, 2 gradients too, 3 parameters too"),
     NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
     BOOL("zero_optimization.overlap_comm", overlap_comm, "true", NULL,
          "reduce gradients while the backward pass goes on"),

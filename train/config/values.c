@@ -193,7 +193,7 @@ static value_result set_choice(train_config *config, const config_key *key, cons
     const char *choice = value_choose(key->choices, value->valuestring);
     config_choice_advice(key->choices, value->valuestring, advice);
     if (choice == NULL && key->initial != NULL)
-        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is none of %s; taking %s%s",
+        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is not one of %s; taking %s%s",
                      value->valuestring, choices, key->initial, advice);
     const char *type = choice == NULL ? type_of_class(value->valuestring) : NULL;
     if (type != NULL && value_choose(key->choices, type) != NULL)

@@ -23,10 +23,10 @@ static const char *const file_names[][2] = {
 
 static const char wanted[] =
     "The folder given by --data or RING_DATA holds MNIST's files: train-images-idx3-ubyte "
-    "(47040016 "
-    "bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte (7840016, .gz 1.6 "
-    "MB), t10k-labels-idx1-ubyte (10008); or CIFAR-10's: data_batch_1.bin to data_batch_5.bin "
-    "(30730000 each) and test_batch.bin; or a text: train.bin and val.bin, or input.txt";
+    "(47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte "
+    "(7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008); or CIFAR-10's: data_batch_1.bin to "
+    "data_batch_5.bin (30730000 each) and test_batch.bin; or a text: train.bin and val.bin, or "
+    "input.txt";
 
 static bool make_path(char *path, const char *folder, const char *name, const char *suffix)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A part of a file into memory, and llm.c's headers. */
+ * Reading a part of a file into memory, after a header of llm.c's if there is one. */
 #include "tokens.h"
 
 #include <byteswap.h>

@@ -126,10 +126,9 @@ void estimate_advice(const train_config *config, const model_spec *spec, size_t 
 {
     train_config micro = *config, kept = *config, split = *config;
     model_spec shorter = *spec;
-    const size_t tokens = model_spec_words(spec) > 0 ? spec->input.dim[0] : 1;
     const double gib = 0x1p30, all = (double)rank_bytes(config, spec, samples_max, grid);
     micro.micro_batch = (config->micro_batch + 1) / 2;
-    shorter.input.dim[0] = tokens > 1 ? tokens / 2 : spec->input.dim[0];
+    shorter.input.dim[0] -= model_spec_words(spec) > 0 ? shorter.input.dim[0] / 2 : 0;
     kept.pipeline.interval = kept.pipeline.interval > 0 ? kept.pipeline.interval
                                                         : (long)sqrt(spec->count);
     split.zero_stage = grid->stages > 1 ? 1 : ZERO_STAGE_MAX;
