@@ -15,6 +15,8 @@ typedef struct yaml_reader {
     size_t number;                 /* of the line */
     const yaml_entry *open;        /* the key that indented lines belong to; NULL: none */
     size_t indent;                 /* of the open section's lines; 0: none seen yet */
+    size_t item;                   /* indentation of the latest list's items */
+    size_t depth;                  /* of JSON: braces that are open; 0: this is YAML */
 } yaml_reader;
 
 static bool refuse(const yaml_reader *reader, const char *at, const char *format, ...)
@@ -106,17 +108,30 @@ static bool take_plain(yaml_reader *reader, yaml_entry *entry, const char *at)
     return true;
 }
 
+static void take_items(yaml_entry *list, const char *at, const char *end)
+{
+    list->kind = YAML_LIST;
+    while (at < end && strchr(" \t\r\n[]{},'\"", *at) != NULL)
+        at++;
+    if (at < end && strncmp(at, "null", 4) != 0)
+        strcpy(list->value, "items");
+}
+
 static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after)
 {
     const char *at = skip_blanks(after, reader->end);
     if (at == reader->end || *at == '#')
         return true;
-    if (at == after)
+    if (at == after && reader->depth == 0)
         return refuse(reader, at, "a blank must follow ':'");
     if (*at == '\'' || *at == '"')
         return take_quoted(reader, entry, at);
-    if (reader->end - at >= 2 && at[0] == '[' && at[1] == ']') {
-        entry->kind = YAML_EMPTY_LIST;
+    if (reader->depth > 0 && *at == '[' && reader->end[-1] == ']') {
+        take_items(entry, at, reader->end);
+        return true;
+    }
+    if (reader->end - at >= 2 && (strncmp(at, "[]", 2) == 0 || strncmp(at, "{}", 2) == 0)) {
+        entry->kind = YAML_LIST;
         return only_comment(reader, at + 2);
     }
     if (*at == '-' && at + 1 < reader->end && at[1] == ' ')
@@ -131,10 +146,13 @@ static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after
 /* @return the byte behind the key; NULL: refused. */
 static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
-    const char *begin = at;
+    const bool quoted = reader->depth > 0 && at < reader->end && *at == '"';
+    const char *begin = at += quoted;
     while (at < reader->end && (isalnum((unsigned char)*at) || *at == '_' || *at == '-'))
         at++;
     const size_t length = (size_t)(at - begin);
+    if (quoted && at < reader->end && *at == '"')
+        at = skip_blanks(at + 1, reader->end);
     if (length == 0 || at == reader->end || *at != ':') {
         refuse(reader, begin, "expected a line \"key: value\"");
         return NULL;
@@ -148,10 +166,15 @@ static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *
     return at + 1;
 }
 
+static size_t indentation(const yaml_reader *reader, const char *at)
+{
+    return reader->depth > 0 ? reader->depth - 1 : (size_t)(at - reader->line);
+}
+
 /* Which section a line belongs to follows from its indentation. */
 static bool place(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
-    const size_t indent = (size_t)(at - reader->line);
+    const size_t indent = indentation(reader, at);
     if (indent == 0) {
         reader->open = NULL;
         return true;
@@ -184,7 +207,7 @@ static bool take_entry(yaml_reader *reader, const char *at)
     if (yaml_find(out, entry->section, entry->key) != NULL)
         return refuse(reader, at, "\"%s\" is given twice; keep one", entry->key);
     out->count++;
-    if (at == reader->line) {
+    if (indentation(reader, at) == 0) {
         reader->open = entry;
         reader->indent = 0;
     }
@@ -197,6 +220,19 @@ static bool is_marker(const yaml_reader *reader)
            reader->out->count == 0;
 }
 
+/* An item, or a further line of a long one. */
+static bool is_of_list(const yaml_reader *reader, const char *at)
+{
+    const size_t count = reader->out->count;
+    const yaml_entry *last = count > 0 ? &reader->out->list[count - 1] : NULL;
+    if (last == NULL || last->is_section)
+        return false;
+    if (last->kind == YAML_LIST && (size_t)(at - reader->line) > reader->item)
+        return true;
+    return *at == '-' && (at + 1 == reader->end || at[1] == ' ') &&
+           (last->kind == YAML_NOTHING || last->kind == YAML_LIST);
+}
+
 static bool take_line(yaml_reader *reader)
 {
     const char *at = skip_blanks(reader->line, reader->end);
@@ -204,18 +240,75 @@ static bool take_line(yaml_reader *reader)
         return true;
     if (*at == '\t')
         return refuse(reader, at, "YAML is indented by blanks, not by tabs");
-    if (*at == '{')
-        return refuse(reader, at, "expected a line \"key: value\", not '{'");
+    if (is_of_list(reader, at)) {
+        reader->item = *at == '-' ? (size_t)(at - reader->line) : reader->item;
+        take_items(&reader->out->list[reader->out->count - 1], at + (*at == '-'), reader->end);
+        return true;
+    }
     if (*at == '-')
         return refuse(reader, at, "lists are not read here");
     return take_entry(reader, at);
 }
 
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+/* Moves on to the next letter that is no blank, and keeps the place for messages. */
+static const char *skip_space(yaml_reader *reader, const char *at, const char *end)
+{
+    for (; at < end && isspace((unsigned char)*at); at++) {
+        if (*at == '\n') {
+            reader->line = at + 1;
+            reader->number++;
+        }
+    }
+    return at;
+}
+
+/* @return the comma or brace that ends a pair: the next one that is in no text and no list. */
+static const char *pair_end(const char *at, const char *end)
+{
+    bool text = false, list = false;
+    for (; at < end; at++) {
+        if (text && *at == '\\' && at + 1 < end)
+            at++;
+        else if (*at == '"')
+            text = !text;
+        else if (!text && (*at == '[' || *at == ']'))
+            list = *at == '[';
+        else if (!text && !list && (*at == ',' || *at == '{' || *at == '}'))
+            break;
+    }
+    return at;
+}
+
+/* Each pair is a line, of the section whose brace is open. */
+static bool read_json(yaml_reader *reader, const char *at, const char *end)
+{
+    for (bool first = true; first || reader->depth > 0; first = false) {
+        const char *next = pair_end(at, end);
+        for (reader->end = next; reader->end > at && isspace((unsigned char)reader->end[-1]);)
+            reader->end--;
+        if (reader->end > at && !take_entry(reader, at))
+            return false;
+        at = skip_space(reader, reader->end, end);
+        if (at == end)
+            return refuse(reader, at, "a brace is not closed");
+        reader->depth += *at == '{';
+        reader->depth -= *at == '}';
+        at = skip_space(reader, at + 1, end);
+    }
+    return at == end || refuse(reader, at, "nothing may follow the object");
+}
+
 bool yaml_read(yaml_subset *out, const char *text, size_t length)
 {
-    yaml_reader reader = {.out = out, .text = text};
     const char *end = text + length;
+    yaml_reader reader = {.out = out, .text = text, .line = text, .number = 1};
+    const char *begin = skip_space(&reader, text, end);
     out->count = 0;
+    if (begin < end && *begin == '{')
+        return read_json(&reader, begin, end);
+    reader.number = 0;
     for (const char *line = text; line < end; line = reader.end + (reader.end < end)) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         reader.line = line;

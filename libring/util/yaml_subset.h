@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * yaml_subset: the YAML of launchers' configuration files: "key: value" lines, sections of one
- * level, plain and quoted scalars, empty lists, comments. Other syntax is rejected with its place,
- * never guessed.
+ * level, plain and quoted scalars, lists of scalars, comments; and the same written as JSON. Other
+ * syntax is rejected with its place, never guessed.
  */
 #ifndef RING_YAML_SUBSET_H
 #define RING_YAML_SUBSET_H
@@ -22,7 +22,7 @@ typedef enum yaml_kind {
     YAML_NOTHING, /* no value: null, or a section if indented lines follow */
     YAML_PLAIN,
     YAML_QUOTED, /* a text whatever is in it */
-    YAML_EMPTY_LIST
+    YAML_LIST    /* or {}; its value is "" if all of its items are empty */
 } yaml_kind;
 
 typedef struct yaml_entry {

@@ -179,6 +179,9 @@ static void seed_accelerate(fuzz_seeds *to)
                       "mixed_precision: 'no'\nnum_processes: 8\ntpu_env: []\n");
     fuzz_add_text(to, "---\n# x\nmixed_precision: \"no\" # y\r\nmachine_rank: ~\n"
                       "deepspeed_config:\n    zero_stage: null\n\nuse_cpu: yes");
+    fuzz_add_text(to, "{\n  \"deepspeed_config\": {\"zero_stage\": 2},\n  \"num_processes\": 2,\n"
+                      "  \"commands\": [\"a\", \"b\"], \"fsdp_config\": {}\n}\n");
+    fuzz_add_text(to, "commands:\n- a\n- b\n  c\nfsdp_config: {}\ndebug: false\n");
     fuzz_add_any_text(to, "a: 'it''s'\nb: \"\\\"\\\\\"\n\tc: [1]\n- d\n");
 }
 

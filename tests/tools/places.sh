@@ -146,6 +146,15 @@ equal "-H with accelerate's processes" "0@a 1@a 2@b" "$places"
 printf 'num_processes: 4\nnum_machines: 2\nmachine_rank: 1\nmain_process_ip: 10.0.0.1\n' >machines.yaml
 RING_INSECURE=1 placed --config_file machines.yaml
 equal "the second of accelerate's machines" "2@node1 3@node1" "$places"
+printf '{"num_processes": 2,\n "fsdp_config": {}, "num_machines": 1, "main_process_ip": null, "commands": ["a"]}\n' >accelerate.json
+placed --config_file accelerate.json
+equal "accelerate's file as JSON" "0@localhost 1@localhost" "$places"
+printf '{"num_processes": 4, "num_machines": 2, "machine_rank": 1, "main_process_ip": "10.0.0.1"}' >machines.json
+RING_INSECURE=1 placed --config_file machines.json
+equal "machines of JSON" "2@node1 3@node1" "$places"
+printf 'commands:\n- a\nfsdp_config: {}\nnum_processes: 2\n' >lists.yaml
+placed --config_file lists.yaml
+equal "lists and empty sections" "0@localhost 1@localhost" "$places"
 wrong_file() { # PATTERN TEXT
     printf "$2" >wrong.yaml
     placed --config_file wrong.yaml
@@ -155,6 +164,8 @@ wrong_file() { # PATTERN TEXT
 wrong_file "wrong.yaml: num_processes is missing" 'num_machines: 1\n'
 wrong_file "num_processes: expected a whole number from 1 to 65536, not '2x'" 'num_processes: 2x\n'
 wrong_file "wrong.yaml: num_processes 3 is not a multiple of num_machines 2" 'num_processes: 3\nnum_machines: 2\n'
+wrong_file "wrong.yaml: num_processes is missing" '{"num_processes": -1}'
+wrong_file "wrong.yaml:1:21: a brace is not closed" '{"num_processes": 2,'
 wrong_file "wrong.yaml:2:1: YAML is indented by blanks, not by tabs" 'a: 1\n\tb: 2\n'
 placed --config_file missing.yaml
 has "accelerate: no file" "$err" "--config_file missing.yaml: No such file or directory"

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "errors.h"
 #include "keys.h"
@@ -14,47 +15,81 @@
 
 #define SECTION "deepspeed_config"
 #define LAUNCH "it says how ranks are started, and ringrun --config_file takes it"
+#define HOSTS "hosts are named by ringrun --hostfile"
 #define NO_TPU "there is no TPU here"
+#define NO_CLOUD "jobs of Amazon SageMaker are started there"
 
-/* A key stands for DeepSpeed's path, or has no effect, for a reason, or is looked at below. */
+/* A key stands for DeepSpeed's path, or has no effect, for a reason, or is looked at below. The
+ * neutral value needs no reason; "*": none does. */
 typedef struct accelerate_key {
-    const char *section, *name, *path, *why;
+    const char *section, *name, *path, *why, *neutral;
 } accelerate_key;
 
 static const accelerate_key table[] = {
-    {SECTION, "zero_stage", "zero_optimization.stage", NULL},
-    {SECTION, "gradient_accumulation_steps", "gradient_accumulation_steps", NULL},
-    {SECTION, "gradient_clipping", "gradient_clipping", NULL},
-    {SECTION, "offload_optimizer_device", "zero_optimization.offload_optimizer.device", NULL},
-    {SECTION, "offload_param_device", "zero_optimization.offload_param.device", NULL},
-    {SECTION, "offload_optimizer_nvme_path", "zero_optimization.offload_optimizer.nvme_path", NULL},
-    {SECTION, "offload_param_nvme_path", "zero_optimization.offload_param.nvme_path", NULL},
+    {SECTION, "zero_stage", "zero_optimization.stage", NULL, NULL},
+    {SECTION, "gradient_accumulation_steps", "gradient_accumulation_steps", NULL, NULL},
+    {SECTION, "gradient_clipping", "gradient_clipping", NULL, NULL},
+    {SECTION, "offload_optimizer_device", "zero_optimization.offload_optimizer.device", NULL, NULL},
+    {SECTION, "offload_param_device", "zero_optimization.offload_param.device", NULL, NULL},
+    {SECTION, "offload_optimizer_nvme_path", "zero_optimization.offload_optimizer.nvme_path", NULL,
+     NULL},
+    {SECTION, "offload_param_nvme_path", "zero_optimization.offload_param.nvme_path", NULL, NULL},
     {SECTION, "zero3_save_16bit_model",
-     "zero_optimization.stage3_gather_16bit_weights_on_model_save", NULL},
-    {SECTION, "zero3_init_flag", NULL, "each rank keeps its part from the start"},
-    {SECTION, "deepspeed_multinode_launcher", NULL, LAUNCH},
-    {SECTION, "deepspeed_hostfile", NULL, "hosts are named by ringrun --hostfile"},
-    {SECTION, "deepspeed_config_file", NULL, NULL},
-    {"", SECTION, NULL, NULL},
-    {"", "distributed_type", NULL, NULL},
-    {"", "mixed_precision", NULL, NULL},
-    {"", "num_processes", NULL, NULL},
-    {"", "num_machines", NULL, LAUNCH},
-    {"", "machine_rank", NULL, LAUNCH},
-    {"", "main_process_ip", NULL, LAUNCH},
-    {"", "main_process_port", NULL, LAUNCH},
-    {"", "rdzv_backend", NULL, "ranks meet at rank 0, always"},
-    {"", "same_network", NULL, "hosts are reached by their names"},
-    {"", "gpu_ids", NULL, "ranks run on CPUs"},
-    {"", "use_cpu", NULL, "ranks run on CPUs, always"},
-    {"", "compute_environment", NULL, "the launcher's environment says where this runs"},
-    {"", "debug", NULL, "different calls of ranks are always noticed"},
-    {"", "enable_cpu_affinity", NULL, "ringrun ties ranks to cores by --bind-to"},
-    {"", "main_training_function", NULL, "there is one"},
-    {"", "downcast_bf16", NULL, NO_TPU},
-    {"", "tpu_env", NULL, NO_TPU},
-    {"", "tpu_use_cluster", NULL, NO_TPU},
-    {"", "tpu_use_sudo", NULL, NO_TPU},
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save", NULL, NULL},
+    {SECTION, "zero3_init_flag", NULL, "each rank keeps its part from the start", NULL},
+    {SECTION, "deepspeed_multinode_launcher", NULL, LAUNCH, "standard"},
+    {SECTION, "deepspeed_hostfile", NULL, HOSTS, NULL},
+    {SECTION, "deepspeed_exclusion_filter", NULL, HOSTS, NULL},
+    {SECTION, "deepspeed_inclusion_filter", NULL, HOSTS, NULL},
+    {SECTION, "deepspeed_moe_layer_cls_names", NULL, "networks here have no experts", NULL},
+    {SECTION, "deepspeed_config_file", NULL, NULL, "none"},
+    {"", SECTION, NULL, NULL, NULL},
+    {"", "distributed_type", NULL, NULL, NULL},
+    {"", "mixed_precision", NULL, NULL, NULL},
+    {"", "fp16", "fp16.enabled", NULL, NULL},
+    {"", "num_processes", NULL, NULL, "-1"},
+    {"", "num_machines", NULL, LAUNCH, "1"},
+    {"", "machine_rank", NULL, LAUNCH, "0"},
+    {"", "main_process_ip", NULL, LAUNCH, NULL},
+    {"", "main_process_port", NULL, LAUNCH, NULL},
+    {"", "mpirun_config", NULL, LAUNCH, NULL},
+    {"", "rdzv_backend", NULL, "ranks meet at rank 0, always", "static"},
+    {"", "same_network", NULL, "", "*"},
+    {"", "gpu_ids", NULL, "ranks run on CPUs", "all"},
+    {"", "use_cpu", NULL, "", "*"},
+    {"", "compute_environment", NULL, NO_CLOUD, "LOCAL_MACHINE"},
+    {"", "debug", NULL, "different calls of ranks are always noticed", NULL},
+    {"", "enable_cpu_affinity", NULL, "ringrun ties ranks to cores by --bind-to", NULL},
+    {"", "main_training_function", NULL, "there is one", "main"},
+    {"", "fsdp_config", NULL, "ZeRO stages 2 and 3 do this", NULL},
+    {"", "fp8_config", NULL, "numbers of 8 bits are not trained with", NULL},
+    {"", "tp_config", NULL, "ringtrain --tp does this", NULL},
+    {"", "parallelism_config", NULL, "ringtrain has options for this", NULL},
+    {"", "megatron_lm_config", NULL, "Megatron-LM is not here", NULL},
+    {"", "ipex_config", NULL, "there is one library of kernels here", NULL},
+    {"", "dynamo_backend", NULL, "networks are not compiled here", NULL},
+    {"", "dynamo_config", NULL, "networks are not compiled here", NULL},
+    {"", "command_file", NULL, NO_TPU, NULL},
+    {"", "commands", NULL, NO_TPU, NULL},
+    {"", "downcast_bf16", NULL, NO_TPU, NULL},
+    {"", "tpu_env", NULL, NO_TPU, NULL},
+    {"", "tpu_name", NULL, NO_TPU, NULL},
+    {"", "tpu_use_cluster", NULL, NO_TPU, NULL},
+    {"", "tpu_use_sudo", NULL, NO_TPU, NULL},
+    {"", "tpu_vm", NULL, NO_TPU, NULL},
+    {"", "tpu_zone", NULL, NO_TPU, NULL},
+    {"", "additional_args", NULL, NO_CLOUD, NULL},
+    {"", "base_job_name", NULL, NO_CLOUD, NULL},
+    {"", "ec2_instance_type", NULL, NO_CLOUD, NULL},
+    {"", "iam_role_name", NULL, NO_CLOUD, NULL},
+    {"", "image_uri", NULL, NO_CLOUD, NULL},
+    {"", "profile", NULL, NO_CLOUD, NULL},
+    {"", "py_version", NULL, NO_CLOUD, NULL},
+    {"", "pytorch_version", NULL, NO_CLOUD, NULL},
+    {"", "region", NULL, NO_CLOUD, NULL},
+    {"", "sagemaker_inputs_file", NULL, NO_CLOUD, NULL},
+    {"", "sagemaker_metrics_file", NULL, NO_CLOUD, NULL},
+    {"", "transformers_version", NULL, NO_CLOUD, NULL},
 };
 
 /* One reading of one file. */
@@ -93,7 +128,7 @@ static cJSON *json_of(const yaml_entry *entry)
         return cJSON_CreateNull();
     if (yaml_bool(entry, &yes))
         return cJSON_CreateBool(yes);
-    if (entry->kind == YAML_EMPTY_LIST)
+    if (entry->kind == YAML_LIST)
         return cJSON_CreateArray();
     if (entry->kind == YAML_PLAIN && end != entry->value && *end == '\0')
         return cJSON_CreateNumber(number);
@@ -109,30 +144,28 @@ static ring_status wrong(const accelerate_reader *reader, const yaml_entry *entr
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-static bool is_one_of(const char *value, const char *const *words)
+/* Accelerate writes these values where nothing was chosen. */
+static bool is_neutral(const accelerate_key *key, const yaml_entry *entry)
 {
-    while (*words != NULL && strcmp(*words, value) != 0)
-        words++;
-    return *words != NULL;
+    bool yes;
+    const char *neutral = key->neutral != NULL ? key->neutral : "no";
+    return yaml_is_null(entry) || strcasecmp(entry->value, neutral) == 0 ||
+           strcmp(neutral, "*") == 0 || (yaml_bool(entry, &yes) && !yes) ||
+           (entry->kind >= YAML_QUOTED && entry->value[0] == '\0');
 }
 
 static ring_status take_type(const accelerate_reader *reader, const yaml_entry *entry)
 {
-    static const char *const types[] = {"DEEPSPEED", "MULTI_CPU", "MULTI_GPU", "NO", NULL};
-    if (is_one_of(entry->value, types))
+    if (strcmp(entry->value, "DEEPSPEED") == 0 || strcmp(entry->value, "NO") == 0 ||
+        strncmp(entry->value, "MULTI_", strlen("MULTI_")) == 0)
         return RING_OK;
-    return wrong(reader, entry,
-                 "DEEPSPEED, or MULTI_CPU, MULTI_GPU or NO, which are ZeRO stage 0 here");
+    return wrong(reader, entry, "DEEPSPEED, or MULTI_CPU, MULTI_GPU … or NO: ZeRO stage 0 here");
 }
 
-/* YAML takes a plain no for false. */
 static ring_status take_precision(const accelerate_reader *reader, const yaml_entry *entry)
 {
-    static const char *const words[] = {"fp16", "bf16", NULL};
     char path[16];
-    if (strcmp(entry->value, "no") == 0 || strcmp(entry->value, "false") == 0)
-        return RING_OK;
-    if (!is_one_of(entry->value, words))
+    if (strcmp(entry->value, "fp16") != 0 && strcmp(entry->value, "bf16") != 0)
         return wrong(reader, entry, "'no', fp16 or bf16");
     snprintf(path, sizeof path, "%.4s.enabled", entry->value);
     return add(reader, path, cJSON_CreateTrue(), entry->at);
@@ -150,9 +183,7 @@ static ring_status take_processes(const accelerate_reader *reader, const yaml_en
 
 static ring_status take_section(const accelerate_reader *reader, const yaml_entry *entry)
 {
-    if (entry->is_section || yaml_is_null(entry))
-        return RING_OK;
-    return wrong(reader, entry, "a section: indented lines behind it");
+    return entry->is_section ? RING_OK : wrong(reader, entry, "a section: indented lines after it");
 }
 
 static ring_status refuse_file(const accelerate_reader *reader, const yaml_entry *entry)
@@ -196,10 +227,10 @@ static ring_status refuse_unknown(const accelerate_reader *reader, const yaml_en
                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
-static const accelerate_key *find(const yaml_entry *entry)
+static const accelerate_key *find(const char *section, const char *name)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (strcmp(table[i].section, entry->section) == 0 && strcmp(table[i].name, entry->key) == 0)
+        if (strcmp(table[i].section, section) == 0 && strcmp(table[i].name, name) == 0)
             return &table[i];
     }
     return NULL;
@@ -207,12 +238,17 @@ static const accelerate_key *find(const yaml_entry *entry)
 
 static ring_status take_entry(const accelerate_reader *reader, const yaml_entry *entry)
 {
-    const accelerate_key *key = find(entry);
+    const accelerate_key *key = find(entry->section, entry->key);
+    const accelerate_key *section = find("", entry->section);
     char text[256];
+    if (section != NULL && section->why != NULL)
+        return RING_OK; /* the section's own line has the reason */
     if (key == NULL)
         return refuse_unknown(reader, entry);
     if (key->path != NULL)
         return add(reader, key->path, json_of(entry), entry->at);
+    if (is_neutral(key, entry))
+        return RING_OK;
     if (key->why == NULL)
         return take_special(reader, entry);
     snprintf(text, sizeof text, "%s has no effect here: %s", key->name, key->why);

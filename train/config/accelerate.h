@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerate: the YAML file that "accelerate config" writes, as the DeepSpeed configuration that it
+ * accelerate: the YAML or JSON file that accelerate writes, as the DeepSpeed configuration that it
  * stands for. Keys about the start of processes are ringrun's.
  */
 #ifndef TRAIN_ACCELERATE_H

@@ -135,7 +135,7 @@ static const args_row rows[] = {
     {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text,
      ARGS_AT(command_line, deepspeed_config)},
     {"deepscale_config", .flags = OPTION_ALIAS},
-    {"config_file", 0, "FILE", "accelerate's configuration (YAML) instead", args_text,
+    {"config_file", 0, "FILE", "accelerate's configuration (YAML or JSON) instead", args_text,
      ARGS_AT(command_line, accelerate_config)},
     {"data", 0, "DIR",
      "Folder of MNIST's four files, raw or .gz, CIFAR-10's, or a text: train.bin and val.bin, or "

@@ -20,7 +20,7 @@ const char *options_variable(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* ---- Keys of "accelerate config"'s YAML file about the start of processes ------------------ */
+/* ---- Keys of accelerate's file about the start of processes ------------------ */
 
 static void read_file(const char *path, yaml_subset *yaml)
 {
@@ -44,7 +44,7 @@ static int number_at(const options *o, const yaml_subset *yaml, const char *key,
 {
     const yaml_entry *entry = yaml_find(yaml, "", key);
     long long value;
-    if (entry == NULL || yaml_is_null(entry))
+    if (entry == NULL || yaml_is_null(entry) || strcmp(entry->value, "-1") == 0)
         return missing;
     if (!number_whole(entry->value, least, most, &value))
         args_fail("%s: %s: expected a whole number from %d to %d, not '%s'", o->config_file, key,
