@@ -19,79 +19,6 @@
 #define NO_TPU "there is no TPU here"
 #define NO_CLOUD "jobs of Amazon SageMaker are started there"
 
-/* A key stands for DeepSpeed's path, or has no effect, for a reason, or is looked at below. The
- * neutral value needs no reason; "*": none does. */
-typedef struct accelerate_key {
-    const char *section, *name, *path, *why, *neutral;
-} accelerate_key;
-
-static const accelerate_key table[] = {
-    {SECTION, "zero_stage", "zero_optimization.stage", NULL, NULL},
-    {SECTION, "gradient_accumulation_steps", "gradient_accumulation_steps", NULL, NULL},
-    {SECTION, "gradient_clipping", "gradient_clipping", NULL, NULL},
-    {SECTION, "offload_optimizer_device", "zero_optimization.offload_optimizer.device", NULL, NULL},
-    {SECTION, "offload_param_device", "zero_optimization.offload_param.device", NULL, NULL},
-    {SECTION, "offload_optimizer_nvme_path", "zero_optimization.offload_optimizer.nvme_path", NULL,
-     NULL},
-    {SECTION, "offload_param_nvme_path", "zero_optimization.offload_param.nvme_path", NULL, NULL},
-    {SECTION, "zero3_save_16bit_model",
-     "zero_optimization.stage3_gather_16bit_weights_on_model_save", NULL, NULL},
-    {SECTION, "zero3_init_flag", NULL, "each rank keeps its part from the start", NULL},
-    {SECTION, "deepspeed_multinode_launcher", NULL, LAUNCH, "standard"},
-    {SECTION, "deepspeed_hostfile", NULL, HOSTS, NULL},
-    {SECTION, "deepspeed_exclusion_filter", NULL, HOSTS, NULL},
-    {SECTION, "deepspeed_inclusion_filter", NULL, HOSTS, NULL},
-    {SECTION, "deepspeed_moe_layer_cls_names", NULL, "networks here have no experts", NULL},
-    {SECTION, "deepspeed_config_file", NULL, NULL, "none"},
-    {"", SECTION, NULL, NULL, NULL},
-    {"", "distributed_type", NULL, NULL, NULL},
-    {"", "mixed_precision", NULL, NULL, NULL},
-    {"", "fp16", "fp16.enabled", NULL, NULL},
-    {"", "num_processes", NULL, NULL, "-1"},
-    {"", "num_machines", NULL, LAUNCH, "1"},
-    {"", "machine_rank", NULL, LAUNCH, "0"},
-    {"", "main_process_ip", NULL, LAUNCH, NULL},
-    {"", "main_process_port", NULL, LAUNCH, NULL},
-    {"", "mpirun_config", NULL, LAUNCH, NULL},
-    {"", "rdzv_backend", NULL, "ranks meet at rank 0, always", "static"},
-    {"", "same_network", NULL, "", "*"},
-    {"", "gpu_ids", NULL, "ranks run on CPUs", "all"},
-    {"", "use_cpu", NULL, "", "*"},
-    {"", "compute_environment", NULL, NO_CLOUD, "LOCAL_MACHINE"},
-    {"", "debug", NULL, "different calls of ranks are always noticed", NULL},
-    {"", "enable_cpu_affinity", NULL, "ringrun ties ranks to cores by --bind-to", NULL},
-    {"", "main_training_function", NULL, "there is one", "main"},
-    {"", "fsdp_config", NULL, "ZeRO stages 2 and 3 do this", NULL},
-    {"", "fp8_config", NULL, "numbers of 8 bits are not trained with", NULL},
-    {"", "tp_config", NULL, "ringtrain --tp does this", NULL},
-    {"", "parallelism_config", NULL, "ringtrain has options for this", NULL},
-    {"", "megatron_lm_config", NULL, "Megatron-LM is not here", NULL},
-    {"", "ipex_config", NULL, "there is one library of kernels here", NULL},
-    {"", "dynamo_backend", NULL, "networks are not compiled here", NULL},
-    {"", "dynamo_config", NULL, "networks are not compiled here", NULL},
-    {"", "command_file", NULL, NO_TPU, NULL},
-    {"", "commands", NULL, NO_TPU, NULL},
-    {"", "downcast_bf16", NULL, NO_TPU, NULL},
-    {"", "tpu_env", NULL, NO_TPU, NULL},
-    {"", "tpu_name", NULL, NO_TPU, NULL},
-    {"", "tpu_use_cluster", NULL, NO_TPU, NULL},
-    {"", "tpu_use_sudo", NULL, NO_TPU, NULL},
-    {"", "tpu_vm", NULL, NO_TPU, NULL},
-    {"", "tpu_zone", NULL, NO_TPU, NULL},
-    {"", "additional_args", NULL, NO_CLOUD, NULL},
-    {"", "base_job_name", NULL, NO_CLOUD, NULL},
-    {"", "ec2_instance_type", NULL, NO_CLOUD, NULL},
-    {"", "iam_role_name", NULL, NO_CLOUD, NULL},
-    {"", "image_uri", NULL, NO_CLOUD, NULL},
-    {"", "profile", NULL, NO_CLOUD, NULL},
-    {"", "py_version", NULL, NO_CLOUD, NULL},
-    {"", "pytorch_version", NULL, NO_CLOUD, NULL},
-    {"", "region", NULL, NO_CLOUD, NULL},
-    {"", "sagemaker_inputs_file", NULL, NO_CLOUD, NULL},
-    {"", "sagemaker_metrics_file", NULL, NO_CLOUD, NULL},
-    {"", "transformers_version", NULL, NO_CLOUD, NULL},
-};
-
 /* One reading of one file. */
 typedef struct accelerate_reader {
     config_entries *entries;
@@ -144,16 +71,6 @@ static ring_status wrong(const accelerate_reader *reader, const yaml_entry *entr
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-/* Accelerate writes these values where nothing was chosen. */
-static bool is_neutral(const accelerate_key *key, const yaml_entry *entry)
-{
-    bool yes;
-    const char *neutral = key->neutral != NULL ? key->neutral : "no";
-    return yaml_is_null(entry) || strcasecmp(entry->value, neutral) == 0 ||
-           strcmp(neutral, "*") == 0 || (yaml_bool(entry, &yes) && !yes) ||
-           (entry->kind >= YAML_QUOTED && entry->value[0] == '\0');
-}
-
 static ring_status take_type(const accelerate_reader *reader, const yaml_entry *entry)
 {
     if (strcmp(entry->value, "DEEPSPEED") == 0 || strcmp(entry->value, "NO") == 0 ||
@@ -194,20 +111,88 @@ static ring_status refuse_file(const accelerate_reader *reader, const yaml_entry
                         entry->value);
 }
 
-static ring_status take_special(const accelerate_reader *reader, const yaml_entry *entry)
+/* A key stands for DeepSpeed's path, or has no effect, for a reason, or is taken by a function. The
+ * neutral value needs no reason; "*": none does. */
+typedef struct accelerate_key {
+    const char *section, *name, *path, *why, *neutral;
+    ring_status (*take)(const accelerate_reader *reader, const yaml_entry *entry);
+} accelerate_key;
+
+static const accelerate_key table[] = {
+    {SECTION, "zero_stage", .path = "zero_optimization.stage"},
+    {SECTION, "gradient_accumulation_steps", .path = "gradient_accumulation_steps"},
+    {SECTION, "gradient_clipping", .path = "gradient_clipping"},
+    {SECTION, "offload_optimizer_device", .path = "zero_optimization.offload_optimizer.device"},
+    {SECTION, "offload_param_device", .path = "zero_optimization.offload_param.device"},
+    {SECTION, "offload_optimizer_nvme_path",
+     .path = "zero_optimization.offload_optimizer.nvme_path"},
+    {SECTION, "offload_param_nvme_path", .path = "zero_optimization.offload_param.nvme_path"},
+    {SECTION, "zero3_save_16bit_model",
+     .path = "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
+    {SECTION, "zero3_init_flag", .why = "each rank keeps its part from the start"},
+    {SECTION, "deepspeed_multinode_launcher", .why = LAUNCH, .neutral = "standard"},
+    {SECTION, "deepspeed_hostfile", .why = HOSTS},
+    {SECTION, "deepspeed_exclusion_filter", .why = HOSTS},
+    {SECTION, "deepspeed_inclusion_filter", .why = HOSTS},
+    {SECTION, "deepspeed_moe_layer_cls_names", .why = "networks here have no experts"},
+    {SECTION, "deepspeed_config_file", .take = refuse_file, .neutral = "none"},
+    {"", SECTION, .take = take_section},
+    {"", "distributed_type", .take = take_type},
+    {"", "mixed_precision", .take = take_precision},
+    {"", "fp16", .path = "fp16.enabled"},
+    {"", "num_processes", .take = take_processes, .neutral = "-1"},
+    {"", "num_machines", .why = LAUNCH, .neutral = "1"},
+    {"", "machine_rank", .why = LAUNCH, .neutral = "0"},
+    {"", "main_process_ip", .why = LAUNCH},
+    {"", "main_process_port", .why = LAUNCH},
+    {"", "mpirun_config", .why = LAUNCH},
+    {"", "rdzv_backend", .why = "ranks meet at rank 0, always", .neutral = "static"},
+    {"", "same_network", .why = "", .neutral = "*"},
+    {"", "gpu_ids", .why = "ranks run on CPUs", .neutral = "all"},
+    {"", "use_cpu", .why = "", .neutral = "*"},
+    {"", "compute_environment", .why = NO_CLOUD, .neutral = "LOCAL_MACHINE"},
+    {"", "debug", .why = "different calls of ranks are always noticed"},
+    {"", "enable_cpu_affinity", .why = "ringrun ties ranks to cores by --bind-to"},
+    {"", "main_training_function", .why = "there is one", .neutral = "main"},
+    {"", "fsdp_config", .why = "ZeRO stages 2 and 3 do this"},
+    {"", "fp8_config", .why = "numbers of 8 bits are not trained with"},
+    {"", "tp_config", .why = "ringtrain --tp does this"},
+    {"", "parallelism_config", .why = "ringtrain has options for this"},
+    {"", "megatron_lm_config", .why = "Megatron-LM is not here"},
+    {"", "ipex_config", .why = "there is one library of kernels here"},
+    {"", "dynamo_backend", .why = "networks are not compiled here"},
+    {"", "dynamo_config", .why = "networks are not compiled here"},
+    {"", "command_file", .why = NO_TPU},
+    {"", "commands", .why = NO_TPU},
+    {"", "downcast_bf16", .why = NO_TPU},
+    {"", "tpu_env", .why = NO_TPU},
+    {"", "tpu_name", .why = NO_TPU},
+    {"", "tpu_use_cluster", .why = NO_TPU},
+    {"", "tpu_use_sudo", .why = NO_TPU},
+    {"", "tpu_vm", .why = NO_TPU},
+    {"", "tpu_zone", .why = NO_TPU},
+    {"", "additional_args", .why = NO_CLOUD},
+    {"", "base_job_name", .why = NO_CLOUD},
+    {"", "ec2_instance_type", .why = NO_CLOUD},
+    {"", "iam_role_name", .why = NO_CLOUD},
+    {"", "image_uri", .why = NO_CLOUD},
+    {"", "profile", .why = NO_CLOUD},
+    {"", "py_version", .why = NO_CLOUD},
+    {"", "pytorch_version", .why = NO_CLOUD},
+    {"", "region", .why = NO_CLOUD},
+    {"", "sagemaker_inputs_file", .why = NO_CLOUD},
+    {"", "sagemaker_metrics_file", .why = NO_CLOUD},
+    {"", "transformers_version", .why = NO_CLOUD},
+};
+
+/* Accelerate writes these values where nothing was chosen. */
+static bool is_neutral(const accelerate_key *key, const yaml_entry *entry)
 {
-    static const struct {
-        const char *name;
-        ring_status (*take)(const accelerate_reader *reader, const yaml_entry *entry);
-    } specials[] = {
-        {"distributed_type", take_type},        {"mixed_precision", take_precision},
-        {"num_processes", take_processes},      {SECTION, take_section},
-        {"deepspeed_config_file", refuse_file},
-    };
-    size_t i = 0;
-    while (strcmp(specials[i].name, entry->key) != 0)
-        i++;
-    return specials[i].take(reader, entry);
+    bool yes;
+    const char *neutral = key->neutral != NULL ? key->neutral : "no";
+    return yaml_is_null(entry) || strcasecmp(entry->value, neutral) == 0 ||
+           strcmp(neutral, "*") == 0 || (yaml_bool(entry, &yes) && !yes) ||
+           (entry->kind >= YAML_QUOTED && entry->value[0] == '\0');
 }
 
 static ring_status refuse_unknown(const accelerate_reader *reader, const yaml_entry *entry)
@@ -249,8 +234,8 @@ static ring_status take_entry(const accelerate_reader *reader, const yaml_entry 
         return add(reader, key->path, json_of(entry), entry->at);
     if (is_neutral(key, entry))
         return RING_OK;
-    if (key->why == NULL)
-        return take_special(reader, entry);
+    if (key->take != NULL)
+        return key->take(reader, entry);
     snprintf(text, sizeof text, "%s has no effect here: %s", key->name, key->why);
     if (reader->note != NULL)
         reader->note(reader->context, text);
