@@ -73,6 +73,40 @@ def copies_of_a_view(rank, size, store):
         assert whole[:, 0].tolist() == [size] * 8 and whole[:, 1].tolist() == [0] * 8
 
 
+# Whichever thread ends a call, the copy to a tensor whose elements do not lie side by side is made,
+# and callbacks run, in the modes of the thread that made the call.
+def in_the_callers_modes(rank, size, store):
+    def spread():
+        return torch.zeros(4, 4)[:, ::2].add_(rank + 1)
+
+    def modes(_):
+        return torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    total = size * (size + 1) / 2
+    with ranks.group(rank, size, store):
+        for _ in range(20):
+            with torch.inference_mode():
+                tensors = [spread() for _ in range(5)]
+                works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+                works[0].wait()
+                works[1].get_future().wait()
+                seen = works[2].get_future().then(modes)
+                assert seen.wait() == (True, False), seen.value()
+            works[3].wait()
+            while not works[4].is_completed():
+                pass
+            works[4].wait()
+            for tensor in tensors:
+                assert tensor.is_inference() and (tensor == total).all(), tensor
+            # A leaf is written in place, which grad mode forbids.
+            leaf = spread().requires_grad_()
+            with torch.no_grad():
+                future = dist.all_reduce(leaf, async_op=True).get_future()
+            future.wait()
+            assert (leaf == total).all() and leaf.is_leaf, leaf
+            assert modes(None) == (False, True)
+
+
 # A list of outputs whose call libring refuses: copies of what never came must not be written.
 def refused_call(rank, size, store):
     with ranks.group(rank, size, store):
@@ -191,6 +225,9 @@ class Works(unittest.TestCase):
 
     def test_a_view_is_written_back(self):
         ranks.run(copies_of_a_view)
+
+    def test_an_end_in_the_callers_modes(self):
+        ranks.run(in_the_callers_modes)
 
     def test_a_refused_call_writes_nothing(self):
         for outcome in ranks.run(refused_call):

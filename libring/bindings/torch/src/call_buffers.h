@@ -43,6 +43,10 @@ class CallBuffers
     {
         steps_.push_back(std::move(step));
     }
+    bool has_steps() const
+    {
+        return !steps_.empty();
+    }
     void finish();
     /// Takes what `other` keeps, behind its own.
     void add(CallBuffers &&other);

@@ -116,15 +116,20 @@ void Operation::end(ring_status status)
     try {
         if (!exception) {
             check(status);
-            buffers.finish();
+            if (buffers.has_steps()) {
+                const at::ThreadLocalStateGuard as_the_caller(callers_);
+                buffers.finish();
+            }
         }
     } catch (...) {
         exception = std::current_exception();
     }
     if (status != RING_OK)
         communicator_->keep(std::move(buffers));
-    if (on_end)
+    if (on_end) {
+        const at::ThreadLocalStateGuard as_the_caller(callers_);
         on_end();
+    }
     c10::intrusive_ptr<c10::ivalue::Future> future;
     {
         std::unique_lock lock(mutex_);
@@ -135,6 +140,7 @@ void Operation::end(ring_status status)
     }
     if (!future)
         return;
+    const at::ThreadLocalStateGuard as_the_caller(callers_);
     if (exception)
         future->setError(exception);
     else

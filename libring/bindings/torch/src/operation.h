@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of an asynchronous call of c10d: the handles of its libring calls, the tensors
-// they use, and the future that is completed when they have ended.
+// they use, and the future that is completed when they have ended. Whichever thread sees the end
+// does what follows in the state of the caller's thread: inference mode, grad mode, and so on.
 #ifndef RING_TORCH_OPERATION_H
 #define RING_TORCH_OPERATION_H
 
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 
+#include <ATen/ThreadLocalState.h>
 #include <ATen/core/ivalue.h>
 
 #include "call_buffers.h"
@@ -87,6 +89,7 @@ class Operation
     std::shared_ptr<Communicator> communicator_;
     const char *const title_;
     const int rank_, ranks_;
+    const at::ThreadLocalState callers_;
     std::deque<ring_work *> handles_;
     std::deque<ring_envelope> envelopes_;
     const Owner owner_;
