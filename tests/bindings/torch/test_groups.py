@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of other ranks: new_group, split, shrink, merge, meshes; what a group says of itself."""
+import contextlib
 import datetime
+import os
+import signal
+import tempfile
 import unittest
 import warnings
 
@@ -158,6 +162,48 @@ def again_on_one_store(rank, size, path):
         dist.destroy_process_group()
 
 
+def start_in_store(rank, size, port):
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    dist.init_process_group("ring", store=store, rank=rank, world_size=size, timeout=60 * SECOND)
+
+
+# An attempt in which an alarm ends all ranks. Rank `absent` does not come to the first group, or with
+# `second` not to the second one.
+def attempt_in_part(rank, size, _, port, absent, second, seconds):
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    with contextlib.suppress(RuntimeError):  # another rank may end first
+        if second:
+            start_in_store(rank, size, port)
+        if rank != absent:
+            dist.new_group(range(size)) if second else start_in_store(rank, size, port)
+    signal.pause()
+
+
+def attempt(rank, size, _, port):
+    start_in_store(rank, size, port)
+    assert total(None, 1) == size
+    assert total(dist.new_group(range(size)), rank) == size * (size - 1) / 2
+    dist.destroy_process_group()
+
+
+# All attempts under torchrun have one store. Rank 1 ends before the first group, then before the
+# second group, and at last rank 0, which the others wait for, ends there.
+RESTARTED = """
+import os, sys, torch, torch.distributed as dist
+attempt, rank = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["RANK"])
+if attempt == 0 and rank == 1:
+    sys.exit(1)
+dist.init_process_group("ring")
+if attempt in (1, 2) and rank == 2 - attempt:
+    os._exit(1)
+pair = dist.new_group([0, 1])
+tensor = torch.ones(3)
+dist.all_reduce(tensor, group=pair)
+print(f"attempt {attempt}: {tensor.tolist()}\\n", end="", flush=True)
+dist.destroy_process_group()
+"""
+
+
 def monitored(rank, size, path):
     with ranks.group(rank, size, path):
         store = dist.distributed_c10d._get_default_store()
@@ -203,6 +249,24 @@ class Groups(unittest.TestCase):
 
     def test_groups_one_after_another_on_one_store(self):
         ranks.run(again_on_one_store)
+
+    def test_attempts_in_part_before_the_one_that_succeeds(self):
+        server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        for size in (2, 3):
+            for second in (False, True):
+                for absent, seconds in ((0, 1), (size - 1, 1), (None, 0.05), (None, 0.2)):
+                    ranks.run(attempt_in_part, size, server.port, absent, second, seconds,
+                              codes=(-signal.SIGALRM,))
+                ranks.run(attempt, size, server.port)
+
+    def test_restarts_by_torchrun(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/train.py", "w") as file:
+                file.write(RESTARTED)
+            outcome, = ranks.run_scripts([[
+                ranks.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                "--max-restarts", "3", "--monitor-interval", "0.1", f"{folder}/train.py"]])
+        self.assertEqual(ranks.launched(outcome, "attempt "), ["3: [2.0, 2.0, 2.0]"] * 2)
 
     def test_monitored_barrier(self):
         first, second, *_ = (outcome.value for outcome in ranks.run(monitored, 4))

@@ -4,6 +4,10 @@
 
 #include "communicator.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
 #include <c10/util/Exception.h>
 
 namespace ring_torch
@@ -12,51 +16,134 @@ namespace ring_torch
 namespace
 {
 
-// One store serves several groups one after another (a second init_process_group under torchrun),
-// so a fixed key would hand out the id of an earlier one: each group of `size` calls has its own.
-std::string id_key(c10d::Store &store, int size)
+// Ranks agree on an id through the store, which may outlive attempts in which some ranks took part
+// before all were killed. So nothing is counted. Rank 0 offers the id under a name that it draws at
+// random, and each other rank confirms that it has read this offer. When all have, rank 0 withdraws
+// the offer and lets them start. An offer that an earlier attempt left behind is replaced, and
+// ranks that have confirmed it are sent to the new one.
+const std::string offer_key = "ring/offer";
+
+std::string attempt_key(const std::string &attempt, const std::string &of)
 {
-    int64_t calls = store.add("ring/calls", 1) - 1;
-    return "ring/id/" + std::to_string(calls / size);
+    return "ring/" + attempt + "/" + of;
 }
 
-ring_unique_id id_from(const std::vector<uint8_t> &bytes)
-{
+struct Offer {
+    std::string attempt; // 16 digits
     ring_unique_id id;
-    TORCH_CHECK(bytes.size() == sizeof id.bytes, "ring: the store holds an id of ", bytes.size(),
-                " bytes in place of ", sizeof id.bytes,
+};
+
+Offer read_offer(c10d::Store &store)
+{
+    constexpr size_t digits = 16;
+    Offer offer;
+    const std::vector<uint8_t> bytes = store.get(offer_key);
+    TORCH_CHECK(bytes.size() == digits + sizeof offer.id.bytes, "the store holds an id of ",
+                bytes.size(), " bytes in place of ", digits + sizeof offer.id.bytes,
                 ": do all ranks have the same version of libring-torch?");
-    std::copy(bytes.begin(), bytes.end(), id.bytes);
-    return id;
+    offer.attempt.assign(bytes.begin(), bytes.begin() + digits);
+    std::copy(bytes.begin() + digits, bytes.end(), offer.id.bytes);
+    return offer;
 }
 
-/// What the store's own messages leave out: whose wait it was, and for what.
-template <class Function>
-auto named(const char *what, int rank, int size, std::chrono::milliseconds timeout, Function &&step)
+Offer draw_offer()
 {
-    try {
-        return step();
-    } catch (const c10::Error &error) {
-        C10_THROW_ERROR(DistBackendError,
-                        c10::str("ring: init of rank ", rank, " of ", size, ": ", what, " in ",
-                                 timeout.count(), " ms: ", error.what_without_backtrace()));
+    Offer offer;
+    check(ring_get_unique_id(&offer.id));
+    std::random_device draw;
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%08x%08x", draw(), draw());
+    offer.attempt = digits;
+    return offer;
+}
+
+// The longest wait for the other ranks: the clock counts up to 292 years.
+constexpr std::chrono::milliseconds century = std::chrono::years(100);
+
+/// One rank's part in the agreement on an id.
+class Meeting
+{
+    void wait_for(const std::string &key)
+    {
+        using namespace std::chrono;
+        const auto left = duration_cast<milliseconds>(deadline_ - steady_clock::now());
+        store_.wait({key}, std::max(left, 1ms));
     }
-}
 
-ring_unique_id exchange_id(c10d::Store &store, const std::string &key, int rank, int size,
-                           std::chrono::milliseconds timeout)
-{
-    if (rank > 0)
-        return named("rank 0 has not put its address into the store", rank, size, timeout, [&] {
-            store.wait({key}, timeout);
-            return id_from(store.get(key));
+    /// Adds to an error what the store's own messages leave out: whose wait it was, and for what.
+    template <class Function> auto step(const std::string &what, Function &&function)
+    {
+        try {
+            return function();
+        } catch (const c10::Error &error) {
+            C10_THROW_ERROR(DistBackendError, c10::str("ring: init of rank ", rank_, " of ", size_,
+                                                       ": ", what, " in ", timeout_.count(),
+                                                       " ms: ", error.what_without_backtrace()));
+        }
+    }
+
+  public:
+    Meeting(c10d::Store &store, int rank, int size, std::chrono::milliseconds timeout)
+        : store_(store), rank_(rank), size_(size), timeout_(timeout),
+          deadline_(std::chrono::steady_clock::now() + std::min(timeout, century))
+    {
+    }
+
+    /// For rank 0. Returns when all other ranks have confirmed.
+    Offer lead()
+    {
+        const Offer offer = draw_offer();
+        step("the store does not take its address", [&] {
+            const std::string replaced = store_.check({offer_key}) ? read_offer(store_).attempt
+                                                                   : std::string();
+            std::vector<uint8_t> bytes(offer.attempt.begin(), offer.attempt.end());
+            bytes.insert(bytes.end(), std::begin(offer.id.bytes), std::end(offer.id.bytes));
+            store_.set(offer_key, bytes);
+            if (!replaced.empty())
+                store_.set(attempt_key(replaced, "start"), std::vector<uint8_t>{'0'});
         });
-    ring_unique_id id;
-    check(ring_get_unique_id(&id));
-    named("its address did not go into the store", rank, size, timeout,
-          [&] { store.set(key, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes)); });
-    return id;
-}
+        for (int rank = 1; rank < size_; rank++)
+            step(c10::str("rank ", rank, " has not come to the store"),
+                 [&] { wait_for(attempt_key(offer.attempt, std::to_string(rank))); });
+        step("the store does not answer", [&] {
+            store_.deleteKey(offer_key);
+            store_.set(attempt_key(offer.attempt, "start"), std::vector<uint8_t>{'1'});
+        });
+        return offer;
+    }
+
+    /// For each other rank. Returns when rank 0 lets it start.
+    Offer follow()
+    {
+        for (;;) {
+            const Offer offer = step("rank 0 has not put its address into the store", [&] {
+                wait_for(offer_key);
+                return read_offer(store_);
+            });
+            const std::string start = attempt_key(offer.attempt, "start");
+            const bool starts = step("the ranks have not all come to the store", [&] {
+                store_.set(attempt_key(offer.attempt, std::to_string(rank_)),
+                           std::vector<uint8_t>{'1'});
+                wait_for(start);
+                return store_.get(start) == std::vector<uint8_t>{'1'};
+            });
+            if (starts)
+                return offer;
+        }
+    }
+
+    /// After the join: no rank reads this rank's key of the attempt any more.
+    void end(const Offer &offer)
+    {
+        store_.deleteKey(attempt_key(offer.attempt, rank_ == 0 ? "start" : std::to_string(rank_)));
+    }
+
+  private:
+    c10d::Store &store_;
+    const int rank_, size_;
+    const std::chrono::milliseconds timeout_;
+    const std::chrono::steady_clock::time_point deadline_;
+};
 
 /// While libring waits, other threads of Python run, if this one holds the interpreter's lock.
 template <class Function> void without_interpreter(Function &&step)
@@ -86,9 +173,8 @@ void check(ring_status status)
 std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, int size,
                                                  std::chrono::milliseconds timeout)
 {
-    const std::string key = named("the store does not answer", rank, size, timeout,
-                                  [&] { return id_key(store, size); });
-    const ring_unique_id id = exchange_id(store, key, rank, size, timeout);
+    Meeting meeting(store, rank, size, timeout);
+    const Offer offer = rank == 0 ? meeting.lead() : meeting.follow();
     std::string seconds = std::to_string(std::chrono::duration<double>(timeout).count());
     std::string patience = "RING_TIMEOUT=" + seconds, joining = "RING_INIT_TIMEOUT=" + seconds;
     const char *settings[] = {patience.c_str(), joining.c_str(), nullptr};
@@ -96,9 +182,8 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
     config.settings = settings;
     config.quiet = 1; // check() throws
     ring_comm *comm = nullptr;
-    check(ring_comm_init_config(&comm, size, &id, rank, &config));
-    if (rank == 0)
-        store.deleteKey(key);
+    check(ring_comm_init_config(&comm, size, &offer.id, rank, &config));
+    meeting.end(offer);
     return std::make_shared<Communicator>(comm);
 }
 
