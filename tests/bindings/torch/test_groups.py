@@ -2,8 +2,10 @@
 """Groups of other ranks: new_group, split, shrink, merge, meshes; what a group says of itself."""
 import contextlib
 import datetime
+import locale
 import os
 import signal
+import subprocess
 import tempfile
 import unittest
 import warnings
@@ -203,6 +205,36 @@ print(f"attempt {attempt}: {tensor.tolist()}\\n", end="", flush=True)
 dist.destroy_process_group()
 """
 
+COMMA = """LC_NUMERIC
+decimal_point ","
+thousands_sep "."
+grouping 3;3
+END LC_NUMERIC
+"""
+
+
+# Rank 0 has a locale with a decimal comma before the group is made, the others have it afterwards.
+def numbers_with_a_comma(rank, size, store, folder):
+    os.environ["LOCPATH"] = folder
+    if rank == 0:
+        locale.setlocale(locale.LC_NUMERIC, "comma")
+    with ranks.group(rank, size, store, seconds=1799.5):
+        locale.setlocale(locale.LC_NUMERIC, "comma")
+        assert locale.localeconv()["decimal_point"] == ","
+        assert total(None, 1) == size
+        group = dist.new_group(range(size), timeout=1234.25 * SECOND)
+        assert total(group, 1) == size
+        group.monitored_barrier(60.5 * SECOND)
+
+
+def very_long_time_outs(rank, size, store, days):
+    long = datetime.timedelta(days=days)
+    with ranks.group(rank, size, store, seconds=long.total_seconds()):
+        assert total(None, 1) == size
+        assert dist.all_reduce(torch.ones(1), async_op=True).wait(long)
+        assert total(dist.new_group(range(size), timeout=long), 1) == size
+        WORLD().monitored_barrier(long)
+
 
 def monitored(rank, size, path):
     with ranks.group(rank, size, path):
@@ -267,6 +299,20 @@ class Groups(unittest.TestCase):
                 ranks.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
                 "--max-restarts", "3", "--monitor-interval", "0.1", f"{folder}/train.py"]])
         self.assertEqual(ranks.launched(outcome, "attempt "), ["3: [2.0, 2.0, 2.0]"] * 2)
+
+    def test_numbers_of_another_locale(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/comma.src", "w") as file:
+                file.write(COMMA)
+            subprocess.run(f"localedef --no-archive -c -i {folder}/comma.src {folder}/comma",
+                           shell=True, stderr=subprocess.DEVNULL)  # it warns of other categories
+            if not os.path.isdir(f"{folder}/comma"):
+                self.skipTest("localedef cannot make a locale here (Debian: locales)")
+            ranks.run(numbers_with_a_comma, 2, folder)
+
+    def test_very_long_time_outs(self):
+        for days in (36500, 99999999):
+            ranks.run(very_long_time_outs, 2, days)
 
     def test_monitored_barrier(self):
         first, second, *_ = (outcome.value for outcome in ranks.run(monitored, 4))

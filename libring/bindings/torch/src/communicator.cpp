@@ -5,6 +5,7 @@
 #include "communicator.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <random>
 
@@ -175,8 +176,11 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
 {
     Meeting meeting(store, rank, size, timeout);
     const Offer offer = rank == 0 ? meeting.lead() : meeting.follow();
-    std::string seconds = std::to_string(std::chrono::duration<double>(timeout).count());
-    std::string patience = "RING_TIMEOUT=" + seconds, joining = "RING_INIT_TIMEOUT=" + seconds;
+    char digits[32] = {}; // with a decimal point in every locale
+    std::to_chars(digits, digits + sizeof digits, std::chrono::duration<double>(timeout).count());
+    const std::string seconds = digits;
+    const std::string patience = "RING_TIMEOUT=" + seconds,
+                      joining = "RING_INIT_TIMEOUT=" + seconds;
     const char *settings[] = {patience.c_str(), joining.c_str(), nullptr};
     ring_config config = RING_CONFIG_INIT;
     config.settings = settings;
