@@ -846,7 +846,7 @@ static void note_in_locale(void *context, const char *text)
 }
 
 static int take_in_locale(void *context, const uint32_t *samples, size_t rows, float *inputs,
-                          uint16_t *labels)
+                          uint32_t *labels)
 {
     callbacks_see_the_programs &= comma_locale_is_on() == german;
     return take(context, samples, rows, inputs, labels);
