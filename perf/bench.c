@@ -240,7 +240,7 @@ static ring_status measure_all(bench *b)
 {
     const perf_options *o = &b->options;
     const perf_collective *what = o->collective;
-    const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, what->moves, RING_UINT8);
+    const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, !what->empty, RING_UINT8);
     const choices ops = choices_of(o->op, RING_OP_COUNT, what->reduces, RING_SUM);
     for (int dtype = dtypes.first; dtype <= dtypes.last; dtype++)
         for (int op = ops.first; op <= ops.last; op++)
@@ -307,7 +307,7 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
 {
     *b = (bench){.options = *options, .info = {.size = sizeof b->info}};
     ring_comm_get_info(comm, &b->info);
-    if (!options->collective->moves)
+    if (options->collective->empty)
         b->options.sizes.min = b->options.sizes.max = 0;
     b->self = (perf_rank){.options = &b->options,
                           .comm = comm,

@@ -33,7 +33,8 @@ typedef struct perf_expect {
 
 struct perf_collective {
     const char *name;
-    bool reduces, rooted, moves;     /* takes an operation, takes a root, has buffers at all */
+    bool reduces, rooted;            /* takes an operation, takes a root */
+    bool empty;                      /* has no buffers */
     bool prefix;                     /* combines the ranks up to its own: no average */
     bool src_blocks, dst_blocks;     /* the buffer holds one block a rank, not one block */
     bool in_place;                   /* can be called in place */

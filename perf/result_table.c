@@ -41,7 +41,7 @@ static void note_options(FILE *out, const perf_options *options)
                 options->collective->name);
     if (options->root != 0 && !options->collective->rooted)
         fprintf(out, "# Note: %s has no root, -r changes nothing\n", options->collective->name);
-    if (!options->collective->moves)
+    if (options->collective->empty)
         fprintf(out, "# Note: %s moves no data, sizes and types change nothing\n",
                 options->collective->name);
 }

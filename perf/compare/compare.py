@@ -20,7 +20,7 @@ from pathlib import Path
 
 import programs
 from compare_page import page
-from figures import list_of, median, number, parse_size, rotated, size_name, table
+from figures import counted, list_of, median, number, parse_size, rotated, size_name, table
 
 HERE = programs.HERE
 
@@ -152,7 +152,7 @@ def take_part(known, wanted, work, problems):
 def measure_round(present, ranks, size, problems):
     times = {}
     for contender in present:
-        what = f"{contender.name}, {ranks} ranks, {size_name(size)}"
+        what = f"{contender.name}, {counted(ranks, 'rank')}, {size_name(size)}"
         try:
             time, wrong = contender.measure(ranks, size)
         except programs.Failed as why:
@@ -191,7 +191,7 @@ def compare(present, options, problems):
         for size in options.sizes:
             rounds = []
             for number in range(options.rounds):
-                programs.progress(f"{ranks} ranks, {size_name(size)}, "
+                programs.progress(f"{counted(ranks, 'rank')}, {size_name(size)}, "
                                   f"round {number + 1} of {options.rounds}")
                 rounds.append(measure_round(rotated(present, number), ranks, size, problems))
             rows.append(summarize(ranks, size, rounds, names))
@@ -220,9 +220,10 @@ def place(options):
 
 
 def make_page(rows, names, absent, options):
-    facts = [f"float sum {place(options)}, medians of {options.rounds} interleaved rounds; the "
+    facts = [f"float sum {place(options)}, medians of "
+             f"{counted(options.rounds, 'interleaved round')}; the "
              "slowest rank of each call counts",
-             f"{platform.machine()}, {os.cpu_count()} cores",
+             f"{platform.machine()}, {counted(os.cpu_count(), 'core')}",
              "predicted: libring's cost model; limit: two threads that meet at a spinning barrier",
              *(f"absent: {name}: {why}" for name, why in absent.items())]
     return page("All-reduce: libring and others", facts, rows, [*names, "predicted"],
@@ -273,8 +274,8 @@ def main():
             print(f"absent: {name}: {why}")
         rows = compare(present, options, problems)
     names = [contender.name for contender in present]
-    print(f"allreduce, float sum {place(options)}; median of {options.rounds} interleaved rounds; "
-          "a/b: how many times as fast as b")
+    print(f"allreduce, float sum {place(options)}; median of "
+          f"{counted(options.rounds, 'interleaved round')}; a/b: how many times as fast as b")
     print_table(rows, names)
     for problem in problems:
         print(f"problem: {problem}")
@@ -288,4 +289,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except programs.Failed as why:  # of --install-impi
+        sys.exit(f"ringperf compare: {why}")

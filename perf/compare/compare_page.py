@@ -5,7 +5,7 @@ axes logarithmic, a line a contender and a chart a number of ranks; below them t
 import math
 from html import escape
 
-from figures import number, size_name
+from figures import counted, number, size_name
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 64, 12, 12, 36
 COLOURS = ["#c2410c", "#1d4ed8", "#047857", "#7c3aed", "#b45309", "#be185d", "#0e7490", "#4d7c0f"]
@@ -97,8 +97,8 @@ def charts_of(ranks, rows, names):
     times = curves_of(rows, names, lambda row, time: time)
     bandwidths = curves_of(rows, names,
                            lambda row, time: bus_bandwidth(ranks, row["bytes"], time))
-    return (chart(f"Time of a call, {ranks} ranks", times, "us") +
-            chart(f"Bus bandwidth, {ranks} ranks", bandwidths, "GB/s"))
+    return (chart(f"Time of a call, {counted(ranks, 'rank')}", times, "us") +
+            chart(f"Bus bandwidth, {counted(ranks, 'rank')}", bandwidths, "GB/s"))
 
 
 # ---- The page -----------------------------------------------------------------------------

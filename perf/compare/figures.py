@@ -61,6 +61,10 @@ def there(values):
     return [value for value in values if value is not None]
 
 
+def counted(count, noun):
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def median(values):
     known = there(values)
     return statistics.median(known) if known else None

@@ -17,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CFLAGS = ["-O3", "-std=gnu11", "-D_GNU_SOURCE", f"-I{HERE.parent}"]
 TIMEOUT = 600
+PACKAGES = {"cc": "gcc", "c++": "g++"}  # of Debian
 
 
 class Absent(Exception):
@@ -42,7 +43,9 @@ def run(command, environment=None):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=TIMEOUT)
     except OSError as error:
-        raise Failed(f"{command[0]}: {error.strerror}") from None
+        package = PACKAGES.get(command[0])
+        raise Failed(f"{command[0]}: {error.strerror}" +
+                     (f"; install {package}" if package else "")) from None
     except subprocess.TimeoutExpired:
         raise Failed(f"{command[0]}: no end after {TIMEOUT} s") from None
     if done.returncode != 0:
@@ -53,6 +56,15 @@ def run(command, environment=None):
 def json_lines(text):
     """Its lines that are JSON objects: launchers may say more."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def check_header(compiler, language, header, package):
+    """Absent, with the package to install, if the compiler does not find the header."""
+    try:
+        run([compiler, "-fsyntax-only", "-include", header, "-x", language, "/dev/null"])
+    except Failed as error:
+        raise Absent(f"{header} is not installed; install {package}" if f"{header}:" in str(error)
+                     else error) from None
 
 
 def binding(ranks):
@@ -117,20 +129,20 @@ class Build:
 class Mpi:
     """One that has a compiler and a launcher of its own name in PATH."""
 
-    def __init__(self, name, compilers, launchers, bind_option, crowd=(), options=()):
+    def __init__(self, name, compilers, launchers, packages, bind_option, crowd=(), options=()):
         self.name, self.compilers, self.launchers = name, compilers, launchers
+        self.packages = packages  # of compiler with headers, of the launcher
         self.bind_option, self.crowd, self.options = bind_option, crowd, options
         self.environment = {}
 
     def find(self):
         self.compiler = next(filter(None, map(shutil.which, self.compilers)), None)
         self.launcher = next(filter(None, map(shutil.which, self.launchers)), None)
-        if not self.compiler or not self.launcher:
-            raise Absent(f"{' or '.join(self.compilers)} with its launcher is not installed")
-        try:
-            run([self.compiler, "-fsyntax-only", "-include", "mpi.h", "-x", "c", "/dev/null"])
-        except Failed as error:
-            raise Absent(f"{error}: its headers are not installed") from None
+        for found, names, package in zip((self.compiler, self.launcher),
+                                         (self.compilers, self.launchers), self.packages):
+            if not found:
+                raise Absent(f"{' or '.join(names)} is not installed; install {package}")
+        check_header(self.compiler, "c", "mpi.h", self.packages[0])
 
     def compile(self, program, *sources):
         self.find()
@@ -162,7 +174,11 @@ class IntelMpi:
     def install(self):
         """PyPI's wheels in a virtual environment of their own."""
         if not self.launcher.exists():
-            venv.create(self.prefix, with_pip=True)
+            try:
+                venv.create(self.prefix, with_pip=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise Failed(f"a virtual environment in {self.prefix}: {error}; install "
+                             "python3-venv") from None
             run([self.prefix / "bin" / "pip", "install", "--quiet", "impi-rt", "impi-devel"])
 
     def compile(self, program, *sources):
@@ -186,12 +202,7 @@ class Gloo:
     name = "gloo"
 
     def compile(self, program, source):
-        if not shutil.which("c++"):
-            raise Absent("no C++ compiler is installed")
-        try:
-            run(["c++", "-fsyntax-only", "-include", "gloo/allreduce.h", "-x", "c++", "/dev/null"])
-        except Failed:
-            raise Absent("its headers are not installed (libgloo-dev)") from None
+        check_header("c++", "c++", "gloo/allreduce.h", "libgloo-dev")
         run(["c++", "-O3", "-std=c++17", f"-I{HERE.parent}", "-o", program, source, "-lgloo",
              "-lpthread"])
 
@@ -201,12 +212,14 @@ class Gloo:
 
 def open_mpi(name="openmpi", options=()):
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return Mpi(name, ["mpicc.openmpi"], ["mpirun.openmpi"], "--bind-to", ["--oversubscribe"],
+    return Mpi(name, ["mpicc.openmpi"], ["mpirun.openmpi"],
+               ["libopenmpi-dev", "openmpi-bin"], "--bind-to", ["--oversubscribe"],
                [*root, *options])
 
 
 def mpich():
-    return Mpi("mpich", ["mpicc.mpich"], ["mpiexec.mpich", "mpiexec.hydra"], "-bind-to")
+    return Mpi("mpich", ["mpicc.mpich"], ["mpiexec.mpich", "mpiexec.hydra"],
+               ["libmpich-dev", "mpich"], "-bind-to")
 
 
 def add_intel_options(parser):

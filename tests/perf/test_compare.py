@@ -14,6 +14,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -61,6 +62,7 @@ class Figures(unittest.TestCase):
                          ["8", "1000", "1K", "2M", "3G"])
         self.assertEqual(figures.sizes_between(8, 100, 4), [8, 32, 100])
         self.assertEqual(figures.sizes_between(8, 32, 4), [8, 32])
+        self.assertEqual([figures.counted(n, "rank") for n in (1, 2)], ["1 rank", "2 ranks"])
 
     def test_everyone_is_first_once(self):
         names = ["a", "b", "c"]
@@ -181,9 +183,40 @@ class Programs(unittest.TestCase):
                 programs.Build("b", root / "source").places()
 
     def test_what_is_not_installed_is_absent(self):
-        gone = programs.Mpi("gone", ["mpicc.gone"], ["mpirun.gone"], "-bind-to")
-        self.assertRaises(programs.Absent, gone.compile, "out", "source.c")
+        gone = programs.Mpi("gone", ["mpicc.gone"], ["mpirun.gone"], ["libgone-dev", "gone"],
+                            "-bind-to")
+        with self.assertRaisesRegex(programs.Absent,
+                                    "^mpicc.gone is not installed; install libgone-dev$"):
+            gone.compile("out", "source.c")
         self.assertRaises(programs.Absent, programs.IntelMpi("/nonexistent").compile, "out", "s.c")
+
+    def fake(self, folder, name, script):
+        write(Path(folder) / name, f"#!/bin/sh\n{script}\n")
+        (Path(folder) / name).chmod(0o755)
+
+    def test_what_is_missing_names_its_package(self):
+        gone = programs.Mpi("gone", ["mpicc.gone"], ["mpirun.gone"], ["libgone-dev", "gone"],
+                            "-bind-to")
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.dict(os.environ, PATH=folder):
+            with self.assertRaisesRegex(programs.Failed, "^cc: .*; install gcc$"):
+                programs.run(["cc"])
+            with self.assertRaisesRegex(programs.Absent, "^c\\+\\+: .*; install g\\+\\+$"):
+                programs.Gloo().compile("out", "source.cc")
+            self.fake(folder, "mpicc.gone", "echo 'fatal error: mpi.h: No file' >&2; exit 1")
+            with self.assertRaisesRegex(programs.Absent,
+                                        "^mpirun.gone is not installed; install gone$"):
+                gone.compile("out", "source.c")
+            self.fake(folder, "mpirun.gone", "")
+            with self.assertRaisesRegex(programs.Absent,
+                                        "^mpi.h is not installed; install libgone-dev$"):
+                gone.compile("out", "source.c")
+            self.fake(folder, "mpicc.gone", "echo 'error: no compiler' >&2; exit 1")
+            with self.assertRaisesRegex(programs.Absent, "status 1: error: no compiler$"):
+                gone.compile("out", "source.c")
+            self.fake(folder, "c++", "echo 'error: gloo/allreduce.h: No file' >&2; exit 1")
+            with self.assertRaisesRegex(programs.Absent, "; install libgloo-dev$"):
+                programs.Gloo().compile("out", "source.cc")
 
     def test_ranks_are_bound_if_they_fit(self):
         cores = len(os.sched_getaffinity(0))
