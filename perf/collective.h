@@ -37,9 +37,9 @@ struct perf_collective {
     bool empty;                      /* has no buffers */
     bool prefix;                     /* combines the ranks up to its own: no average */
     bool src_blocks, dst_blocks;     /* the buffer holds one block a rank, not one block */
-    bool in_place;                   /* can be called in place */
+    bool apart;                      /* cannot be called in place */
     bool pair;                       /* a send and a receive of two ranks, not one call of all */
-    double (*bus_factor)(int ranks); /* busbw = algbw * factor, as nccl-tests defines it */
+    double (*bus_factor)(int ranks); /* busbw = algbw * factor, as nccl-tests defines it; NULL: 1 */
     ring_status (*run)(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                        const ring_call *call);
     perf_expect (*expect)(const perf_case *c, int block);

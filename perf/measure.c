@@ -272,7 +272,9 @@ static void summarize(perf_rank *self, const perf_case *c, size_t calls, perf_re
     if (!self->options->hot)
         result->time_us = stopwatch_median(self->times, calls);
     result->algbw = result->time_us > 0 ? bytes / result->time_us * 1e-3 : 0;
-    result->busbw = result->algbw * c->collective->bus_factor(c->ranks);
+    result->busbw = result->algbw;
+    if (c->collective->bus_factor != NULL)
+        result->busbw *= c->collective->bus_factor(c->ranks);
 }
 
 /* @param graph  of the call; NULL: none. */
@@ -334,7 +336,7 @@ ring_status perf_measure(perf_rank *self, const perf_case *c, perf_result *resul
 {
     ring_call call = RING_CALL_INIT;
     call.prepared = &self->prepared;
-    *result = (perf_result){.measured = !c->in_place || c->collective->in_place};
+    *result = (perf_result){.measured = !c->in_place || !c->collective->apart};
     if (!result->measured)
         return RING_OK;
     const perf_place place = perf_place_of(&self->buffers, c, self->options->unalign);

@@ -77,7 +77,7 @@ static void right_outputs_pass_in_every_shape(void **state)
             c.root = way / 2;
             if (c.collective->empty)
                 c.count = 0;
-            if (c.collective->empty || (c.in_place && !c.collective->in_place))
+            if (c.collective->empty || (c.in_place && c.collective->apart))
                 continue;
             const perf_wrong wrong = check_after(&c, way, NOTHING, false);
             assert_int_equal(wrong.elements, 0);
