@@ -239,6 +239,15 @@ def very_long_time_outs(rank, size, store, days):
 def monitored(rank, size, path):
     with ranks.group(rank, size, path):
         store = dist.distributed_c10d._get_default_store()
+        if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14):
+            dist.monitored_barrier(timeout=30 * SECOND)
+        else:  # torch looks at the name of the backend
+            try:
+                dist.monitored_barrier(timeout=30 * SECOND)
+            except ValueError as error:
+                assert "only implemented for GLOO" in str(error), error
+            else:
+                raise AssertionError("docs/pytorch.md says that this needs torch 2.14")
         WORLD().monitored_barrier(30 * SECOND)
         WORLD().monitored_barrier(30 * SECOND, wait_all_ranks=True)
         texts = []

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier that names the ranks that are missing.
+// A barrier that names the ranks that are missing. Users reach it by dist.monitored_barrier() from
+// torch 2.14, which asks for a backend of the CPU, and by the group's method in each version.
 #include "backend.h"
 
 namespace ring_torch
