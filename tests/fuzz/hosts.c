@@ -70,6 +70,7 @@ static void seed_hostfile(fuzz_seeds *to)
 {
     fuzz_add_text(to, "node1 slots=4\nnode2 slots=0 # none\n\nnode3:2\r\n10.0.0.1\n");
     fuzz_add_text(to, "[fe80::1%eth0]:4\nuser@node\nfe80::2 slots=65536");
+    fuzz_add_text(to, "node1 slots=4\nnode.. slots=4\nNODE.cluster.");
     fuzz_add_any_text(to, "node1 slots=4\nnode1 slots=4\n");
     fuzz_add_any_text(to, "# \x1b[2J\nnode\x1b]0;x\x07 slots=4\n");
 }

@@ -33,7 +33,9 @@ static int compare_names(const void *a, const void *b)
 /* The dot at the end of a whole name, which /etc/hosts does not know. */
 static size_t without_dot(const char *name, size_t length)
 {
-    return length > 1 && name[length - 1] == '.' ? length - 1 : length;
+    while (length > 1 && name[length - 1] == '.')
+        length--;
+    return length;
 }
 
 void hosts_drop(host_list *list, host_entry *h)
