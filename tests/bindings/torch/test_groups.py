@@ -169,8 +169,8 @@ def start_in_store(rank, size, port):
     dist.init_process_group("ring", store=store, rank=rank, world_size=size, timeout=60 * SECOND)
 
 
-# An attempt in which an alarm ends all ranks. Rank `absent` does not come to the first group, or with
-# `second` not to the second one.
+# An attempt in which an alarm ends all ranks. Rank `absent` does not come to the first group, or
+# with `second` not to the second one.
 def attempt_in_part(rank, size, _, port, absent, second, seconds):
     signal.setitimer(signal.ITIMER_REAL, seconds)
     with contextlib.suppress(RuntimeError):  # another rank may end first
@@ -305,8 +305,8 @@ class Groups(unittest.TestCase):
             with open(f"{folder}/train.py", "w") as file:
                 file.write(RESTARTED)
             outcome, = ranks.run_scripts([[
-                ranks.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-                "--max-restarts", "3", "--monitor-interval", "0.1", f"{folder}/train.py"]])
+                ranks.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+                "2", "--max-restarts", "3", "--monitor-interval", "0.1", f"{folder}/train.py"]])
         self.assertEqual(ranks.launched(outcome, "attempt "), ["3: [2.0, 2.0, 2.0]"] * 2)
 
     def test_numbers_of_another_locale(self):

@@ -20,7 +20,7 @@ namespace
 // Ranks agree on an id through the store, which may outlive attempts in which some ranks took part
 // before all were killed. So nothing is counted. Rank 0 offers the id under a name that it draws at
 // random, and each other rank confirms that it has read this offer. When all have, rank 0 withdraws
-// the offer and lets them start. An offer that an earlier attempt left behind is replaced, and
+// the offer and lets them start. An offer that an earlier attempt left is replaced, and
 // ranks that have confirmed it are sent to the new one.
 const std::string offer_key = "ring/offer";
 
