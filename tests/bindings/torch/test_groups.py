@@ -169,6 +169,15 @@ def start_in_store(rank, size, port):
     dist.init_process_group("ring", store=store, rank=rank, world_size=size, timeout=60 * SECOND)
 
 
+# The store that outlives attempts. Its thread would be a danger to a process that forks.
+SERVER = """
+import sys, torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+sys.stdin.read()
+"""
+
+
 # An attempt in which an alarm ends all ranks. Rank `absent` does not come to the first group, or
 # with `second` not to the second one.
 def attempt_in_part(rank, size, _, port, absent, second, seconds):
@@ -292,13 +301,15 @@ class Groups(unittest.TestCase):
         ranks.run(again_on_one_store)
 
     def test_attempts_in_part_before_the_one_that_succeeds(self):
-        server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        for size in (2, 3):
-            for second in (False, True):
-                for absent, seconds in ((0, 1), (size - 1, 1), (None, 0.05), (None, 0.2)):
-                    ranks.run(attempt_in_part, size, server.port, absent, second, seconds,
-                              codes=(-signal.SIGALRM,))
-                ranks.run(attempt, size, server.port)
+        pipe = subprocess.PIPE
+        with subprocess.Popen([ranks.PYTHON, "-c", SERVER], stdin=pipe, stdout=pipe) as server:
+            port = int(server.stdout.readline())
+            for size in (2, 3):
+                for second in (False, True):
+                    for absent, seconds in ((0, 1), (size - 1, 1), (None, 0.05), (None, 0.2)):
+                        ranks.run(attempt_in_part, size, port, absent, second, seconds,
+                                  codes=(-signal.SIGALRM,))
+                    ranks.run(attempt, size, port)
 
     def test_restarts_by_torchrun(self):
         with tempfile.TemporaryDirectory() as folder:
