@@ -14,21 +14,21 @@
 /* Taken there, and done with here. */
 static uint64_t slots_free(const ucx_link *l)
 {
-    const uint64_t taken = atomic_load_explicit(&l->taken, memory_order_acquire);
-    return taken < l->slots_done ? taken : l->slots_done;
+    const uint64_t taken = atomic_load_explicit(&l->peer.taken, memory_order_acquire);
+    return taken < l->send.slots_done ? taken : l->send.slots_done;
 }
 
 bool ucx_fits(ucx_link *l, size_t bytes)
 {
     const uint64_t free_until = slots_free(l);
     const uint64_t freed = free_until > 0 ? l->out->end[(free_until - 1) % UCX_SLOTS] : 0;
-    return l->slots_sent - free_until < UCX_SLOTS &&
-           payload_end(l->bytes_sent, bytes, UCX_PAYLOAD) - freed <= UCX_PAYLOAD;
+    return l->send.slots - free_until < UCX_SLOTS &&
+           payload_end(l->send.bytes, bytes, UCX_PAYLOAD) - freed <= UCX_PAYLOAD;
 }
 
 static unsigned char *room(const ucx_link *l)
 {
-    return &l->out->payload[payload_place(l->bytes_sent, UCX_PAYLOAD) % UCX_PAYLOAD];
+    return &l->out->payload[payload_place(l->send.bytes, UCX_PAYLOAD) % UCX_PAYLOAD];
 }
 
 /* ---- Sending ---------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame)
     ucx_posting *p = ucx_posting_new(l);
     if (p == NULL)
         return NULL;
-    p->label.number = l->slots_sent;
+    p->label.number = l->send.slots;
     p->label.frame = *frame;
     if (frame->flags & FRAME_LONG) {
         p->label.dst_extent = ucx_extent_of(frame->ext.dst_ref);
@@ -50,9 +50,9 @@ ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame)
 /* Before ucx_post(): UCP may complete the send at once. */
 void ucx_count_frame(ucx_link *l, const transport_frame *frame)
 {
-    l->out->end[l->slots_sent % UCX_SLOTS] = l->bytes_sent;
-    l->out->done[l->slots_sent % UCX_SLOTS] = false;
-    l->slots_sent++;
+    l->out->end[l->send.slots % UCX_SLOTS] = l->send.bytes;
+    l->out->done[l->send.slots % UCX_SLOTS] = false;
+    l->send.slots++;
     l->head.frames_sent++;
     l->head.bytes_sent += transport_carried(frame);
 }
@@ -68,7 +68,7 @@ static ring_status carry(ucx_link *l, const transport_frame *frame, const void *
     if (bytes > 0 && payload != to)
         memcpy(to, payload, bytes);
     p->label.place = bytes > 0 ? (uint64_t)(to - l->out->payload) : 0;
-    l->bytes_sent = payload_end(l->bytes_sent, bytes, UCX_PAYLOAD);
+    l->send.bytes = payload_end(l->send.bytes, bytes, UCX_PAYLOAD);
     ucx_count_frame(l, frame);
     ucx_post(p, UCX_FRAME, to, bytes);
     ucx_stir();
@@ -83,8 +83,8 @@ static ring_status try_send(ucx_link *l, const transport_frame *frame, const voi
         return ucx_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
     if (!ucx_fits(l, bytes))
         ucx_pass();
-    l->refused = !ucx_fits(l, bytes);
-    return l->refused ? RING_IN_PROGRESS : carry(l, frame, payload);
+    l->send.refused = !ucx_fits(l, bytes);
+    return l->send.refused ? RING_IN_PROGRESS : carry(l, frame, payload);
 }
 
 /* Payloads are always copied to the link's own memory, so they outlive the call. */
@@ -106,8 +106,8 @@ void *ucx_reserve(transport_link *head)
     if (ucx_state(l) == RING_OK) {
         if (!ucx_fits(l, TRANSPORT_SEGMENT))
             ucx_pass();
-        l->refused = !ucx_fits(l, TRANSPORT_SEGMENT);
-        at = l->refused ? NULL : room(l);
+        l->send.refused = !ucx_fits(l, TRANSPORT_SEGMENT);
+        at = l->send.refused ? NULL : room(l);
     }
     pthread_mutex_unlock(&hub.lock);
     return at;
@@ -120,7 +120,7 @@ uint64_t ucx_flushed(const transport_link *head)
 {
     const ucx_link *l = (const ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    const uint64_t flushed = l->slots_done;
+    const uint64_t flushed = l->send.slots_done;
     pthread_mutex_unlock(&hub.lock);
     return flushed;
 }
@@ -129,7 +129,7 @@ void ucx_release(transport_link *head, uint64_t messages)
 {
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    l->messages_released = messages;
+    l->recv.released = messages;
     ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }
@@ -141,7 +141,7 @@ uint64_t ucx_released(const transport_link *head)
     if (l->state == RING_OK)
         ucx_pass();
     pthread_mutex_unlock(&hub.lock);
-    return atomic_load_explicit(&l->released, memory_order_acquire);
+    return atomic_load_explicit(&l->peer.released, memory_order_acquire);
 }
 
 /* ---- Receiving -------------------------------------------------------------------- */
@@ -165,16 +165,16 @@ static const void *payload_of(const ucx_link *l)
     const transport_frame *frame = ucx_oldest(l);
     if (frame->flags == 0)
         return frame->data;
-    return transport_behind(frame) > 0 ? l->in->payload + l->in->place[l->slots_taken % UCX_SLOTS]
+    return transport_behind(frame) > 0 ? l->in->payload + l->in->place[l->recv.slots % UCX_SLOTS]
                                        : NULL;
 }
 
 ring_status ucx_peek(transport_link *head, const transport_frame **frame, const void **payload)
 {
     ucx_link *l = (ucx_link *)head;
-    if (!l->peeked || __atomic_load_n(&l->state, __ATOMIC_RELAXED) != RING_OK)
+    if (!l->recv.peeked || __atomic_load_n(&l->state, __ATOMIC_RELAXED) != RING_OK)
         RING_TRY(look(l));
-    l->peeked = true;
+    l->recv.peeked = true;
     *frame = ucx_oldest(l);
     *payload = payload_of(l);
     return RING_OK;
@@ -198,11 +198,11 @@ void ucx_consume(transport_link *head)
     pthread_mutex_lock(&hub.lock);
     head->frames_received++;
     head->bytes_received += transport_carried(frame);
-    l->bytes_taken += transport_behind(frame);
-    l->slots_taken++;
-    l->peeked = false;
-    if (l->slots_taken - l->announced_taken >= UCX_ANNOUNCE_SLOTS ||
-        l->bytes_taken - l->bytes_announced >= UCX_ANNOUNCE_BYTES)
+    l->recv.bytes += transport_behind(frame);
+    l->recv.slots++;
+    l->recv.peeked = false;
+    if (l->recv.slots - l->recv.announced_taken >= UCX_ANNOUNCE_SLOTS ||
+        l->recv.bytes - l->recv.announced_bytes >= UCX_ANNOUNCE_BYTES)
         ucx_announce(l, false);
     pthread_mutex_unlock(&hub.lock);
 }

@@ -26,8 +26,9 @@ static bool not_now(ssize_t result)
 
 static void push_text(ucx_link *l)
 {
-    while (l->out_done < l->out_bytes) {
-        const ssize_t put = send(l->fd, l->out_text + l->out_done, l->out_bytes - l->out_done,
+    while (l->opening.out_done < l->opening.out_bytes) {
+        const ssize_t put = send(l->socket.fd, l->opening.out_text + l->opening.out_done,
+                                 l->opening.out_bytes - l->opening.out_done,
                                  MSG_DONTWAIT | MSG_NOSIGNAL);
         if (not_now(put))
             return;
@@ -35,20 +36,20 @@ static void push_text(ucx_link *l)
             ucx_doom(l, RING_ERR_PEER, "greeting it: %m");
             return;
         }
-        l->out_done += (size_t)put;
+        l->opening.out_done += (size_t)put;
     }
 }
 
 static void say(ucx_link *l, const void *text, size_t bytes)
 {
-    unsigned char *longer = realloc(l->out_text, l->out_bytes + bytes);
+    unsigned char *longer = realloc(l->opening.out_text, l->opening.out_bytes + bytes);
     if (longer == NULL) {
         ucx_doom(l, RING_ERR_MEMORY, "no memory for a greeting");
         return;
     }
-    memcpy(longer + l->out_bytes, text, bytes);
-    l->out_text = longer;
-    l->out_bytes += bytes;
+    memcpy(longer + l->opening.out_bytes, text, bytes);
+    l->opening.out_text = longer;
+    l->opening.out_bytes += bytes;
     push_text(l);
 }
 
@@ -57,7 +58,7 @@ static void say_note(ucx_link *l, int way)
     ucx_note note = {.way = way};
     if (way == UCX_LISTENS) {
         socklen_t length = sizeof note.at;
-        (void)getsockname(l->fd, (struct sockaddr *)&note.at, &length);
+        (void)getsockname(l->socket.fd, (struct sockaddr *)&note.at, &length);
         note.length = (uint32_t)length;
         if (note.at.ss_family == AF_INET6) /* the port has the same place */
             ((struct sockaddr_in6 *)&note.at)->sin6_port =
@@ -72,7 +73,7 @@ static void say_note(ucx_link *l, int way)
 ring_status ucx_greet(ucx_link *l)
 {
     const char *wish = getenv("RING_UCX_SOCKADDR");
-    l->by_socket = wish == NULL || strcmp(wish, "0") != 0;
+    l->opening.by_socket = wish == NULL || strcmp(wish, "0") != 0;
     ucx_greeting mine = {.version = VERSION, .link = l->number};
     mine.address_bytes = (uint32_t)hub.address_bytes;
     memcpy(mine.magic, magic, sizeof magic);
@@ -86,7 +87,7 @@ ring_status ucx_greet(ucx_link *l)
                     hub.address_bytes, UCX_ADDRESS_MOST);
     say(l, &mine, sizeof mine);
     say(l, hub.address, hub.address_bytes);
-    if (!l->by_socket)
+    if (!l->opening.by_socket)
         say_note(l, UCX_BY_ADDRESS);
     return l->doom == RING_OK ? RING_OK : fail(l->doom, "%s", l->why);
 }
@@ -94,22 +95,23 @@ ring_status ucx_greet(ucx_link *l)
 /* @return true when the next @p bytes are all in in_text. */
 static bool read_text(ucx_link *l, size_t bytes)
 {
-    unsigned char *room = realloc(l->in_text, max_size(bytes, 1));
+    unsigned char *room = realloc(l->opening.in_text, max_size(bytes, 1));
     if (room == NULL) {
         ucx_doom(l, RING_ERR_MEMORY, "no memory for its greeting");
         return false;
     }
-    l->in_text = room;
-    while (l->in_done < bytes) {
-        const ssize_t got = recv(l->fd, room + l->in_done, bytes - l->in_done, MSG_DONTWAIT);
+    l->opening.in_text = room;
+    while (l->opening.in_done < bytes) {
+        const ssize_t got = recv(l->socket.fd, room + l->opening.in_done,
+                                 bytes - l->opening.in_done, MSG_DONTWAIT);
         if (not_now(got))
             return false;
         if (got <= 0) {
-            l->gone = true;
+            l->socket.ended = true;
             ucx_doom(l, RING_ERR_PEER, "the peer closed the connection");
             return false;
         }
-        l->in_done += (size_t)got;
+        l->opening.in_done += (size_t)got;
     }
     return true;
 }
@@ -118,7 +120,7 @@ static bool read_text(ucx_link *l, size_t bytes)
 
 static bool is_self(const ucx_link *l)
 {
-    return memcmp(l->theirs.hub, hub.id, sizeof hub.id) == 0;
+    return memcmp(l->opening.theirs.hub, hub.id, sizeof hub.id) == 0;
 }
 
 static void take_route(ucx_link *l, ucx_route *route)
@@ -137,7 +139,7 @@ static void doom_by(ucx_link *l, const char *what, ucs_status_t status)
 
 static bool goes_first(const ucx_link *l)
 {
-    return memcmp(hub.id, l->theirs.hub, sizeof hub.id) < 0;
+    return memcmp(hub.id, l->opening.theirs.hub, sizeof hub.id) < 0;
 }
 
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
@@ -145,42 +147,42 @@ static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
 /* @param why  status of the failed way by address; UCS_OK: not tried. */
 static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
 {
-    l->by_socket = true;
-    if (l->no_socket) {
+    l->opening.by_socket = true;
+    if (l->opening.no_socket) {
         doom_by(l, what, why);
         return;
     }
-    if (!goes_first(l) || l->listens)
+    if (!goes_first(l) || l->opening.listens)
         return;
     struct sockaddr_storage own = {0};
     socklen_t length = sizeof own;
-    (void)getsockname(l->fd, (struct sockaddr *)&own, &length);
+    (void)getsockname(l->socket.fd, (struct sockaddr *)&own, &length);
     const ucs_status_t status = ucx_listen(own.ss_family);
-    l->listens = status == UCS_OK;
-    l->no_socket = !l->listens;
-    say_note(l, l->listens ? UCX_LISTENS : UCX_BY_ADDRESS);
-    if (l->no_socket)
+    l->opening.listens = status == UCS_OK;
+    l->opening.no_socket = !l->opening.listens;
+    say_note(l, l->opening.listens ? UCX_LISTENS : UCX_BY_ADDRESS);
+    if (l->opening.no_socket)
         go_by_address(l, "listening for it", status);
 }
 
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why)
 {
-    ucx_route *route = ucx_route_find(l->theirs.hub);
+    ucx_route *route = ucx_route_find(l->opening.theirs.hub);
     ucs_status_t status = why;
-    l->by_socket = false;
-    if (l->no_address) {
+    l->opening.by_socket = false;
+    if (l->opening.no_address) {
         doom_by(l, what, why);
         return;
     }
     if (route == NULL)
-        status = ucx_route_by_address(l->theirs.hub, l->address, &route);
+        status = ucx_route_by_address(l->opening.theirs.hub, l->opening.address, &route);
     if (route != NULL) {
         take_route(l, route);
         return;
     }
     log_debug("ucx link to rank %d: no endpoint by its worker's address: %s", l->head.peer,
               ucx.ucs_status_string(status));
-    l->no_address = true;
+    l->opening.no_address = true;
     if (is_self(l)) {
         doom_by(l, "connecting within this process", status);
         return;
@@ -192,25 +194,25 @@ static void go_by_address(ucx_link *l, const char *what, ucs_status_t why)
 /* The other end listens. */
 static void call_listener(ucx_link *l, const ucx_note *note)
 {
-    ucx_route *route = ucx_route_find(l->theirs.hub);
+    ucx_route *route = ucx_route_find(l->opening.theirs.hub);
     ucs_status_t status = UCS_OK;
-    l->by_socket = true;
+    l->opening.by_socket = true;
     if (note->length > sizeof note->at)
         status = UCS_ERR_INVALID_ADDR;
     else if (route == NULL || !route->by_socket)
-        status = ucx_route_by_socket(l->theirs.hub, note, &route);
+        status = ucx_route_by_socket(l->opening.theirs.hub, note, &route);
     if (status == UCS_OK) {
         take_route(l, route);
         return;
     }
-    l->no_socket = true;
+    l->opening.no_socket = true;
     say_note(l, UCX_BY_ADDRESS);
     go_by_address(l, "connecting to it", status);
 }
 
 static void take_note(ucx_link *l, const ucx_note *note)
 {
-    ucx_route *route = ucx_route_find(l->theirs.hub);
+    ucx_route *route = ucx_route_find(l->opening.theirs.hub);
     if (is_self(l))
         return;
     switch (note->way) {
@@ -218,13 +220,13 @@ static void take_note(ucx_link *l, const ucx_note *note)
         call_listener(l, note);
         break;
     case UCX_BY_SOCKET: /* its worker's address does not work there */
-        l->no_address = true;
+        l->opening.no_address = true;
         if (route != NULL && !route->by_socket)
             route->retired = true;
         go_by_socket(l, "connecting to its worker", UCS_ERR_UNREACHABLE);
         break;
     case UCX_BY_ADDRESS:
-        l->no_socket = true;
+        l->opening.no_socket = true;
         if (l->route == NULL)
             go_by_address(l, "connecting to its socket", UCS_ERR_UNREACHABLE);
         break;
@@ -238,24 +240,25 @@ static void take_note(ucx_link *l, const ucx_note *note)
 
 static void take_greeting(ucx_link *l)
 {
-    if (l->theirs.version == 0) {
-        if (!read_text(l, sizeof l->theirs))
+    if (l->opening.theirs.version == 0) {
+        if (!read_text(l, sizeof l->opening.theirs))
             return;
-        memcpy(&l->theirs, l->in_text, sizeof l->theirs);
-        l->in_done = 0;
-        if (memcmp(l->theirs.magic, magic, sizeof magic) != 0 || l->theirs.version != VERSION ||
-            l->theirs.address_bytes == 0 || l->theirs.address_bytes > UCX_ADDRESS_MOST) {
+        memcpy(&l->opening.theirs, l->opening.in_text, sizeof l->opening.theirs);
+        l->opening.in_done = 0;
+        if (memcmp(l->opening.theirs.magic, magic, sizeof magic) != 0 ||
+            l->opening.theirs.version != VERSION || l->opening.theirs.address_bytes == 0 ||
+            l->opening.theirs.address_bytes > UCX_ADDRESS_MOST) {
             ucx_doom(l, RING_ERR_PEER, "it did not greet as a ucx link of this version does");
             return;
         }
     }
-    if (!read_text(l, l->theirs.address_bytes))
+    if (!read_text(l, l->opening.theirs.address_bytes))
         return;
-    l->in_done = 0;
-    l->greeted = true;
-    l->address = l->in_text;
-    l->in_text = NULL;
-    if (l->by_socket && !is_self(l))
+    l->opening.in_done = 0;
+    l->opening.greeted = true;
+    l->opening.address = l->opening.in_text;
+    l->opening.in_text = NULL;
+    if (l->opening.by_socket && !is_self(l))
         go_by_socket(l, NULL, UCS_OK);
     else
         go_by_address(l, NULL, UCS_OK);
@@ -264,29 +267,29 @@ static void take_greeting(ucx_link *l)
 void ucx_greeting_move(ucx_link *l)
 {
     push_text(l);
-    if (!l->greeted && l->doom == RING_OK)
+    if (!l->opening.greeted && l->doom == RING_OK)
         take_greeting(l);
-    while (l->greeted && l->doom == RING_OK && !l->heard) {
+    while (l->opening.greeted && l->doom == RING_OK && !l->opening.heard) {
         if (!read_text(l, sizeof(ucx_note)))
             break;
         ucx_note note;
-        memcpy(&note, l->in_text, sizeof note);
-        l->in_done = 0;
+        memcpy(&note, l->opening.in_text, sizeof note);
+        l->opening.in_done = 0;
         take_note(l, &note);
     }
-    if (l->heard && l->helloed && l->out_done == l->out_bytes && l->doom == RING_OK &&
-        l->state == RING_IN_PROGRESS)
+    if (l->opening.heard && l->opening.helloed && l->opening.out_done == l->opening.out_bytes &&
+        l->doom == RING_OK && l->state == RING_IN_PROGRESS)
         l->state = RING_OK;
 }
 
 void ucx_greeting_look(ucx_link *l)
 {
     char waste[sizeof(ucx_note)];
-    const ssize_t got = recv(l->fd, waste, sizeof waste, MSG_DONTWAIT);
-    l->quiet = 0;
-    if (l->gone || got > 0 || not_now(got)) /* a late note says nothing new */
+    const ssize_t got = recv(l->socket.fd, waste, sizeof waste, MSG_DONTWAIT);
+    l->sleep.quiet = 0;
+    if (l->socket.ended || got > 0 || not_now(got)) /* a late note says nothing new */
         return;
-    l->gone = true;
+    l->socket.ended = true;
     for (int i = 0; i < 64; i++) /* frames sent before it closed */
         ucx_pass();
     ucx_doom(l, RING_ERR_PEER, "the peer closed the connection");

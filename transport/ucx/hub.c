@@ -254,7 +254,7 @@ static ring_status make_worker(void)
 static bool somebody_waits(void)
 {
     for (size_t i = 0; i < hub.capacity; i++)
-        if (hub.links[i] != NULL && hub.links[i]->flying > 0)
+        if (hub.links[i] != NULL && hub.links[i]->postings.flying > 0)
             return true;
     return false;
 }
@@ -376,7 +376,7 @@ ring_status ucx_hub_join(ucx_link *l, double peer_timeout)
 void ucx_hub_leave(ucx_link *l)
 {
     l->closed = true;
-    if (l->flying == 0)
+    if (l->postings.flying == 0)
         ucx_link_free(l);
     if (--hub.count == 0)
         unmake();

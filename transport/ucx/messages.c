@@ -12,16 +12,16 @@
 
 ucx_posting *ucx_posting_new(ucx_link *l)
 {
-    ucx_posting *p = l->spare;
+    ucx_posting *p = l->postings.spare;
     if (p != NULL) {
-        l->spare = p->next;
+        l->postings.spare = p->next;
     } else {
         p = malloc(sizeof *p);
         if (p == NULL) {
             ucx_doom(l, RING_ERR_MEMORY, "no memory for a message");
             return NULL;
         }
-        l->postings++;
+        l->postings.count++;
     }
     *p = (ucx_posting){.link = l};
     return p;
@@ -36,7 +36,7 @@ void ucx_posting_lend(ucx_posting *p, uint16_t region_id, void *memory)
     if (p->next != NULL)
         p->next->previous = p;
     hub.lending = p;
-    p->link->lent++;
+    p->link->postings.lent++;
 }
 
 static void give_back(ucx_posting *p)
@@ -46,21 +46,21 @@ static void give_back(ucx_posting *p)
     *(p->previous != NULL ? &p->previous->next : &hub.lending) = p->next;
     if (p->next != NULL)
         p->next->previous = p->previous;
-    p->link->lent--;
+    p->link->postings.lent--;
 }
 
 static void keep_spare(ucx_posting *p)
 {
     give_back(p);
-    p->next = p->link->spare;
-    p->link->spare = p;
+    p->next = p->link->postings.spare;
+    p->link->postings.spare = p;
 }
 
 void ucx_postings_free(ucx_link *l)
 {
-    while (l->spare != NULL) {
-        ucx_posting *p = l->spare;
-        l->spare = p->next;
+    while (l->postings.spare != NULL) {
+        ucx_posting *p = l->postings.spare;
+        l->postings.spare = p->next;
         free(p);
     }
 }
@@ -70,7 +70,7 @@ void ucx_postings_free(ucx_link *l)
 static void over(ucx_posting *p, ucs_status_t status)
 {
     ucx_link *l = p->link;
-    l->flying--;
+    l->postings.flying--;
     switch ((ucx_kind)p->label.kind) {
     case UCX_FRAME:
     case UCX_PUT:
@@ -78,15 +78,15 @@ static void over(ucx_posting *p, ucs_status_t status)
         ucx_count_done(l);
         break;
     case UCX_DATA:
-        l->serving--;
+        l->gets.serving--;
         break;
     case UCX_WORDS:
-        l->announcing = false;
-        if (l->messages_released != l->announced_released)
+        l->recv.announcing = false;
+        if (l->recv.released != l->recv.announced_released)
             ucx_owe(l);
         break;
     case UCX_HELLO:
-        l->helloed = true;
+        l->opening.helloed = true;
         break;
     case UCX_GET:
     case UCX_REFUSAL:
@@ -109,13 +109,13 @@ static void on_sent(void *request, ucs_status_t status, void *posting)
 /* Every message carries the words. */
 static void write_words(ucx_link *l, ucx_label *label)
 {
-    memcpy(label->token, l->theirs.token, sizeof label->token);
-    label->link = l->theirs.link;
-    label->taken = l->announced_taken = l->slots_taken;
-    label->received = l->announced_received = l->received;
-    label->released = l->announced_released = l->messages_released;
-    l->bytes_announced = l->bytes_taken;
-    l->owes = false;
+    memcpy(label->token, l->opening.theirs.token, sizeof label->token);
+    label->link = l->opening.theirs.link;
+    label->taken = l->recv.announced_taken = l->recv.slots;
+    label->received = l->recv.announced_received = l->recv.received;
+    label->released = l->recv.announced_released = l->recv.released;
+    l->recv.announced_bytes = l->recv.bytes;
+    l->recv.owes = false;
 }
 
 void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
@@ -131,7 +131,7 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
         .user_data = p};
     p->label.kind = (uint8_t)kind;
     write_words(l, &p->label);
-    l->flying++;
+    l->postings.flying++;
     const ucs_status_ptr_t request = l->route == NULL || l->route->status != RING_OK
                                          ? UCS_STATUS_PTR(UCS_ERR_CANCELED)
                                          : ucx.ucp_am_send_nbx(l->route->ep, UCX_MESSAGE, &p->label,
@@ -145,12 +145,12 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
  * left gets none: it would answer by a reset, and UCX would lose unread data. */
 void ucx_announce(ucx_link *l, bool asks)
 {
-    if (l->announcing || l->state != RING_OK || ucx_has_left(l))
+    if (l->recv.announcing || l->state != RING_OK || ucx_has_left(l))
         return;
     ucx_posting *p = ucx_posting_new(l);
     if (p == NULL)
         return;
-    l->announcing = true;
+    l->recv.announcing = true;
     p->label.asks = asks;
     ucx_post(p, UCX_WORDS, NULL, 0);
 }
@@ -159,9 +159,9 @@ void ucx_announce(ucx_link *l, bool asks)
 
 static void count_received(ucx_link *l)
 {
-    while (l->received < l->slots_taken + UCX_SLOTS &&
-           l->in->slot[l->received % UCX_SLOTS].stamp == (uint32_t)l->received + 1)
-        l->received++;
+    while (l->recv.received < l->recv.slots + UCX_SLOTS &&
+           l->in->slot[l->recv.received % UCX_SLOTS].stamp == (uint32_t)l->recv.received + 1)
+        l->recv.received++;
 }
 
 /* Shows a complete frame to the receiver. */
@@ -184,7 +184,7 @@ static void landed(ucx_posting *p, ucs_status_t status)
     ucx_link *l = p->link;
     const ucx_label label = p->label;
     keep_spare(p);
-    l->flying--;
+    l->postings.flying--;
     if (l->closed)
         ucx_make_due(l);
     if (status != UCS_OK)
@@ -218,11 +218,11 @@ void ucx_land(ucx_posting *p)
 
 void ucx_land_nothing(ucx_link *l)
 {
-    while (l->landing != NULL) {
-        ucx_posting *p = l->landing;
-        l->landing = p->next_landing;
+    while (l->postings.landing != NULL) {
+        ucx_posting *p = l->postings.landing;
+        l->postings.landing = p->next_landing;
         ucx.ucp_am_data_release(hub.worker, p->arriving);
-        l->flying--;
+        l->postings.flying--;
         keep_spare(p);
     }
 }
@@ -236,7 +236,7 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
         return UCS_OK;
     p->label = *label;
     p->arriving = data;
-    l->flying++;
+    l->postings.flying++;
     if (is_here) {
         if (label->bytes > 0)
             memcpy(to, data, label->bytes);
@@ -244,8 +244,8 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
         return UCS_OK;
     }
     ucx_posting_lend(p, id, to);
-    p->next_landing = l->landing;
-    l->landing = p;
+    p->next_landing = l->postings.landing;
+    l->postings.landing = p;
     ucx_make_due(l);
     return UCS_INPROGRESS;
 }
@@ -269,10 +269,11 @@ static bool raise_word(_Atomic uint64_t *word, uint64_t value)
 /* Messages may overtake each other, so words only grow. @return false: impossible values. */
 static bool read_words(ucx_link *l, const ucx_label *label)
 {
-    if (label->received > l->slots_sent || label->taken > label->received)
+    if (label->received > l->send.slots || label->taken > label->received)
         return false;
-    const bool news = raise_word(&l->acked, label->received) | raise_word(&l->taken, label->taken) |
-                      raise_word(&l->released, label->released);
+    const bool news = raise_word(&l->peer.acked, label->received) |
+                      raise_word(&l->peer.taken, label->taken) |
+                      raise_word(&l->peer.released, label->released);
     if (news) {
         l->grace = true;
         ucx_rouse(l);
@@ -284,7 +285,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
 
 static bool is_awaited(const ucx_link *l, uint64_t number)
 {
-    return number >= l->slots_taken && number < l->slots_taken + UCX_SLOTS &&
+    return number >= l->recv.slots && number < l->recv.slots + UCX_SLOTS &&
            l->in->slot[number % UCX_SLOTS].stamp != (uint32_t)number + 1;
 }
 
@@ -319,9 +320,9 @@ static ucs_status_t hear_put(ucx_link *l, const ucx_label *label, void *data, si
 
 static ucs_status_t hear_get(ucx_link *l, const ucx_label *label)
 {
-    if (l->asked_count == UCX_GETS)
+    if (l->gets.asked_count == UCX_GETS)
         return nonsense(l, "too many gets");
-    l->asked_for[(l->asked_first + l->asked_count++) % UCX_GETS] = *label;
+    l->gets.asked[(l->gets.asked_first + l->gets.asked_count++) % UCX_GETS] = *label;
     ucx_make_due(l);
     return UCS_OK;
 }
@@ -329,8 +330,8 @@ static ucs_status_t hear_get(ucx_link *l, const ucx_label *label)
 static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
                               bool is_here)
 {
-    ucx_get *get = &l->gets[label->number % UCX_GETS];
-    if (label->number >= l->gets_begun || get->over == NULL || get->lands || bytes != get->bytes ||
+    ucx_get *get = &l->gets.own[label->number % UCX_GETS];
+    if (label->number >= l->gets.begun || get->over == NULL || get->lands || bytes != get->bytes ||
         bytes != label->bytes)
         return nonsense(l, "unrequested data");
     get->lands = true;
@@ -373,18 +374,19 @@ static bool is_open_to(ucx_link *l, const ucx_label *label, const ucp_am_recv_pa
 {
     if (l->closed || l->doom != RING_OK || (l->state != RING_OK && l->state != RING_IN_PROGRESS))
         return false;
-    if (!l->greeted) { /* the message overtook the greeting */
-        l->heard = true;
+    if (!l->opening.greeted) { /* the message overtook the greeting */
+        l->opening.heard = true;
         return label->kind == UCX_HELLO;
     }
-    if (l->route == NULL && l->by_socket && (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
-        ucx_route *route = ucx_route_of(l->theirs.hub, param->reply_ep);
+    if (l->route == NULL && l->opening.by_socket &&
+        (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+        ucx_route *route = ucx_route_of(l->opening.theirs.hub, param->reply_ep);
         if (route != NULL)
             ucx_route_use(l, route);
-        l->answers = route != NULL;
+        l->opening.answers = route != NULL;
         ucx_make_due(l);
     }
-    l->heard = true;
+    l->opening.heard = true;
     ucx_rouse(l);
     return true;
 }

@@ -35,8 +35,8 @@ static ring_status try_put(ucx_link *l, const transport_frame *frame, const void
         return ucx_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
     if (!ucx_fits(l, 0))
         ucx_pass();
-    l->refused = !ucx_fits(l, 0);
-    if (l->refused)
+    l->send.refused = !ucx_fits(l, 0);
+    if (l->send.refused)
         return RING_IN_PROGRESS;
     ucx_posting *p = ucx_frame_posting(l, frame);
     if (p == NULL)
@@ -66,18 +66,18 @@ static ring_status try_get(ucx_link *l, const ucx_get *get, uint64_t ref)
     RING_TRY(ucx_state(l));
     if (!ucx_is_known(l, ref, get->bytes))
         return ucx_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
-    ucx_get *place = &l->gets[l->gets_begun % UCX_GETS];
+    ucx_get *place = &l->gets.own[l->gets.begun % UCX_GETS];
     if (place->over != NULL)
         ucx_pass();
-    l->refused_get = place->over != NULL;
-    if (l->refused_get)
+    l->send.refused_get = place->over != NULL;
+    if (l->send.refused_get)
         return RING_IN_PROGRESS;
     ucx_posting *p = ucx_posting_new(l);
     if (p == NULL)
         return ucx_state(l);
     ticket_open(get->over);
     *place = *get;
-    p->label.number = l->gets_begun++;
+    p->label.number = l->gets.begun++;
     p->label.place = ref;
     p->label.bytes = get->bytes;
     ucx_post(p, UCX_GET, NULL, 0);

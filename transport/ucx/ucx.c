@@ -23,8 +23,9 @@ static const double last_words = 0.5;
 /* The other end, if it is in this process: what is on its way there lands in memory of it, too. */
 static void stop_other_end(const ucx_link *l)
 {
-    ucx_link *other = l->theirs.link < hub.capacity ? hub.links[l->theirs.link] : NULL;
-    if (other == NULL || memcmp(l->theirs.token, other->token, sizeof other->token) != 0)
+    ucx_link *other = l->opening.theirs.link < hub.capacity ? hub.links[l->opening.theirs.link]
+                                                            : NULL;
+    if (other == NULL || memcmp(l->opening.theirs.token, other->token, sizeof other->token) != 0)
         return;
     ucx_doom(other, RING_ERR_PEER, "the peer stopped");
     ucx_land_nothing(other);
@@ -43,7 +44,7 @@ static void ucx_stop(transport_link *head)
 static bool watch(const ucx_link *l, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    return fd >= 0 && epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return fd >= 0 && epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static ucx_link *link_new(const transport_peer *peer)
@@ -54,31 +55,31 @@ static ucx_link *link_new(const transport_peer *peer)
     l->head = (transport_link){.transport = &transport_ucx, .peer = peer->peer};
     l->state = RING_IN_PROGRESS;
     l->number = UINT32_MAX;
-    l->fd = fd_guard(peer->fd);
-    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->socket.fd = fd_guard(peer->fd);
+    l->sleep.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->sleep.epoll = epoll_create1(EPOLL_CLOEXEC);
     l->in = aligned_alloc(RING_CACHE_LINE, sizeof *l->in);
     l->out = aligned_alloc(RING_CACHE_LINE, sizeof *l->out);
-    l->gets = calloc(UCX_GETS, sizeof *l->gets);
-    l->asked_for = calloc(UCX_GETS, sizeof *l->asked_for);
+    l->gets.own = calloc(UCX_GETS, sizeof *l->gets.own);
+    l->gets.asked = calloc(UCX_GETS, sizeof *l->gets.asked);
     return l;
 }
 
 static void close_descriptors(ucx_link *l)
 {
-    fd_close(&l->fd);
-    fd_close(&l->epoll);
-    fd_close(&l->wake);
+    fd_close(&l->socket.fd);
+    fd_close(&l->sleep.epoll);
+    fd_close(&l->sleep.wake);
 }
 
 static ring_status set_up(ucx_link *l, const transport_peer *peer)
 {
-    if (l->in == NULL || l->out == NULL || l->gets == NULL || l->asked_for == NULL)
+    if (l->in == NULL || l->out == NULL || l->gets.own == NULL || l->gets.asked == NULL)
         return fail(RING_ERR_MEMORY, "no memory");
     memset(l->in->slot, 0, sizeof l->in->slot);
     memset(l->out->done, 0, sizeof l->out->done);
     RING_TRY(ucx_hub_join(l, peer->peer_timeout));
-    if (!watch(l, l->wake) || !watch(l, l->fd) || !watch(l, hub.efd))
+    if (!watch(l, l->sleep.wake) || !watch(l, l->socket.fd) || !watch(l, hub.efd))
         return fail(RING_ERR_SYSTEM, "epoll: %m; see ulimit -n");
     return ucx_greet(l);
 }
@@ -86,10 +87,10 @@ static ring_status set_up(ucx_link *l, const transport_peer *peer)
 /* Asks the peer to acknowledge frames: a peer that sends nothing carries no words otherwise. */
 static void ask(ucx_link *l)
 {
-    if (l->state != RING_OK || l->asked == l->slots_sent || l->announcing ||
-        atomic_load(&l->acked) == l->slots_sent)
+    if (l->state != RING_OK || l->send.asked == l->send.slots || l->recv.announcing ||
+        atomic_load(&l->peer.acked) == l->send.slots)
         return;
-    l->asked = l->slots_sent;
+    l->send.asked = l->send.slots;
     ucx_announce(l, true);
 }
 
@@ -118,8 +119,8 @@ static void flush_worker(double end)
  * and the peer would lose bytes it has not read. */
 static void await_its_end(ucx_link *l, double end)
 {
-    (void)shutdown(l->fd, SHUT_WR);
-    while (!l->gone && clock_now() < end) {
+    (void)shutdown(l->socket.fd, SHUT_WR);
+    while (!l->socket.ended && clock_now() < end) {
         ucx_greeting_look(l);
         ucx_pass_politely();
     }
@@ -130,7 +131,7 @@ static void await_its_end(ucx_link *l, double end)
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + last_words;
-    while (l->state == RING_OK && !l->gone && atomic_load(&l->acked) < l->slots_sent &&
+    while (l->state == RING_OK && !l->socket.ended && atomic_load(&l->peer.acked) < l->send.slots &&
            clock_now() < end) {
         ask(l);
         ucx_greeting_look(l);
@@ -146,9 +147,9 @@ static void linger(ucx_link *l)
  * message so far may be calling the listener. */
 static bool is_hurt(ucx_link *l)
 {
-    const bool orderly = ucx_has_left(l) && l->heard && l->helloed;
-    const bool is_self = memcmp(l->theirs.hub, hub.id, sizeof hub.id) == 0;
-    const bool may_call = l->listens && !l->heard;
+    const bool orderly = ucx_has_left(l) && l->opening.heard && l->opening.helloed;
+    const bool is_self = memcmp(l->opening.theirs.hub, hub.id, sizeof hub.id) == 0;
+    const bool may_call = l->opening.listens && !l->opening.heard;
     return may_call || (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
@@ -160,14 +161,14 @@ static void ucx_close(transport_link *head)
     hub.hurt |= is_hurt(l);
     if (l->state == RING_OK)
         ucx_pass();
-    if (l->state == RING_OK &&
-        (l->received != l->announced_received || l->slots_taken != l->announced_taken ||
-         l->messages_released != l->announced_released))
+    if (l->state == RING_OK && (l->recv.received != l->recv.announced_received ||
+                                l->recv.slots != l->recv.announced_taken ||
+                                l->recv.released != l->recv.announced_released))
         ucx_announce(l, false);
     if (hub.count == 1)
         linger(l);
     ucx_stop_now(l, "closed");
-    l->armed = false;
+    l->sleep.armed = false;
     close_descriptors(l);
     ucx_hub_leave(l);
     pthread_mutex_unlock(&hub.lock);
@@ -178,8 +179,8 @@ static void discard(ucx_link *l)
     close_descriptors(l);
     free(l->in);
     free(l->out);
-    free(l->gets);
-    free(l->asked_for);
+    free(l->gets.own);
+    free(l->gets.asked);
     free(l);
 }
 
@@ -215,7 +216,7 @@ static ring_status ucx_progress(transport_link *head)
     pthread_mutex_lock(&hub.lock);
     if (ucx_is_alive(l))
         ucx_pass();
-    if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
+    if (l->state == RING_OK && ++l->sleep.quiet >= QUIET_LOOKS)
         ucx_greeting_look(l);
     const ring_status status = ucx_state(l);
     pthread_mutex_unlock(&hub.lock);
@@ -230,31 +231,32 @@ static bool ucx_announced(transport_link *head)
         ucx_pass();
         ask(l);
     }
-    if (l->announced_taken != l->slots_taken || l->announced_released != l->messages_released)
+    if (l->recv.announced_taken != l->recv.slots || l->recv.announced_released != l->recv.released)
         ucx_announce(l, false);
-    const bool all = l->state != RING_OK || l->gone ||
-                     (l->flying == 0 && l->announced_taken == l->slots_taken &&
-                      l->announced_released == l->messages_released &&
-                      atomic_load(&l->acked) == l->slots_sent);
+    const bool all = l->state != RING_OK || l->socket.ended ||
+                     (l->postings.flying == 0 && l->recv.announced_taken == l->recv.slots &&
+                      l->recv.announced_released == l->recv.released &&
+                      atomic_load(&l->peer.acked) == l->send.slots);
     pthread_mutex_unlock(&hub.lock);
     return all;
 }
 
 static int ucx_wake_fd(const transport_link *head)
 {
-    return ((const ucx_link *)head)->epoll;
+    return ((const ucx_link *)head)->sleep.epoll;
 }
 
 static bool sending_has_news(ucx_link *l)
 {
-    const uint64_t released = atomic_load(&l->released);
-    const bool more = l->slots_done != l->notified_flushed || released != l->notified_released ||
-                      l->gets_over != l->notified_gets;
-    l->notified_flushed = l->slots_done;
-    l->notified_released = released;
-    l->notified_gets = l->gets_over;
-    return more || (l->refused && ucx_fits(l, TRANSPORT_SEGMENT)) ||
-           (l->refused_get && l->gets[l->gets_begun % UCX_GETS].over == NULL);
+    const uint64_t released = atomic_load(&l->peer.released);
+    const bool more = l->send.slots_done != l->send.notified_flushed ||
+                      released != l->send.notified_released ||
+                      l->gets.over != l->send.notified_gets;
+    l->send.notified_flushed = l->send.slots_done;
+    l->send.notified_released = released;
+    l->send.notified_gets = l->gets.over;
+    return more || (l->send.refused && ucx_fits(l, TRANSPORT_SEGMENT)) ||
+           (l->send.refused_get && l->gets.own[l->gets.begun % UCX_GETS].over == NULL);
 }
 
 static bool has_news(ucx_link *l, bool wants_send)
@@ -262,7 +264,7 @@ static bool has_news(ucx_link *l, bool wants_send)
     const ring_status status = ucx_state(l);
     if (status != RING_OK)
         return status != RING_IN_PROGRESS;
-    return (!l->peeked && ucx_has_frame(l)) || l->doom != RING_OK ||
+    return (!l->recv.peeked && ucx_has_frame(l)) || l->doom != RING_OK ||
            (wants_send && sending_has_news(l));
 }
 
@@ -272,14 +274,14 @@ static bool ucx_arm(transport_link *head, bool wants_send)
     enum { TRIES = 4 };
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    l->armed = false;
-    for (int i = 0; i < TRIES && !l->armed; i++) {
+    l->sleep.armed = false;
+    for (int i = 0; i < TRIES && !l->sleep.armed; i++) {
         ucx_settle();
         if (has_news(l, wants_send))
             break;
-        l->armed = ucx.ucp_worker_arm(hub.worker) == UCS_OK;
+        l->sleep.armed = ucx.ucp_worker_arm(hub.worker) == UCS_OK;
     }
-    const bool armed = l->armed;
+    const bool armed = l->sleep.armed;
     pthread_mutex_unlock(&hub.lock);
     return armed;
 }
@@ -289,8 +291,8 @@ static void ucx_disarm(transport_link *head)
     ucx_link *l = (ucx_link *)head;
     uint64_t wakes;
     pthread_mutex_lock(&hub.lock);
-    l->armed = false;
-    const ssize_t ignored = read(l->wake, &wakes, sizeof wakes);
+    l->sleep.armed = false;
+    const ssize_t ignored = read(l->sleep.wake, &wakes, sizeof wakes);
     (void)ignored;
     if (ucx_is_alive(l))
         ucx_pass();
@@ -311,7 +313,8 @@ static size_t ucx_memory(const transport_link *head)
 {
     const ucx_link *l = (const ucx_link *)head;
     return sizeof *l + sizeof *l->in + sizeof *l->out +
-           UCX_GETS * (sizeof *l->gets + sizeof *l->asked_for) + l->postings * sizeof(ucx_posting);
+           UCX_GETS * (sizeof *l->gets.own + sizeof *l->gets.asked) +
+           l->postings.count * sizeof(ucx_posting);
 }
 
 const transport transport_ucx = {

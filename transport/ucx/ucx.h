@@ -180,19 +180,8 @@ typedef struct ucx_outbox {
     _Alignas(RING_CACHE_LINE) unsigned char payload[UCX_PAYLOAD];
 } ucx_outbox;
 
-typedef struct ucx_link {
-    transport_link head;
-    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
-    ring_status doom;  /* status that breaks the link once received frames are consumed */
-    char why[UCX_WHY];
-    int fd, wake, epoll;
-    unsigned quiet;
-    bool gone;  /* the socket has ended */
-    bool grace; /* words arrived since: report RING_OK once more before breaking */
-
-    /* Opening. */
-    uint32_t number;
-    unsigned char token[UCX_TOKEN]; /* in every message of the peer */
+/** The exchange over the socket, until the link is open. */
+typedef struct ucx_opening {
     ucx_greeting theirs;
     unsigned char *out_text, *in_text; /* text over the socket */
     unsigned char *address;            /* of the peer's worker, until used */
@@ -202,40 +191,80 @@ typedef struct ucx_link {
     bool answers;               /* UCP has completed the hello: the peer has it or will */
     bool helloed; /* UCP has completed the hello: the peer receives it without further progress
                      here */
-    ucx_route *route;
+} ucx_opening;
 
-    ucx_inbox *in;
-    ucx_outbox *out;
+/** The link's socket, which shows that the peer lives. */
+typedef struct ucx_socket {
+    int fd;
+    bool ended; /* the peer has closed it */
+} ucx_socket;
+
+/** The descriptors that a thread which sleeps on the link waits for. */
+typedef struct ucx_sleep {
+    int wake, epoll;
+    unsigned quiet;
+    bool armed;
+} ucx_sleep;
+
+/** Messages of the link that UCP sends or lands. */
+typedef struct ucx_postings {
     ucx_posting *spare;
-    size_t postings, flying, lent; /* allocated; under way; under way with memory of regions */
+    size_t count, flying, lent; /* allocated; in flight; in flight with memory of regions */
+    ucx_posting *landing;       /* not begun yet */
+} ucx_postings;
 
-    /* Sending. */
-    uint64_t slots_sent, slots_done, bytes_sent;
-    _Atomic uint64_t taken, acked, released; /* words of the peer */
+/** The peer's words, and the sizes of its regions. */
+typedef struct ucx_peer {
+    _Atomic uint64_t taken, acked, released;
+    ucx_extent *extents;
+    size_t extent_count;
+} ucx_peer;
+
+typedef struct ucx_sending {
+    uint64_t slots, slots_done, bytes;
     bool refused, refused_get;
     uint64_t asked; /* frames whose receipt was asked for */
     uint64_t notified_flushed, notified_released, notified_gets;
+} ucx_sending;
 
-    /* Receiving. */
-    uint64_t slots_taken, received, bytes_taken, messages_released;
+typedef struct ucx_receiving {
+    uint64_t slots, received, bytes, released;
     uint64_t announced_taken, announced_received, announced_released; /* as last sent to the peer */
-    uint64_t bytes_announced;
+    uint64_t announced_bytes;
     bool peeked, owes, announcing;
     uint64_t owed_since; /* hub.passes then */
     transport_frame frame;
+} ucx_receiving;
 
-    /* Reaching. */
-    ucx_extent *extents;
-    size_t extent_count;
-    ucx_get *gets; /* [UCX_GETS], from the oldest */
-    uint64_t gets_begun, gets_over;
-    ucx_label *asked_for; /* the peer's gets, [UCX_GETS], from the oldest */
+typedef struct ucx_gets {
+    ucx_get *own; /* this end's, [UCX_GETS], from the oldest */
+    uint64_t begun, over;
+    ucx_label *asked; /* the peer's, [UCX_GETS], from the oldest */
     size_t asked_first, asked_count, serving;
-    ucx_posting *landing; /* not begun yet */
+} ucx_gets;
 
-    bool due; /* in the hub's list: */
+typedef struct ucx_link {
+    transport_link head;
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
+    ring_status doom;  /* status that breaks the link once received frames are consumed */
+    char why[UCX_WHY];
+    bool grace; /* words arrived since: report RING_OK once more before breaking */
+    uint32_t number;
+    unsigned char token[UCX_TOKEN]; /* in every message of the peer */
+    ucx_route *route;
+    ucx_inbox *in;
+    ucx_outbox *out;
+    ucx_opening opening;
+    ucx_socket socket;
+    ucx_sleep sleep;
+    ucx_postings postings;
+    ucx_peer peer;
+    ucx_sending send;
+    ucx_receiving recv;
+    ucx_gets gets;
+    bool due; /* it is in the hub's list: */
     struct ucx_link *next_due;
-    bool armed, closed;
+    bool closed;
 } ucx_link;
 
 /* ---- hub.c ---- */

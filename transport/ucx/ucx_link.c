@@ -17,21 +17,21 @@ bool ucx_is_alive(const ucx_link *l)
 void ucx_rouse(ucx_link *l)
 {
     const uint64_t one = 1;
-    if (!l->armed)
+    if (!l->sleep.armed)
         return;
-    l->armed = false;
-    const ssize_t ignored = write(l->wake, &one, sizeof one);
+    l->sleep.armed = false;
+    const ssize_t ignored = write(l->sleep.wake, &one, sizeof one);
     (void)ignored;
 }
 
 void ucx_gets_end(ucx_link *l, ring_status status)
 {
     for (size_t i = 0; i < UCX_GETS; i++) {
-        if (l->gets[i].over == NULL || l->gets[i].lands)
+        if (l->gets.own[i].over == NULL || l->gets.own[i].lands)
             continue;
-        ticket_close(l->gets[i].over, status);
-        l->gets[i] = (ucx_get){0};
-        l->gets_over++;
+        ticket_close(l->gets.own[i].over, status);
+        l->gets.own[i] = (ucx_get){0};
+        l->gets.over++;
     }
 }
 
@@ -51,16 +51,16 @@ void ucx_doom(ucx_link *l, ring_status status, const char *format, ...)
 bool ucx_has_left(const ucx_link *l)
 {
     char byte;
-    return l->gone || recv(l->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+    return l->socket.ended || recv(l->socket.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
 void ucx_got(ucx_link *l, uint64_t number, ring_status status)
 {
-    ucx_get *get = &l->gets[number % UCX_GETS];
+    ucx_get *get = &l->gets.own[number % UCX_GETS];
     if (get->over != NULL)
         ticket_close(get->over, status);
     *get = (ucx_get){0};
-    l->gets_over++;
+    l->gets.over++;
     ucx_rouse(l);
 }
 
@@ -77,9 +77,9 @@ void ucx_make_due(ucx_link *l)
 
 void ucx_owe(ucx_link *l)
 {
-    if (!l->owes)
-        l->owed_since = hub.passes;
-    l->owes = true;
+    if (!l->recv.owes)
+        l->recv.owed_since = hub.passes;
+    l->recv.owes = true;
     ucx_make_due(l);
 }
 
@@ -88,16 +88,16 @@ void ucx_owe(ucx_link *l)
 /* Requests are over in any order; frames count when all before them are. */
 void ucx_count_done(ucx_link *l)
 {
-    while (l->slots_done < l->slots_sent && l->out->done[l->slots_done % UCX_SLOTS])
-        l->slots_done++;
+    while (l->send.slots_done < l->send.slots && l->out->done[l->send.slots_done % UCX_SLOTS])
+        l->send.slots_done++;
 }
 
 const transport_frame *ucx_oldest(const ucx_link *l)
 {
-    return &l->in->slot[l->slots_taken % UCX_SLOTS];
+    return &l->in->slot[l->recv.slots % UCX_SLOTS];
 }
 
 bool ucx_has_frame(const ucx_link *l)
 {
-    return __atomic_load_n(&ucx_oldest(l)->stamp, __ATOMIC_ACQUIRE) == (uint32_t)l->slots_taken + 1;
+    return __atomic_load_n(&ucx_oldest(l)->stamp, __ATOMIC_ACQUIRE) == (uint32_t)l->recv.slots + 1;
 }

@@ -31,16 +31,16 @@ static void serve(ucx_link *l, const ucx_label *wanted)
         return;
     }
     ucx_posting_lend(p, ucx_region_of(wanted->place), (void *)(uintptr_t)from);
-    l->serving++;
+    l->gets.serving++;
     ucx_post(p, UCX_DATA, from, (size_t)wanted->bytes);
 }
 
 static void serve_gets(ucx_link *l)
 {
-    while (l->asked_count > 0 && l->state == RING_OK) {
-        const ucx_label wanted = l->asked_for[l->asked_first];
-        l->asked_first = (l->asked_first + 1) % UCX_GETS;
-        l->asked_count--;
+    while (l->gets.asked_count > 0 && l->state == RING_OK) {
+        const ucx_label wanted = l->gets.asked[l->gets.asked_first];
+        l->gets.asked_first = (l->gets.asked_first + 1) % UCX_GETS;
+        l->gets.asked_count--;
         serve(l, &wanted);
     }
 }
@@ -48,7 +48,7 @@ static void serve_gets(ucx_link *l)
 static void say_hello(ucx_link *l)
 {
     ucx_posting *p = ucx_posting_new(l);
-    l->answers = false;
+    l->opening.answers = false;
     if (p != NULL)
         ucx_post(p, UCX_HELLO, NULL, 0);
 }
@@ -56,24 +56,24 @@ static void say_hello(ucx_link *l)
 /* A word that is owed goes with what leaves soon anyway, if something does. */
 static bool is_patient(const ucx_link *l)
 {
-    return l->owes && hub.passes - l->owed_since < OWED_PASSES;
+    return l->recv.owes && hub.passes - l->recv.owed_since < OWED_PASSES;
 }
 
 /* Messages ask for answers, which UCP does not take while it hands messages over.
  * @return true if the link's word can wait for a later pass. */
 static bool serve_link(ucx_link *l, bool patient)
 {
-    while (l->landing != NULL) {
-        ucx_posting *p = l->landing;
-        l->landing = p->next_landing;
+    while (l->postings.landing != NULL) {
+        ucx_posting *p = l->postings.landing;
+        l->postings.landing = p->next_landing;
         ucx_land(p);
     }
-    if (l->answers)
+    if (l->opening.answers)
         say_hello(l);
     serve_gets(l);
     if (patient && is_patient(l))
         return true;
-    if (l->owes)
+    if (l->recv.owes)
         ucx_announce(l, false);
     return false;
 }
@@ -92,14 +92,14 @@ void ucx_link_free(ucx_link *l)
     if (l->number < hub.capacity && hub.links[l->number] == l)
         hub.links[l->number] = NULL;
     ucx_postings_free(l);
-    free(l->extents);
-    free(l->gets);
-    free(l->asked_for);
+    free(l->peer.extents);
+    free(l->gets.own);
+    free(l->gets.asked);
     free(l->in);
     free(l->out);
-    free(l->in_text);
-    free(l->address);
-    free(l->out_text);
+    free(l->opening.in_text);
+    free(l->opening.address);
+    free(l->opening.out_text);
     free(l);
 }
 
@@ -117,7 +117,7 @@ static void serve_due(bool patient)
             continue;
         }
         l->due = false;
-        if (l->closed && l->flying == 0)
+        if (l->closed && l->postings.flying == 0)
             ucx_link_free(l);
     }
     hub.due = later;
@@ -157,8 +157,9 @@ static bool is_unfinished(void)
 {
     for (size_t i = 0; i < hub.capacity; i++) {
         const ucx_link *l = hub.links[i];
-        if (l != NULL && ((l->flying > 0 && !hub.hurt) || (l->state == RING_OK && !l->gone &&
-                                                           atomic_load(&l->acked) < l->slots_sent)))
+        if (l != NULL && ((l->postings.flying > 0 && !hub.hurt) ||
+                          (l->state == RING_OK && !l->socket.ended &&
+                           atomic_load(&l->peer.acked) < l->send.slots)))
             return true;
     }
     return false;
@@ -227,8 +228,8 @@ void ucx_stop_now(ucx_link *l, const char *why)
         l->state = l->doom;
     }
     ucx_land_nothing(l);
-    l->asked_count = 0;
-    while (l->lent > 0 && clock_now() < start + patience + force_patience) {
+    l->gets.asked_count = 0;
+    while (l->postings.lent > 0 && clock_now() < start + patience + force_patience) {
         if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
             ucx_route_fail(l->route, "a peer did not take what was lent to it");
             ucx_ep_close(l->route->ep);
@@ -236,5 +237,5 @@ void ucx_stop_now(ucx_link *l, const char *why)
         }
         ucx_pass_politely();
     }
-    memset(l->gets, 0, UCX_GETS * sizeof *l->gets);
+    memset(l->gets.own, 0, UCX_GETS * sizeof *l->gets.own);
 }

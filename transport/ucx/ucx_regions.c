@@ -42,9 +42,9 @@ uint64_t ucx_reachable_ref(const void *ptr, size_t bytes)
 
 static ucx_extent *extent_of(const ucx_link *l, uint64_t ref)
 {
-    for (size_t i = 0; i < l->extent_count; i++)
-        if (l->extents[i].region == ucx_region_of(ref))
-            return &l->extents[i];
+    for (size_t i = 0; i < l->peer.extent_count; i++)
+        if (l->peer.extents[i].region == ucx_region_of(ref))
+            return &l->peer.extents[i];
     return NULL;
 }
 
@@ -54,11 +54,11 @@ bool ucx_learn(ucx_link *l, uint64_t ref, uint64_t extent)
         return true;
     ucx_extent *at = extent_of(l, ref);
     if (at == NULL) {
-        ucx_extent *more = realloc(l->extents, (l->extent_count + 1) * sizeof *more);
+        ucx_extent *more = realloc(l->peer.extents, (l->peer.extent_count + 1) * sizeof *more);
         if (more == NULL)
             return false;
-        l->extents = more;
-        at = &more[l->extent_count++];
+        l->peer.extents = more;
+        at = &more[l->peer.extent_count++];
         at->region = ucx_region_of(ref);
     }
     at->bytes = extent;

@@ -25,7 +25,7 @@ ring_status ucx_state(ucx_link *l)
         ucx_greeting_move(l);
     if (l->doom == RING_OK || !ucx_is_alive(l))
         return verdict(l);
-    if (l->state == RING_OK && (l->peeked || ucx_has_frame(l)))
+    if (l->state == RING_OK && (l->recv.peeked || ucx_has_frame(l)))
         return RING_OK;
     if (l->state == RING_OK && l->grace) {
         l->grace = false;

@@ -16,7 +16,7 @@ static const char magic[8] = "ringibv";
 
 static ring_status say(verbs_link *l, const void *what, size_t bytes)
 {
-    if (send(l->fd, what, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
+    if (send(l->socket.fd, what, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
         return RING_OK;
     return fail(RING_ERR_PEER, "it is gone: %m");
 }
@@ -24,15 +24,16 @@ static ring_status say(verbs_link *l, const void *what, size_t bytes)
 /* @return RING_OK when @p bytes have arrived. */
 static ring_status listen_for(verbs_link *l, size_t bytes)
 {
-    const ssize_t got = recv(l->fd, (char *)&l->theirs + l->heard, bytes - l->heard, MSG_DONTWAIT);
+    const ssize_t got = recv(l->socket.fd, (char *)&l->opening.theirs + l->opening.heard,
+                             bytes - l->opening.heard, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return RING_IN_PROGRESS;
     if (got <= 0)
         return fail(RING_ERR_PEER, "it closed the connection while it opened");
-    l->heard += (size_t)got;
-    if (l->heard < bytes)
+    l->opening.heard += (size_t)got;
+    if (l->opening.heard < bytes)
         return RING_IN_PROGRESS;
-    l->heard = 0;
+    l->opening.heard = 0;
     return RING_OK;
 }
 
@@ -44,26 +45,26 @@ static int nearest_port(const verbs_link *l)
     const accelerator *of = regions_accelerator();
     const bool is_placed = of != NULL && of->share != NULL && of->place != NULL;
     return is_placed && of->place(of)->path[0] != '\0'
-               ? adapter_nearest_to(of->place(of), l->ports, l->port_count)
-               : adapter_nearest(l->ports, l->port_count);
+               ? adapter_nearest_to(of->place(of), l->opening.ports, l->opening.port_count)
+               : adapter_nearest(l->opening.ports, l->opening.port_count);
 }
 
 ring_status verbs_greet(verbs_link *l)
 {
-    l->nearest = nearest_port(l);
+    l->opening.nearest = nearest_port(l);
     verbs_hello mine = {.version = VERSION,
-                        .ports = (uint16_t)l->port_count,
-                        .nearest = (uint16_t)l->nearest};
+                        .ports = (uint16_t)l->opening.port_count,
+                        .nearest = (uint16_t)l->opening.nearest};
     memcpy(mine.magic, magic, sizeof magic);
-    for (int i = 0; i < l->port_count; i++)
-        mine.adapter[i] = (uint8_t)l->ports[i]->device->index;
+    for (int i = 0; i < l->opening.port_count; i++)
+        mine.adapter[i] = (uint8_t)l->opening.ports[i]->device->index;
     return say(l, &mine, sizeof mine);
 }
 
 /* Both ends compute the same: the lower rank's nearest port, plus the channel's number. */
 static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
 {
-    const int wanted = l->rank < l->head.peer ? l->nearest : theirs->nearest;
+    const int wanted = l->rank < l->head.peer ? l->opening.nearest : theirs->nearest;
     return (wanted + l->channel) % count;
 }
 
@@ -74,7 +75,7 @@ static int second_port(const verbs_link *l, const verbs_hello *theirs, int count
     int best = (first + 1) % count, most = 0;
     for (int i = 1; i < count; i++) {
         const int at = (first + i) % count;
-        const int apart = (l->ports[at]->device != l->ports[first]->device) +
+        const int apart = (l->opening.ports[at]->device != l->opening.ports[first]->device) +
                           (theirs->adapter[at] != theirs->adapter[first]);
         if (apart > most) {
             best = at;
@@ -86,19 +87,20 @@ static int second_port(const verbs_link *l, const verbs_hello *theirs, int count
 
 static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
 {
-    const int count = l->port_count < theirs->ports ? l->port_count : theirs->ports;
+    const int count = l->opening.port_count < theirs->ports ? l->opening.port_count : theirs->ports;
     const int first = first_port(l, theirs, count);
     const int chosen[VERBS_RAILS] = {first, second_port(l, theirs, count, first)};
     const int rails = count < VERBS_RAILS ? count : VERBS_RAILS;
     for (int r = 0; r < rails; r++) {
-        const adapter_port *port = l->ports[chosen[r]];
-        RING_TRY(queue_pair_open(&l->queue[r], port, &l->options, l->wake, &l->armed));
-        l->rails = r + 1;
-        l->user.devices |= 1u << port->device->index;
+        const adapter_port *port = l->opening.ports[chosen[r]];
+        RING_TRY(
+            queue_pair_open(&l->rail.queue[r], port, &l->options, l->sleep.wake, &l->sleep.armed));
+        l->rail.count = r + 1;
+        l->memory.user.devices |= 1u << port->device->index;
     }
-    l->user.first = l->queue[0].port->device->index;
-    l->user.relaxed = l->options.relaxed;
-    l->user.farthest = l->options.farthest;
+    l->memory.user.first = l->rail.queue[0].port->device->index;
+    l->memory.user.relaxed = l->options.relaxed;
+    l->memory.user.farthest = l->options.farthest;
     return RING_OK;
 }
 
@@ -106,12 +108,12 @@ static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
 
 static ring_status register_buffers(verbs_link *l)
 {
-    for (int r = 0; r < l->rails; r++) {
-        const adapter_device *device = l->queue[r].port->device;
-        l->in_mr[r] = registration_of_link(device, l->in, sizeof *l->in);
-        if (l->in_mr[r] != NULL)
-            l->out_mr[r] = registration_of_link(device, l->out, sizeof *l->out);
-        if (l->out_mr[r] == NULL)
+    for (int r = 0; r < l->rail.count; r++) {
+        const adapter_device *device = l->rail.queue[r].port->device;
+        l->rail.in_mr[r] = registration_of_link(device, l->in, sizeof *l->in);
+        if (l->rail.in_mr[r] != NULL)
+            l->rail.out_mr[r] = registration_of_link(device, l->out, sizeof *l->out);
+        if (l->rail.out_mr[r] == NULL)
             return fail(RING_ERR_MEMORY,
                         "%s cannot register the %zu KiB that a link needs: %m; raise the limit on "
                         "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
@@ -123,17 +125,17 @@ static ring_status register_buffers(verbs_link *l)
 static bool watch_device(const verbs_link *l, const adapter_device *device)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, device->channel->fd, &event) == 0 ||
+    return epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, device->channel->fd, &event) == 0 ||
            errno == EEXIST; /* both rails belong to one device */
 }
 
 static ring_status send_address(verbs_link *l)
 {
-    verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rails};
-    for (int r = 0; r < l->rails; r++) {
-        mine.key[r] = l->in_mr[r]->rkey;
-        mine.queue[r] = queue_pair_address_of(&l->queue[r]);
-        if (!watch_device(l, l->queue[r].port->device))
+    verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rail.count};
+    for (int r = 0; r < l->rail.count; r++) {
+        mine.key[r] = l->rail.in_mr[r]->rkey;
+        mine.queue[r] = queue_pair_address_of(&l->rail.queue[r]);
+        if (!watch_device(l, l->rail.queue[r].port->device))
             return fail(RING_ERR_SYSTEM, "watching the adapter: %m");
     }
     return say(l, &mine, sizeof mine);
@@ -143,7 +145,7 @@ static ring_status send_address(verbs_link *l)
 
 static ring_status hear_hello(verbs_link *l)
 {
-    const verbs_hello *theirs = &l->theirs.hello;
+    const verbs_hello *theirs = &l->opening.theirs.hello;
     RING_TRY(listen_for(l, sizeof *theirs));
     if (memcmp(theirs->magic, magic, sizeof magic) != 0 || theirs->version != VERSION ||
         theirs->ports == 0 || theirs->ports > ADAPTER_MOST_PORTS ||
@@ -152,40 +154,40 @@ static ring_status hear_hello(verbs_link *l)
                                    "same version?");
     RING_TRY(open_rails(l, theirs));
     RING_TRY(register_buffers(l));
-    l->phase = PHASE_ADDRESS;
+    l->opening.phase = PHASE_ADDRESS;
     return send_address(l);
 }
 
 static ring_status hear_address(verbs_link *l)
 {
-    const verbs_address *theirs = &l->theirs.address;
+    const verbs_address *theirs = &l->opening.theirs.address;
     RING_TRY(listen_for(l, sizeof *theirs));
-    if (theirs->rails != (uint32_t)l->rails)
+    if (theirs->rails != (uint32_t)l->rail.count)
         return fail(RING_ERR_PEER, "it has made %u queue pair%s, this rank %d", theirs->rails,
-                    plural(theirs->rails), l->rails);
-    l->peer_inbox = theirs->inbox;
-    for (int r = 0; r < l->rails; r++) {
-        l->peer_key[r] = theirs->key[r];
-        l->peer_handle[r] = theirs->queue[r].handle;
-        RING_TRY(queue_pair_connect(&l->queue[r], &theirs->queue[r], &l->options));
+                    plural(theirs->rails), l->rail.count);
+    l->peer.inbox = theirs->inbox;
+    for (int r = 0; r < l->rail.count; r++) {
+        l->peer.key[r] = theirs->key[r];
+        l->peer.handle[r] = theirs->queue[r].handle;
+        RING_TRY(queue_pair_connect(&l->rail.queue[r], &theirs->queue[r], &l->options));
     }
-    l->phase = PHASE_READY;
+    l->opening.phase = PHASE_READY;
     return say(l, "R", 1);
 }
 
 static ring_status hear_ready(verbs_link *l)
 {
-    RING_TRY(listen_for(l, sizeof l->theirs.ready));
-    if (l->theirs.ready != 'R')
+    RING_TRY(listen_for(l, sizeof l->opening.theirs.ready));
+    if (l->opening.theirs.ready != 'R')
         return fail(RING_ERR_PEER, "it did not greet as a verbs link does");
     return RING_OK;
 }
 
 ring_status verbs_hear(verbs_link *l)
 {
-    if (l->phase == PHASE_HELLO)
+    if (l->opening.phase == PHASE_HELLO)
         RING_TRY(hear_hello(l));
-    if (l->phase == PHASE_ADDRESS)
+    if (l->opening.phase == PHASE_ADDRESS)
         RING_TRY(hear_address(l));
     return hear_ready(l);
 }

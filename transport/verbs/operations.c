@@ -16,12 +16,12 @@ enum { FOR_HEADER = 1, FOR_WORDS = 4 };
 
 bool verbs_has_operation(verbs_link *l)
 {
-    return l->accepted - l->done < VERBS_OPERATIONS;
+    return l->send.accepted - l->send.done < VERBS_OPERATIONS;
 }
 
 verbs_operation *verbs_next_operation(verbs_link *l)
 {
-    verbs_operation *o = verbs_operation_at(l, l->accepted);
+    verbs_operation *o = verbs_operation_at(l, l->send.accepted);
     *o = (verbs_operation){.bytes = 0};
     return o;
 }
@@ -30,7 +30,7 @@ verbs_operation *verbs_next_operation(verbs_link *l)
 
 static bool post(verbs_link *l, const queue_request *r)
 {
-    queue_pair *q = &l->queue[l->active];
+    queue_pair *q = &l->rail.queue[l->rail.active];
     int none = 0;
     if (queue_pair_post(q, r))
         return true;
@@ -42,15 +42,15 @@ static bool post(verbs_link *l, const queue_request *r)
 /* In pieces of at most the port's longest transfer. A get completes with its last piece. */
 static bool post_bytes(verbs_link *l, verbs_operation *o)
 {
-    queue_pair *q = &l->queue[l->active];
+    queue_pair *q = &l->rail.queue[l->rail.active];
     while (o->moved < o->bytes) {
         const size_t piece = min_size(o->bytes - o->moved, q->port->longest);
         const queue_request r = {.opcode = o->over != NULL ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
                                  .local = o->local + o->moved,
-                                 .local_key = o->local_key[l->active],
+                                 .local_key = o->local_key[l->rail.active],
                                  .bytes = piece,
                                  .remote = o->remote + o->moved,
-                                 .remote_key = o->remote_key[l->active],
+                                 .remote_key = o->remote_key[l->rail.active],
                                  .signals = o->over != NULL && o->moved + piece == o->bytes};
         if (!queue_pair_has_room(q, 1 + FOR_HEADER + FOR_WORDS) || !post(l, &r))
             return false;
@@ -61,7 +61,7 @@ static bool post_bytes(verbs_link *l, verbs_operation *o)
 
 static bool post_header(verbs_link *l, verbs_operation *o)
 {
-    queue_pair *q = &l->queue[l->active];
+    queue_pair *q = &l->rail.queue[l->rail.active];
     const uint64_t place = o->slot % VERBS_SLOTS;
     const bool inlined = q->inlined >= sizeof o->header;
     if (!queue_pair_has_room(q, 1 + FOR_WORDS))
@@ -70,11 +70,11 @@ static bool post_header(verbs_link *l, verbs_operation *o)
         l->out->slot[place] = o->header;
     queue_request r = {.opcode = IBV_WR_RDMA_WRITE,
                        .local = inlined ? &o->header : &l->out->slot[place],
-                       .local_key = l->out_mr[l->active]->lkey,
+                       .local_key = l->rail.out_mr[l->rail.active]->lkey,
                        .bytes = sizeof o->header,
-                       .remote = l->peer_inbox + offsetof(verbs_inbox, slot) +
+                       .remote = l->peer.inbox + offsetof(verbs_inbox, slot) +
                                  place * sizeof(verbs_slot),
-                       .remote_key = l->peer_key[l->active],
+                       .remote_key = l->peer.key[l->rail.active],
                        .inlined = inlined,
                        .signals = true,
                        .wakes = verbs_sleeper(l, false)};
@@ -85,18 +85,18 @@ static bool post_header(verbs_link *l, verbs_operation *o)
 
 static void post_waiting(verbs_link *l)
 {
-    while (l->posted < l->accepted && !l->resuming) {
-        verbs_operation *o = verbs_operation_at(l, l->posted);
+    while (l->send.posted < l->send.accepted && !l->rail.resuming) {
+        verbs_operation *o = verbs_operation_at(l, l->send.posted);
         if (!o->arrived && (!post_bytes(l, o) || (o->over == NULL && !post_header(l, o))))
             return;
-        o->last = l->queue[l->active].posted;
-        l->posted++;
+        o->last = l->rail.queue[l->rail.active].posted;
+        l->send.posted++;
     }
 }
 
 void verbs_accept(verbs_link *l)
 {
-    l->accepted++;
+    l->send.accepted++;
     verbs_look_at_words(l);
     post_waiting(l);
 }
@@ -105,22 +105,22 @@ void verbs_accept(verbs_link *l)
 
 static void finish(verbs_link *l, const verbs_operation *o)
 {
-    l->flushed += o->is_frame;
-    l->done++;
+    l->send.flushed += o->is_frame;
+    l->send.done++;
     if (o->over == NULL)
         return;
-    l->gets_done++;
+    l->send.gets_done++;
     ticket_close(o->over, RING_OK);
 }
 
 /* While resuming, operations still have the request numbers of the former rail. */
 static void take_ends(verbs_link *l)
 {
-    const queue_pair *q = &l->queue[l->active];
-    if (l->resuming)
+    const queue_pair *q = &l->rail.queue[l->rail.active];
+    if (l->rail.resuming)
         return;
-    while (l->done < l->posted) {
-        const verbs_operation *o = verbs_operation_at(l, l->done);
+    while (l->send.done < l->send.posted) {
+        const verbs_operation *o = verbs_operation_at(l, l->send.done);
         if (!o->arrived && !queue_pair_is_done(q, o->last))
             return;
         finish(l, o);
@@ -131,18 +131,18 @@ static void take_ends(verbs_link *l)
 
 static bool has_other_rail(const verbs_link *l)
 {
-    const int other = l->active + 1;
-    return other < l->rails && l->queue[other].connected &&
-           queue_pair_failure(&l->queue[other]) == IBV_WC_SUCCESS;
+    const int other = l->rail.active + 1;
+    return other < l->rail.count && l->rail.queue[other].connected &&
+           queue_pair_failure(&l->rail.queue[other]) == IBV_WC_SUCCESS;
 }
 
 /* The port is down and the other rail is usable: fail over before the retries run out. */
 static bool may_drain(const verbs_link *l)
 {
-    const adapter_port *port = l->queue[l->active].port;
+    const adapter_port *port = l->rail.queue[l->rail.active].port;
     if (!atomic_load_explicit(&port->down, memory_order_relaxed) || !has_other_rail(l))
         return false;
-    const adapter_port *other = l->queue[l->active + 1].port;
+    const adapter_port *other = l->rail.queue[l->rail.active + 1].port;
     adapter_look_at_events(other->device);
     return !atomic_load(&other->down) && !atomic_load(&other->device->dead);
 }
@@ -160,35 +160,35 @@ static const char *why_changed(const queue_pair *old)
 /* The queue pair is closed first: no write can arrive after the count of arrived slots. */
 static void change_rail(verbs_link *l)
 {
-    queue_pair *old = &l->queue[l->active];
+    queue_pair *old = &l->rail.queue[l->rail.active];
     const char *why = why_changed(old);
     queue_pair_close(old);
-    l->active++;
+    l->rail.active++;
     log_warn("verbs: rank %d goes on over %s with rank %d: over %s %s", l->rank,
-             l->queue[l->active].port->name, l->head.peer, old->port->name, why);
-    l->words[WORD_LEFT] = (uint64_t)l->active;
-    l->words[WORD_ARRIVED] = verbs_arrived(l);
-    l->resuming = true;
-    l->roused = 0; /* a wake-up may have been lost */
-    l->words_over = true;
+             l->rail.queue[l->rail.active].port->name, l->head.peer, old->port->name, why);
+    l->recv.words[WORD_LEFT] = (uint64_t)l->rail.active;
+    l->recv.words[WORD_ARRIVED] = verbs_arrived(l);
+    l->rail.resuming = true;
+    l->sleep.roused = 0; /* a wake-up may have been lost */
+    l->recv.words_over = true;
     verbs_announce(l);
 }
 
 /* Repeats all operations under way on the new rail, except slots that had arrived. */
 static void resume(verbs_link *l)
 {
-    l->resuming = false;
-    for (uint64_t n = l->done; n < l->accepted; n++) {
+    l->rail.resuming = false;
+    for (uint64_t n = l->send.done; n < l->send.accepted; n++) {
         verbs_operation *o = verbs_operation_at(l, n);
-        o->arrived = n < l->posted && o->over == NULL && o->slot < l->heard_words[WORD_ARRIVED];
+        o->arrived = n < l->send.posted && o->over == NULL && o->slot < l->peer.words[WORD_ARRIVED];
         o->moved = 0;
     }
-    l->posted = l->done;
+    l->send.posted = l->send.done;
 }
 
 static ring_status break_by_queue(verbs_link *l)
 {
-    const queue_pair *q = &l->queue[l->active];
+    const queue_pair *q = &l->rail.queue[l->rail.active];
     const enum ibv_wc_status failure = queue_pair_failure(q);
     return verbs_break(l, fail(RING_ERR_PEER, "%s: %s: %s", q->port->name,
                                ibverbs_load()->wc_status_str(failure), ibverbs_explain(failure)));
@@ -196,10 +196,10 @@ static ring_status break_by_queue(verbs_link *l)
 
 static void look_at_rails(verbs_link *l)
 {
-    const queue_pair *q = &l->queue[l->active];
+    const queue_pair *q = &l->rail.queue[l->rail.active];
     const bool dead = atomic_load_explicit(&q->port->device->dead, memory_order_relaxed);
     const bool failed = queue_pair_failure(q) != IBV_WC_SUCCESS;
-    const bool left = l->heard_words[WORD_LEFT] > (uint64_t)l->active;
+    const bool left = l->peer.words[WORD_LEFT] > (uint64_t)l->rail.active;
     if (((failed || left || dead) && has_other_rail(l)) || may_drain(l))
         change_rail(l);
     else if (dead)
@@ -208,7 +208,7 @@ static void look_at_rails(verbs_link *l)
                                   q->port->device->name));
     else if (failed)
         (void)break_by_queue(l);
-    if (l->resuming && l->heard_words[WORD_LEFT] >= (uint64_t)l->active)
+    if (l->rail.resuming && l->peer.words[WORD_LEFT] >= (uint64_t)l->rail.active)
         resume(l);
 }
 
@@ -217,16 +217,16 @@ void verbs_push(verbs_link *l)
     if (l->state != RING_OK)
         return;
     take_ends(l);
-    if (l->done < l->posted || l->posted < l->accepted || l->words_due) {
-        completions_poll(l->queue[l->active].port->device);
+    if (l->send.done < l->send.posted || l->send.posted < l->send.accepted || l->recv.words_due) {
+        completions_poll(l->rail.queue[l->rail.active].port->device);
         take_ends(l);
     }
     verbs_look_at_words(l);
     look_at_rails(l);
     if (l->state != RING_OK)
         return;
-    if (l->words_due)
+    if (l->recv.words_due)
         verbs_announce(l);
-    if (l->posted < l->accepted)
+    if (l->send.posted < l->send.accepted)
         post_waiting(l);
 }

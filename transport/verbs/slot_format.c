@@ -54,13 +54,13 @@ bool verbs_read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
 uint64_t verbs_arrived(const verbs_link *l)
 {
     verbs_slot slot;
-    uint64_t n = l->words[WORD_TAKEN];
-    while (n - l->words[WORD_TAKEN] < VERBS_SLOTS && verbs_read_slot(l, n, &slot))
+    uint64_t n = l->recv.words[WORD_TAKEN];
+    while (n - l->recv.words[WORD_TAKEN] < VERBS_SLOTS && verbs_read_slot(l, n, &slot))
         n++;
     return n;
 }
 
 bool verbs_has_frame(const verbs_link *l)
 {
-    return !l->peeked && verbs_is_stamped(l, l->words[WORD_TAKEN]);
+    return !l->recv.peeked && verbs_is_stamped(l, l->recv.words[WORD_TAKEN]);
 }

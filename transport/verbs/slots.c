@@ -17,7 +17,7 @@ enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 /* The number that is nearest to the last one. */
 static uint64_t whole_message(const verbs_link *l, uint32_t low)
 {
-    return l->message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->message);
+    return l->recv.message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->recv.message);
 }
 
 static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
@@ -36,16 +36,16 @@ static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 
 static uint64_t taken_by_peer(const verbs_link *l)
 {
-    const uint64_t taken = l->heard_words[WORD_TAKEN];
-    return taken < l->slots_sent ? taken : l->slots_sent; /* a peer is not trusted */
+    const uint64_t taken = l->peer.words[WORD_TAKEN];
+    return taken < l->send.slots ? taken : l->send.slots; /* a peer is not trusted */
 }
 
 static bool fits_now(verbs_link *l, size_t bytes)
 {
     const uint64_t taken = taken_by_peer(l);
-    const uint64_t freed = taken > 0 ? l->end[(taken - 1) % VERBS_SLOTS] : 0;
-    return verbs_has_operation(l) && l->slots_sent - taken < VERBS_SLOTS &&
-           payload_end(l->bytes_sent, bytes, VERBS_PAYLOAD) - freed <= VERBS_PAYLOAD;
+    const uint64_t freed = taken > 0 ? l->send.end[(taken - 1) % VERBS_SLOTS] : 0;
+    return verbs_has_operation(l) && l->send.slots - taken < VERBS_SLOTS &&
+           payload_end(l->send.bytes, bytes, VERBS_PAYLOAD) - freed <= VERBS_PAYLOAD;
 }
 
 bool verbs_has_room(verbs_link *l, size_t bytes)
@@ -59,8 +59,8 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
 /* A key leaves room for the frame that refers to it: reserve() may have promised that room. */
 bool verbs_has_room_for_two(verbs_link *l)
 {
-    return verbs_has_room(l, 0) && l->slots_sent + 1 - taken_by_peer(l) < VERBS_SLOTS &&
-           l->accepted + 1 - l->done < VERBS_OPERATIONS;
+    return verbs_has_room(l, 0) && l->send.slots + 1 - taken_by_peer(l) < VERBS_SLOTS &&
+           l->send.accepted + 1 - l->send.done < VERBS_OPERATIONS;
 }
 
 bool verbs_fits(verbs_link *l)
@@ -73,10 +73,10 @@ bool verbs_fits(verbs_link *l)
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame)
 {
     o->is_frame = is_frame;
-    o->slot = l->slots_sent;
-    o->header = verbs_slot_of(frame, l->slots_sent);
-    l->end[l->slots_sent % VERBS_SLOTS] = l->bytes_sent;
-    l->slots_sent++;
+    o->slot = l->send.slots;
+    o->header = verbs_slot_of(frame, l->send.slots);
+    l->send.end[l->send.slots % VERBS_SLOTS] = l->send.bytes;
+    l->send.slots++;
     if (is_frame) {
         l->head.frames_sent++;
         l->head.bytes_sent += transport_carried(frame);
@@ -86,7 +86,7 @@ void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *fr
 
 static unsigned char *room(const verbs_link *l)
 {
-    return &l->out->payload[payload_place(l->bytes_sent, VERBS_PAYLOAD) % VERBS_PAYLOAD];
+    return &l->out->payload[payload_place(l->send.bytes, VERBS_PAYLOAD) % VERBS_PAYLOAD];
 }
 
 void *verbs_reserve(transport_link *head)
@@ -94,8 +94,8 @@ void *verbs_reserve(transport_link *head)
     verbs_link *l = (verbs_link *)head;
     if (verbs_state(l) != RING_OK)
         return NULL;
-    l->refused = !verbs_fits(l);
-    return l->refused ? NULL : room(l);
+    l->send.refused = !verbs_fits(l);
+    return l->send.refused ? NULL : room(l);
 }
 
 /* Sets the write's source: registered memory that stays unchanged, else a staged copy. */
@@ -104,17 +104,17 @@ static void place_payload(verbs_link *l, verbs_operation *o, const void *payload
 {
     unsigned char *staged = room(l);
     o->bytes = bytes;
-    o->remote = l->peer_inbox + offsetof(verbs_inbox, payload) +
-                payload_place(l->bytes_sent, VERBS_PAYLOAD) % VERBS_PAYLOAD;
-    for (int r = 0; r < l->rails; r++)
-        o->remote_key[r] = l->peer_key[r];
+    o->remote = l->peer.inbox + offsetof(verbs_inbox, payload) +
+                payload_place(l->send.bytes, VERBS_PAYLOAD) % VERBS_PAYLOAD;
+    for (int r = 0; r < l->rail.count; r++)
+        o->remote_key[r] = l->peer.key[r];
     if (!copy && payload != staged && verbs_local(l, o, payload, bytes))
         return;
     if (payload != staged)
         memcpy(staged, payload, bytes);
     o->local = (char *)staged;
-    for (int r = 0; r < l->rails; r++)
-        o->local_key[r] = l->out_mr[r]->lkey;
+    for (int r = 0; r < l->rail.count; r++)
+        o->local_key[r] = l->rail.out_mr[r]->lkey;
 }
 
 ring_status verbs_send(transport_link *head, const transport_frame *frame, const void *payload,
@@ -126,13 +126,13 @@ ring_status verbs_send(transport_link *head, const transport_frame *frame, const
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
         return verbs_break(l,
                            fail(RING_ERR_INTERNAL, "a frame to send is none that this link takes"));
-    l->refused = !verbs_has_room(l, bytes);
-    if (l->refused)
+    l->send.refused = !verbs_has_room(l, bytes);
+    if (l->send.refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
     verbs_operation *o = verbs_next_operation(l);
     if (bytes > 0)
         place_payload(l, o, payload, bytes, copy);
-    l->bytes_sent = payload_end(l->bytes_sent, bytes, VERBS_PAYLOAD);
+    l->send.bytes = payload_end(l->send.bytes, bytes, VERBS_PAYLOAD);
     verbs_put_slot(l, o, frame, true);
     return RING_OK;
 }
@@ -140,16 +140,16 @@ ring_status verbs_send(transport_link *head, const transport_frame *frame, const
 uint64_t verbs_flushed(const transport_link *head)
 {
     verbs_link *l = (verbs_link *)(uintptr_t)head;
-    if (l->flushed < l->head.frames_sent)
+    if (l->send.flushed < l->head.frames_sent)
         verbs_push(l);
-    return l->flushed;
+    return l->send.flushed;
 }
 
 uint64_t verbs_released(const transport_link *head)
 {
     verbs_link *l = (verbs_link *)(uintptr_t)head;
     verbs_look_at_words(l);
-    return l->heard_words[WORD_RELEASED];
+    return l->peer.words[WORD_RELEASED];
 }
 
 /* ---- Receiving ---------------------------------------------------------------------------- */
@@ -157,17 +157,17 @@ uint64_t verbs_released(const transport_link *head)
 void verbs_release(transport_link *head, uint64_t messages)
 {
     verbs_link *l = (verbs_link *)head;
-    l->words[WORD_RELEASED] = messages;
+    l->recv.words[WORD_RELEASED] = messages;
     verbs_look_at_words(l);
     verbs_announce(l);
 }
 
 static void take_slot(verbs_link *l, size_t bytes)
 {
-    l->bytes_taken = payload_end(l->bytes_taken, bytes, VERBS_PAYLOAD);
-    l->words[WORD_TAKEN]++;
-    if (l->words[WORD_TAKEN] - l->announced_taken < UNANNOUNCED_SLOTS &&
-        l->bytes_taken - l->announced_bytes < UNANNOUNCED_BYTES)
+    l->recv.bytes_taken = payload_end(l->recv.bytes_taken, bytes, VERBS_PAYLOAD);
+    l->recv.words[WORD_TAKEN]++;
+    if (l->recv.words[WORD_TAKEN] - l->recv.announced_taken < UNANNOUNCED_SLOTS &&
+        l->recv.bytes_taken - l->recv.announced_bytes < UNANNOUNCED_BYTES)
         return;
     verbs_look_at_words(l);
     verbs_announce(l);
@@ -176,13 +176,14 @@ static void take_slot(verbs_link *l, size_t bytes)
 static ring_status take_oldest(verbs_link *l)
 {
     verbs_slot slot;
-    while (verbs_read_slot(l, l->words[WORD_TAKEN], &slot)) {
+    while (verbs_read_slot(l, l->recv.words[WORD_TAKEN], &slot)) {
         if (slot.flags != VERBS_KEY) {
-            l->frame = frame_of(l, &slot);
-            l->message = l->frame.message;
-            l->peeked = transport_is_sound(&l->frame, FRAME_LONG | FRAME_REF | FRAME_STORED);
-            return l->peeked ? RING_OK
-                             : verbs_break(l, fail(RING_ERR_PEER, "it sent a damaged frame"));
+            l->recv.frame = frame_of(l, &slot);
+            l->recv.message = l->recv.frame.message;
+            l->recv.peeked = transport_is_sound(&l->recv.frame,
+                                                FRAME_LONG | FRAME_REF | FRAME_STORED);
+            return l->recv.peeked ? RING_OK
+                                  : verbs_break(l, fail(RING_ERR_PEER, "it sent a damaged frame"));
         }
         if (!verbs_learn_key(l, slot.data))
             return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));
@@ -193,10 +194,10 @@ static ring_status take_oldest(verbs_link *l)
 
 static const void *payload_of(const verbs_link *l)
 {
-    if (l->frame.flags == 0)
-        return l->frame.data;
-    return transport_behind(&l->frame) > 0
-               ? &l->in->payload[payload_place(l->bytes_taken, VERBS_PAYLOAD) % VERBS_PAYLOAD]
+    if (l->recv.frame.flags == 0)
+        return l->recv.frame.data;
+    return transport_behind(&l->recv.frame) > 0
+               ? &l->in->payload[payload_place(l->recv.bytes_taken, VERBS_PAYLOAD) % VERBS_PAYLOAD]
                : NULL;
 }
 
@@ -205,9 +206,9 @@ ring_status verbs_peek(transport_link *head, const transport_frame **frame, cons
     verbs_link *l = (verbs_link *)head;
     if (l->state != RING_OK)
         RING_TRY(verbs_state(l));
-    if (!l->peeked)
+    if (!l->recv.peeked)
         RING_TRY(take_oldest(l));
-    *frame = &l->frame;
+    *frame = &l->recv.frame;
     *payload = payload_of(l);
     return RING_OK;
 }
@@ -216,8 +217,8 @@ ring_status verbs_pull(transport_link *head, void *dst)
 {
     verbs_link *l = (verbs_link *)head;
     RING_TRY(verbs_state(l));
-    if (transport_carried(&l->frame) > 0)
-        memcpy(dst, payload_of(l), transport_carried(&l->frame));
+    if (transport_carried(&l->recv.frame) > 0)
+        memcpy(dst, payload_of(l), transport_carried(&l->recv.frame));
     return RING_OK;
 }
 
@@ -225,14 +226,14 @@ void verbs_consume(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
     head->frames_received++;
-    head->bytes_received += transport_carried(&l->frame);
-    l->peeked = false;
-    take_slot(l, transport_behind(&l->frame));
+    head->bytes_received += transport_carried(&l->recv.frame);
+    l->recv.peeked = false;
+    take_slot(l, transport_behind(&l->recv.frame));
 }
 
 const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value)
 {
     const verbs_link *l = (const verbs_link *)head;
-    *value = (uint32_t)l->words[WORD_TAKEN] + 1;
-    return verbs_stamp_word(l, l->words[WORD_TAKEN]);
+    *value = (uint32_t)l->recv.words[WORD_TAKEN] + 1;
+    return verbs_stamp_word(l, l->recv.words[WORD_TAKEN]);
 }

@@ -67,20 +67,20 @@ static void *map_buffer(size_t bytes)
 static bool watch(const verbs_link *l, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    return fd >= 0 && epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return fd >= 0 && epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static ring_status build(verbs_link *l)
 {
     l->in = map_buffer(sizeof *l->in);
     l->out = map_buffer(sizeof *l->out);
-    l->operation = malloc(VERBS_OPERATIONS * sizeof *l->operation);
-    if (l->in == NULL || l->out == NULL || l->operation == NULL)
+    l->send.operation = malloc(VERBS_OPERATIONS * sizeof *l->send.operation);
+    if (l->in == NULL || l->out == NULL || l->send.operation == NULL)
         return fail(RING_ERR_MEMORY, "no memory");
-    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!watch(l, l->wake) || !watch(l, l->timer) || !watch(l, l->fd))
+    l->sleep.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->sleep.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    l->sleep.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!watch(l, l->sleep.wake) || !watch(l, l->sleep.timer) || !watch(l, l->socket.fd))
         return fail(RING_ERR_SYSTEM, "no descriptors to sleep on: %m");
     return verbs_greet(l);
 }
@@ -103,18 +103,18 @@ static void verbs_close(transport_link *head)
     verbs_link *l = (verbs_link *)head;
     verbs_close_queues(l);
     for (int r = 0; r < VERBS_RAILS; r++) {
-        deregister(l->in_mr[r]);
-        deregister(l->out_mr[r]);
+        deregister(l->rail.in_mr[r]);
+        deregister(l->rail.out_mr[r]);
     }
-    fd_close(&l->fd);
-    fd_close(&l->wake);
-    fd_close(&l->timer);
-    fd_close(&l->epoll);
+    fd_close(&l->socket.fd);
+    fd_close(&l->sleep.wake);
+    fd_close(&l->sleep.timer);
+    fd_close(&l->sleep.epoll);
     unmap_buffer(l->in, sizeof *l->in);
     unmap_buffer(l->out, sizeof *l->out);
-    free(l->operation);
-    free(l->announced.all);
-    free(l->known.all);
+    free(l->send.operation);
+    free(l->memory.announced.all);
+    free(l->memory.known.all);
     free(l);
 }
 
@@ -138,10 +138,10 @@ static ring_status verbs_open(const transport_peer *peer, transport_link **out)
     l->options = peer->ib != NULL ? *peer->ib : defaults;
     l->rank = peer->rank;
     l->channel = peer->channel;
-    l->fd = fd;
-    l->wake = l->epoll = l->timer = -1;
-    l->port_count = usable_ports(&l->options, l->ports);
-    if (l->port_count == 0)
+    l->socket.fd = fd;
+    l->sleep.wake = l->sleep.epoll = l->sleep.timer = -1;
+    l->opening.port_count = usable_ports(&l->options, l->opening.ports);
+    if (l->opening.port_count == 0)
         return refuse(&l->head, RING_ERR_CONFIG);
     const ring_status status = build(l);
     if (status != RING_OK && status != RING_ERR_PEER)
@@ -160,7 +160,7 @@ static bool verbs_announced(transport_link *head)
 static void verbs_stop(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    l->posted = l->done = l->accepted; /* the tickets of gets are no longer valid */
+    l->send.posted = l->send.done = l->send.accepted; /* the tickets of gets are no longer valid */
     if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
         (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
     verbs_close_queues(l);
@@ -171,28 +171,28 @@ static void verbs_stop(transport_link *head)
 static void look_around(verbs_link *l)
 {
     char byte;
-    const ssize_t got = recv(l->fd, &byte, 1, MSG_DONTWAIT);
-    l->quiet = 0;
-    if (!l->gone && (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))) {
-        l->gone = true;
-        l->gone_since = clock_now();
+    const ssize_t got = recv(l->socket.fd, &byte, 1, MSG_DONTWAIT);
+    l->sleep.quiet = 0;
+    if (!l->socket.ended && (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))) {
+        l->socket.ended = true;
+        l->socket.ended_at = clock_now();
     }
-    adapter_look_at_events(l->queue[l->active].port->device);
+    adapter_look_at_events(l->rail.queue[l->rail.active].port->device);
 }
 
 static bool has_whole_frame(const verbs_link *l)
 {
-    return l->peeked || verbs_arrived(l) > l->words[WORD_TAKEN];
+    return l->recv.peeked || verbs_arrived(l) > l->recv.words[WORD_TAKEN];
 }
 
 /* After the peer closed, frames and acknowledgements may still arrive for a second; a frame may
  * also remain incomplete. */
 static bool has_ended(const verbs_link *l)
 {
-    if (!l->gone || has_whole_frame(l))
+    if (!l->socket.ended || has_whole_frame(l))
         return false;
-    return (l->done == l->accepted && !verbs_has_frame(l)) ||
-           clock_now() > l->gone_since + LAST_ACKNOWLEDGEMENTS;
+    return (l->send.done == l->send.accepted && !verbs_has_frame(l)) ||
+           clock_now() > l->socket.ended_at + LAST_ACKNOWLEDGEMENTS;
 }
 
 /* has_ended() is read before verbs_push(), so the caller still sees the last acknowledgements. */
@@ -204,7 +204,7 @@ static ring_status verbs_progress(transport_link *head)
         verbs_push(l);
         if (ended && l->state == RING_OK)
             return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
-        if (++l->quiet >= QUIET_LOOKS)
+        if (++l->sleep.quiet >= QUIET_LOOKS)
             look_around(l);
     }
     return verbs_state(l);
@@ -212,48 +212,50 @@ static ring_status verbs_progress(transport_link *head)
 
 static int verbs_wake_fd(const transport_link *head)
 {
-    return ((const verbs_link *)head)->epoll;
+    return ((const verbs_link *)head)->sleep.epoll;
 }
 
 static bool sending_has_news(verbs_link *l)
 {
     verbs_push(l);
-    const uint64_t released = l->heard_words[WORD_RELEASED];
-    const bool more = l->flushed != l->notified_flushed || released != l->notified_released ||
-                      l->gets_done != l->notified_gets;
-    l->notified_flushed = l->flushed;
-    l->notified_released = released;
-    l->notified_gets = l->gets_done;
-    return more || (l->refused && verbs_fits(l));
+    const uint64_t released = l->peer.words[WORD_RELEASED];
+    const bool more = l->send.flushed != l->send.notified_flushed ||
+                      released != l->send.notified_released ||
+                      l->send.gets_done != l->send.notified_gets;
+    l->send.notified_flushed = l->send.flushed;
+    l->send.notified_released = released;
+    l->send.notified_gets = l->send.gets_done;
+    return more || (l->send.refused && verbs_fits(l));
 }
 
 static bool has_news(verbs_link *l, bool wants_send)
 {
-    return (wants_send && sending_has_news(l)) || l->gone || l->state != RING_OK ||
+    return (wants_send && sending_has_news(l)) || l->socket.ended || l->state != RING_OK ||
            verbs_has_frame(l);
 }
 
 /* Writes WORD_ASLEEP once per wake-up: until the peer sends one it knows of the sleep. */
 static void announce_sleep(verbs_link *l, bool wants_send)
 {
-    _Atomic bool *woken = &l->queue[l->active].sink.woken;
+    _Atomic bool *woken = &l->rail.queue[l->rail.active].sink.woken;
     if (atomic_exchange(woken, false))
-        l->asleep = false;
-    if (l->asleep && !l->resuming && (l->words[WORD_ASLEEP] % 2 == 1 || !wants_send)) {
-        l->nap += l->nap < LONGEST_NAP;
+        l->sleep.asleep = false;
+    if (l->sleep.asleep && !l->rail.resuming &&
+        (l->recv.words[WORD_ASLEEP] % 2 == 1 || !wants_send)) {
+        l->sleep.naps += l->sleep.naps < LONGEST_NAP;
         return;
     }
-    l->words[WORD_ASLEEP] = (l->words[WORD_ASLEEP] / 2 + 1) * 2 + wants_send;
-    l->asleep = true;
-    l->nap = 0;
+    l->recv.words[WORD_ASLEEP] = (l->recv.words[WORD_ASLEEP] / 2 + 1) * 2 + wants_send;
+    l->sleep.asleep = true;
+    l->sleep.naps = 0;
     verbs_look_at_words(l);
     verbs_announce(l);
 }
 
 static void set_timer(const verbs_link *l)
 {
-    const struct itimerspec nap = {.it_value = {.tv_nsec = NAP << l->nap}};
-    (void)timerfd_settime(l->timer, 0, &nap, NULL);
+    const struct itimerspec nap = {.it_value = {.tv_nsec = NAP << l->sleep.naps}};
+    (void)timerfd_settime(l->sleep.timer, 0, &nap, NULL);
 }
 
 /* The flag is set before the second look: a completion after it sees the flag. */
@@ -264,15 +266,15 @@ static bool verbs_arm(transport_link *head, bool wants_send)
         return verbs_state(l) == RING_IN_PROGRESS;
     if (has_news(l, wants_send))
         return false;
-    atomic_store(&l->armed, true);
+    atomic_store(&l->sleep.armed, true);
     announce_sleep(l, wants_send);
-    const bool pushes = wants_send || l->words_due || l->posted < l->accepted;
-    completions_arm(l->queue[l->active].port->device, pushes);
-    if (!has_news(l, wants_send) && atomic_load(&l->armed)) {
+    const bool pushes = wants_send || l->recv.words_due || l->send.posted < l->send.accepted;
+    completions_arm(l->rail.queue[l->rail.active].port->device, pushes);
+    if (!has_news(l, wants_send) && atomic_load(&l->sleep.armed)) {
         set_timer(l);
         return true;
     }
-    atomic_store(&l->armed, false);
+    atomic_store(&l->sleep.armed, false);
     return false;
 }
 
@@ -286,11 +288,11 @@ static void drain(int fd)
 static void verbs_disarm(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    atomic_store(&l->armed, false);
-    drain(l->wake);
-    drain(l->timer);
-    for (int r = 0; r < l->rails; r++) /* all descriptors in the epoll set */
-        completions_disarm(l->queue[r].port->device);
+    atomic_store(&l->sleep.armed, false);
+    drain(l->sleep.wake);
+    drain(l->sleep.timer);
+    for (int r = 0; r < l->rail.count; r++) /* all descriptors in the epoll set */
+        completions_disarm(l->rail.queue[r].port->device);
     if (l->state == RING_OK)
         look_around(l);
 }

@@ -128,48 +128,71 @@ typedef struct verbs_address {
     queue_pair_address queue[VERBS_RAILS];
 } verbs_address;
 
-typedef struct verbs_link {
-    transport_link head;
-    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
-    char why[400];
+/* The exchange over the socket, until the link is open. */
+typedef struct verbs_opening {
     verbs_phase phase;
     union {
         verbs_hello hello;
         verbs_address address;
         char ready;
-    } theirs; /* `heard` bytes of it are here */
-    size_t heard;
-    uint64_t peer_inbox;
-    uint32_t peer_key[VERBS_RAILS], peer_handle[VERBS_RAILS];
-    transport_ib options;
-    int rank, channel;
+    } theirs;                                      /* the peer's present message */
+    size_t heard;                                  /* bytes of it that have arrived */
     const adapter_port *ports[ADAPTER_MOST_PORTS]; /* usable ports */
-    int port_count, nearest, rails;
-    int active;    /* the rail in use; lower rails are given up */
+    int port_count, nearest;
+} verbs_opening;
+
+/* The peer's memory, and its words as last read. */
+typedef struct verbs_peer {
+    uint64_t inbox;
+    uint32_t key[VERBS_RAILS], handle[VERBS_RAILS];
+    uint64_t words[WORDS];
+} verbs_peer;
+
+typedef struct verbs_rail_set {
+    int count;
+    int active;    /* the rail in use; this end has given up lower ones */
     bool resuming; /* the peer's WORD_ARRIVED is awaited */
-    bool gone;     /* the socket has ended, at gone_since */
-    double gone_since;
-    int fd, wake, epoll, timer;
-    unsigned quiet;
     queue_pair queue[VERBS_RAILS];
-    verbs_inbox *in;
-    verbs_outbox *out;
     struct ibv_mr *in_mr[VERBS_RAILS], *out_mr[VERBS_RAILS];
+} verbs_rail_set;
+
+/* The link's socket, which shows that the peer lives. */
+typedef struct verbs_socket {
+    int fd;
+    bool ended; /* the peer has closed it, at ended_at */
+    double ended_at;
+} verbs_socket;
+
+/* What a thread that sleeps on the link waits for. */
+typedef struct verbs_sleep {
+    int wake, epoll, timer;
+    unsigned quiet;
+    unsigned naps;   /* since WORD_ASLEEP was written */
+    bool asleep;     /* the peer knows of this sleep, and has sent no wake-up since */
+    uint64_t roused; /* the peer's WORD_ASLEEP of the last wake-up sent */
+    _Atomic bool armed;
+} verbs_sleep;
+
+/* Registered memory: this end's, and the keys that the ends have told each other. */
+typedef struct verbs_registered {
     registration_user user;
     registration found; /* the last registration found */
     uint64_t found_seen;
     verbs_keys announced, known;
-    /* Sending: counts of operations, slots and payload bytes, from 0. */
+} verbs_registered;
+
+/* Sending: counts of operations, slots and payload bytes, from 0. */
+typedef struct verbs_sending {
     verbs_operation *operation; /* a ring of VERBS_OPERATIONS */
     uint64_t accepted, posted, done;
-    uint64_t slots_sent, bytes_sent, flushed;
+    uint64_t slots, bytes, flushed;
     uint64_t end[VERBS_SLOTS]; /* of the payload, up to and including a slot's */
     bool refused;
-    uint64_t heard_words[WORDS]; /* the peer's words, as last read */
-    uint64_t roused;             /* the peer's WORD_ASLEEP of the last wake-up sent */
-    uint64_t gets_done, notified_flushed, notified_released,
-        notified_gets; /* as of the last arm() */
-    /* Receiving. */
+    uint64_t gets_done;
+    uint64_t notified_flushed, notified_released, notified_gets; /* as of the last arm() */
+} verbs_sending;
+
+typedef struct verbs_receiving {
     uint64_t words[WORDS];    /* this end's words */
     uint64_t announced_taken; /* WORD_TAKEN as last written to the peer, and bytes_taken then */
     uint64_t bytes_taken, announced_bytes;
@@ -177,15 +200,30 @@ typedef struct verbs_link {
     uint32_t words_sent; /* number of the request with the latest words */
     bool words_over;     /* that request is complete */
     bool words_due, peeked;
-    bool asleep;  /* the peer knows of this sleep, and has sent no wake-up since */
-    unsigned nap; /* naps since WORD_ASLEEP was written */
     transport_frame frame;
-    _Atomic bool armed;
+} verbs_receiving;
+
+typedef struct verbs_link {
+    transport_link head;
+    ring_status state; /* RING_IN_PROGRESS: opening, RING_OK: open, else the status that broke it */
+    char why[400];
+    transport_ib options;
+    int rank, channel;
+    verbs_inbox *in;
+    verbs_outbox *out;
+    verbs_opening opening;
+    verbs_peer peer;
+    verbs_rail_set rail;
+    verbs_socket socket;
+    verbs_sleep sleep;
+    verbs_registered memory;
+    verbs_sending send;
+    verbs_receiving recv;
 } verbs_link;
 
 static inline verbs_operation *verbs_operation_at(const verbs_link *l, uint64_t n)
 {
-    return &l->operation[n % VERBS_OPERATIONS];
+    return &l->send.operation[n % VERBS_OPERATIONS];
 }
 
 /* ---- exchange.c ---- */
@@ -223,7 +261,7 @@ bool verbs_has_room_for_two(verbs_link *l);
 /** Fills in the operation's slot and accepts the operation. */
 void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *frame, bool is_frame);
 
-/* ---- reached.c ---- */
+/* ---- put_get.c ---- */
 uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes);
 ring_status verbs_put(transport_link *head, const transport_frame *frame, const void *data,
                       uint64_t dst_ref);

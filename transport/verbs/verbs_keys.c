@@ -73,14 +73,14 @@ bool verbs_learn_key(verbs_link *l, const void *data)
 {
     verbs_key key;
     memcpy(&key, data, sizeof key);
-    return key.bytes == 0 || verbs_key_put(&l->known, &key);
+    return key.bytes == 0 || verbs_key_put(&l->memory.known, &key);
 }
 
 /* ---- Memory of this end ---------------------------------------------------------------------- */
 
 bool verbs_find_registration(verbs_link *l, const void *ptr, size_t bytes)
 {
-    return registration_find(ptr, bytes, &l->user, &l->found, &l->found_seen);
+    return registration_find(ptr, bytes, &l->memory.user, &l->memory.found, &l->memory.found_seen);
 }
 
 bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t bytes)
@@ -88,17 +88,18 @@ bool verbs_local(verbs_link *l, verbs_operation *o, const void *data, size_t byt
     if (!verbs_find_registration(l, data, bytes))
         return false;
     o->local = (char *)(uintptr_t)data;
-    for (int r = 0; r < l->rails; r++)
-        o->local_key[r] = l->found.local[l->queue[r].port->device->index];
+    for (int r = 0; r < l->rail.count; r++)
+        o->local_key[r] = l->memory.found.local[l->rail.queue[r].port->device->index];
     return true;
 }
 
 verbs_key verbs_key_of(const verbs_link *l)
 {
-    verbs_key key = {.ref = (uint64_t)l->found.region << REGION_OFFSET_BITS | l->found.offset,
-                     .bytes = l->found.bytes,
-                     .address = (uintptr_t)l->found.base};
-    for (int r = 0; r < l->rails; r++)
-        key.key[r] = l->found.remote[l->queue[r].port->device->index];
+    verbs_key key = {.ref = (uint64_t)l->memory.found.region << REGION_OFFSET_BITS |
+                            l->memory.found.offset,
+                     .bytes = l->memory.found.bytes,
+                     .address = (uintptr_t)l->memory.found.base};
+    for (int r = 0; r < l->rail.count; r++)
+        key.key[r] = l->memory.found.remote[l->rail.queue[r].port->device->index];
     return key;
 }

@@ -5,16 +5,16 @@
 void verbs_close_queues(verbs_link *l)
 {
     for (int r = 0; r < VERBS_RAILS; r++)
-        if (l->queue[r].port != NULL)
-            queue_pair_close(&l->queue[r]);
+        if (l->rail.queue[r].port != NULL)
+            queue_pair_close(&l->rail.queue[r]);
 }
 
 void verbs_end_gets(verbs_link *l, ring_status status)
 {
-    for (; l->done < l->accepted; l->done++)
-        if (verbs_operation_at(l, l->done)->over != NULL)
-            ticket_close(verbs_operation_at(l, l->done)->over, status);
-    l->posted = l->done;
+    for (; l->send.done < l->send.accepted; l->send.done++)
+        if (verbs_operation_at(l, l->send.done)->over != NULL)
+            ticket_close(verbs_operation_at(l, l->send.done)->over, status);
+    l->send.posted = l->send.done;
 }
 
 ring_status verbs_break(verbs_link *l, ring_status status)

@@ -15,40 +15,40 @@ void verbs_look_at_words(verbs_link *l)
 {
     uint64_t seen[WORDS];
     if (atomic_load_explicit(&l->in->words[WORD_CHECK], memory_order_relaxed) ==
-        l->heard_words[WORD_CHECK])
+        l->peer.words[WORD_CHECK])
         return;
     for (int i = 0; i < WORDS; i++)
         seen[i] = atomic_load_explicit(&l->in->words[i], memory_order_acquire);
     if (seen[WORD_CHECK] != check_of_words(seen))
         return;
     for (int i = 0; i < WORD_CHECK; i++)
-        if (seen[i] > l->heard_words[i])
-            l->heard_words[i] = seen[i];
-    l->heard_words[WORD_CHECK] = seen[WORD_CHECK];
+        if (seen[i] > l->peer.words[i])
+            l->peer.words[i] = seen[i];
+    l->peer.words[WORD_CHECK] = seen[WORD_CHECK];
 }
 
 /* Its handle, if the peer sleeps and nobody has woken it since; for whom room is no news, only if
  * it waits for room. */
 uint32_t verbs_sleeper(verbs_link *l, bool is_room)
 {
-    const uint64_t asleep = l->heard_words[WORD_ASLEEP];
-    if (asleep == l->roused || (is_room && asleep % 2 == 0))
+    const uint64_t asleep = l->peer.words[WORD_ASLEEP];
+    if (asleep == l->sleep.roused || (is_room && asleep % 2 == 0))
         return 0;
-    l->roused = asleep;
-    return l->peer_handle[l->active];
+    l->sleep.roused = asleep;
+    return l->peer.handle[l->rail.active];
 }
 
 static bool words_are_over(verbs_link *l, const queue_pair *q)
 {
-    l->words_over |= queue_pair_is_done(q, l->words_sent);
-    return l->words_over;
+    l->recv.words_over |= queue_pair_is_done(q, l->recv.words_sent);
+    return l->recv.words_over;
 }
 
 /* Words are short, so that a copy of them goes with the request, or they would have to stay as they
  * are until it is over: where requests carry nothing, one is under way at a time. */
 static bool may_tell(verbs_link *l, queue_pair *q)
 {
-    if (q->inlined < sizeof l->words && !words_are_over(l, q)) {
+    if (q->inlined < sizeof l->recv.words && !words_are_over(l, q)) {
         completions_poll(q->port->device);
         if (!words_are_over(l, q))
             return false;
@@ -58,51 +58,51 @@ static bool may_tell(verbs_link *l, queue_pair *q)
 
 static void post_words(verbs_link *l, queue_pair *q, bool signals)
 {
-    const bool inlined = q->inlined >= sizeof l->words;
-    l->words[WORD_CHECK] = check_of_words(l->words);
+    const bool inlined = q->inlined >= sizeof l->recv.words;
+    l->recv.words[WORD_CHECK] = check_of_words(l->recv.words);
     if (!inlined)
-        memcpy(l->out->words, l->words, sizeof l->words);
+        memcpy(l->out->words, l->recv.words, sizeof l->recv.words);
     queue_request r = {.opcode = IBV_WR_RDMA_WRITE,
-                       .local = inlined ? l->words : l->out->words,
-                       .local_key = l->out_mr[l->active]->lkey,
-                       .bytes = sizeof l->words,
-                       .remote = l->peer_inbox + offsetof(verbs_inbox, words),
-                       .remote_key = l->peer_key[l->active],
+                       .local = inlined ? l->recv.words : l->out->words,
+                       .local_key = l->rail.out_mr[l->rail.active]->lkey,
+                       .bytes = sizeof l->recv.words,
+                       .remote = l->peer.inbox + offsetof(verbs_inbox, words),
+                       .remote_key = l->peer.key[l->rail.active],
                        .inlined = inlined,
                        .signals = signals || !inlined,
                        .wakes = verbs_sleeper(l, true)};
     if (r.wakes != 0)
         r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    l->words_due = !queue_pair_post(q, &r);
-    if (l->words_due) {
-        l->roused = 0; /* nobody was woken */
+    l->recv.words_due = !queue_pair_post(q, &r);
+    if (l->recv.words_due) {
+        l->sleep.roused = 0; /* nobody was woken */
         return;
     }
-    l->words_sent = q->posted;
-    l->words_over = false;
+    l->recv.words_sent = q->posted;
+    l->recv.words_over = false;
 }
 
 void verbs_announce(verbs_link *l)
 {
-    queue_pair *q = &l->queue[l->active];
+    queue_pair *q = &l->rail.queue[l->rail.active];
     if (l->state != RING_OK)
         return;
-    l->announced_taken = l->words[WORD_TAKEN];
-    l->announced_bytes = l->bytes_taken;
-    l->words_due = true;
+    l->recv.announced_taken = l->recv.words[WORD_TAKEN];
+    l->recv.announced_bytes = l->recv.bytes_taken;
+    l->recv.words_due = true;
     if (may_tell(l, q))
         post_words(l, q, false);
 }
 
 bool verbs_words_arrived(verbs_link *l)
 {
-    queue_pair *q = &l->queue[l->active];
+    queue_pair *q = &l->rail.queue[l->rail.active];
     if (l->state != RING_OK)
         return true;
-    if (l->words_due || l->announced_taken != l->words[WORD_TAKEN])
+    if (l->recv.words_due || l->recv.announced_taken != l->recv.words[WORD_TAKEN])
         verbs_announce(l);
     completions_poll(q->port->device);
-    if (l->words_due)
+    if (l->recv.words_due)
         return false;
     if (!words_are_over(l, q) && q->unsignalled > 0 && may_tell(l, q))
         post_words(l, q, true); /* nothing would tell of the end of those before */

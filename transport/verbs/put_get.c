@@ -14,7 +14,7 @@ static bool announce_key(verbs_link *l, const verbs_key *key)
 {
     transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
     memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->announced, key))
+    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->memory.announced, key))
         return false;
     verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return true;
@@ -26,8 +26,8 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
     if (l->state != RING_OK || !verbs_find_registration(l, ptr, bytes))
         return 0;
     const verbs_key key = verbs_key_of(l);
-    const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->found.base);
-    const verbs_key *announced = verbs_key_find(&l->announced, ref, bytes);
+    const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->memory.found.base);
+    const verbs_key *announced = verbs_key_find(&l->memory.announced, ref, bytes);
     if ((announced == NULL || memcmp(announced, &key, sizeof key) != 0) && !announce_key(l, &key))
         return 0;
     return ref;
@@ -37,7 +37,7 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
 
 static ring_status find_remote(verbs_link *l, verbs_operation *o, uint64_t ref, size_t bytes)
 {
-    const verbs_key *key = verbs_key_find(&l->known, ref, bytes);
+    const verbs_key *key = verbs_key_find(&l->memory.known, ref, bytes);
     if (key == NULL)
         return verbs_break(l, fail(RING_ERR_PEER, "it refers to memory outside of its regions"));
     o->remote = key->address + (ref - key->ref);
@@ -61,8 +61,8 @@ ring_status verbs_put(transport_link *head, const transport_frame *frame, const 
     RING_TRY(verbs_state(l));
     if (frame->flags != (FRAME_LONG | FRAME_STORED))
         return verbs_break(l, fail(RING_ERR_INTERNAL, "a put needs a stored frame"));
-    l->refused = !verbs_has_room(l, 0);
-    if (l->refused)
+    l->send.refused = !verbs_has_room(l, 0);
+    if (l->send.refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
     verbs_operation *o = verbs_next_operation(l);
     RING_TRY(describe(l, o, data, frame->ext.bytes, dst_ref));
@@ -74,8 +74,8 @@ ring_status verbs_get(transport_link *head, void *dst, uint64_t ref, size_t byte
 {
     verbs_link *l = (verbs_link *)head;
     RING_TRY(verbs_state(l));
-    l->refused = !verbs_has_operation(l);
-    if (l->refused)
+    l->send.refused = !verbs_has_operation(l);
+    if (l->send.refused)
         return RING_IN_PROGRESS;
     verbs_operation *o = verbs_next_operation(l);
     RING_TRY(describe(l, o, dst, bytes, ref));
