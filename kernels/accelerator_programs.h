@@ -70,14 +70,16 @@ typedef struct accelerator_verdict {
  */
 typedef struct accelerator_programs {
     /** Takes a seat. @param lanes  at most. @param[out] card  all but `process`. */
-    ring_status (*sit)(const accelerator *a, int rank, int ranks, int lanes, accelerator_seat **out,
-                       accelerator_card *card);
+    ring_status (*attach)(const accelerator *a, int rank, int ranks, int lanes,
+                          accelerator_seat **out, accelerator_card *card);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process
      *  stay valid until this returns.
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */
-    ring_status (*meet)(accelerator_seat *s, const accelerator_card *cards, accelerator_terms *out);
-    /** Undoes meet(), also one that failed, before any run: reaches the others' memory no more. */
-    void (*part)(accelerator_seat *s);
+    ring_status (*connect)(accelerator_seat *s, const accelerator_card *cards,
+                           accelerator_terms *out);
+    /** Undoes connect(), also one that failed, before any run: reaches the others' memory no more.
+     */
+    void (*disconnect)(accelerator_seat *s);
     /** A copy of the program, where the accelerator reads it. */
     ring_status (*keep)(accelerator_seat *s, const accelerator_program *p, void **out);
     /** Frees the copy. No run of it is under way. */
@@ -98,7 +100,7 @@ typedef struct accelerator_programs {
     /** After abort(): lets streams continue whose runs have not begun. */
     void (*release)(accelerator_seat *s);
     /** Gives the seat back. Runs are complete; after abort() its memory is not used again. */
-    void (*leave)(accelerator_seat *s);
+    void (*detach)(accelerator_seat *s);
 } accelerator_programs;
 
 #endif

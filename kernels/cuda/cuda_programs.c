@@ -91,11 +91,11 @@ static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
     return RING_OK;
 }
 
-static void cuda_leave_seat(accelerator_seat *s);
+static void cuda_detach(accelerator_seat *s);
 static void free_left(const cuda_device *c);
 
-static ring_status cuda_sit(const accelerator *a, int rank, int ranks, int lanes,
-                            accelerator_seat **out, accelerator_card *card)
+static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int lanes,
+                               accelerator_seat **out, accelerator_card *card)
 {
     const cuda_device *c = cuda_device_of(a);
     accelerator_seat *s = calloc(1, sizeof *s);
@@ -119,7 +119,7 @@ static ring_status cuda_sit(const accelerator *a, int rank, int ranks, int lanes
     if (status == RING_OK)
         return RING_OK;
     *out = NULL;
-    cuda_leave_seat(s);
+    cuda_detach(s);
     return status;
 }
 
@@ -276,7 +276,7 @@ static void close_peers(const accelerator_seat *s)
     }
 }
 
-static void cuda_part(accelerator_seat *s)
+static void cuda_disconnect(accelerator_seat *s)
 {
     if (cuda_enter(s->of) != RING_OK)
         return;
@@ -285,8 +285,8 @@ static void cuda_part(accelerator_seat *s)
     cuda_leave();
 }
 
-static ring_status cuda_meet(accelerator_seat *s, const accelerator_card *cards,
-                             accelerator_terms *out)
+static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *cards,
+                                accelerator_terms *out)
 {
     RING_TRY(agree(cards, s->ranks, out));
     RING_TRY(cuda_enter(s->of));
@@ -498,7 +498,7 @@ static void give_memory_back(const accelerator_seat *s)
 /* Graphs may be replayed at any time, and find that the seat is given up: its memory, and with it
  * that of the other ranks, stays. So it does where a stream has not come to a run that was aborted.
  */
-static void cuda_leave_seat(accelerator_seat *s)
+static void cuda_detach(accelerator_seat *s)
 {
     if (cuda_enter(s->of) == RING_OK) {
         if (s->words != NULL && (s->captured || !cuda_run_await_end(s)))
@@ -515,16 +515,16 @@ static void cuda_leave_seat(accelerator_seat *s)
 
 ring_status cuda_programs_open(cuda_device *c)
 {
-    static const accelerator_programs programs = {.sit = cuda_sit,
-                                                  .meet = cuda_meet,
-                                                  .part = cuda_part,
+    static const accelerator_programs programs = {.attach = cuda_attach,
+                                                  .connect = cuda_connect,
+                                                  .disconnect = cuda_disconnect,
                                                   .keep = cuda_keep,
                                                   .drop = cuda_drop,
                                                   .start = cuda_run_start,
                                                   .state = cuda_run_state,
                                                   .abort = cuda_run_abort,
                                                   .release = cuda_run_release,
-                                                  .leave = cuda_leave_seat};
+                                                  .detach = cuda_detach};
     int cooperative = 0;
     c->programs = calloc(1, sizeof *c->programs);
     if (c->programs == NULL)

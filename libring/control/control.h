@@ -178,7 +178,7 @@ void control_set_statement_sink(control_world *world, control_statement_sink *si
 
 /** The purpose of a data socket; both ends prove the same, and the communicator. */
 typedef struct control_purpose {
-    uint16_t lane, index;
+    uint16_t traffic, index;
     uint16_t transport; /* its number, transport_all()[i] */
     bool local;         /* AF_UNIX: both ranks are on one host */
 } control_purpose;

@@ -24,25 +24,25 @@ struct held_socket {
 /** A socket that a sink has taken. */
 struct opened_socket {
     int peer;
-    uint16_t lane, index;
+    uint16_t traffic, index;
     struct opened_socket *next;
 };
 
 /* ---- One socket for each purpose --------------------------------------------------- */
 
-static bool is_opened(const group *g, int peer, uint16_t lane, uint16_t index)
+static bool is_opened(const group *g, int peer, uint16_t traffic, uint16_t index)
 {
     const struct opened_socket *o = g->opened;
-    while (o != NULL && (o->peer != peer || o->lane != lane || o->index != index))
+    while (o != NULL && (o->peer != peer || o->traffic != traffic || o->index != index))
         o = o->next;
     return o != NULL;
 }
 
-static dialer *dialer_of(const group *g, int peer, uint16_t lane, uint16_t index)
+static dialer *dialer_of(const group *g, int peer, uint16_t traffic, uint16_t index)
 {
     for (dialer *d = g->member->dialers; d != NULL; d = d->next)
         if (!d->ended && d->purpose.kind == HANDSHAKE_LINK && d->peer == peer &&
-            d->purpose.communicator == g->world.id && d->purpose.lane == lane &&
+            d->purpose.communicator == g->world.id && d->purpose.traffic == traffic &&
             d->purpose.index == index)
             return d;
     return NULL;
@@ -53,7 +53,7 @@ static bool note_opened(group *g, int peer, const control_purpose *purpose)
     struct opened_socket *o = malloc(sizeof *o);
     if (o == NULL)
         return false;
-    *o = (struct opened_socket){peer, purpose->lane, purpose->index, g->opened};
+    *o = (struct opened_socket){peer, purpose->traffic, purpose->index, g->opened};
     g->opened = o;
     return true;
 }
@@ -80,8 +80,8 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
                   : group_is_decided(g))
         return fail(RING_ERR_ABORTED, "the communicator is over here");
     if (g != NULL && hello->rank < m->world.rank &&
-        (is_opened(g, hello->rank, p->lane, p->index) ||
-         dialer_of(g, hello->rank, p->lane, p->index) != NULL))
+        (is_opened(g, hello->rank, p->traffic, p->index) ||
+         dialer_of(g, hello->rank, p->traffic, p->index) != NULL))
         return fail(RING_ERR_PEER, "there is such a connection");
     return RING_OK;
 }
@@ -91,7 +91,7 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
 /* Sockets are handed over as plain blocking ones. */
 static bool give(group *g, int peer, const control_purpose *purpose, const control_socket *socket)
 {
-    dialer *own = dialer_of(g, peer, purpose->lane, purpose->index);
+    dialer *own = dialer_of(g, peer, purpose->traffic, purpose->index);
     if (g->sink == NULL || !note_opened(g, peer, purpose))
         return false;
     if (own != NULL)
@@ -107,7 +107,7 @@ static bool give(group *g, int peer, const control_purpose *purpose, const contr
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
     if (group_rank(g, peer) < 0 || !give(g, peer, purpose, socket)) {
-        log_debug("rank %d: unexpected socket (lane %u)", peer, purpose->lane);
+        log_debug("rank %d: unexpected socket (traffic %u)", peer, purpose->traffic);
         fd_close(&socket->fd);
     }
     sodium_memzero(socket, sizeof *socket);
@@ -122,7 +122,7 @@ static control_socket socket_of(const handshake *h, int fd)
 
 static control_purpose purpose_of(const handshake_purpose *p, bool local)
 {
-    return (control_purpose){.lane = p->lane,
+    return (control_purpose){.traffic = p->traffic,
                              .index = p->index,
                              .transport = p->transport,
                              .local = local};
@@ -264,7 +264,7 @@ static ring_status dial(group *g, int peer, const control_purpose *purpose, doub
 {
     const dialer steady = {.purpose = {.communicator = g->world.id,
                                        .kind = HANDSHAKE_LINK,
-                                       .lane = purpose->lane,
+                                       .traffic = purpose->traffic,
                                        .index = purpose->index,
                                        .transport = purpose->transport},
                            .patience = CONTROL_NEVER,
@@ -274,8 +274,8 @@ static ring_status dial(group *g, int peer, const control_purpose *purpose, doub
     const int member_rank = group_member_rank(g, peer);
     if (!g->member->served)
         return fail(RING_ERR_USAGE, "the communicator was left");
-    if (is_opened(g, member_rank, purpose->lane, purpose->index) ||
-        dialer_of(g, member_rank, purpose->lane, purpose->index) != NULL)
+    if (is_opened(g, member_rank, purpose->traffic, purpose->index) ||
+        dialer_of(g, member_rank, purpose->traffic, purpose->index) != NULL)
         return RING_OK;
     if (!group_is_decided(g) && !control_left(&g->world, peer))
         return peers_start_dialer_to(g->member, member_rank, purpose->local, &steady);

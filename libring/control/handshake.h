@@ -10,7 +10,7 @@
  *     done                    ◀──     one byte: welcome
  *
  * The MACs are by the job's key, and cover all fields of the hellos: membership, communicator,
- * pair, lane and the rest. The nonces are new each time, so a replay proves nothing; half of a
+ * pair, traffic and the rest. The nonces are new each time, so a replay proves nothing; half of a
  * nonce is a MAC, by which an acceptor prefers peers with the key before any answer. The layout of
  * these messages is the same in all versions; version, byte order and sizes are compared after both
  * sides have proved themselves, so that only a member of the job can cause the error.
@@ -30,7 +30,7 @@ enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
  *  connect. */
 typedef struct handshake_purpose {
     uint64_t communicator; /* its id */
-    uint16_t kind, lane, index, transport;
+    uint16_t kind, traffic, index, transport;
 } handshake_purpose;
 
 /** This rank's facts for handshakes, and its expectations. Borrowed by them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The public calls: arguments are checked by the collective's row, before anything is sent, and
- * become a work. */
+ * The public calls. Each describes itself as a prepared_call, which start() checks against the
+ * collective's row before anything is sent, and then turns into a work. */
 #include "calls.h"
 
 #include "automatic.h"
@@ -20,17 +20,6 @@
 #include <float.h>
 #include <stddef.h>
 #include <string.h>
-
-/* One call with its arguments. */
-typedef struct request {
-    call_signature call;
-    const void *src;
-    void *dst;
-    const ring_call *options; /* may be NULL */
-    plan_shape shape;         /* v-forms */
-    bool listed;              /* blocks are given as lists of addresses */
-    const void *const *lists[2];
-} request;
 
 /* ---- Arguments; program.c checks those that select the program ------------------------------ */
 
@@ -169,36 +158,39 @@ static ring_status take_scale(const program *p, const ring_call *options, call_b
     return read_scale(p, options->scale, &b->products.scale);
 }
 
-/* A side has a list where this rank has counts for it. */
-static ring_status take_lists(const program *p, const request *r, call_buffers *b)
+/* A side has a list if this rank has counts for it. */
+static ring_status check_lists(const program *p, call_buffers *b)
 {
     for (int side = 0; side < 2; side++) {
         if (p->shape.counts[side] == NULL)
-            continue;
-        if (r->lists[side] == NULL)
+            b->lists[side] = NULL;
+        else if (b->lists[side] == NULL)
             return fail(RING_ERR_ARGUMENT, "ring_%s: the addresses of the blocks of %s are NULL",
                         p->facts->name, shape_side_name(side));
-        b->lists[side] = r->lists[side];
     }
     return RING_OK;
 }
 
-/* A broadcast's src is dst on a rank other than the root. */
-static ring_status bind_buffers(ring_comm *comm, const program *p, const request *r,
-                                call_buffers *b)
+/* Keeps the buffers that the collective has on this rank, finds their bytes, and checks them. A
+ * broadcast's src is dst on a rank other than the root. */
+static ring_status bind_buffers(prepared_call *c)
 {
-    *b = (call_buffers){.dst = p->dst_here ? r->dst : NULL,
-                        .dst_bytes = p->dst_here ? p->dst_bytes : 0};
+    const program *p = c->program;
+    call_buffers *b = &c->buffers;
     const bool reads_dst = p->facts->result == PLAN_ROOTS && !p->src_here && !p->facts->src_blocks;
-    b->src = p->src_here ? r->src : reads_dst ? b->dst : NULL;
+    if (!p->dst_here)
+        b->dst = NULL;
+    if (!p->src_here)
+        b->src = reads_dst ? b->dst : NULL;
+    b->dst_bytes = p->dst_here ? p->dst_bytes : 0;
     b->src_bytes = p->src_here ? p->src_bytes : reads_dst ? b->dst_bytes : 0;
-    if (r->listed)
-        RING_TRY(take_lists(p, r, b));
+    if (b->listed)
+        RING_TRY(check_lists(p, b));
     RING_TRY(check_buffers(p, b));
     if (regions_have_devices())
-        RING_TRY(find_accelerators(p, b, comm->ranks));
+        RING_TRY(find_accelerators(p, b, c->comm->ranks));
     const bool has_list = b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
-    return has_list ? lists_check(comm, p, b) : check_overlap(p, b);
+    return has_list ? lists_check(c->comm, p, b) : check_overlap(p, b);
 }
 
 /* Fields that a caller's struct lacks are zero; those beyond this one belong to a later version. */
@@ -220,15 +212,15 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
 ring_status call_await(work *w)
 {
     if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
-        w->detached = true; /* an orphan since the wait */
+        w->result.detached = true; /* an orphan since the wait */
         return fail(RING_IN_PROGRESS,
                     "ring_%s: ring_call.after was not set within RING_TIMEOUT; the call goes on "
                     "without its caller",
                     w->program->facts->name);
     }
-    const ring_status status = w->status;
+    const ring_status status = w->result.status;
     if (status != RING_OK)
-        fail(status, "%s", w->comm->error);
+        fail(status, "%s", w->comm->failure.text);
     work_recycle(w);
     return status;
 }
@@ -237,7 +229,7 @@ ring_status call_await(work *w)
 static work *run(work *w, const ring_call *options, bool beside)
 {
     const bool stays = options->work == NULL && options->on_done == NULL && options->stream == NULL;
-    w->detached = !stays && options->work == NULL;
+    w->result.detached = !stays && options->work == NULL;
     work_set_orphan(w, !stays || beside);
     engine_start(w);
     return stays ? w : NULL;
@@ -260,16 +252,17 @@ static bool is_refusal(ring_status status)
 }
 
 /* A recv from any source has the program of one from this rank itself until it has met a send. */
-static ring_status find_program(ring_comm *comm, request *r, program **p)
+static ring_status find_program(prepared_call *c, plan_shape *shape)
 {
-    if (r->call.tagged && r->call.root == RING_ANY_SOURCE && r->call.collective == PLAN_RECV) {
-        call_signature call = r->call;
+    ring_comm *comm = c->comm;
+    if (c->call.tagged && c->call.root == RING_ANY_SOURCE && c->call.collective == PLAN_RECV) {
+        call_signature call = c->call;
         call.root = comm->rank;
-        return programs_get(comm, &call, p);
+        return programs_get(comm, &call, &c->program);
     }
-    if (plan_facts_of(r->call.collective)->uneven)
-        RING_TRY(shape_read(&r->call, &r->shape, comm->rank, comm->ranks));
-    return programs_get(comm, &r->call, p);
+    if (shape != NULL)
+        RING_TRY(shape_read(&c->call, shape, comm->rank, comm->ranks));
+    return programs_get(comm, &c->call, &c->program);
 }
 
 /* Checks the call's stream. Its program becomes that of accelerators, if they can run it. */
@@ -283,24 +276,19 @@ static ring_status place_in_stream(prepared_call *c)
     return runs ? programs_get(c->comm, &call, &c->program) : RING_OK;
 }
 
-/* Checks the arguments of a call. */
-static ring_status check(ring_comm *comm, request *r, prepared_call *c)
+/* Checks the arguments of a call. @param shape  of a v-form, else NULL. @param options  the
+ * caller's, or NULL. */
+static ring_status check(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
     ring_status status = RING_OK;
-    c->comm = comm; /* its list fields are set only in kept calls */
-    c->program = NULL;
-    c->stop = NULL;
-    c->captured = false;
-    c->options = (ring_call)RING_CALL_INIT;
-    if (r->options != NULL) {
-        status = read_options(plan_facts_of(r->call.collective)->name, r->options, &c->options);
-        status = tagged_read(&r->call, &c->options, status);
+    if (options != NULL) {
+        status = read_options(plan_facts_of(c->call.collective)->name, options, &c->options);
+        status = tagged_read(&c->call, &c->options, status);
     }
     if (status == RING_OK)
-        status = find_program(comm, r, &c->program);
-    c->call = r->call;
+        status = find_program(c, shape);
     RING_TRY(status);
-    RING_TRY(bind_buffers(comm, c->program, r, &c->buffers));
+    RING_TRY(bind_buffers(c));
     RING_TRY(take_scale(c->program, &c->options, &c->buffers));
     return c->options.stream != NULL ? place_in_stream(c) : RING_OK;
 }
@@ -310,13 +298,13 @@ static ring_status check_fine(ring_comm *comm)
     if (comm_is_fine(comm))
         return RING_OK;
     engine_end_if_failed(comm);
-    return fail(comm_verdict(comm), "%s", comm->error);
+    return fail(comm_verdict(comm), "%s", comm->failure.text);
 }
 
 /* The same at the beginning of a call, when replays of graphs may have failed unseen. */
 static ring_status check_ready(ring_comm *comm)
 {
-    const bool looks = comm->device_calls != NULL && comm->first == NULL;
+    const bool looks = comm->device_calls != NULL && comm->works.first == NULL;
     const ring_status status = looks ? device_calls_check(comm) : RING_OK;
     if (status != RING_OK && comm_is_fine(comm)) {
         comm_fail(comm, NULL, status);
@@ -336,7 +324,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     if (status == RING_OK && c->stop != NULL)
         work_stop(w, c->stop);
     if (status == RING_OK)
-        w->run = c->run;
+        w->stream.run = c->run;
     if (status == RING_OK && c->call.tagged)
         status = tagged_enlist(w, &c->call, c->options.envelope);
     if (status != RING_OK)
@@ -392,43 +380,29 @@ static ring_status launch(prepared_call *c, ring_status status)
     return status == RING_OK && stays != NULL ? call_await(stays) : status;
 }
 
-static ring_status start_locked(ring_comm *comm, request *r)
+static ring_status start_locked(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
-    prepared_call c;
-    RING_TRY(check_ready(comm));
-    const ring_status status = check(comm, r, &c);
-    return launch(&c, status);
+    RING_TRY(check_ready(c->comm));
+    const ring_status status = check(c, shape, options);
+    return launch(c, status);
 }
 
 /* A prepared call takes no number, and an error in it ends nothing. */
-static ring_status prepare_locked(ring_comm *comm, request *r, ring_prepared **out)
+static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const ring_call *options,
+                                  ring_prepared **out)
 {
-    prepared_call c;
-    RING_TRY(check_fine(comm));
-    RING_TRY(check(comm, r, &c));
-    const ring_call *o = &c.options;
+    RING_TRY(check_fine(c->comm));
+    RING_TRY(check(c, shape, options));
+    const ring_call *o = &c->options;
     if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
         o->scale != NULL || o->envelope != NULL || o->stream != NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
-                    c.program->facts->name);
-    c.options = (ring_call)RING_CALL_INIT;
-    *out = prepared_keep(&c);
+                    c->program->facts->name);
+    c->options = (ring_call)RING_CALL_INIT;
+    *out = prepared_keep(c);
     return *out != NULL ? RING_OK
-                        : fail(RING_ERR_MEMORY, "preparing ring_%s", c.program->facts->name);
-}
-
-/* @param kept  where to prepare the call instead of starting it; or NULL. */
-static ring_status start_on(request *r, ring_comm *comm, ring_prepared **kept)
-{
-    const char *name = plan_collective_name(r->call.collective);
-    if (comm == NULL)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
-    RING_TRY(comm_check_own(comm, name));
-    comm_lock(comm);
-    const ring_status status = kept != NULL ? prepare_locked(comm, r, kept) : start_locked(comm, r);
-    comm_unlock(comm);
-    return status;
+                        : fail(RING_ERR_MEMORY, "preparing ring_%s", c->program->facts->name);
 }
 
 /* Structs of older callers end before `prepared`. */
@@ -438,12 +412,22 @@ static ring_prepared **kept_of(const ring_call *options)
     return options != NULL && options->size >= end ? options->prepared : NULL;
 }
 
-static ring_status start(request *r, ring_comm *comm)
+/* Starts a call, or prepares it if its options ask for that. @param c  its communicator, its
+ * signature and the caller's buffers. */
+static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
-    ring_prepared **kept = kept_of(r->options);
+    const char *name = plan_collective_name(c->call.collective);
+    ring_prepared **kept = kept_of(options);
     if (kept != NULL)
         *kept = NULL;
-    const ring_status status = start_on(r, comm, kept);
+    ring_status status = c->comm != NULL ? comm_check_own(c->comm, name)
+                                         : fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
+    if (status == RING_OK) {
+        comm_lock(c->comm);
+        status = kept != NULL ? prepare_locked(c, shape, options, kept)
+                              : start_locked(c, shape, options);
+        comm_unlock(c->comm);
+    }
     return status == RING_OK || kept != NULL ? status : call_group_note(status);
 }
 
@@ -504,102 +488,119 @@ void ring_prepared_destroy(ring_prepared *prepared)
 
 ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
 {
-    request r = {.call = {.collective = PLAN_ALL_GATHER, .dtype = RING_UINT8, .count = bytes},
-                 .src = (const char *)all + (size_t)comm->rank * bytes,
-                 .dst = all};
+    prepared_call c = {.comm = comm,
+                       .call = {.collective = PLAN_ALL_GATHER, .dtype = RING_UINT8, .count = bytes},
+                       .buffers = {.src = (const char *)all + (size_t)comm->rank * bytes,
+                                   .dst = all},
+                       .options = RING_CALL_INIT};
     comm_lock(comm);
-    const ring_status status = start_locked(comm, &r);
+    const ring_status status = start_locked(&c, NULL, NULL);
     comm_unlock(comm);
     return status;
 }
 
 /* ---- The calls ---------------------------------------------------------------------------- */
 
-#define START(collective_, dtype_, op_, root_, ...) \
-    start(&(request){.call.collective = collective_, \
-                     .call.dtype = dtype_, \
-                     .call.op = op_, \
-                     .call.root = root_, \
-                     .options = call, \
-                     __VA_ARGS__}, \
-          comm)
+/* A collective whose blocks all have `count` elements, or a send or recv with `root`. */
+static ring_status start_even(plan_collective collective, const void *src, void *dst, size_t count,
+                              ring_dtype dtype, ring_op op, int root, ring_comm *comm,
+                              const ring_call *options)
+{
+    prepared_call c = {
+        .comm = comm,
+        .call = {.collective = collective, .dtype = dtype, .op = op, .root = root, .count = count},
+        .buffers = {.src = src, .dst = dst},
+        .options = RING_CALL_INIT};
+    return start(&c, NULL, options);
+}
+
+/* A collective whose blocks have the counts of a shape: a v-form, or one with lists of blocks. */
+static ring_status start_uneven(plan_collective collective, call_buffers buffers, plan_shape shape,
+                                ring_dtype dtype, ring_op op, int root, ring_comm *comm,
+                                const ring_call *options)
+{
+    prepared_call c = {.comm = comm,
+                       .call = {.collective = collective, .dtype = dtype, .op = op, .root = root},
+                       .buffers = buffers,
+                       .options = RING_CALL_INIT};
+    return start(&c, &shape, options);
+}
 
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_REDUCE, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_ALL_REDUCE, src, dst, count, dtype, op, 0, comm, call);
 }
 
 ring_status ring_reduce_scatter(const void *src, void *dst, size_t count, ring_dtype dtype,
                                 ring_op op, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_REDUCE_SCATTER, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_REDUCE_SCATTER, src, dst, count, dtype, op, 0, comm, call);
 }
 
 ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_GATHER, dtype, RING_SUM, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_ALL_GATHER, src, dst, count, dtype, RING_SUM, 0, comm, call);
 }
 
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                            ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_BROADCAST, dtype, RING_SUM, root, .call.count = count, .src = src,
-                 .dst = dst);
+    return start_even(PLAN_BROADCAST, src, dst, count, dtype, RING_SUM, root, comm, call);
 }
 
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_REDUCE, dtype, op, root, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_REDUCE, src, dst, count, dtype, op, root, comm, call);
 }
 
 ring_status ring_gather(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                         ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_GATHER, dtype, RING_SUM, root, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_GATHER, src, dst, count, dtype, RING_SUM, root, comm, call);
 }
 
 ring_status ring_scatter(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                          ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_SCATTER, dtype, RING_SUM, root, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_SCATTER, src, dst, count, dtype, RING_SUM, root, comm, call);
 }
 
 ring_status ring_all_to_all(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_TO_ALL, dtype, RING_SUM, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_ALL_TO_ALL, src, dst, count, dtype, RING_SUM, 0, comm, call);
 }
 
 ring_status ring_scan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                       ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_SCAN, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_SCAN, src, dst, count, dtype, op, 0, comm, call);
 }
 
 ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_EXSCAN, dtype, op, 0, .call.count = count, .src = src, .dst = dst);
+    return start_even(PLAN_EXSCAN, src, dst, count, dtype, op, 0, comm, call);
 }
 
 ring_status ring_barrier(ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_BARRIER, RING_UINT8, RING_SUM, 0, .call.count = 0);
+    return start_even(PLAN_BARRIER, NULL, NULL, 0, RING_UINT8, RING_SUM, 0, comm, call);
 }
 
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    return START(PLAN_SEND, dtype, RING_SUM, peer, .call.count = count, .src = src);
+    return start_even(PLAN_SEND, src, NULL, count, dtype, RING_SUM, peer, comm, call);
 }
 
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call)
 {
-    return START(PLAN_RECV, dtype, RING_SUM, peer, .call.count = count, .dst = dst);
+    return start_even(PLAN_RECV, NULL, dst, count, dtype, RING_SUM, peer, comm, call);
 }
 
 /* ---- v-forms ------------------------------------------------------------------------------ */
@@ -608,41 +609,50 @@ ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
                               const size_t *displs, ring_dtype dtype, ring_comm *comm,
                               const ring_call *call)
 {
-    return START(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, .src = src, .dst = dst,
-                 .shape.counts = {NULL, counts}, .shape.displs = {NULL, displs});
+    return start_uneven(PLAN_ALL_GATHER_V, (call_buffers){.src = src, .dst = dst},
+                        (plan_shape){.counts = {NULL, counts}, .displs = {NULL, displs}}, dtype,
+                        RING_SUM, 0, comm, call);
 }
 
 ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const size_t *displs,
                                   void *dst, ring_dtype dtype, ring_op op, ring_comm *comm,
                                   const ring_call *call)
 {
-    return START(PLAN_REDUCE_SCATTER_V, dtype, op, 0, .src = src, .dst = dst,
-                 .shape.counts = {counts, NULL}, .shape.displs = {displs, NULL});
+    return start_uneven(PLAN_REDUCE_SCATTER_V, (call_buffers){.src = src, .dst = dst},
+                        (plan_shape){.counts = {counts, NULL}, .displs = {displs, NULL}}, dtype, op,
+                        0, comm, call);
 }
 
 ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
                               void *dst, const size_t *dst_counts, const size_t *dst_displs,
                               ring_dtype dtype, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, .src = src, .dst = dst,
-                 .shape.counts = {src_counts, dst_counts},
-                 .shape.displs = {src_displs, dst_displs});
+    return start_uneven(PLAN_ALL_TO_ALL_V, (call_buffers){.src = src, .dst = dst},
+                        (plan_shape){.counts = {src_counts, dst_counts},
+                                     .displs = {src_displs, dst_displs}},
+                        dtype, RING_SUM, 0, comm, call);
 }
 
 ring_status ring_gather_v(const void *src, size_t count, void *dst, const size_t *counts,
                           const size_t *displs, ring_dtype dtype, int root, ring_comm *comm,
                           const ring_call *call)
 {
-    return START(PLAN_GATHER_V, dtype, RING_SUM, root, .src = src, .dst = dst, .shape.own = count,
-                 .shape.counts = {NULL, counts}, .shape.displs = {NULL, displs});
+    return start_uneven(PLAN_GATHER_V, (call_buffers){.src = src, .dst = dst},
+                        (plan_shape){.own = count,
+                                     .counts = {NULL, counts},
+                                     .displs = {NULL, displs}},
+                        dtype, RING_SUM, root, comm, call);
 }
 
 ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *displs, void *dst,
                            size_t count, ring_dtype dtype, int root, ring_comm *comm,
                            const ring_call *call)
 {
-    return START(PLAN_SCATTER_V, dtype, RING_SUM, root, .src = src, .dst = dst, .shape.own = count,
-                 .shape.counts = {counts, NULL}, .shape.displs = {displs, NULL});
+    return start_uneven(PLAN_SCATTER_V, (call_buffers){.src = src, .dst = dst},
+                        (plan_shape){.own = count,
+                                     .counts = {counts, NULL},
+                                     .displs = {displs, NULL}},
+                        dtype, RING_SUM, root, comm, call);
 }
 
 /* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
@@ -650,39 +660,49 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
                                  ring_dtype dtype, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_GATHER_V, dtype, RING_SUM, 0, .src = src, .listed = true,
-                 .lists[PLAN_DST] = (const void *const *)dsts, .shape.counts = {NULL, counts});
+    return start_uneven(PLAN_ALL_GATHER_V,
+                        (call_buffers){.src = src,
+                                       .listed = true,
+                                       .lists[PLAN_DST] = (const void *const *)dsts},
+                        (plan_shape){.counts = {NULL, counts}}, dtype, RING_SUM, 0, comm, call);
 }
 
 ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                                      ring_dtype dtype, ring_op op, ring_comm *comm,
                                      const ring_call *call)
 {
-    return START(PLAN_REDUCE_SCATTER_V, dtype, op, 0, .dst = dst, .listed = true,
-                 .lists[PLAN_SRC] = srcs, .shape.counts = {counts, NULL});
+    return start_uneven(PLAN_REDUCE_SCATTER_V,
+                        (call_buffers){.dst = dst, .listed = true, .lists[PLAN_SRC] = srcs},
+                        (plan_shape){.counts = {counts, NULL}}, dtype, op, 0, comm, call);
 }
 
 ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
                                  void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
                                  ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_ALL_TO_ALL_V, dtype, RING_SUM, 0, .listed = true, .lists[PLAN_SRC] = srcs,
-                 .lists[PLAN_DST] = (const void *const *)dsts,
-                 .shape.counts = {src_counts, dst_counts});
+    return start_uneven(PLAN_ALL_TO_ALL_V,
+                        (call_buffers){.listed = true,
+                                       .lists[PLAN_SRC] = srcs,
+                                       .lists[PLAN_DST] = (const void *const *)dsts},
+                        (plan_shape){.counts = {src_counts, dst_counts}}, dtype, RING_SUM, 0, comm,
+                        call);
 }
 
 ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
                              ring_dtype dtype, int root, ring_comm *comm, const ring_call *call)
 {
-    return START(PLAN_GATHER_V, dtype, RING_SUM, root, .src = src, .listed = true,
-                 .lists[PLAN_DST] = (const void *const *)dsts, .shape.own = count,
-                 .shape.counts = {NULL, counts});
+    return start_uneven(
+        PLAN_GATHER_V,
+        (call_buffers){.src = src, .listed = true, .lists[PLAN_DST] = (const void *const *)dsts},
+        (plan_shape){.own = count, .counts = {NULL, counts}}, dtype, RING_SUM, root, comm, call);
 }
 
 ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                               size_t count, ring_dtype dtype, int root, ring_comm *comm,
                               const ring_call *call)
 {
-    return START(PLAN_SCATTER_V, dtype, RING_SUM, root, .dst = dst, .listed = true,
-                 .lists[PLAN_SRC] = srcs, .shape.own = count, .shape.counts = {counts, NULL});
+    return start_uneven(PLAN_SCATTER_V,
+                        (call_buffers){.dst = dst, .listed = true, .lists[PLAN_SRC] = srcs},
+                        (plan_shape){.own = count, .counts = {counts, NULL}}, dtype, RING_SUM, root,
+                        comm, call);
 }

@@ -8,20 +8,20 @@
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {
     work **at = &c->waiting[kind], *last = c->last[kind];
-    if (*at != NULL && last->number <= number) /* the usual one: no walk */
-        at = &last->behind;
-    while (*at != NULL && (*at)->number <= number)
-        at = &(*at)->behind;
-    ring_assert(w->awaits == NULL && !w->finished && c->index == w->index);
+    if (*at != NULL && last->wait.number <= number) /* the usual one: no walk */
+        at = &last->wait.next;
+    while (*at != NULL && (*at)->wait.number <= number)
+        at = &(*at)->wait.next;
+    ring_assert(w->wait.on == NULL && !w->result.finished && c->index == w->index);
     ring_assert(kind != WAIT_FRAME || number >= c->received);
     ring_assert(kind != WAIT_ROOM || number >= c->sent);
-    w->behind = *at;
+    w->wait.next = *at;
     *at = w;
-    if (w->behind == NULL)
+    if (w->wait.next == NULL)
         c->last[kind] = w;
-    w->awaits = w->suspect = c;
-    w->kind = kind;
-    w->number = number;
+    w->wait.on = w->wait.last = c;
+    w->wait.kind = kind;
+    w->wait.number = number;
     channel_watch(c);
     return RING_IN_PROGRESS;
 }
@@ -35,8 +35,8 @@ static bool frame_is_here(const channel *c)
 
 static bool may_go_on(const channel *c, const work *w)
 {
-    return w->kind == WAIT_FRAME ? w->number == c->received && frame_is_here(c)
-                                 : w->number == c->sent;
+    return w->wait.kind == WAIT_FRAME ? w->wait.number == c->received && frame_is_here(c)
+                                      : w->wait.number == c->sent;
 }
 
 work *channel_ready(channel *c, wait_kind kind)
@@ -44,8 +44,8 @@ work *channel_ready(channel *c, wait_kind kind)
     work *w = c->waiting[kind];
     if (w == NULL || !may_go_on(c, w))
         return NULL;
-    c->waiting[kind] = w->behind;
-    w->awaits = NULL;
+    c->waiting[kind] = w->wait.next;
+    w->wait.on = NULL;
     return w;
 }
 
@@ -53,8 +53,8 @@ work *channel_take_free(channel *c)
 {
     work *all = c->waiting[WAIT_FREE];
     c->waiting[WAIT_FREE] = NULL;
-    for (work *w = all; w != NULL; w = w->behind)
-        w->awaits = NULL;
+    for (work *w = all; w != NULL; w = w->wait.next)
+        w->wait.on = NULL;
     return all;
 }
 

@@ -21,8 +21,15 @@ enum { REFERENCE_MIN_BYTES = 2048 };
 /** Bytes that a call sends a peer without waiting for it; and as much again for the next call. */
 enum { EAGER_BYTES = TRANSPORT_WINDOW_BYTES / 2 };
 
-/** Calls of one lane wait only for calls of the same lane. Tagged calls have two: see tagged.h. */
-enum channel_lane { LANE_COLLECTIVE, LANE_PAIR, LANE_TAGGED, LANE_GRANTED, LANES };
+/** Calls of one traffic wait only for calls of the same traffic. Tagged calls have two: see
+ * tagged.h. */
+enum channel_traffic {
+    TRAFFIC_COLLECTIVE,
+    TRAFFIC_PAIR,
+    TRAFFIC_TAGGED,
+    TRAFFIC_GRANTED,
+    TRAFFIC_KINDS
+};
 
 struct work;
 struct tagged_peer;
@@ -58,15 +65,15 @@ typedef struct channel {
     transport_link *link; /* unopened_link() before a socket is there        */
     ring_comm *comm;
     int32_t rank; /* the peer                                        */
-    enum channel_lane lane;
-    int32_t index;                    /* among the channels of the pair and lane         */
+    enum channel_traffic traffic;
+    int32_t index;                    /* among the channels of the pair and traffic         */
     struct channel *next_greeting;    /* among those whose links are not open yet */
     bool dialed;                      /* a socket is there, or was asked for */
     bool lost;                        /* the link was seen to be broken                  */
     int32_t place;                    /* in the communicator's active channels, -1: none */
     uint64_t out_given, in_given;     /* message numbers that were reserved by works */
     uint64_t sent, received;          /* messages that are complete */
-    uint64_t sends, recvs;            /* LANE_PAIR: calls so far                         */
+    uint64_t sends, recvs;            /* TRAFFIC_PAIR: calls so far                         */
     posted *posts;                    /* by number                                       */
     struct work *waiting[WAIT_KINDS]; /* by number                                   */
     struct work *last[WAIT_KINDS];    /* of those, while there are any               */
@@ -74,7 +81,7 @@ typedef struct channel {
     bool armed_out;                   /* the latest sleeper wants to send, too           */
     uint64_t armed_at;                /* frames that were received by then               */
     uint64_t watch_mark;              /* as its communicator's: the progress thread does */
-    struct tagged_peer *tagged;       /* LANE_TAGGED: what goes over it; else NULL       */
+    struct tagged_peer *tagged;       /* TRAFFIC_TAGGED: what goes over it; else NULL       */
 } channel;
 
 /** The state of a work on one channel. */

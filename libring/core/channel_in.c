@@ -69,10 +69,10 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
     const void *payload;
     if (c->received != number)
         return RING_IN_PROGRESS;
-    w->suspect = c; /* if the link fails */
+    w->wait.last = c; /* if the link fails */
     RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
-    RING_TRY(check_frame(w, c, in->frame, number, total * from->width, w->position * from->width,
-                         w->program->segment * from->width));
+    RING_TRY(check_frame(w, c, in->frame, number, total * from->width,
+                         w->step.position * from->width, w->program->segment * from->width));
     const bool is_long = in->frame->flags & FRAME_LONG;
     in->payload = payload;
     in->bytes = is_long ? in->frame->ext.bytes : in->frame->length;
@@ -98,7 +98,7 @@ void channel_consume(work *w, int32_t from, const arrival *in, bool last)
 {
     work_peer *peer = &w->peers[from];
     channel *c = peer->on;
-    w->comm->bytes_received += in->bytes;
+    w->comm->info.bytes_received += in->bytes;
     comm_count_moved(w->comm, in->bytes);
     peer->ref_in |= (in->frame->flags & FRAME_REF) != 0;
     c->link->transport->consume(c->link);

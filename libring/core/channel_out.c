@@ -11,8 +11,8 @@
 
 static void keep_spare(ring_comm *comm, posted *p)
 {
-    p->next = comm->spare_posts;
-    comm->spare_posts = p;
+    p->next = comm->memory.posts;
+    comm->memory.posts = p;
 }
 
 ring_status channels_keep_posts(ring_comm *comm, int count)
@@ -49,9 +49,9 @@ static transport_frame frame_of(const work *w, uint64_t number)
 /* Peers cannot map memory of an accelerator, but put to it where the link reaches it. */
 static uint64_t dst_ref_of(const work *w, const channel *c)
 {
-    const bool offers = w->dst_bytes > 0 && w->dst != NULL &&
+    const bool offers = w->buffers.dst_bytes > 0 && w->buffers.dst != NULL &&
                         (work_memory_of(w, PLAN_DST) == NULL || channel_transfers(c));
-    return offers ? channel_ref(w, c, w->dst, w->dst_bytes) : 0;
+    return offers ? channel_ref(w, c, w->buffers.dst, w->buffers.dst_bytes) : 0;
 }
 
 /* @param bytes  of the frame; @param total  of the message. */
@@ -81,7 +81,7 @@ static ring_status send_frame(work *w, work_peer *peer, const transport_frame *f
                               const void *payload, bool copy)
 {
     transport_link *l = peer->on->link;
-    w->suspect = peer->on; /* if the link fails */
+    w->wait.last = peer->on; /* if the link fails */
     RING_TRY(l->transport->send(l, frame, payload, copy));
     note_frame(w, peer);
     return RING_OK;
@@ -89,11 +89,11 @@ static ring_status send_frame(work *w, work_peer *peer, const transport_frame *f
 
 static void count_sent(work *w, work_peer *peer, uint64_t bytes, bool last)
 {
-    w->comm->bytes_sent += bytes;
+    w->comm->info.bytes_sent += bytes;
     comm_count_moved(w->comm, bytes);
     if (last) {
         peer->on->sent++;
-        w->comm->messages_sent++;
+        w->comm->info.messages_sent++;
     }
     ring_assert(peer->on->sent <= peer->on->out_given);
 }
@@ -111,8 +111,8 @@ static ring_status send_inline(posted *m, work_peer *peer)
 
 static void count_message(work *w, work_peer *peer, uint64_t bytes)
 {
-    w->comm->bytes_sent += bytes;
-    w->comm->messages_sent++;
+    w->comm->info.bytes_sent += bytes;
+    w->comm->info.messages_sent++;
     peer->on->sent++;
 }
 
@@ -132,7 +132,7 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
     const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes,
                                              m->bytes);
     transport_link *l = peer->on->link;
-    m->work->suspect = peer->on; /* if the link fails */
+    m->work->wait.last = peer->on; /* if the link fails */
     RING_TRY(l->transport->put(l, &frame, m->data, m->put_at));
     note_frame(m->work, peer);
     count_message(m->work, peer, m->bytes);
@@ -233,10 +233,10 @@ ring_status channel_send_ahead(posted *m, size_t ready)
 
 static posted *take_spare(ring_comm *comm)
 {
-    posted *p = comm->spare_posts;
+    posted *p = comm->memory.posts;
     if (p == NULL)
         return malloc(sizeof *p);
-    comm->spare_posts = p->next;
+    comm->memory.posts = p->next;
     return p;
 }
 
@@ -262,7 +262,7 @@ ring_status channel_post(posted *message)
     if (kept == NULL)
         return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
     *kept = *message;
-    kept->work->posted++;
+    kept->work->step.posted++;
     insert(c, kept);
     return RING_OK;
 }
@@ -276,7 +276,7 @@ ring_status channel_flush(channel *c, bool *moved)
         *moved |= status == RING_OK || p->done != before;
         RING_TRY(status);
         c->posts = p->next;
-        p->work->posted--;
+        p->work->step.posted--;
         keep_spare(c->comm, p);
     }
     return RING_OK;

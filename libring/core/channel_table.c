@@ -11,20 +11,22 @@
 
 enum { FIRST_CAPACITY = 16 }; /* a power of two, as all capacities */
 
-static size_t place_of(const channel_table *t, enum channel_lane lane, int32_t index, int rank)
+static size_t place_of(const channel_table *t, enum channel_traffic traffic, int32_t index,
+                       int rank)
 {
-    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 2 | (uint64_t)lane;
+    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 2 | (uint64_t)traffic;
     size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (t->capacity - 1);
     const channel *c;
-    while ((c = t->slots[at]) != NULL && (c->rank != rank || c->lane != lane || c->index != index))
+    while ((c = t->slots[at]) != NULL &&
+           (c->rank != rank || c->traffic != traffic || c->index != index))
         at = (at + 1) & (t->capacity - 1);
     return at;
 }
 
-channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t index, int rank)
+channel *channel_find(const ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank)
 {
     const channel_table *t = &comm->channels;
-    return t->capacity > 0 ? t->slots[place_of(t, lane, index, rank)] : NULL;
+    return t->capacity > 0 ? t->slots[place_of(t, traffic, index, rank)] : NULL;
 }
 
 /* Half of the places stay free; `active` has room for all channels. */
@@ -45,18 +47,18 @@ static ring_status grow(channel_table *t)
     for (size_t i = 0; i < t->capacity; i++)
         if (t->slots[i] != NULL) {
             const channel *c = t->slots[i];
-            bigger.slots[place_of(&bigger, c->lane, c->index, c->rank)] = t->slots[i];
+            bigger.slots[place_of(&bigger, c->traffic, c->index, c->rank)] = t->slots[i];
         }
     free(t->slots);
     *t = bigger;
     return RING_OK;
 }
 
-ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, int rank,
+ring_status channel_get(ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank,
                         channel **out)
 {
     channel_table *t = &comm->channels;
-    *out = channel_find(comm, lane, index, rank);
+    *out = channel_find(comm, traffic, index, rank);
     if (*out != NULL)
         return RING_OK;
     if (2 * (t->count + 1) > t->capacity)
@@ -67,15 +69,15 @@ ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, 
     *c = (channel){.link = unopened_link(),
                    .comm = comm,
                    .rank = rank,
-                   .lane = lane,
+                   .traffic = traffic,
                    .index = index,
                    .place = -1};
-    const ring_status status = lane == LANE_TAGGED ? tagged_peer_new(c) : RING_OK;
+    const ring_status status = traffic == TRAFFIC_TAGGED ? tagged_peer_new(c) : RING_OK;
     if (status != RING_OK) {
         free(c);
         return status;
     }
-    t->slots[place_of(t, lane, index, rank)] = *out = c;
+    t->slots[place_of(t, traffic, index, rank)] = *out = c;
     t->count++;
     return RING_OK;
 }

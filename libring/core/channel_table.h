@@ -5,7 +5,7 @@
 
 #include "channel.h"
 
-/** Channels used so far, found by lane, index and rank. */
+/** Channels used so far, found by traffic, index and rank. */
 typedef struct channel_table {
     channel **slots;
     size_t capacity, count;
@@ -14,9 +14,9 @@ typedef struct channel_table {
 } channel_table;
 
 /** @return the channel to @p rank, NULL if none was used so far. */
-channel *channel_find(const ring_comm *comm, enum channel_lane lane, int32_t index, int rank);
+channel *channel_find(const ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank);
 /** The same, made if need be. */
-ring_status channel_get(ring_comm *comm, enum channel_lane lane, int32_t index, int rank,
+ring_status channel_get(ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank,
                         channel **out);
 /** Each channel, then NULL. @param[in,out] at  0 at first. */
 channel *channels_next(const ring_comm *comm, size_t *at);

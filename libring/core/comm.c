@@ -11,7 +11,7 @@
 #include "prepared.h"
 #include "program_cache.h"
 #include "scratch.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "statements.h"
 #include "tagged_traffic.h"
 #include "tuner.h"
@@ -30,7 +30,7 @@ static ring_status await_start(const ring_comm *comm)
             pthread_cond_wait(&s->over, &s->lock); /* no longer than RING_INIT_TIMEOUT */
         pthread_mutex_unlock(&s->lock);
     }
-    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->error);
+    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->failure.text);
 }
 
 ring_status comm_check_own(const ring_comm *comm, const char *call)
@@ -62,7 +62,7 @@ static void abort_unfinished(ring_comm *comm)
     comm_lock(comm);
     engine_end_if_failed(comm);
     comm_unlock(comm);
-    if (comm->first == NULL)
+    if (comm->works.first == NULL)
         return;
     text_format(text, sizeof text, "rank %d (%s) destroyed the communicator with unfinished calls",
                 comm->rank, comm_host(comm, comm->rank));
@@ -79,7 +79,7 @@ static void look_for_left_over(ring_comm *comm)
 {
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
-        if (c->lane == LANE_COLLECTIVE && control_verdict(comm->world) == RING_OK &&
+        if (c->traffic == TRAFFIC_COLLECTIVE && control_verdict(comm->world) == RING_OK &&
             mismatch_check_left_over(c) != RING_OK) {
             log_error("%s", fail_text());
             return;
@@ -119,10 +119,10 @@ static void end_parts(ring_comm *comm)
     works_free(comm);
     scratch_free(comm);
     device_calls_close(comm);
-    free(comm->list_blocks);
+    free(comm->memory.list_blocks);
     tuner_free(comm->tuner);
-    sleeper_free(comm);
-    free(comm->history);
+    sleep_free(comm);
+    free(comm->history.packed);
     free((void *)(uintptr_t)comm->plan_world.host_of);
     control_free(comm->world);
 }
@@ -160,7 +160,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     comm_lock(comm);
     comm_verdict(comm);
     comm_unlock(comm);
-    sleeper_wake(comm);
+    sleep_wake(comm);
     return RING_OK;
 }
 
@@ -172,7 +172,7 @@ ring_status ring_comm_status(const ring_comm *comm)
         return RING_ERR_ARGUMENT;
     if (atomic_load_explicit(&comm->starting, memory_order_acquire))
         return RING_IN_PROGRESS;
-    const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    const int broken = atomic_load_explicit(&comm->failure.status, memory_order_acquire);
     return broken != RING_OK ? (ring_status)broken : control_verdict(comm->world);
 }
 
@@ -190,8 +190,8 @@ const char *ring_last_error(const ring_comm *comm)
 {
     if (comm == NULL)
         return fail_text();
-    if (atomic_load_explicit(&comm->broken, memory_order_acquire) != RING_OK)
-        return comm->error;
+    if (atomic_load_explicit(&comm->failure.status, memory_order_acquire) != RING_OK)
+        return comm->failure.text;
     return atomic_load_explicit(&comm->starting, memory_order_acquire) ? ""
                                                                        : control_text(comm->world);
 }
@@ -203,9 +203,9 @@ static uint64_t memory_of(const ring_comm *comm)
                      (size_t)comm->ranks * sizeof(control_card) + HISTORY_CALLS * sizeof(uint64_t);
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
         bytes += sizeof *c + c->link->transport->memory(c->link);
-    for (const scratch *s = comm->scratches; s != NULL; s = s->next)
+    for (const scratch *s = comm->memory.scratches; s != NULL; s = s->next)
         bytes += s->bytes;
-    for (const scratch *s = comm->products; s != NULL; s = s->next)
+    for (const scratch *s = comm->memory.products; s != NULL; s = s->next)
         bytes += s->bytes;
     return bytes + comm->tagged.bytes;
 }
@@ -215,23 +215,24 @@ static ring_comm_info info_of(ring_comm *comm)
     ring_comm_info info = {
         .rank = comm->rank,
         .ranks = comm->ranks,
-        .local_rank = comm->local_rank,
-        .local_ranks = comm->local_ranks,
+        .local_rank = comm->info.local_rank,
+        .local_ranks = comm->info.local_ranks,
         .hosts = comm->plan_world.hosts,
-        .bytes_sent = comm->bytes_sent,
-        .bytes_received = comm->bytes_received,
-        .messages_sent = comm->messages_sent,
+        .bytes_sent = comm->info.bytes_sent,
+        .bytes_received = comm->info.bytes_received,
+        .messages_sent = comm->info.messages_sent,
         .memory = memory_of(comm),
-        .init_seconds = comm->init_seconds,
+        .init_seconds = comm->info.init_seconds,
         .lowered = programs_lowered(comm->programs),
     };
     text_format(info.transport, sizeof info.transport, "%s", comm->links.names);
     text_format(info.launcher, sizeof info.launcher, "%s", comm->world->launcher);
-    if (comm->algorithm == NULL)
+    if (comm->info.algorithm == NULL)
         return info;
-    text_format(info.algorithm, sizeof info.algorithm, "%s", comm->algorithm);
+    text_format(info.algorithm, sizeof info.algorithm, "%s", comm->info.algorithm);
     if (!comm->crowded)
-        info.predicted_us = 1e6 * tuner_predict(comm->tuner, &comm->latest, comm->latest_longest);
+        info.predicted_us = 1e6 *
+                            tuner_predict(comm->tuner, &comm->info.latest, comm->info.longest);
     return info;
 }
 

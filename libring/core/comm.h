@@ -48,6 +48,79 @@ typedef struct comm_start {
     ring_status status;
 } comm_start;
 
+/** The lists of works of a communicator. */
+typedef struct comm_works {
+    work *first, **end;     /* under way, in call order */
+    work *held, **held_end; /* of them, those that the next engine turn advances, by wait.next */
+    work *pool;             /* idle */
+    work *all;
+    work *done, **done_end;  /* finished ones with an on_done to call, first ended first */
+    bool calls_done;         /* a thread calls them */
+    _Atomic int32_t waiters; /* calls that threads wait for; a waiting thread moves all works */
+    _Atomic int orphans;     /* works under way without a waiting thread */
+} comm_works;
+
+/** The sleep of threads that wait for works of a communicator, see sleep.h. */
+typedef struct comm_sleep {
+    struct sleeping_threads *threads;
+    _Atomic uint32_t wakes; /* of its sleepers */
+    uint32_t wakes_seen;    /* before the latest look */
+    atomic_bool by_thread;  /* the progress thread moves its orphans */
+    bool watched;           /* the progress thread sleeps on all channels that bear this mark */
+    uint64_t watch_mark;
+} comm_sleep;
+
+/** Memory that is kept for later calls. */
+typedef struct comm_memory {
+    posted *posts;
+    scratch *scratches;
+    scratch *products;              /* for products of src and a factor (RING_PREMUL_SUM) */
+    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: none yet */
+} comm_memory;
+
+/** The present engine turn. */
+typedef struct comm_turn {
+    size_t bytes, most; /* bytes that it has moved, and its limit */
+    double looked;      /* when the clock was last read */
+} comm_turn;
+
+/** The collectives that were called. */
+typedef struct comm_history {
+    uint64_t calls;   /* how many */
+    uint64_t *packed; /* [HISTORY_CALLS] packed signatures of the latest */
+} comm_history;
+
+/** The end of a communicator by a failure, see failure.c. */
+typedef struct comm_failure {
+    bool pending;       /* control was asked for the verdict and has not given it yet */
+    bool seeks_reason;  /* and a statement may say why a link broke */
+    _Atomic int status; /* the ring_status that ended the communicator; RING_OK: it lives */
+    char text[1024];    /* written once, before status */
+} comm_failure;
+
+/** Works that wait for streams of accelerators. */
+typedef struct comm_streams {
+    int32_t stops; /* works whose stream was not yet seen at their stop */
+    double step;   /* length of the next sleep while stops > 0; 0: the first */
+    bool late;     /* calls on streams take their numbers when the stream reaches them */
+} comm_streams;
+
+/** The place among the communicators of the process, guarded by the lock of members.c. */
+typedef struct comm_member {
+    struct ring_comm *next;
+    int32_t users; /* threads that advance its orphans */
+} comm_member;
+
+/** Facts for ring_comm_get_info(). */
+typedef struct comm_info {
+    const char *algorithm;
+    call_signature latest;
+    size_t longest; /* elements of its longest block */
+    uint64_t bytes_sent, bytes_received, messages_sent;
+    double init_seconds;
+    int local_rank, local_ranks;
+} comm_info;
+
 struct ring_comm {
     int rank, ranks;
     unsigned generation; /* of the process that made it, see fork_generation() */
@@ -63,52 +136,22 @@ struct ring_comm {
     struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
     bool crowded;                              /* more ranks than cores on this host */
     pthread_mutex_t lock;
-    _Atomic int wanting;    /* threads that wait for the lock */
-    _Atomic uint32_t wakes; /* of its sleepers, see sleeper.h */
-    uint32_t wakes_seen;    /* before the latest look */
-    work *first, **end;     /* works under way, in call order */
-    work *held, **held_end; /* of them, those that the next engine turn advances, by `behind` */
+    _Atomic int wanting; /* threads that wait for the lock */
+    comm_sleep sleep;
+    comm_works works;
     self_pair self_pair;
     tagged_traffic tagged;
-    work *pool, *works;     /* idle ones; all of them */
-    work *done, **done_end; /* finished works with an on_done to call, first ended first */
-    bool calls_done;        /* a thread calls them */
-    posted *spare_posts;
-    scratch *scratches;
-    scratch *products;              /* memory for products of src and a factor (RING_PREMUL_SUM) */
-    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: none yet */
-    size_t turn_bytes, turn_most;   /* bytes moved in this engine turn, and its limit */
-    double looked;                  /* at the clock, last */
+    comm_memory memory;
+    comm_turn turn;
     comm_stall stall;
     statements statements;
-    uint64_t calls;           /* collectives so far */
-    uint64_t *history;        /* [HISTORY_CALLS] */
-    _Atomic int32_t waiters;  /* calls that threads wait for; a waiting thread moves all works */
-    _Atomic int orphans;      /* works under way without a waiting thread */
+    comm_history history;
     struct comm_start *start; /* NULL: its start did not return at once */
     atomic_bool starting;
-    bool failing;       /* the verdict was asked for and is not here, see failure.c */
-    bool seeks_reason;  /* and a statement may say why a link broke */
-    _Atomic int broken; /* the ring_status that ended it */
-    char error[1024];   /* written once, before broken */
-    struct sleeper *sleeper;
-    atomic_bool by_thread; /* the progress thread moves its orphans */
-    int32_t stops;         /* works whose stream was not yet seen at their stop */
-    double stop_step;      /* length of the next sleep while stops > 0; 0: the first */
-    bool late;             /* calls behind streams take their numbers when the stream reaches
-                              them */
-    bool watched;          /* the progress thread sleeps on all channels that bear this mark */
-    uint64_t watch_mark;
-    struct ring_comm *next_member; /* among the communicators of the process; these two are
-                                      guarded by its lock (members.c) */
-    int32_t visitors;              /* threads that visit it to move its orphans */
-    /* for ring_comm_get_info */
-    const char *algorithm;
-    call_signature latest;
-    size_t latest_longest; /* elements of its longest block */
-    uint64_t bytes_sent, bytes_received, messages_sent;
-    double init_seconds;
-    int local_rank, local_ranks;
+    comm_failure failure;
+    comm_streams streams;
+    comm_member member;
+    comm_info info;
 };
 
 /** Limits of an engine turn, so that deadlines are checked and other threads get the lock. A turn
@@ -117,12 +160,12 @@ enum { TURN_BYTES = 16 << 20, BACKGROUND_TURN_BYTES = 256 << 10 };
 
 static inline void comm_count_moved(ring_comm *comm, size_t bytes)
 {
-    comm->turn_bytes += bytes;
+    comm->turn.bytes += bytes;
 }
 
 static inline bool comm_turn_is_over(const ring_comm *comm)
 {
-    return comm->turn_bytes >= comm->turn_most;
+    return comm->turn.bytes >= comm->turn.most;
 }
 
 /** Makes the channel active: engine turns look at it until it is idle. */
@@ -138,12 +181,12 @@ static inline void channel_watch(channel *c)
 /** Written with the lock held. */
 static inline void comm_count_waiter(ring_comm *comm, int change)
 {
-    const int32_t waiters = atomic_load_explicit(&comm->waiters, memory_order_relaxed);
-    atomic_store_explicit(&comm->waiters, waiters + change, memory_order_relaxed);
+    const int32_t waiters = atomic_load_explicit(&comm->works.waiters, memory_order_relaxed);
+    atomic_store_explicit(&comm->works.waiters, waiters + change, memory_order_relaxed);
 }
 static inline bool comm_has_waiters(const ring_comm *comm)
 {
-    return atomic_load_explicit(&comm->waiters, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&comm->works.waiters, memory_order_relaxed) > 0;
 }
 
 /** As statements_judge(); quick where none was heard. */
@@ -198,7 +241,7 @@ ring_status comm_check_alive(ring_comm *comm);
 /** @return true if nothing has ended it; quick. */
 static inline bool comm_is_fine(const ring_comm *comm)
 {
-    return atomic_load_explicit(&comm->broken, memory_order_acquire) == RING_OK &&
+    return atomic_load_explicit(&comm->failure.status, memory_order_acquire) == RING_OK &&
            control_verdict(comm->world) == RING_OK;
 }
 

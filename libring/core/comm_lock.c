@@ -2,18 +2,18 @@
  * The communicator's lock, and what is due when it is released. */
 #include "call_group.h"
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 
 /* @return the next work whose on_done is to be called, off the list. */
 static work *next_done(ring_comm *comm)
 {
-    work *w = comm->done;
+    work *w = comm->works.done;
     if (w == NULL)
         return NULL;
-    comm->done = w->done_next;
-    if (comm->done == NULL)
-        comm->done_end = &comm->done;
-    w->done_pending = false;
+    comm->works.done = w->result.next;
+    if (comm->works.done == NULL)
+        comm->works.done_end = &comm->works.done;
+    w->result.pending = false;
     return w;
 }
 
@@ -27,8 +27,8 @@ RING_RARE void comm_lock_wait(ring_comm *comm)
 /* A thread that waits for works of the communicator moves all of them. */
 static bool leaves_orphans(const ring_comm *comm)
 {
-    return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0 &&
-           !comm_has_waiters(comm) && comm->by_thread && !sleeper_watches_all(comm);
+    return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0 &&
+           !comm_has_waiters(comm) && comm->sleep.by_thread && !sleep_watches_all(comm);
 }
 
 /* One thread at a time calls on_done, so that calls started in it do not nest on the stack. */
@@ -36,13 +36,13 @@ void comm_unlock(ring_comm *comm)
 {
     work *w;
     call_group kept;
-    const bool tells = !comm->calls_done && comm->done != NULL;
-    comm->calls_done |= tells;
+    const bool tells = !comm->works.calls_done && comm->works.done != NULL;
+    comm->works.calls_done |= tells;
     while (tells && (w = next_done(comm)) != NULL) {
-        const ring_done on_done = w->on_done;
-        void *context = w->context;
-        const ring_status status = w->status;
-        if (w->handle == 0)
+        const ring_done on_done = w->result.on_done;
+        void *context = w->result.context;
+        const ring_status status = w->result.status;
+        if (w->result.handle == 0)
             work_recycle(w);
         pthread_mutex_unlock(&comm->lock);
         call_group_pause(&kept); /* calls of on_done are not of this thread's group */
@@ -51,7 +51,7 @@ void comm_unlock(ring_comm *comm)
         comm_lock(comm);
     }
     if (tells)
-        comm->calls_done = false;
+        comm->works.calls_done = false;
     const bool leaves = leaves_orphans(comm);
     pthread_mutex_unlock(&comm->lock);
     if (leaves)

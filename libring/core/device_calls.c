@@ -14,7 +14,7 @@ enum { LANE_BYTES = 64 << 10 };
 void device_calls_end(struct device_calls *d)
 {
     if (d->seat != NULL)
-        d->by->programs->leave(d->seat);
+        d->by->programs->detach(d->seat);
     free(d);
 }
 
@@ -145,7 +145,7 @@ ring_status device_call_advance(work *w)
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v = {.status = RING_OK};
     bool waits;
-    const ring_status status = d->by->programs->state(d->seat, w->run, &v, &waits);
+    const ring_status status = d->by->programs->state(d->seat, w->stream.run, &v, &waits);
     return status == RING_OK || status == RING_IN_PROGRESS ? status
                                                            : fail_by_verdict(w->comm, w->seq, &v);
 }
@@ -156,7 +156,7 @@ bool device_call_is_timed(const work *w)
     accelerator_verdict v;
     bool waits = false;
     return w->program->device != NULL &&
-           d->by->programs->state(d->seat, w->run, &v, &waits) == RING_IN_PROGRESS && !waits;
+           d->by->programs->state(d->seat, w->stream.run, &v, &waits) == RING_IN_PROGRESS && !waits;
 }
 
 ring_status device_calls_check(const ring_comm *comm)

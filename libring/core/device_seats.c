@@ -39,8 +39,8 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
 /* The seat, and all that the others need to know of it. */
 static ring_status sit(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
 {
-    RING_TRY(d->by->programs->sit(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
-                                  &d->seat, card));
+    RING_TRY(d->by->programs->attach(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
+                                     &d->seat, card));
     memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
     return RING_OK;
 }
@@ -52,7 +52,7 @@ static ring_status meet_all(struct device_calls *d, const seat_notice *notices, 
         return fail(RING_ERR_MEMORY, "meeting the other GPUs");
     for (int r = 0; r < ranks; r++)
         cards[r] = notices[r].card;
-    const ring_status status = d->by->programs->meet(d->seat, cards, &d->terms);
+    const ring_status status = d->by->programs->connect(d->seat, cards, &d->terms);
     free(cards);
     return status;
 }
@@ -80,7 +80,7 @@ static ring_status meet(ring_comm *comm, struct device_calls *d, seat_notice *no
 static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
 {
     if (d->seat != NULL)
-        d->by->programs->part(d->seat);
+        d->by->programs->disconnect(d->seat);
     const ring_status status = exchange(comm, notices, RING_OK);
     device_calls_end(d);
     return status == RING_OK ? exchange(comm, notices, RING_OK) : status;

@@ -13,7 +13,7 @@
 #include "products.h"
 #include "scratch.h"
 #include "self_pair.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "statements.h"
 #include "steps.h"
 #include "tagged.h"
@@ -41,7 +41,8 @@ static channel *unsent(const work *w)
     for (int32_t i = 0; i < w->program->peer_count; i++) {
         const work_peer *peer = &w->peers[i];
         const transport_link *l = peer->on->link;
-        if (l->transport->flushed(l) < peer->flush_mark || (w->posted > 0 && has_post(peer->on, w)))
+        if (l->transport->flushed(l) < peer->flush_mark ||
+            (w->step.posted > 0 && has_post(peer->on, w)))
             return peer->on;
     }
     return NULL;
@@ -49,19 +50,20 @@ static channel *unsent(const work *w)
 
 static ring_status end_work(work *w)
 {
-    channel *busy = w->lends || w->posted > 0 ? unsent(w) : NULL;
+    channel *busy = w->lends || w->step.posted > 0 ? unsent(w) : NULL;
     return busy == NULL ? RING_OK : channel_await(w, busy, WAIT_FREE, 0);
 }
 
 static ring_status run_ops(work *w, bool *moved)
 {
     const program *p = w->program;
-    for (; w->slice < p->slices; w->slice += p->channels, w->runs++, w->op = 0) {
-        for (; w->op < p->op_count; w->op++) {
+    for (; w->step.slice < p->slices;
+         w->step.slice += p->channels, w->step.runs++, w->step.op = 0) {
+        for (; w->step.op < p->op_count; w->step.op++) {
             if (comm_turn_is_over(w->comm))
                 return work_hold(w);
-            RING_TRY(step_run(w, &p->ops[w->op], moved));
-            w->position = 0;
+            RING_TRY(step_run(w, &p->ops[w->step.op], moved));
+            w->step.position = 0;
             *moved = true;
         }
     }
@@ -70,24 +72,24 @@ static ring_status run_ops(work *w, bool *moved)
 
 static bool is_open(const work *w)
 {
-    return !w->gated && (w->scratch != NULL || w->program->scratch == 0);
+    return !w->gate.closed && (w->scratch != NULL || w->program->scratch == 0);
 }
 
 /* RING_IN_PROGRESS: a gate is closed, or earlier works have all the scratch memory. */
 static ring_status open_gate(work *w)
 {
-    const ring_status gate = w->gate != NULL ? event_status(w->gate) : RING_OK;
+    const ring_status gate = w->gate.event != NULL ? event_status(w->gate.event) : RING_OK;
     if (gate != RING_OK && gate != RING_IN_PROGRESS)
         return fail(gate, "the event that the call waited for (ring_call.after) failed: %s",
                     ring_status_string(gate));
     if (work_is_gated(w))
         return RING_IN_PROGRESS;
-    event_drop(w->gate);
-    w->gate = NULL;
+    event_drop(w->gate.event);
+    w->gate.event = NULL;
     work_pass_stop(w);
-    if (w->late)
+    if (w->stream.late)
         RING_TRY(work_take_place(w));
-    w->gated = false;
+    w->gate.closed = false;
     if (is_open(w))
         return RING_OK;
     return scratch_take(w);
@@ -100,9 +102,9 @@ static bool failed(ring_status status)
 
 static ring_status advance(work *w, bool *moved)
 {
-    ring_assert(!w->finished && w->awaits == NULL && w->op <= w->program->op_count);
+    ring_assert(!w->result.finished && w->wait.on == NULL && w->step.op <= w->program->op_count);
     ring_status status = is_open(w) ? RING_OK : open_gate(w);
-    if (status == RING_OK && w->lead->products.missing)
+    if (status == RING_OK && w->lead->buffers.products.missing)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
@@ -132,7 +134,7 @@ static ring_status advance(work *w, bool *moved)
 static ring_status advance_all(work *w, bool *moved)
 {
     for (work *next; w != NULL; w = next) {
-        next = w->behind;
+        next = w->wait.next;
         const ring_status status = advance(w, moved);
         if (failed(status))
             return status;
@@ -142,9 +144,9 @@ static ring_status advance_all(work *w, bool *moved)
 
 static ring_status run_held(ring_comm *comm, bool *moved)
 {
-    work *first = comm->held;
-    comm->held = NULL;
-    comm->held_end = &comm->held;
+    work *first = comm->works.held;
+    comm->works.held = NULL;
+    comm->works.held_end = &comm->works.held;
     return advance_all(first, moved);
 }
 
@@ -238,7 +240,7 @@ static void stop_transfers(ring_comm *comm)
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
         if (c->link->transport->stop != NULL)
             c->link->transport->stop(c->link);
-    for (work *w = comm->first; w != NULL; w = w->next)
+    for (work *w = comm->works.first; w != NULL; w = w->next)
         work_settle(w);
 }
 
@@ -252,12 +254,12 @@ static void end_all(ring_comm *comm, ring_status status)
         t->active[i]->place = -1;
     }
     t->active_count = 0;
-    comm->held = NULL;
-    comm->held_end = &comm->held;
+    comm->works.held = NULL;
+    comm->works.held_end = &comm->works.held;
     self_pair_clear(comm);
     tagged_clear(comm);
-    while (comm->first != NULL)
-        work_finish(comm->first, status);
+    while (comm->works.first != NULL)
+        work_finish(comm->works.first, status);
 }
 
 /* The verdict comes first: after it peers may have taken their buffers back. Streams may stand at
@@ -267,7 +269,7 @@ void engine_end_if_failed(ring_comm *comm)
     failure_settle(comm);
     if (comm_is_fine(comm))
         return;
-    if (comm->first != NULL)
+    if (comm->works.first != NULL)
         end_all(comm, comm_verdict(comm));
     else
         device_calls_abort(comm);
@@ -275,19 +277,19 @@ void engine_end_if_failed(ring_comm *comm)
 
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
-    comm->turn_bytes = 0;
+    comm->turn.bytes = 0;
     /* One rank alone has no other thread that would go on with the rest. */
-    comm->turn_most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
+    comm->turn.most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
 bool engine_turn(ring_comm *comm, size_t most_bytes)
 {
     bool moved = false;
     begin_turn(comm, most_bytes);
-    sleeper_look(comm);
+    sleep_look(comm);
     opening_turn(comm, &moved);
     engine_end_if_failed(comm);
-    if (comm->failing)
+    if (comm->failure.pending)
         return moved;
     if (tagged_turn(comm, &moved) == RING_OK && run_held(comm, &moved) == RING_OK &&
         run_channels(comm, &moved) == RING_OK && !moved)
@@ -295,8 +297,8 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     engine_end_if_failed(comm);
     if (moved) {
         comm->stall.moves++;
-        comm->stop_step = 0;
-        sleeper_stir(comm);
+        comm->streams.step = 0;
+        sleep_wake_callers(comm);
     }
     return moved;
 }
@@ -307,7 +309,7 @@ void engine_start(work *w)
     bool moved = false;
     work *next = w;
     begin_turn(comm, TURN_BYTES);
-    for (int32_t parts = comm->failing ? 0 : w->parts; parts > 0; parts--) {
+    for (int32_t parts = comm->failure.pending ? 0 : w->parts; parts > 0; parts--) {
         work *part = next;
         next = part->next; /* parts that are done leave the list */
         if (failed(advance(part, &moved))) {
@@ -315,15 +317,15 @@ void engine_start(work *w)
             break;
         }
     }
-    if (!w->finished)
-        sleeper_stir(comm); /* a sleeper does not watch this work's channel */
+    if (!w->result.finished)
+        sleep_wake_callers(comm); /* a sleeper does not watch this work's channel */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */
 
 static ring_status timed_out(const work *w)
 {
-    if (w->call.tagged && !w->tag_met)
+    if (w->call.tagged && !w->tagged.met)
         return tagged_timed_out(w);
     if (w->program->to_self && w->partner == NULL)
         return fail(RING_ERR_TIMEOUT,
@@ -331,31 +333,31 @@ static ring_status timed_out(const work *w)
                     "rank has not called the ring_%s to itself that it waits for; start one of the "
                     "two with ring_call.work, or both in a group",
                     w->call.collective == PLAN_SEND ? "recv" : "send");
-    if (w->suspect == NULL)
+    if (w->wait.last == NULL)
         return fail(RING_ERR_TIMEOUT,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout)");
     return fail(RING_ERR_TIMEOUT,
                 "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting for "
                 "rank %d (%s)",
-                w->suspect->rank, comm_host(w->comm, w->suspect->rank));
+                w->wait.last->rank, comm_host(w->comm, w->wait.last->rank));
 }
 
 /* The lead of a call over several channels whose own part is done: the other parts have
  * deadlines. */
 static bool waits_for_parts(const work *w)
 {
-    return w->program->channels > 1 && w->slice >= w->program->slices && w->awaits == NULL;
+    return w->program->channels > 1 && w->step.slice >= w->program->slices && w->wait.on == NULL;
 }
 
 /* Deadlines count from the first check, after the first turn without progress. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
-    for (work *w = comm->first; w != NULL; w = w->next) {
+    for (work *w = comm->works.first; w != NULL; w = w->next) {
         if (work_is_gated(w) || waits_for_parts(w) || device_call_is_timed(w))
             continue;
-        if (w->deadline <= 0)
-            w->deadline = now + w->timeout;
-        if (now >= w->deadline)
+        if (w->wait.deadline <= 0)
+            w->wait.deadline = now + w->wait.timeout;
+        if (now >= w->wait.deadline)
             return w;
     }
     return NULL;
@@ -363,8 +365,8 @@ static work *find_overdue(const ring_comm *comm, double now)
 
 static work *first_collective(const ring_comm *comm)
 {
-    for (work *w = comm->first; w != NULL; w = w->next)
-        if (w->gate == NULL && !w->stopped && !w->program->facts->pairwise)
+    for (work *w = comm->works.first; w != NULL; w = w->next)
+        if (w->gate.event == NULL && !w->stream.pending && !w->program->facts->pairwise)
             return w;
     return NULL;
 }
@@ -389,8 +391,8 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
 static ring_status check_accelerators(const ring_comm *comm, work **sick)
 {
     const accelerator *last = NULL;
-    for (work *w = comm->first; w != NULL; w = w->next) {
-        const accelerator *a = w->stop != NULL ? w->stop->by : w->by;
+    for (work *w = comm->works.first; w != NULL; w = w->next) {
+        const accelerator *a = w->stream.stop != NULL ? w->stream.stop->by : w->by;
         if (a == NULL || a == last || a->health == NULL)
             continue;
         last = a;
@@ -404,10 +406,10 @@ static ring_status check_accelerators(const ring_comm *comm, work **sick)
 
 void engine_look(ring_comm *comm, double now)
 {
-    if (now < comm->looked + look_seconds && now >= comm->looked)
+    if (now < comm->turn.looked + look_seconds && now >= comm->turn.looked)
         return;
-    comm->looked = now;
-    if (comm->failing)
+    comm->turn.looked = now;
+    if (comm->failure.pending)
         return;
     if (comm->links.reaches)
         push_idle_links(comm);

@@ -6,16 +6,16 @@
  * No thread waits for it with the lock held.
  */
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 
 #include <stdio.h>
 
 static void adopt(ring_comm *comm, ring_status status, const char *text)
 {
-    if (atomic_load_explicit(&comm->broken, memory_order_relaxed) != RING_OK)
+    if (atomic_load_explicit(&comm->failure.status, memory_order_relaxed) != RING_OK)
         return;
-    snprintf(comm->error, sizeof comm->error, "%s", text);
-    atomic_store_explicit(&comm->broken, (int)status, memory_order_release);
+    snprintf(comm->failure.text, sizeof comm->failure.text, "%s", text);
+    atomic_store_explicit(&comm->failure.status, (int)status, memory_order_release);
 }
 
 /* "rank 2 (host7), all_reduce #3 (count 5, float32, sum): …", unless both are in the text. */
@@ -33,19 +33,19 @@ static void add_context(ring_comm *comm, const work *w, ring_status status, char
 
 void comm_fail(ring_comm *comm, const work *w, ring_status status)
 {
-    comm_fail_by(comm, w, w != NULL ? w->suspect : NULL, status);
+    comm_fail_by(comm, w, w != NULL ? w->wait.last : NULL, status);
 }
 
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status)
 {
     char text[480];
-    if (comm->failing)
+    if (comm->failure.pending)
         return;
-    comm->failing = true;
-    comm->seeks_reason = status == RING_ERR_PEER && suspect != NULL;
+    comm->failure.pending = true;
+    comm->failure.seeks_reason = status == RING_ERR_PEER && suspect != NULL;
     orphans_count(comm, 1);
     add_context(comm, w, status, text, sizeof text);
-    if (comm->seeks_reason)
+    if (comm->failure.seeks_reason)
         control_suspect(comm->world, suspect->rank, text);
     else
         control_propose(comm->world, status, text);
@@ -54,32 +54,32 @@ void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_s
 
 void failure_settle(ring_comm *comm)
 {
-    if (!comm->failing)
+    if (!comm->failure.pending)
         return;
-    sleeper_look(comm);
+    sleep_look(comm);
     /* The peer may have refused this rank's call and left: then a statement says so. */
-    if (comm->seeks_reason && statements_check(comm) != RING_OK) {
-        comm->seeks_reason = false;
+    if (comm->failure.seeks_reason && statements_check(comm) != RING_OK) {
+        comm->failure.seeks_reason = false;
         control_propose(comm->world, RING_ERR_MISMATCH, fail_text());
     }
     if (comm_verdict(comm) == RING_OK)
         return;
-    comm->failing = false;
+    comm->failure.pending = false;
     orphans_count(comm, -1);
 }
 
 void failure_await(ring_comm *comm)
 {
-    for (failure_settle(comm); comm->failing; failure_settle(comm))
-        sleeper_sleep(comm, clock_now() + 1);
+    for (failure_settle(comm); comm->failure.pending; failure_settle(comm))
+        poll_links(comm, clock_now() + 1);
 }
 
 ring_status comm_verdict(ring_comm *comm)
 {
-    const int broken = atomic_load_explicit(&comm->broken, memory_order_acquire);
+    const int broken = atomic_load_explicit(&comm->failure.status, memory_order_acquire);
     if (broken != RING_OK)
         return (ring_status)broken;
-    const bool asks = comm->failing || control_verdict(comm->world) != RING_OK;
+    const bool asks = comm->failure.pending || control_verdict(comm->world) != RING_OK;
     const ring_status verdict = asks ? control_answer(comm->world) : RING_OK;
     if (verdict != RING_OK)
         adopt(comm, verdict, control_text(comm->world));
@@ -92,5 +92,5 @@ ring_status comm_check_alive(ring_comm *comm)
     failure_await(comm);
     const ring_status verdict = comm_verdict(comm);
     comm_unlock(comm);
-    return verdict == RING_OK ? RING_OK : fail(verdict, "%s", comm->error);
+    return verdict == RING_OK ? RING_OK : fail(verdict, "%s", comm->failure.text);
 }

@@ -51,16 +51,16 @@ RING_RARE static ring_status stage_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
     channel *c = w->peers[at->peer].on;
-    const size_t elements = min_size(STAGE_BYTES / at->width, pass->total - w->position);
+    const size_t elements = min_size(STAGE_BYTES / at->width, pass->total - w->step.position);
     if (pass->o->ins != 1)
         return fail(RING_ERR_INTERNAL, "rank %d refers to what is to be folded", c->rank);
     if (w->stage == NULL)
         RING_TRY(scratch_take_stage(w));
-    if (w->phase == PHASE_NONE || w->phase == PHASE_FETCHING) {
+    if (w->step.phase == PHASE_NONE || w->step.phase == PHASE_FETCHING) {
         RING_TRY(channel_fetch(w, c, w->stage,
-                               pass->arrived[i].frame->ext.src_ref + w->position * at->width,
+                               pass->arrived[i].frame->ext.src_ref + w->step.position * at->width,
                                elements * at->width));
-        w->phase = PHASE_FETCHED;
+        w->step.phase = PHASE_FETCHED;
     }
     pass->in[i].data = w->stage;
     pass->most = min_size(pass->most, elements);
@@ -79,7 +79,7 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
         return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded", c->rank);
     if (in->whole && in->payload == NULL)
         return stage_input(w, pass, i);
-    const size_t skip = in->whole ? w->position * at->width : 0;
+    const size_t skip = in->whole ? w->step.position * at->width : 0;
     pass->in[i].data = (char *)(uintptr_t)in->payload + skip;
     if (!in->whole)
         cover_segment(w, pass);
@@ -117,8 +117,10 @@ static char *store_address(const work *w, const program_op *o, const operand *to
     if (to->buffer != PLAN_DST || peer->dst_ref == 0)
         return NULL;
     const size_t offset = to->offset +
-                          (program_skip(w->program, o, w->slice) + w->position) * to->width;
-    const size_t bytes = (program_count(w->program, o, w->slice) - w->position) * to->width;
+                          (program_skip(w->program, o, w->step.slice) + w->step.position) *
+                              to->width;
+    const size_t bytes = (program_count(w->program, o, w->step.slice) - w->step.position) *
+                         to->width;
     char *dst = channel_map(w, peer->on, peer->dst_ref, offset + bytes);
     return dst != NULL ? dst + offset : NULL;
 }
@@ -152,7 +154,7 @@ static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to
     if (relayed) {
         channel *c = w->peers[to->peer].on;
         const uint64_t number = operand_message(w, to, true);
-        w->suspect = c; /* if the link fails */
+        w->wait.last = c; /* if the link fails */
         const ring_status status = channel_reserve(c, number, &at);
         if (status == RING_IN_PROGRESS)
             return channel_await(w, c, WAIT_ROOM, number);
@@ -184,7 +186,7 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
             continue;
         const size_t segment = w->program->segment * to->width;
         RING_TRY(channel_send_room(w, to->peer, operand_message(w, to, true), pass->out[i].data,
-                                   w->position * to->width, elements * to->width, segment,
+                                   w->step.position * to->width, elements * to->width, segment,
                                    total * to->width));
     }
     return RING_OK;
@@ -211,8 +213,8 @@ static ring_status send_ahead(work *w, const fold_pass *pass)
         if (twin == NULL)
             continue;
         posted message = result_for(w, pass, to);
-        message.data = operand_address(w, pass->o, twin) - w->position * to->width;
-        RING_TRY(channel_send_ahead(&message, w->position * to->width));
+        message.data = operand_address(w, pass->o, twin) - w->step.position * to->width;
+        RING_TRY(channel_send_ahead(&message, w->step.position * to->width));
         w->peers[to->peer].ahead = message.done;
     }
     return RING_OK;
@@ -231,7 +233,7 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
         return;
     message->stored = true;
     message->put_at = peer->dst_ref + to->offset +
-                      program_skip(w->program, o, w->slice) * to->width;
+                      program_skip(w->program, o, w->step.slice) * to->width;
 }
 
 /* The result is complete: sends a notice if it was stored in the peer's buffer, else the result. */
@@ -251,7 +253,7 @@ static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 
 static ring_status announce_all(work *w, const fold_pass *pass)
 {
-    w->position = 0; /* of whole chunks */
+    w->step.position = 0; /* of whole chunks */
     for (int i = 0; i < pass->o->outs; i++)
         if (pass->outs[i].peer != OPERAND_LOCAL)
             RING_TRY(announce(w, pass, &pass->outs[i]));
@@ -294,28 +296,29 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
 {
     kernel_operand sums[KERNEL_MAX_OUTPUTS], results[KERNEL_MAX_OUTPUTS];
     if (!divide)
-        return fold_operands(w, pass->out, pass->out_count, pass, elements, 0, &w->over);
+        return fold_operands(w, pass->out, pass->out_count, pass, elements, 0, &w->step.over);
     const int unfinished = outputs_that(pass, false, sums);
     const int finished = outputs_that(pass, true, results);
     if (unfinished > 0)
-        RING_TRY(
-            fold_operands(w, sums, unfinished, pass, elements, 0, finished > 0 ? NULL : &w->over));
+        RING_TRY(fold_operands(w, sums, unfinished, pass, elements, 0,
+                               finished > 0 ? NULL : &w->step.over));
     return finished > 0
-               ? fold_operands(w, results, finished, pass, elements, w->comm->ranks, &w->over)
+               ? fold_operands(w, results, finished, pass, elements, w->comm->ranks, &w->step.over)
                : RING_OK;
 }
 
 /* Folds on the accelerator. RING_IN_PROGRESS: not done. */
 RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
 {
-    if (w->phase != PHASE_FOLDING) {
-        w->phase = PHASE_FOLDING; /* also if only one of two folds is started */
-        w->asked = elements;
+    if (w->step.phase != PHASE_FOLDING) {
+        w->step.phase = PHASE_FOLDING; /* also if only one of two folds is started */
+        w->step.asked = elements;
         RING_TRY(run_kernels(w, pass, elements, divide));
-        if (w->comm->ranks == 1 && !w->comm->by_thread) /* no other thread would look after it */
+        if (w->comm->ranks == 1 &&
+            !w->comm->sleep.by_thread) /* no other thread would look after it */
             work_settle(w);
     }
-    const ring_status status = ticket_status(&w->over);
+    const ring_status status = ticket_status(&w->step.over);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
     return status == RING_OK ? RING_OK
@@ -334,17 +337,18 @@ static ring_status combine(work *w, fold_pass *pass, size_t elements)
 
 static ring_status fold_once(work *w, fold_pass *pass)
 {
-    pass->most = w->comm->turn_most / ring_dtype_size(w->call.dtype);
+    pass->most = w->comm->turn.most / ring_dtype_size(w->call.dtype);
     RING_TRY(gather_inputs(w, pass));
     RING_TRY(gather_outputs(w, pass));
-    const size_t left = pass->total - w->position;
-    const size_t elements = w->phase == PHASE_FOLDING ? w->asked : min_size(pass->most, left);
+    const size_t left = pass->total - w->step.position;
+    const size_t elements = w->step.phase == PHASE_FOLDING ? w->step.asked
+                                                           : min_size(pass->most, left);
     const bool last = elements == left;
     RING_TRY(combine(w, pass, elements));
-    w->phase = PHASE_NONE;
+    w->step.phase = PHASE_NONE;
     release_inputs(w, pass, last);
     RING_TRY(send_relayed(w, pass, elements, pass->total));
-    w->position += elements;
+    w->step.position += elements;
     comm_count_moved(w->comm, elements * ring_dtype_size(w->call.dtype));
     if (last)
         return announce_all(w, pass);
@@ -358,12 +362,12 @@ ring_status fold_run(work *w, const program_op *o, bool *moved)
     pass.o = o;
     pass.ins = &w->program->operands[o->first];
     pass.outs = pass.ins + o->ins;
-    pass.total = program_count(w->program, o, w->slice);
+    pass.total = program_count(w->program, o, w->step.slice);
     for (;;) {
-        const size_t before = w->position;
+        const size_t before = w->step.position;
         const ring_status status = fold_once(w, &pass);
-        *moved |= status == RING_OK || w->position != before;
-        if (status != RING_IN_PROGRESS || w->awaits != NULL || w->phase == PHASE_FOLDING)
+        *moved |= status == RING_OK || w->step.position != before;
+        if (status != RING_IN_PROGRESS || w->wait.on != NULL || w->step.phase == PHASE_FOLDING)
             return status;
         if (comm_turn_is_over(w->comm))
             return work_hold(w);

@@ -13,7 +13,7 @@
 #include "members.h"
 #include "program_cache.h"
 #include "self_pair.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "statements.h"
 #include "tagged_traffic.h"
 #include "tuner.h"
@@ -41,8 +41,8 @@ static ring_status number_hosts(ring_comm *comm)
     }
     for (int p = 0; p < comm->ranks; p++) {
         const bool local = host_of[p] == host_of[comm->rank];
-        comm->local_rank += local && p < comm->rank;
-        comm->local_ranks += local;
+        comm->info.local_rank += local && p < comm->rank;
+        comm->info.local_ranks += local;
     }
     comm->crowded |= crowding_found(cards, comm->ranks, comm->rank, cpus_quota(""));
     return RING_OK;
@@ -50,14 +50,14 @@ static ring_status number_hosts(ring_comm *comm)
 
 static ring_status start_parts(ring_comm *comm)
 {
-    comm->history = calloc(HISTORY_CALLS, sizeof *comm->history);
-    if (comm->history == NULL)
+    comm->history.packed = calloc(HISTORY_CALLS, sizeof *comm->history.packed);
+    if (comm->history.packed == NULL)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     RING_TRY(channels_keep_posts(comm, SPARE_POSTS));
     RING_TRY(number_hosts(comm));
     RING_TRY(links_map(comm));
     RING_TRY(links_check(comm));
-    RING_TRY(sleeper_new(comm));
+    RING_TRY(sleep_new(comm));
     RING_TRY(programs_new(&comm->programs));
     RING_TRY(tuner_new(comm, &comm->tuner));
     return opening_new(comm);
@@ -67,7 +67,7 @@ static ring_status start_parts(ring_comm *comm)
 static void wake(void *context)
 {
     device_calls_wake(context);
-    sleeper_wake(context);
+    sleep_wake(context);
 }
 
 /* Ranks of a derived communicator do not meet: control holds sockets that arrive early. */
@@ -93,11 +93,11 @@ static ring_comm *comm_alloc(int rank, int ranks)
     comm->generation = fork_generation();
     comm->rank = rank;
     comm->ranks = ranks;
-    comm->end = &comm->first;
-    comm->held_end = &comm->held;
+    comm->works.end = &comm->works.first;
+    comm->works.held_end = &comm->works.held;
     self_pair_clear(comm);
     tagged_clear(comm);
-    comm->done_end = &comm->done;
+    comm->works.done_end = &comm->works.done;
     pthread_mutex_init(&comm->lock, NULL);
     return comm;
 }
@@ -108,13 +108,13 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
 {
     comm->world = world;
     comm->settings = world->settings;
-    comm->by_thread = comm->ranks > 1 && comm->settings.progress != PROGRESS_NONE;
+    comm->sleep.by_thread = comm->ranks > 1 && comm->settings.progress != PROGRESS_NONE;
     RING_TRY(start(comm, derived));
     RING_TRY(device_calls_open(comm, a));
-    comm->init_seconds = clock_now() - started;
+    comm->info.init_seconds = clock_now() - started;
     log_info("rank %d of %d on %d host%s over %s, %.1f ms", comm->rank, comm->ranks,
              comm->plan_world.hosts, plural(comm->plan_world.hosts), comm->links.names,
-             1e3 * comm->init_seconds);
+             1e3 * comm->info.init_seconds);
     return RING_OK;
 }
 
@@ -182,8 +182,8 @@ static void *run_start(void *context)
     s->status = join_and_begin(s);
     memset(&s->id, 0, sizeof s->id); /* it holds the job's key */
     if (s->status != RING_OK) {
-        text_format(comm->error, sizeof comm->error, "%s", fail_text());
-        atomic_store_explicit(&comm->broken, (int)s->status, memory_order_release);
+        text_format(comm->failure.text, sizeof comm->failure.text, "%s", fail_text());
+        atomic_store_explicit(&comm->failure.status, (int)s->status, memory_order_release);
     }
     pthread_mutex_lock(&s->lock);
     atomic_store_explicit(&comm->starting, false, memory_order_release);

@@ -114,13 +114,13 @@ ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b
     for (int side = 0; side < 2; side++)
         if (b->lists[side] != NULL)
             RING_TRY(check_addresses(p, side, b->lists[side], comm->ranks));
-    if (comm->list_blocks == NULL)
-        comm->list_blocks = malloc(most * sizeof *comm->list_blocks);
-    if (comm->list_blocks == NULL)
+    if (comm->memory.list_blocks == NULL)
+        comm->memory.list_blocks = malloc(most * sizeof *comm->memory.list_blocks);
+    if (comm->memory.list_blocks == NULL)
         return fail(RING_ERR_MEMORY, "checking the blocks of ring_%s", p->facts->name);
-    const int count = collect(comm->list_blocks, p, b, comm->ranks);
-    sort(comm->list_blocks, count);
-    return check_apart(p, comm->list_blocks, count);
+    const int count = collect(comm->memory.list_blocks, p, b, comm->ranks);
+    sort(comm->memory.list_blocks, count);
+    return check_apart(p, comm->memory.list_blocks, count);
 }
 
 /* ---- A work ------------------------------------------------------------------------------- */
@@ -161,11 +161,11 @@ void lists_bind(work *w, const call_buffers *b)
 {
     for (int side = 0; side < 2; side++)
         if (b->lists[side] != NULL)
-            w->lists[side] = bind_side(w, side, b->lists[side]);
-    if (!w->products.missing)
+            w->bases[side] = bind_side(w, side, b->lists[side]);
+    if (!w->buffers.products.missing)
         return;
-    w->products.list = w->lists[PLAN_SRC];
-    w->lists[PLAN_SRC] = NULL;
+    w->buffers.products.list = w->bases[PLAN_SRC];
+    w->bases[PLAN_SRC] = NULL;
 }
 
 uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
@@ -175,7 +175,7 @@ uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
     struct list_room *room = w->list_room;
     for (int i = 0; i < w->comm->ranks; i++) {
         const size_t bytes = shape->counts[side][i] * size;
-        const char *at = (const char *)(w->lists[side][i] + shape->displs[side][i] * size);
+        const char *at = (const char *)(w->bases[side][i] + shape->displs[side][i] * size);
         const uint64_t held = bytes > 0 ? hold(at, bytes) : 0;
         if (held != 0)
             room->regions[room->held++] = held;

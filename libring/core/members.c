@@ -3,7 +3,7 @@
 #include "members.h"
 
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -24,24 +24,24 @@ static void in_child(void)
 
 static bool has_orphans(const ring_comm *comm)
 {
-    return atomic_load_explicit(&comm->orphans, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0;
 }
 
 /* The process's lock is held. */
 static void let_go(ring_comm *comm)
 {
-    if (--comm->visitors == 0)
+    if (--comm->member.users == 0)
         pthread_cond_broadcast(&process.left);
 }
 
 ring_comm *members_next(ring_comm *last)
 {
     pthread_mutex_lock(&process.lock);
-    ring_comm *c = last != NULL ? last->next_member : process.first;
+    ring_comm *c = last != NULL ? last->member.next : process.first;
     while (c != NULL && !has_orphans(c))
-        c = c->next_member;
+        c = c->member.next;
     if (c != NULL)
-        c->visitors++;
+        c->member.users++;
     if (last != NULL)
         let_go(last);
     pthread_mutex_unlock(&process.lock);
@@ -51,7 +51,7 @@ ring_comm *members_next(ring_comm *last)
 void members_hold(ring_comm *comm)
 {
     pthread_mutex_lock(&process.lock);
-    comm->visitors++;
+    comm->member.users++;
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -67,18 +67,18 @@ void members_let_go(ring_comm *comm)
 void members_wake(void)
 {
     pthread_mutex_lock(&process.lock);
-    for (ring_comm *c = process.first; c != NULL; c = c->next_member)
-        sleeper_wake(c);
+    for (ring_comm *c = process.first; c != NULL; c = c->member.next)
+        sleep_wake(c);
     pthread_mutex_unlock(&process.lock);
 }
 
 void members_add(ring_comm *comm)
 {
     pthread_mutex_lock(&process.lock);
-    comm->next_member = process.first;
+    comm->member.next = process.first;
     process.first = comm;
     pthread_mutex_unlock(&process.lock);
-    if (!comm->by_thread)
+    if (!comm->sleep.by_thread)
         return;
     progress_enter();
     if (has_orphans(comm)) /* since before it was here */
@@ -90,11 +90,11 @@ static bool take_out(ring_comm *comm)
 {
     ring_comm **at = &process.first;
     while (*at != NULL && *at != comm)
-        at = &(*at)->next_member;
+        at = &(*at)->member.next;
     if (*at == NULL)
         return false;
-    *at = comm->next_member;
-    comm->next_member = NULL; /* members_next() ends at this one */
+    *at = comm->member.next;
+    comm->member.next = NULL; /* members_next() ends at this one */
     return true;
 }
 
@@ -102,12 +102,12 @@ void members_remove(ring_comm *comm)
 {
     pthread_mutex_lock(&process.lock);
     const bool was_here = take_out(comm);
-    if (comm->visitors > 0)
+    if (comm->member.users > 0)
         progress_kick(); /* a visitor may sleep on it */
-    while (comm->visitors > 0)
+    while (comm->member.users > 0)
         pthread_cond_wait(&process.left, &process.lock);
     pthread_mutex_unlock(&process.lock);
-    if (was_here && comm->by_thread)
+    if (was_here && comm->sleep.by_thread)
         progress_exit();
 }
 

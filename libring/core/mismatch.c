@@ -6,7 +6,7 @@
 
 static const work *under_way(const ring_comm *comm, uint64_t seq)
 {
-    for (const work *w = comm->first; w != NULL; w = w->next)
+    for (const work *w = comm->works.first; w != NULL; w = w->next)
         if (w->seq == seq && !w->program->facts->pairwise)
             return w;
     return NULL;
@@ -14,18 +14,18 @@ static const work *under_way(const ring_comm *comm, uint64_t seq)
 
 static bool is_remembered(const ring_comm *comm, uint64_t seq)
 {
-    return seq < comm->calls && comm->calls - seq <= HISTORY_CALLS;
+    return seq < comm->history.calls && comm->history.calls - seq <= HISTORY_CALLS;
 }
 
 static uint64_t remembered(const ring_comm *comm, uint64_t seq)
 {
-    return comm->history[seq % HISTORY_CALLS];
+    return comm->history.packed[seq % HISTORY_CALLS];
 }
 
 own_call mismatch_compare(const ring_comm *comm, uint64_t seq, uint64_t packed,
                           const call_signature *theirs)
 {
-    if (seq >= comm->calls)
+    if (seq >= comm->history.calls)
         return CALL_NOT_MADE;
     if (!is_remembered(comm, seq))
         return CALL_UNKNOWN;
@@ -43,7 +43,7 @@ call_signature mismatch_own(const ring_comm *comm, uint64_t seq)
     const work *w = under_way(comm, seq);
     if (w != NULL)
         return w->call;
-    return is_remembered(comm, seq) ? signature_unpack(remembered(comm, seq)) : comm->latest;
+    return is_remembered(comm, seq) ? signature_unpack(remembered(comm, seq)) : comm->info.latest;
 }
 
 /* ---- Errors --------------------------------------------------------------------------------- */
@@ -122,10 +122,10 @@ ring_status mismatch_of_frame(const work *w, const channel *c, const transport_f
 
 ring_status mismatch_check_stalled(const work *w)
 {
-    const channel *c = w->awaits;
+    const channel *c = w->wait.on;
     const transport_frame *frame;
     const void *payload;
-    if (c == NULL || w->kind != WAIT_FRAME || w->number != c->received ||
+    if (c == NULL || w->wait.kind != WAIT_FRAME || w->wait.number != c->received ||
         c->link->transport->peek(c->link, &frame, &payload) != RING_OK)
         return RING_OK;
     return is_of_later_call(w, frame) ? other_call(w, c, frame) : RING_OK;
@@ -136,9 +136,9 @@ ring_status mismatch_check_left_over(const channel *c)
     const ring_comm *comm = c->comm;
     const transport_frame *frame;
     const void *payload;
-    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->calls == 0)
+    if (c->link->transport->peek(c->link, &frame, &payload) != RING_OK || comm->history.calls == 0)
         return RING_OK;
-    const uint64_t seq = call_of(frame, comm->calls - 1);
+    const uint64_t seq = call_of(frame, comm->history.calls - 1);
     const call_signature theirs = signature_of_frame(frame);
     const own_call mine = mismatch_compare(comm, seq, frame->signature, &theirs);
     return mine == CALL_REFUSED || mine == CALL_OTHER

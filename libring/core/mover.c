@@ -10,11 +10,11 @@
  */
 #include "calls.h"
 #include "members.h"
+#include "orphans.h"
 #include "prepared.h"
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "streams.h"
-#include "visits.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ typedef struct mover {
     bool useful;    /* it has moved something since it slept */
     bool dozed;     /* and without a kick meanwhile */
     double nap;
-    sleep_list sleep;
+    poll_list sleep;
 } mover;
 
 /* Mapped links are moved by a core that copies. */
@@ -66,14 +66,14 @@ static bool move(mover *m)
     bool moved = false, offered = false;
     m->pending = m->crowded = m->shares = false;
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
-        if (!c->by_thread)
+        if (!c->sleep.by_thread)
             continue;
         if (is_paced(c) && !offered)
             m->shares = shares_core();
         offered |= is_paced(c);
-        const visit seen = visit_orphans(c);
-        moved |= seen == VISIT_MOVED;
-        m->pending |= seen != VISIT_LEFT;
+        const orphans_turn seen = orphans_advance(c);
+        moved |= seen == ORPHANS_MOVED;
+        m->pending |= seen != ORPHANS_BUSY;
         m->crowded |= c->crowded;
     }
     return moved;
@@ -117,16 +117,16 @@ static void doze(mover *m)
 static void enter_all(mover *m)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
-        if (!c->by_thread || !comm_try_lock(c))
+        if (!c->sleep.by_thread || !comm_try_lock(c))
             continue;
         members_hold(c);
-        if (!sleep_list_add(&m->sleep, c))
+        if (!poll_list_add(&m->sleep, c))
             members_let_go(c);
         comm_unlock(c); /* kicks if the sleep does not cover all */
     }
 }
 
-static void leave_all(sleep_list *s)
+static void leave_all(poll_list *s)
 {
     for (size_t i = 0; i < s->comm_count; i++)
         members_let_go(s->comms[i]->comm);
@@ -137,7 +137,7 @@ static void leave_all(sleep_list *s)
 
 static void sleep_on_links(mover *m, double now)
 {
-    sleep_list_sleep(&m->sleep, now + m->nap);
+    poll_list_sleep(&m->sleep, now + m->nap);
     m->nap = 2 * m->nap < most_nap ? 2 * m->nap : most_nap;
 }
 
@@ -146,7 +146,7 @@ static void sleep_until_called(mover *m)
     const double now = clock_now();
     atomic_store(&progress.idle, true);
     atomic_exchange(&progress.kicked, false);
-    sleep_list_add_descriptor(&m->sleep, progress.bell);
+    poll_list_add_descriptor(&m->sleep, progress.bell);
     enter_all(m);
     if (m->sleep.comm_count == 0 && !m->sleep.awake)
         await_bell(-1);
@@ -221,7 +221,7 @@ static void *run(void *unused)
             rest(&m);
     }
     start_calls(&m);
-    sleep_list_free(&m.sleep);
+    poll_list_free(&m.sleep);
     return unused;
 }
 

@@ -7,7 +7,7 @@
  * here: so a socket that arrived, and a link that is not open yet, count as orphans.
  */
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "unopened.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 typedef struct arrival_note {
     struct arrival_note *next;
     int32_t peer;
-    uint16_t lane, index, transport;
+    uint16_t traffic, index, transport;
     ring_status status; /* RING_OK, or why there is no socket */
     control_socket socket;
     char why[240];
@@ -37,12 +37,13 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
     ring_comm *comm = context;
     struct opening *o = comm->opening;
     arrival_note *note = calloc(1, sizeof *note);
-    if (note == NULL || purpose->lane >= LANES || purpose->index >= SETTINGS_MOST_CHANNELS) {
+    if (note == NULL || purpose->traffic >= TRAFFIC_KINDS ||
+        purpose->index >= SETTINGS_MOST_CHANNELS) {
         free(note);
         return false;
     }
     *note = (arrival_note){.peer = peer,
-                           .lane = purpose->lane,
+                           .traffic = purpose->traffic,
                            .index = purpose->index,
                            .transport = purpose->transport,
                            .status = status,
@@ -57,7 +58,7 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
     o->end = &note->next;
     atomic_store(&o->any, true);
     pthread_mutex_unlock(&o->lock);
-    sleeper_wake(comm);
+    sleep_wake(comm);
     progress_call(comm);
     return true;
 }
@@ -101,7 +102,7 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     const bool misbehaves = comm->settings.fault[0] != '\0'; /* and has a descriptor of its own */
     const transport_pair pair = {.owner = comm->world->start,
                                  .peer = comm->world->cards[note->peer].rank,
-                                 .wake = sleeper_wake,
+                                 .wake = sleep_wake,
                                  .context = (void *)(uintptr_t)comm};
     const transport_peer ends = {.rank = comm->rank,
                                  .peer = note->peer,
@@ -125,7 +126,7 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
 
 static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
 {
-    const ring_status status = channel_get(comm, (enum channel_lane)note->lane, note->index,
+    const ring_status status = channel_get(comm, (enum channel_traffic)note->traffic, note->index,
                                            note->peer, on);
     if (status != RING_OK) {
         fd_close(&note->socket.fd);
@@ -160,7 +161,7 @@ static void push_greetings(ring_comm *comm, bool *moved)
         }
         *at = c->next_greeting;
         orphans_count(comm, -1);
-        sleeper_stir(comm); /* the link's descriptor may be another now */
+        sleep_wake_callers(comm); /* the link's descriptor may be another now */
         *moved = true;
     }
 }

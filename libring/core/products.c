@@ -34,26 +34,26 @@ static bool find_block(const work *w, size_t *first, size_t *count)
     const program *p = w->program;
     const size_t *counts = p->shape.counts[PLAN_SRC], *displs = p->shape.displs[PLAN_SRC];
     const bool has_shape = p->facts->uneven && counts != NULL;
-    const int32_t i = w->products.block;
+    const int32_t i = w->buffers.products.block;
     if (i >= (has_shape ? w->comm->ranks : 1))
         return false;
     *first = has_shape ? displs[i] : 0;
-    *count = has_shape ? counts[i] : w->src_bytes / ring_dtype_size(w->call.dtype);
+    *count = has_shape ? counts[i] : w->buffers.src_bytes / ring_dtype_size(w->call.dtype);
     return true;
 }
 
 /* Multiplies as much of a block as the turn may. */
 static void multiply(work *w, size_t first, size_t count)
 {
-    work_products *products = &w->products;
+    work_products *products = &w->buffers.products;
     const size_t size = ring_dtype_size(w->call.dtype);
-    const size_t left = w->comm->turn_most - w->comm->turn_bytes;
+    const size_t left = w->comm->turn.most - w->comm->turn.bytes;
     const size_t elements = min_size(count - products->done, max_size(left / size, 1));
     const size_t at = (first + products->done) * size;
     const uintptr_t of = products->list != NULL ? products->list[products->block]
                                                 : (uintptr_t)products->of;
-    kernel_scale((char *)(uintptr_t)w->src + at, (const char *)(of + at), elements, w->call.dtype,
-                 products->scale);
+    kernel_scale((char *)(uintptr_t)w->buffers.src + at, (const char *)(of + at), elements,
+                 w->call.dtype, products->scale);
     products->done += elements;
     comm_count_moved(w->comm, elements * size);
 }
@@ -68,11 +68,11 @@ ring_status products_make(work *w, bool *moved)
             return RING_IN_PROGRESS;
         *moved = true;
         multiply(w, first, count);
-        if (w->products.done < count)
+        if (w->buffers.products.done < count)
             continue;
-        w->products.done = 0;
-        w->products.block++;
+        w->buffers.products.done = 0;
+        w->buffers.products.block++;
     }
-    w->products.missing = false;
+    w->buffers.products.missing = false;
     return RING_OK;
 }

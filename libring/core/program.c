@@ -30,19 +30,19 @@ void program_free(program *p)
     free(p);
 }
 
-static enum channel_lane lane_of(const program *p)
+static enum channel_traffic traffic_of(const program *p)
 {
     if (p->call.tagged)
-        return LANE_GRANTED;
-    return p->facts->pairwise ? LANE_PAIR : LANE_COLLECTIVE;
+        return TRAFFIC_GRANTED;
+    return p->facts->pairwise ? TRAFFIC_PAIR : TRAFFIC_COLLECTIVE;
 }
 
 static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 {
-    const enum channel_lane lane = lane_of(p);
+    const enum channel_traffic traffic = traffic_of(p);
     for (int32_t index = 0; index < p->channels; index++)
         for (int32_t i = 0; i < p->peer_count; i++)
-            RING_TRY(channel_get(comm, lane, index, of->peers[i].rank,
+            RING_TRY(channel_get(comm, traffic, index, of->peers[i].rank,
                                  &p->on[(ptrdiff_t)index * p->peer_count + i]));
     return RING_OK;
 }

@@ -21,23 +21,23 @@ bool orphans_are_left(void)
 /* Works of a single rank wait only for events, and setting an event starts them. */
 static bool are_counted(const ring_comm *comm)
 {
-    return comm->ranks > 1 || comm->by_thread;
+    return comm->ranks > 1 || comm->sleep.by_thread;
 }
 
 void orphans_count(ring_comm *comm, int change)
 {
-    atomic_fetch_add_explicit(&comm->orphans, change, memory_order_relaxed);
+    atomic_fetch_add_explicit(&comm->works.orphans, change, memory_order_relaxed);
     if (are_counted(comm))
         atomic_fetch_add(&orphans, change);
 }
 
 void progress_serve(ring_comm *comm)
 {
-    if (comm->by_thread || comm->settings.progress == PROGRESS_NONE)
+    if (comm->sleep.by_thread || comm->settings.progress == PROGRESS_NONE)
         return;
     if (!are_counted(comm))
-        atomic_fetch_add(&orphans, atomic_load(&comm->orphans));
-    comm->by_thread = true;
+        atomic_fetch_add(&orphans, atomic_load(&comm->works.orphans));
+    comm->sleep.by_thread = true;
     progress_enter();
 }
 

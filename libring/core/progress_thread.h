@@ -41,7 +41,7 @@ void progress_kick(void);
 /** The same where the thread moves orphans of @p comm. */
 static inline void progress_call(const ring_comm *comm)
 {
-    if (comm->by_thread)
+    if (comm->sleep.by_thread)
         progress_kick();
 }
 /** Has the thread start calls that a graph has come to. Any thread. @return false: there is no

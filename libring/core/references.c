@@ -30,16 +30,16 @@ static ring_status fetch_failed(const channel *c, ring_status status)
 RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
 {
     ring_status status = RING_OK;
-    w->suspect = c; /* if the link fails */
-    if (w->phase == PHASE_NONE) {
-        status = c->link->transport->get(c->link, to, ref, bytes, &w->over);
-        w->phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;
+    w->wait.last = c; /* if the link fails */
+    if (w->step.phase == PHASE_NONE) {
+        status = c->link->transport->get(c->link, to, ref, bytes, &w->step.over);
+        w->step.phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;
     }
-    if (w->phase == PHASE_FETCHING)
-        status = ticket_status(&w->over);
+    if (w->step.phase == PHASE_FETCHING)
+        status = ticket_status(&w->step.over);
     if (status == RING_IN_PROGRESS)
         return channel_await(w, c, WAIT_FREE, c->received);
-    const bool began = w->phase == PHASE_FETCHING;
-    w->phase = PHASE_NONE;
+    const bool began = w->step.phase == PHASE_FETCHING;
+    w->step.phase = PHASE_NONE;
     return status == RING_OK || !began ? status : fetch_failed(c, status);
 }

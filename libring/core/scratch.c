@@ -67,8 +67,8 @@ static ring_status add(scratch **first, size_t bytes, scratch **out)
 static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
-    for (const work *e = w->comm->first; e != w; e = e->next) {
-        if (e->program->scratch == 0 || e->late)
+    for (const work *e = w->comm->works.first; e != w; e = e->next) {
+        if (e->program->scratch == 0 || e->stream.late)
             continue;
         if (e->scratch == NULL)
             return false;
@@ -96,13 +96,13 @@ ring_status scratch_take(work *w)
     bool oldest;
     if (!is_next(w, &oldest))
         return RING_IN_PROGRESS;
-    scratch *s = find(comm->scratches, bytes, &held);
+    scratch *s = find(comm->memory.scratches, bytes, &held);
     if (s == NULL && held + bytes > SCRATCH_MOST) {
-        held = drop_idle(&comm->scratches);
+        held = drop_idle(&comm->memory.scratches);
         if (held > 0 && held + bytes > SCRATCH_MOST && !oldest)
             return RING_IN_PROGRESS;
     }
-    RING_TRY(use(&comm->scratches, bytes, &s));
+    RING_TRY(use(&comm->memory.scratches, bytes, &s));
     w->scratch = s->data;
     return RING_OK;
 }
@@ -110,8 +110,8 @@ ring_status scratch_take(work *w)
 ring_status scratch_take_stage(work *w)
 {
     size_t held;
-    scratch *s = find(w->comm->scratches, STAGE_BYTES, &held);
-    RING_TRY(use(&w->comm->scratches, STAGE_BYTES, &s));
+    scratch *s = find(w->comm->memory.scratches, STAGE_BYTES, &held);
+    RING_TRY(use(&w->comm->memory.scratches, STAGE_BYTES, &s));
     w->stage = s->data;
     return s->shared ? RING_OK
                      : fail(RING_ERR_MEMORY, "no memory that the network reaches, for what goes to "
@@ -122,10 +122,10 @@ ring_status scratch_take_stage(work *w)
 ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data)
 {
     size_t held;
-    scratch *s = find(comm->products, bytes, &held);
+    scratch *s = find(comm->memory.products, bytes, &held);
     if (s == NULL)
-        drop_idle(&comm->products);
-    RING_TRY(use(&comm->products, bytes, &s));
+        drop_idle(&comm->memory.products);
+    RING_TRY(use(&comm->memory.products, bytes, &s));
     *data = s->data;
     return RING_OK;
 }
@@ -139,8 +139,8 @@ static void give_back(scratch *first, const char *data)
 
 void scratch_give_back(ring_comm *comm, const char *data)
 {
-    give_back(comm->scratches, data);
-    give_back(comm->products, data);
+    give_back(comm->memory.scratches, data);
+    give_back(comm->memory.products, data);
 }
 
 static void free_all(scratch **first)
@@ -152,6 +152,6 @@ static void free_all(scratch **first)
 
 void scratch_free(ring_comm *comm)
 {
-    free_all(&comm->scratches);
-    free_all(&comm->products);
+    free_all(&comm->memory.scratches);
+    free_all(&comm->memory.products);
 }

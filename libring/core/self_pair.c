@@ -7,7 +7,7 @@
 
 #include "comm.h"
 #include "mismatch.h"
-#include "sleeper.h"
+#include "sleep.h"
 
 void self_pair_clear(ring_comm *comm)
 {
@@ -18,12 +18,12 @@ void self_pair_clear(ring_comm *comm)
 /* @return the other one of the pair, off the list; NULL: it was not called yet. */
 static work *take_partner(self_pair *pair, const work *w)
 {
-    for (work **at = &pair->first; *at != NULL; at = &(*at)->behind) {
+    for (work **at = &pair->first; *at != NULL; at = &(*at)->wait.next) {
         work *other = *at;
         if (other->seq != w->seq || other->call.collective == w->call.collective)
             continue;
-        *at = other->behind;
-        if (other->behind == NULL)
+        *at = other->wait.next;
+        if (other->wait.next == NULL)
             pair->end = at;
         return other;
     }
@@ -32,9 +32,9 @@ static work *take_partner(self_pair *pair, const work *w)
 
 static ring_status await_partner(self_pair *pair, work *w)
 {
-    w->behind = NULL;
+    w->wait.next = NULL;
     *pair->end = w;
-    pair->end = &w->behind;
+    pair->end = &w->wait.next;
     return RING_IN_PROGRESS;
 }
 
@@ -53,10 +53,11 @@ static ring_status check_pair(const work *w, const work *other)
 /* The sender holds its buffer until the receiver has ended both. */
 static void bind_source(work *receiver, const work *sender)
 {
-    receiver->src = sender->src;
-    receiver->src_bytes = sender->src_bytes;
-    receiver->src_by = sender->src_by;
-    receiver->by = receiver->dst_by != NULL ? receiver->dst_by : receiver->src_by;
+    receiver->buffers.src = sender->buffers.src;
+    receiver->buffers.src_bytes = sender->buffers.src_bytes;
+    receiver->buffers.src_by = sender->buffers.src_by;
+    receiver->by = receiver->buffers.dst_by != NULL ? receiver->buffers.dst_by
+                                                    : receiver->buffers.src_by;
 }
 
 ring_status self_pair_join(work *receiver, work *sender)
@@ -65,7 +66,7 @@ ring_status self_pair_join(work *receiver, work *sender)
     receiver->partner = sender;
     sender->partner = receiver;
     bind_source(receiver, sender);
-    sleeper_stir(receiver->comm);
+    sleep_wake_callers(receiver->comm);
     return RING_OK;
 }
 

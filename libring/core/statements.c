@@ -11,7 +11,7 @@
 #include "comm.h"
 #include "mismatch.h"
 #include "progress_thread.h"
-#include "sleeper.h"
+#include "sleep.h"
 
 /* @return the next free place; when all are taken, that of the statement with the highest
  * number. */
@@ -43,7 +43,7 @@ static void hear(void *context, int rank, const control_statement *statement)
         heard->fresh = true;
     }
     pthread_mutex_unlock(&heard->lock);
-    sleeper_wake(comm);
+    sleep_wake(comm);
     progress_call(comm);
 }
 
@@ -85,14 +85,14 @@ static own_call compare_pair(const ring_comm *comm, int rank, const control_stat
     if (s->peer != comm->rank)
         return CALL_UNKNOWN;
     const plan_collective collective = s->sends ? PLAN_RECV : PLAN_SEND;
-    for (const work *w = comm->first; w != NULL; w = w->next) {
+    for (const work *w = comm->works.first; w != NULL; w = w->next) {
         if (w->call.collective != collective || w->call.root != rank || w->seq != s->number ||
             w->call.tagged)
             continue;
         *mine = w->call;
         return CALL_OTHER;
     }
-    const channel *c = channel_find(comm, LANE_PAIR, 0, rank);
+    const channel *c = channel_find(comm, TRAFFIC_PAIR, 0, rank);
     const uint64_t calls = c == NULL ? 0 : s->sends ? c->recvs : c->sends;
     return s->number >= calls ? CALL_NOT_MADE : CALL_UNKNOWN;
 }
@@ -161,7 +161,7 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
     if (facts->pairwise && call->tagged)
         return; /* no call number: no peer could find it */
     if (facts->pairwise &&
-        (!has_peer || channel_get(comm, LANE_PAIR, 0, call->root, &on) != RING_OK))
+        (!has_peer || channel_get(comm, TRAFFIC_PAIR, 0, call->root, &on) != RING_OK))
         return; /* it concerns no peer */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
     comm->statements.own_number = refusal.number;

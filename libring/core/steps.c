@@ -18,7 +18,7 @@
 
 static posted message_of(work *w, const program_op *o, const operand *from, const operand *to)
 {
-    posted m = operand_posted(w, to, program_count(w->program, o, w->slice), from->width);
+    posted m = operand_posted(w, to, program_count(w->program, o, w->step.slice), from->width);
     m.by = work_memory_of(w, from->buffer);
     m.data = operand_address(w, o, from);
     return m;
@@ -36,13 +36,13 @@ static ring_status send_step(work *w, const program_op *o)
 static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    posted *m = &w->relay;
-    if (w->position == 0 && !m->asked) {
+    posted *m = &w->step.relay;
+    if (w->step.position == 0 && !m->asked) {
         *m = message_of(w, o, from, to);
         m->by_value = m->copy = true;
     }
     const ring_status status = channel_send(m);
-    w->position = m->done > 0; /* begun */
+    w->step.position = m->done > 0; /* begun */
     return status == RING_IN_PROGRESS
                ? channel_await(w, w->peers[to->peer].on, WAIT_ROOM, m->number)
                : status;
@@ -86,8 +86,8 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     RING_TRY(channel_peek(w, from, total, &in));
     RING_TRY(take_frame(w, w->peers[from->peer].on, &in, at, total * to->width));
     RING_TRY(show_to(work_memory_of(w, to->buffer), &in, at));
-    w->position += in.bytes / to->width;
-    channel_consume(w, from->peer, &in, w->position == total);
+    w->step.position += in.bytes / to->width;
+    channel_consume(w, from->peer, &in, w->step.position == total);
     return RING_OK;
 }
 
@@ -105,7 +105,7 @@ RING_RARE static ring_status comes_whole(work *w, const operand *from, size_t to
 static ring_status choose_copy(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    w->copies = false;
+    w->step.copies = false;
     if (w->by == NULL && !w->comm->links.reaches)
         return RING_OK;
     const channel *c = w->peers[from->peer].on;
@@ -113,26 +113,26 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     bool whole = true;
     if (is_far && channel_transfers(c))
         RING_TRY(comes_whole(w, from, total, &whole));
-    w->copies = channel_transfers(c)
-                    ? !whole || channel_ref(w, c, operand_address(w, o, to), total * to->width) == 0
-                    : is_far;
+    w->step.copies = channel_transfers(c) ? !whole || channel_ref(w, c, operand_address(w, o, to),
+                                                                  total * to->width) == 0
+                                          : is_far;
     return RING_OK;
 }
 
 /* The way of copying is chosen once a message. */
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
-    const size_t total = program_count(w->program, o, w->slice);
-    if (w->position == 0 && w->phase == PHASE_NONE)
+    const size_t total = program_count(w->program, o, w->step.slice);
+    if (w->step.position == 0 && w->step.phase == PHASE_NONE)
         RING_TRY(choose_copy(w, o, total));
-    if (w->copies)
+    if (w->step.copies)
         return fold_run(w, o, moved);
     do {
         RING_TRY(receive_frame(w, o, total));
         *moved = true;
-        if (w->position < total && comm_turn_is_over(w->comm))
+        if (w->step.position < total && comm_turn_is_over(w->comm))
             return work_hold(w);
-    } while (w->position < total);
+    } while (w->step.position < total);
     return RING_OK;
 }
 
@@ -141,7 +141,7 @@ static ring_status recv_step(work *w, const program_op *o, bool *moved)
 static ring_status copy_step(work *w, const program_op *o, bool *moved)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
-    const size_t count = program_count(w->program, o, w->slice);
+    const size_t count = program_count(w->program, o, w->step.slice);
     const char *src = operand_address(w, o, from);
     char *dst = operand_address(w, o, to);
     if (w->by != NULL)
@@ -162,9 +162,9 @@ static ring_status wait_step(work *w, const program_op *o)
     const operand *of = &w->program->operands[o->first];
     const program *p = w->program;
     const work_peer *peer = &w->peers[of->peer];
-    if (o->trailing && w->slice + p->channels < p->slices && p->scratch == 0)
+    if (o->trailing && w->step.slice + p->channels < p->slices && p->scratch == 0)
         return RING_OK;
-    const uint64_t messages = (uint64_t)w->runs * p->peers[of->peer].sends + o->messages;
+    const uint64_t messages = (uint64_t)w->step.runs * p->peers[of->peer].sends + o->messages;
     if (channel_is_free(w, of->peer, messages))
         return RING_OK;
     return channel_await(w, peer->on, WAIT_FREE, peer->out_base + messages);

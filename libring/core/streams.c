@@ -102,7 +102,7 @@ static void on_forget(void *calls)
 static void expect_graphs(ring_comm *comm)
 {
     comm_lock(comm);
-    comm->late = true;
+    comm->streams.late = true;
     progress_serve(comm);
     comm_unlock(comm);
 }

@@ -63,7 +63,7 @@ ring_status tagged_read_again(const call_signature *call, const ring_call *optio
 static ring_status find_peer(ring_comm *comm, int rank, tagged_peer **out)
 {
     channel *c;
-    RING_TRY(channel_get(comm, LANE_TAGGED, 0, rank, &c));
+    RING_TRY(channel_get(comm, TRAFFIC_TAGGED, 0, rank, &c));
     *out = c->tagged;
     return c->dialed ? RING_OK : unopened_dial(c);
 }
@@ -78,7 +78,7 @@ static ring_status enlist_to_self(work *w)
     m->seq = w->seq;
     m->peer = w->comm->rank;
     m->sender = w;
-    w->message = m;
+    w->tagged.message = m;
     return tagged_deliver(w->comm, m);
 }
 
@@ -89,10 +89,10 @@ static ring_status enlist_send(work *w)
         return enlist_to_self(w);
     RING_TRY(find_peer(w->comm, w->call.root, &p));
     w->seq = p->sends++;
-    w->suspect = p->on;
-    w->tag_next = NULL;
+    w->wait.last = p->on;
+    w->tagged.next = NULL;
     *p->queue_end = w;
-    p->queue_end = &w->tag_next;
+    p->queue_end = &w->tagged.next;
     return RING_OK;
 }
 
@@ -102,7 +102,7 @@ static ring_status enlist_recv(work *w)
     w->seq = w->comm->tagged.recvs++;
     if (w->call.root != RING_ANY_SOURCE && w->call.root != w->comm->rank) {
         RING_TRY(find_peer(w->comm, w->call.root, &p));
-        w->suspect = p->on;
+        w->wait.last = p->on;
     }
     return tagged_seek(w);
 }
@@ -111,7 +111,7 @@ ring_status tagged_enlist(work *w, const call_signature *call, ring_envelope *en
 {
     w->call.root = call->root;
     w->call.tag = call->tag;
-    w->envelope = envelope;
+    w->tagged.envelope = envelope;
     return w->call.collective == PLAN_SEND ? enlist_send(w) : enlist_recv(w);
 }
 
@@ -133,16 +133,16 @@ static ring_status bind_program(work *w, int root)
  */
 static ring_status finish_recv(work *w, tagged_message *m)
 {
-    w->tag_met = true;
-    if (m->kept != NULL && w->dst_by != NULL) {
+    w->tagged.met = true;
+    if (m->kept != NULL && w->buffers.dst_by != NULL) {
         RING_TRY(bind_program(w, w->comm->rank));
-        w->src = m->kept; /* until the work ends */
+        w->buffers.src = m->kept; /* until the work ends */
         return RING_OK;
     }
     if (m->kept != NULL)
-        kernel_copy(w->dst, m->kept, m->bytes);
-    w->slice = w->program->slices;
-    w->message = NULL;
+        kernel_copy(w->buffers.dst, m->kept, m->bytes);
+    w->step.slice = w->program->slices;
+    w->tagged.message = NULL;
     tagged_let_go(m);
     tagged_message_drop(w->comm, m);
     return RING_OK;
@@ -154,8 +154,8 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
     RING_TRY(bind_program(w, m->peer));
     RING_TRY(work_take_messages(w));
     w->seq = w->peers[0].in_base;
-    w->tag_met = true;
-    w->message = NULL;
+    w->tagged.met = true;
+    w->tagged.message = NULL;
     m->receiver = NULL;
     m->next = NULL;
     *p->grants_end = m;
@@ -169,20 +169,20 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
 static ring_status take_own(work *w, tagged_message *m)
 {
     work *sender = m->sender;
-    if (!sender->tag_open)
+    if (!sender->tagged.open)
         return RING_IN_PROGRESS; /* advance_send() holds this work when it is */
     RING_TRY(bind_program(w, w->comm->rank));
     RING_TRY(self_pair_join(w, sender));
-    w->tag_met = sender->tag_met = true;
-    w->message = sender->message = NULL;
+    w->tagged.met = sender->tagged.met = true;
+    w->tagged.message = sender->tagged.message = NULL;
     tagged_message_drop(w->comm, m);
     return RING_OK;
 }
 
 static ring_status advance_recv(work *w, bool *moved)
 {
-    tagged_message *m = w->message;
-    w->tag_open = true;
+    tagged_message *m = w->tagged.message;
+    w->tagged.open = true;
     if (m == NULL)
         return RING_IN_PROGRESS;
     if (m->sender != NULL)
@@ -194,10 +194,10 @@ static ring_status advance_recv(work *w, bool *moved)
 
 static ring_status advance_send(work *w, bool *moved)
 {
-    const bool was_open = w->tag_open;
-    w->tag_open = true;
+    const bool was_open = w->tagged.open;
+    w->tagged.open = true;
     if (w->call.root == w->comm->rank) {
-        tagged_arrived(w->message);
+        tagged_arrived(w->tagged.message);
         return RING_IN_PROGRESS;
     }
     tagged_peer *p = tagged_peer_of(w->comm, w->call.root);
@@ -206,12 +206,12 @@ static ring_status advance_send(work *w, bool *moved)
     channel_watch(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
     /* A send that was granted meanwhile is held already. */
-    return w->tag_met && w->slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
+    return w->tagged.met && w->step.slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
 }
 
 ring_status tagged_advance(work *w, bool *moved)
 {
-    if (w->tag_met)
+    if (w->tagged.met)
         return RING_OK;
     return w->call.collective == PLAN_SEND ? advance_send(w, moved) : advance_recv(w, moved);
 }

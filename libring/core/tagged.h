@@ -2,13 +2,13 @@
  *
  * tagged: sends and receives that meet by tag, and receives from any source.
  *
- * Two lanes. LANE_TAGGED carries, in call order, one message for each send: a short one with its
- * payload (sent ahead), a longer one as a question alone. The receiver takes frames as they come. A
- * message that a receive waits for goes straight to its buffer, any other is set aside. When a
- * receive meets a question it answers with a grant. Both ends then give their works the next
- * message numbers of LANE_GRANTED, in the order of the grants: from there on the two are a send and
- * a receive like all others (channel.h), with any memory and any way to move it. So of long
- * messages only the questions are ever set aside.
+ * Two kinds of traffic. TRAFFIC_TAGGED carries, in call order, one message for each send: a short
+ * one with its payload (sent ahead), a longer one as a question alone. The receiver takes frames as
+ * they come. A message that a receive waits for goes straight to its buffer, any other is set
+ * aside. When a receive meets a question it answers with a grant. Both ends then give their works
+ * the next message numbers of TRAFFIC_GRANTED, in the order of the grants: from there on the two
+ * are a send and a receive like all others (channel.h), with any memory and any way to move it. So
+ * of long messages only the questions are ever set aside.
  *
  * Bounds. A receiver keeps at most TAGGED_WINDOW of the bytes that a sender has sent ahead; credits
  * announce the bytes that it has freed. A send that does not fit becomes a question, as if it were
@@ -20,7 +20,7 @@
  * order of their arrival. Links are visited round robin, and one that has served a receive from any
  * source comes last.
  *
- * A frame of LANE_TAGGED is one of:
+ * A frame of TRAFFIC_TAGGED is one of:
  *     TAGGED_BYTES   the next bytes of a message that is sent ahead; those of one message follow
  *                    each other, all with its tag and signature. Within 40 bytes they lie in the
  *                    header; else ext.bytes follow it, and ext.count is the call's.

@@ -47,8 +47,8 @@ static ring_status send_inline(tagged_peer *p, transport_frame *frame, const voi
 static ring_status send_segments(tagged_peer *p, work *w)
 {
     const size_t segment = w->program->segment * ring_dtype_size(w->call.dtype);
-    while (w->position < w->src_bytes) {
-        const size_t bytes = min_size(segment, w->src_bytes - w->position);
+    while (w->step.position < w->buffers.src_bytes) {
+        const size_t bytes = min_size(segment, w->buffers.src_bytes - w->step.position);
         transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
         frame.flags = FRAME_LONG;
         frame.ext.bytes = bytes;
@@ -56,8 +56,8 @@ static ring_status send_segments(tagged_peer *p, work *w)
         frame.ext.src_ref = frame.ext.dst_ref = 0;
         frame.ext.segment = 0;
         frame.ext.root = 0;
-        RING_TRY(send_frame(p, &frame, w->src + w->position));
-        w->position += bytes;
+        RING_TRY(send_frame(p, &frame, w->buffers.src + w->step.position));
+        w->step.position += bytes;
     }
     return RING_OK;
 }
@@ -68,12 +68,12 @@ static void end_ahead(tagged_peer *p, work *w, const work *own)
     const transport_link *l = p->on->link;
     w->peers[0] = (work_peer){.on = p->on, .flush_mark = l->frames_sent, .first_ref = UINT64_MAX};
     w->lends = (l->transport->powers & TRANSPORT_COPIES) == 0;
-    w->slice = w->program->slices;
-    w->tag_met = true;
-    w->comm->bytes_sent += w->src_bytes;
-    w->comm->messages_sent++;
-    comm_count_moved(w->comm, w->src_bytes);
-    p->ahead += tagged_charge(w->src_bytes);
+    w->step.slice = w->program->slices;
+    w->tagged.met = true;
+    w->comm->info.bytes_sent += w->buffers.src_bytes;
+    w->comm->info.messages_sent++;
+    comm_count_moved(w->comm, w->buffers.src_bytes);
+    p->ahead += tagged_charge(w->buffers.src_bytes);
     if (w != own)
         (void)work_hold(w);
 }
@@ -81,18 +81,19 @@ static void end_ahead(tagged_peer *p, work *w, const work *own)
 static ring_status send_ahead(tagged_peer *p, work *w)
 {
     transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
-    return w->src_bytes <= TRANSPORT_INLINE ? send_inline(p, &frame, w->src, w->src_bytes)
-                                            : send_segments(p, w);
+    return w->buffers.src_bytes <= TRANSPORT_INLINE
+               ? send_inline(p, &frame, w->buffers.src, w->buffers.src_bytes)
+               : send_segments(p, w);
 }
 
 /* Meanwhile the link for the granted message is dialed. */
 static ring_status await_grant(tagged_peer *p, work *w)
 {
     channel *granted = w->program->on[0];
-    w->number = p->questions++;
-    w->tag_next = NULL;
+    w->wait.number = p->questions++;
+    w->tagged.next = NULL;
     *p->asked_end = w;
-    p->asked_end = &w->tag_next;
+    p->asked_end = &w->tagged.next;
     return granted->dialed ? RING_OK : unopened_dial(granted);
 }
 
@@ -108,12 +109,12 @@ static ring_status take_all(tagged_peer *p);
 /* Decides whether a send goes ahead; reads credits that have arrived. */
 static ring_status goes_ahead(tagged_peer *p, const work *w, bool *ahead)
 {
-    *ahead = w->position > 0;
-    if (*ahead || w->src_bytes > EAGER_BYTES || w->src_by != NULL)
+    *ahead = w->step.position > 0;
+    if (*ahead || w->buffers.src_bytes > EAGER_BYTES || w->buffers.src_by != NULL)
         return RING_OK;
-    if (p->ahead + tagged_charge(w->src_bytes) > TAGGED_WINDOW)
+    if (p->ahead + tagged_charge(w->buffers.src_bytes) > TAGGED_WINDOW)
         RING_TRY(take_all(p));
-    *ahead = p->ahead + tagged_charge(w->src_bytes) <= TAGGED_WINDOW;
+    *ahead = p->ahead + tagged_charge(w->buffers.src_bytes) <= TAGGED_WINDOW;
     return RING_OK;
 }
 
@@ -121,8 +122,8 @@ static void leave_queue(tagged_peer *p, const work *w)
 {
     work **at = &p->queue;
     while (*at != w)
-        at = &(*at)->tag_next;
-    *at = w->tag_next;
+        at = &(*at)->tagged.next;
+    *at = w->tagged.next;
     if (*at == NULL)
         p->queue_end = at;
     p->open--;
@@ -134,7 +135,7 @@ static ring_status send_one(tagged_peer *p, work *w, const work *own)
     bool ahead;
     RING_TRY(goes_ahead(p, w, &ahead));
     const ring_status status = ahead ? send_ahead(p, w) : ask(p, w);
-    p->sending = status == RING_IN_PROGRESS && w->position > 0 ? w : NULL;
+    p->sending = status == RING_IN_PROGRESS && w->step.position > 0 ? w : NULL;
     RING_TRY(status);
     leave_queue(p, w);
     if (!ahead)
@@ -186,9 +187,9 @@ ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved)
     RING_TRY(of_link(p, send_grants(p, moved)));
     RING_TRY(of_link(p, send_credit(p, moved)));
     while ((w = tagged_next_to_send(p)) != NULL && !comm_turn_is_over(p->on->comm)) {
-        const size_t before = w->position;
+        const size_t before = w->step.position;
         const ring_status status = send_one(p, w, own);
-        *moved |= status == RING_OK || w->position != before;
+        *moved |= status == RING_OK || w->step.position != before;
         RING_TRY(status);
     }
     return RING_OK;
@@ -260,8 +261,8 @@ static ring_status place(tagged_message *m)
     const work *w = m->receiver;
     if (m->bytes == 0)
         return RING_OK;
-    if (w != NULL && w->tag_open && w->dst_by == NULL) {
-        m->to = w->dst;
+    if (w != NULL && w->tagged.open && w->buffers.dst_by == NULL) {
+        m->to = w->buffers.dst;
         return RING_OK;
     }
     m->to = m->kept = malloc(m->bytes);
@@ -309,7 +310,7 @@ static ring_status take_bytes(tagged_peer *p, const transport_frame *f)
     else if (bytes > 0)
         memcpy(m->to + m->done, f->data, bytes);
     m->done += bytes;
-    comm->bytes_received += bytes;
+    comm->info.bytes_received += bytes;
     comm_count_moved(comm, bytes);
     if (m->done < m->bytes)
         return RING_OK;
@@ -332,17 +333,17 @@ static ring_status take_grant(tagged_peer *p, const transport_frame *f)
     uint64_t number = 0;
     RING_TRY(take_number(p, f, &number));
     work **at = &p->asked;
-    while (*at != NULL && (*at)->number != number)
-        at = &(*at)->tag_next;
+    while (*at != NULL && (*at)->wait.number != number)
+        at = &(*at)->tagged.next;
     work *w = *at;
     if (w == NULL)
         return unexpected(p, f);
-    *at = w->tag_next;
+    *at = w->tagged.next;
     if (*at == NULL)
         p->asked_end = at;
     RING_TRY(work_take_messages(w));
     w->seq = w->peers[0].out_base;
-    w->tag_met = true;
+    w->tagged.met = true;
     (void)work_hold(w);
     return RING_OK;
 }

@@ -35,7 +35,7 @@ static tagged_message *take_early(tagged_traffic *t, const work *w)
 
 tagged_peer *tagged_peer_of(const ring_comm *comm, int rank)
 {
-    const channel *c = channel_find(comm, LANE_TAGGED, 0, rank);
+    const channel *c = channel_find(comm, TRAFFIC_TAGGED, 0, rank);
     return c != NULL ? c->tagged : NULL;
 }
 
@@ -52,11 +52,11 @@ static void count_posted(const work *w, int32_t change)
 static work *take_posted(ring_comm *comm, const tagged_message *m)
 {
     tagged_traffic *t = &comm->tagged;
-    for (work **at = &t->posted; *at != NULL; at = &(*at)->tag_next) {
+    for (work **at = &t->posted; *at != NULL; at = &(*at)->tagged.next) {
         work *w = *at;
         if (!fits(w, m))
             continue;
-        *at = w->tag_next;
+        *at = w->tagged.next;
         if (*at == NULL)
             t->posted_end = at;
         count_posted(w, -1);
@@ -69,11 +69,11 @@ static work *take_posted(ring_comm *comm, const tagged_message *m)
 
 static ring_status meet(work *receiver, tagged_message *m)
 {
-    receiver->message = m;
+    receiver->tagged.message = m;
     m->receiver = receiver;
     RING_TRY(mismatch_check_pair(receiver, m->peer, &m->call, m->seq));
-    if (receiver->envelope != NULL)
-        *receiver->envelope = (ring_envelope){.source = m->peer, .tag = m->call.tag};
+    if (receiver->tagged.envelope != NULL)
+        *receiver->tagged.envelope = (ring_envelope){.source = m->peer, .tag = m->call.tag};
     return RING_OK;
 }
 
@@ -88,7 +88,7 @@ ring_status tagged_deliver(ring_comm *comm, tagged_message *m)
 
 void tagged_arrived(tagged_message *m)
 {
-    if (m->receiver != NULL && m->receiver->tag_open)
+    if (m->receiver != NULL && m->receiver->tagged.open)
         (void)work_hold(m->receiver);
 }
 
@@ -96,8 +96,8 @@ void tagged_arrived(tagged_message *m)
 static void listen_for(const work *w)
 {
     tagged_traffic *t = &w->comm->tagged;
-    if (w->suspect != NULL)
-        channel_watch(w->suspect);
+    if (w->wait.last != NULL)
+        channel_watch(w->wait.last);
     if (w->call.root != RING_ANY_SOURCE || t->next_visited == NULL)
         return;
     tagged_peer *p = t->next_visited;
@@ -116,9 +116,9 @@ ring_status tagged_seek(work *w)
             channel_watch(m->from->on); /* the rest of it may be on its way */
         return meet(w, m);
     }
-    w->tag_next = NULL;
+    w->tagged.next = NULL;
     *t->posted_end = w;
-    t->posted_end = &w->tag_next;
+    t->posted_end = &w->tagged.next;
     count_posted(w, 1);
     listen_for(w);
     return RING_OK;

@@ -63,7 +63,7 @@ static bool is_first_of_tag(const tagged_peer *p, const work *w)
 {
     const work *first = p->queue;
     while (first->call.tag != w->call.tag)
-        first = first->tag_next;
+        first = first->tagged.next;
     return first == w;
 }
 
@@ -72,8 +72,8 @@ work *tagged_next_to_send(const tagged_peer *p)
     if (p->open == 0)
         return NULL;
     work *w = p->sending != NULL ? p->sending : p->queue;
-    while (w != NULL && (!w->tag_open || !is_first_of_tag(p, w)))
-        w = w->tag_next;
+    while (w != NULL && (!w->tagged.open || !is_first_of_tag(p, w)))
+        w = w->tagged.next;
     return w;
 }
 
@@ -99,7 +99,7 @@ work *tagged_first_waiter(const tagged_peer *p)
         w = p->in->receiver;
     if (w != NULL || p->named == 0)
         return w;
-    for (w = p->on->comm->tagged.posted; w->call.root != p->on->rank; w = w->tag_next)
+    for (w = p->on->comm->tagged.posted; w->call.root != p->on->rank; w = w->tagged.next)
         continue;
     return w;
 }
@@ -118,14 +118,14 @@ void tagged_let_go(tagged_message *m)
 
 void tagged_forget(work *w)
 {
-    tagged_message *m = w->message;
-    w->message = NULL;
+    tagged_message *m = w->tagged.message;
+    w->tagged.message = NULL;
     if (m->sender == w) {
         m->sender = NULL;
         return;
     }
     if (m->sender != NULL)
-        m->sender->message = NULL;
+        m->sender->tagged.message = NULL;
     tagged_let_go(m);
     tagged_message_drop(w->comm, m);
 }
@@ -135,7 +135,7 @@ static void drop_all(ring_comm *comm, tagged_message *m)
     for (tagged_message *next; m != NULL; m = next) {
         next = m->next;
         if (m->sender != NULL)
-            m->sender->message = NULL;
+            m->sender->tagged.message = NULL;
         tagged_message_drop(comm, m);
     }
 }

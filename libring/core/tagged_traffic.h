@@ -30,7 +30,7 @@ typedef struct tagged_message {
     work *receiver, *sender;  /* the receive that it has met; the send, if of this rank itself */
 } tagged_message;
 
-/** The traffic over a channel of LANE_TAGGED. */
+/** The traffic over a channel of TRAFFIC_TAGGED. */
 typedef struct tagged_peer {
     channel *on;
     struct tagged_peer *next; /* in a circle                                              */
@@ -70,7 +70,7 @@ bool tagged_listens(const tagged_peer *p);
 work *tagged_first_waiter(const tagged_peer *p);
 /** @return the first send of the queue that may leave; NULL: none. */
 work *tagged_next_to_send(const tagged_peer *p);
-/** Makes the tagged_peer of a new channel of LANE_TAGGED. */
+/** Makes the tagged_peer of a new channel of TRAFFIC_TAGGED. */
 ring_status tagged_peer_new(channel *c);
 /** Drops the message of a work that ends. */
 void tagged_forget(work *w);

@@ -101,7 +101,7 @@ ring_status unopened_dial(channel *c)
     ring_comm *comm = c->comm;
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, c->rank, &number);
-    const control_purpose purpose = {.lane = (uint16_t)c->lane,
+    const control_purpose purpose = {.traffic = (uint16_t)c->traffic,
                                      .index = (uint16_t)c->index,
                                      .transport = number,
                                      .local = (t->powers & (TRANSPORT_SAME_PROCESS |

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Polite waiting: spin a little on the word that the next frame will change, yield, then sleep
- * (sleeps.c), until the deadline.
+ * (poll_links.c), until the deadline.
  */
 #include "wait.h"
 
 #include "engine.h"
-#include "sleeper.h"
-#include "visits.h"
+#include "orphans.h"
+#include "sleep.h"
 
 /* Looks at one word before a waiter yields; see docs/decisions/0007. */
 enum { SPIN_LOOKS = 8 };
@@ -23,7 +23,7 @@ enum { HELP_LOOKS = 64 };
 /* The one word that changes when anything waited for arrives; NULL: several links or held works. */
 static const _Atomic uint32_t *only_word(const ring_comm *comm, uint32_t *value)
 {
-    if (comm->channels.active_count != 1 || comm->held != NULL)
+    if (comm->channels.active_count != 1 || comm->works.held != NULL)
         return NULL;
     const channel *c = comm->channels.active[0];
     return channel_wants_out(c) ? NULL : c->link->transport->news(c->link, value);
@@ -57,7 +57,7 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     const _Atomic uint32_t *word = *looks < SPIN_LOOKS && !comm->crowded ? only_word(comm, &value)
                                                                          : NULL;
     if (wait_is_sleepy(*looks)) { /* nothing has changed since the look: the lock was held */
-        sleeper_sleep(comm, deadline);
+        poll_links(comm, deadline);
         return;
     }
     comm_unlock(comm);
@@ -66,7 +66,7 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     else
         spin(word, value, looks);
     if (*looks % HELP_LOOKS == 0)
-        visit_others(comm);
+        orphans_advance_others(comm);
     comm_lock(comm);
 }
 
@@ -76,7 +76,7 @@ static double give_up_at(const work *w, double now, double deadline, double *gat
     if (!work_is_gated(w))
         return deadline;
     if (*gate_deadline <= 0)
-        *gate_deadline = now + w->timeout;
+        *gate_deadline = now + w->wait.timeout;
     return deadline > 0 && deadline < *gate_deadline ? deadline : *gate_deadline;
 }
 
@@ -85,12 +85,12 @@ static void wait_until(work *w, double deadline)
     ring_comm *comm = w->comm;
     double gate_deadline = 0;
     unsigned looks = 0;
-    if (!w->finished)
+    if (!w->result.finished)
         (void)glance(comm); /* a call's first answer is often a few reads away */
-    while (!w->finished) {
+    while (!w->result.finished) {
         if (engine_turn(comm, TURN_BYTES))
             looks = 0;
-        if (w->finished)
+        if (w->result.finished)
             return;
         if (looks == 0) {
             looks = 1;
@@ -101,7 +101,7 @@ static void wait_until(work *w, double deadline)
         if (end > 0 && now >= end)
             return;
         engine_look(comm, now);
-        if (!w->finished)
+        if (!w->result.finished)
             look_elsewhere(comm, &looks, end > 0 ? end : now + 1);
     }
 }
@@ -112,19 +112,19 @@ bool wait_between_looks(unsigned *looks)
         return true;
     (void)wait_politely(looks, false);
     if (*looks % HELP_LOOKS == 0)
-        visit_others(NULL);
+        orphans_advance_others(NULL);
     return false;
 }
 
 ring_status wait_for_work(work *w, double deadline)
 {
     ring_comm *comm = w->comm;
-    w->waiters++;
+    w->result.waiters++;
     work_set_orphan(w, false);
     comm_count_waiter(comm, 1);
     wait_until(w, deadline);
     comm_count_waiter(comm, -1);
-    if (--w->waiters == 0 && !w->finished)
+    if (--w->result.waiters == 0 && !w->result.finished)
         work_set_orphan(w, true);
-    return w->finished ? RING_OK : RING_IN_PROGRESS;
+    return w->result.finished ? RING_OK : RING_IN_PROGRESS;
 }

@@ -18,32 +18,32 @@
 
 static work *take_from_pool(ring_comm *comm)
 {
-    work *w = comm->pool;
+    work *w = comm->works.pool;
     if (w != NULL) {
-        comm->pool = w->next;
+        comm->works.pool = w->next;
         return w;
     }
     w = calloc(1, sizeof *w);
     if (w == NULL)
         return NULL;
     w->comm = comm;
-    w->sibling = comm->works;
-    comm->works = w;
+    w->sibling = comm->works.all;
+    comm->works.all = w;
     return w;
 }
 
 void work_recycle(work *w)
 {
-    w->next = w->comm->pool;
-    w->comm->pool = w;
+    w->next = w->comm->works.pool;
+    w->comm->works.pool = w;
 }
 
 static void append(ring_comm *comm, work *w)
 {
     w->next = NULL;
-    w->link = comm->end;
-    *comm->end = w;
-    comm->end = &w->next;
+    w->link = comm->works.end;
+    *comm->works.end = w;
+    comm->works.end = &w->next;
 }
 
 uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed, channel *on)
@@ -52,8 +52,8 @@ uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t 
         return on != NULL ? on->sends++ : comm->self_pair.sends++;
     if (call->collective == PLAN_RECV)
         return on != NULL ? on->recvs++ : comm->self_pair.recvs++;
-    comm->history[comm->calls % HISTORY_CALLS] = packed;
-    return comm->calls++;
+    comm->history.packed[comm->history.calls % HISTORY_CALLS] = packed;
+    return comm->history.calls++;
 }
 
 static ring_status make_peers(work *w, const program *p)
@@ -104,11 +104,11 @@ double work_timeout(const ring_comm *comm, const ring_call *options)
 
 static void bind_options(work *w, const ring_call *options)
 {
-    w->timeout = work_timeout(w->comm, options);
-    w->gate = options->after != NULL ? event_hold(options->after) : NULL;
-    w->gated = w->gate != NULL || w->late;
-    w->on_done = options->on_done;
-    w->context = options->context;
+    w->wait.timeout = work_timeout(w->comm, options);
+    w->gate.event = options->after != NULL ? event_hold(options->after) : NULL;
+    w->gate.closed = w->gate.event != NULL || w->stream.late;
+    w->result.on_done = options->on_done;
+    w->result.context = options->context;
 }
 
 /* Binds all fields except the call number and the held resources. */
@@ -118,66 +118,61 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->signature = p->signature;
     w->lead = w;
     w->parts = p->channels;
-    w->index = w->slice = index;
-    w->src = buffers->src;
-    w->dst = buffers->dst;
-    w->src_bytes = buffers->src_bytes;
-    w->dst_bytes = buffers->dst_bytes;
+    w->index = w->step.slice = index;
+    w->buffers = *buffers;
+    w->buffers.lists[PLAN_SRC] = w->buffers.lists[PLAN_DST] = NULL; /* the caller's, see bases */
     w->src_region = w->dst_region = 0;
-    w->src_by = buffers->src_by;
-    w->dst_by = buffers->dst_by;
-    w->by = w->dst_by != NULL ? w->dst_by : w->src_by;
+    w->by = w->buffers.dst_by != NULL ? w->buffers.dst_by : w->buffers.src_by;
     w->program = p;
     w->scratch = w->stage = NULL;
-    w->products.missing = false;
-    w->products.memory = NULL;
-    w->lists[PLAN_SRC] = w->lists[PLAN_DST] = NULL;
-    w->op = w->runs = w->posted = w->waiters = 0;
-    w->position = 0;
-    w->phase = PHASE_NONE;
-    w->relay.asked = false;
-    w->awaits = w->suspect = NULL;
+    w->bases[PLAN_SRC] = w->bases[PLAN_DST] = NULL;
+    w->step.op = w->step.runs = w->step.posted = w->result.waiters = 0;
+    w->step.position = 0;
+    w->step.phase = PHASE_NONE;
+    w->step.relay.asked = false;
+    w->wait.on = w->wait.last = NULL;
     w->partner = NULL;
-    w->message = NULL;
-    w->tag_open = w->tag_met = false;
-    w->stop = NULL;
-    w->stopped = false;
-    w->detached = w->lends = w->done_pending = false;
-    w->deadline = 0;
-    w->finished = false;
-    w->status = RING_IN_PROGRESS;
+    w->tagged.message = NULL;
+    w->tagged.open = w->tagged.met = false;
+    w->stream.stop = NULL;
+    w->stream.pending = false;
+    w->result.detached = w->lends = w->result.pending = false;
+    w->wait.deadline = 0;
+    w->result.finished = false;
+    w->result.status = RING_IN_PROGRESS;
     p->users++;
 }
 
 /* The allocations of a work; nothing is counted yet. */
 static ring_status prepare(work *w, const program *p, const ring_call *options)
 {
-    w->handle = 0;
+    w->result.handle = 0;
     RING_TRY(make_peers(w, p));
-    return options->work != NULL ? handle_new(w->comm, w, &w->handle, options->work) : RING_OK;
+    return options->work != NULL ? handle_new(w->comm, w, &w->result.handle, options->work)
+                                 : RING_OK;
 }
 
 static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const accelerator *by)
 {
     const bool automatic = w->comm->links.registers && by == NULL;
     uint64_t (*const hold)(const void *, size_t) = automatic ? automatic_hold : region_hold;
-    if (w->lists[side] != NULL)
+    if (w->bases[side] != NULL)
         return lists_hold(w, side, hold);
     return bytes > 0 ? hold(at, bytes) : 0;
 }
 
 static void hold_regions(work *w)
 {
-    w->src_region = hold_side(w, PLAN_SRC, w->src, w->src_bytes, w->src_by);
-    w->dst_region = hold_side(w, PLAN_DST, w->dst, w->dst_bytes, w->dst_by);
+    w->src_region = hold_side(w, PLAN_SRC, w->buffers.src, w->buffers.src_bytes, w->buffers.src_by);
+    w->dst_region = hold_side(w, PLAN_DST, w->buffers.dst, w->buffers.dst_bytes, w->buffers.dst_by);
 }
 
 /* A list is lent only if all its blocks are held. */
 static bool may_lend_lists(const work *w)
 {
     const work *lead = w->lead;
-    return (w->lists[PLAN_SRC] == NULL || lead->src_region != 0) &&
-           (w->lists[PLAN_DST] == NULL || lead->dst_region != 0);
+    return (w->bases[PLAN_SRC] == NULL || lead->src_region != 0) &&
+           (w->bases[PLAN_DST] == NULL || lead->dst_region != 0);
 }
 
 static bool is_scratch(const work *w, const char *at)
@@ -188,9 +183,9 @@ static bool is_scratch(const work *w, const char *at)
 
 bool work_may_lend(const work *w, const char *at)
 {
-    if (w->dst != NULL && (size_t)(at - w->dst) < w->dst_bytes)
+    if (w->buffers.dst != NULL && (size_t)(at - w->buffers.dst) < w->buffers.dst_bytes)
         return w->lead->dst_region != 0;
-    if (w->src != NULL && (size_t)(at - w->src) < w->src_bytes)
+    if (w->buffers.src != NULL && (size_t)(at - w->buffers.src) < w->buffers.src_bytes)
         return w->lead->src_region != 0;
     return may_lend_lists(w) || is_scratch(w, at);
 }
@@ -204,11 +199,10 @@ static uint64_t next_number(const work *w)
 static void bind_lead(work *w, const call_buffers *buffers, program *p, const ring_call *options)
 {
     bind_work(w, buffers, p, 0);
-    if (buffers->products.scale != 1)
-        w->products = buffers->products;
     lists_bind(w, buffers);
-    w->late = options->stream != NULL && w->comm->late && !p->call.tagged && p->device == NULL;
-    w->seq = p->call.tagged || w->late ? 0 : next_number(w);
+    w->stream.late = options->stream != NULL && w->comm->streams.late && !p->call.tagged &&
+                     p->device == NULL;
+    w->seq = p->call.tagged || w->stream.late ? 0 : next_number(w);
     if (w->comm->links.reaches || regions_are_registered())
         hold_regions(w);
     bind_options(w, options);
@@ -218,17 +212,18 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
 static void bind_part(work *w, const work *lead, const call_buffers *buffers, int32_t index)
 {
     bind_work(w, buffers, lead->program, index);
+    w->buffers.products = (work_products){.scale = 1}; /* the lead computes them */
     w->lead = (work *)(uintptr_t)lead;
     w->seq = lead->seq;
-    w->late = lead->late;
-    w->lists[PLAN_SRC] = lead->lists[PLAN_SRC];
-    w->lists[PLAN_DST] = lead->lists[PLAN_DST];
-    w->timeout = lead->timeout;
-    w->gate = lead->gate != NULL ? event_hold(lead->gate) : NULL;
-    w->gated = lead->gated;
-    w->on_done = NULL;
-    w->handle = 0;
-    w->detached = true;
+    w->stream.late = lead->stream.late;
+    w->bases[PLAN_SRC] = lead->bases[PLAN_SRC];
+    w->bases[PLAN_DST] = lead->bases[PLAN_DST];
+    w->wait.timeout = lead->wait.timeout;
+    w->gate.event = lead->gate.event != NULL ? event_hold(lead->gate.event) : NULL;
+    w->gate.closed = lead->gate.closed;
+    w->result.on_done = NULL;
+    w->result.handle = 0;
+    w->result.detached = true;
 }
 
 /* Starts the other parts of a call over several channels. */
@@ -237,10 +232,10 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
     ring_status status = RING_OK;
     work *next;
     for (int32_t index = 1; parts != NULL; parts = next, index++) {
-        next = parts->behind;
+        next = parts->wait.next;
         bind_part(parts, lead, buffers, index);
         append(lead->comm, parts);
-        if (status == RING_OK && !lead->late)
+        if (status == RING_OK && !lead->stream.late)
             status = work_take_messages(parts);
     }
     return status;
@@ -248,10 +243,10 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
 
 ring_status work_take_place(work *w)
 {
-    for (const work *e = w->comm->first; e != w; e = e->next)
-        if (e->late && e->stop == w->stop)
+    for (const work *e = w->comm->works.first; e != w; e = e->next)
+        if (e->stream.late && e->stream.stop == w->stream.stop)
             return RING_IN_PROGRESS;
-    w->late = false;
+    w->stream.late = false;
     w->seq = w == w->lead ? next_number(w) : w->lead->seq;
     return work_take_messages(w);
 }
@@ -267,7 +262,7 @@ RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32
                 work_recycle(part);
             return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
         }
-        part->behind = *parts;
+        part->wait.next = *parts;
         *parts = part;
     }
     return RING_OK;
@@ -276,7 +271,7 @@ RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32
 static void give_back(work *w)
 {
     for (work *next; w != NULL; w = next) {
-        next = w->behind;
+        next = w->wait.next;
         work_recycle(w);
     }
 }
@@ -290,9 +285,9 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
     ring_status status = RING_OK;
-    w->behind = NULL;
+    w->wait.next = NULL;
     if (p->channels > 1)
-        status = take_parts(comm, p, p->channels - 1, &w->behind);
+        status = take_parts(comm, p, p->channels - 1, &w->wait.next);
     if (status == RING_OK && given->products.scale != 1) {
         placed = *given;
         buffers = &placed;
@@ -309,60 +304,60 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     bind_lead(w, buffers, p, options);
     append(comm, w);
     if (!p->facts->pairwise) {
-        comm->algorithm = p->algorithm;
-        comm->latest = p->call;
-        comm->latest_longest = p->longest;
+        comm->info.algorithm = p->algorithm;
+        comm->info.latest = p->call;
+        comm->info.longest = p->longest;
         comm->stall.moves++;
     }
     *out = w;
     if (p->call.tagged)
         return RING_OK;
-    RING_TRY(w->late ? RING_OK : work_take_messages(w));
-    return w->behind != NULL ? start_parts(w, w->behind, buffers) : RING_OK;
+    RING_TRY(w->stream.late ? RING_OK : work_take_messages(w));
+    return w->wait.next != NULL ? start_parts(w, w->wait.next, buffers) : RING_OK;
 }
 
 void work_stop(work *lead, accelerator_stop *stop)
 {
     work *w = lead;
     for (int32_t parts = lead->parts; parts > 0; parts--, w = w->next) {
-        w->stop = stop_hold(stop);
-        w->stopped = w->gated = true;
-        w->comm->stops++;
+        w->stream.stop = stop_hold(stop);
+        w->stream.pending = w->gate.closed = true;
+        w->comm->streams.stops++;
     }
     progress_serve(lead->comm);
 }
 
 void work_pass_stop(work *w)
 {
-    w->comm->stops -= w->stopped;
-    w->stopped = false;
+    w->comm->streams.stops -= w->stream.pending;
+    w->stream.pending = false;
 }
 
 bool work_is_gated(const work *w)
 {
-    return (w->gate != NULL && event_status(w->gate) == RING_IN_PROGRESS) ||
-           (w->stopped && ticket_status(w->stop->reached) == RING_IN_PROGRESS);
+    return (w->gate.event != NULL && event_status(w->gate.event) == RING_IN_PROGRESS) ||
+           (w->stream.pending && ticket_status(w->stream.stop->reached) == RING_IN_PROGRESS);
 }
 
 ring_status work_hold(work *w)
 {
-    w->behind = NULL;
-    *w->comm->held_end = w;
-    w->comm->held_end = &w->behind;
+    w->wait.next = NULL;
+    *w->comm->works.held_end = w;
+    w->comm->works.held_end = &w->wait.next;
     return RING_IN_PROGRESS;
 }
 
 void work_set_orphan(work *w, bool orphan)
 {
-    if (w->orphan == orphan)
+    if (w->result.orphan == orphan)
         return;
-    w->orphan = orphan;
+    w->result.orphan = orphan;
     orphans_count(w->comm, orphan ? 1 : -1);
 }
 
 void work_settle(work *w)
 {
-    if (w->by != NULL && (w->phase == PHASE_FOLDING || w->relay.asked))
+    if (w->by != NULL && (w->step.phase == PHASE_FOLDING || w->step.relay.asked))
         w->by->settle(w->by);
 }
 
@@ -383,18 +378,18 @@ void work_finish(work *w, ring_status status)
 {
     ring_comm *comm = w->comm;
     *w->link = w->next;
-    *(w->next != NULL ? &w->next->link : &comm->end) = w->link;
+    *(w->next != NULL ? &w->next->link : &comm->works.end) = w->link;
     w->program->users--;
     if (w->scratch != NULL)
         scratch_give_back(comm, w->scratch);
     if (w->stage != NULL)
         scratch_give_back(comm, w->stage);
-    if (w->products.memory != NULL)
-        scratch_give_back(comm, w->products.memory);
-    if (w->gate != NULL)
-        event_drop(w->gate);
-    w->gate = NULL;
-    if (w->message != NULL)
+    if (w->buffers.products.memory != NULL)
+        scratch_give_back(comm, w->buffers.products.memory);
+    if (w->gate.event != NULL)
+        event_drop(w->gate.event);
+    w->gate.event = NULL;
+    if (w->tagged.message != NULL)
         tagged_forget(w);
     if ((w->src_region | w->dst_region) != 0) {
         region_release(w->src_region);
@@ -402,19 +397,19 @@ void work_finish(work *w, ring_status status)
     }
     if (w->list_room != NULL)
         lists_release(w);
-    if (w->stop != NULL) {
+    if (w->stream.stop != NULL) {
         work_pass_stop(w);
-        stop_drop(&w->stop);
+        stop_drop(&w->stream.stop);
     }
-    w->status = status;
-    w->finished = true;
+    w->result.status = status;
+    w->result.finished = true;
     work_set_orphan(w, false);
-    if (w->on_done != NULL) {
-        w->done_pending = true;
-        w->done_next = NULL;
-        *comm->done_end = w;
-        comm->done_end = &w->done_next;
-    } else if (w->detached) {
+    if (w->result.on_done != NULL) {
+        w->result.pending = true;
+        w->result.next = NULL;
+        *comm->works.done_end = w;
+        comm->works.done_end = &w->result.next;
+    } else if (w->result.detached) {
         work_recycle(w);
     }
 }
@@ -423,17 +418,18 @@ void work_finish(work *w, ring_status status)
 void works_free(ring_comm *comm)
 {
     work *next;
-    for (work *w = comm->works; w != NULL; w = next) {
+    for (work *w = comm->works.all; w != NULL; w = next) {
         next = w->sibling;
-        if (w->handle != 0)
-            handle_orphan(w->handle, w->finished ? w->status : RING_ERR_ABORTED);
+        if (w->result.handle != 0)
+            handle_orphan(w->result.handle,
+                          w->result.finished ? w->result.status : RING_ERR_ABORTED);
         free(w->peers);
         free(w->list_room);
         free(w);
     }
-    while (comm->spare_posts != NULL) {
-        posted *p = comm->spare_posts;
-        comm->spare_posts = p->next;
+    while (comm->memory.posts != NULL) {
+        posted *p = comm->memory.posts;
+        comm->memory.posts = p->next;
         free(p);
     }
 }

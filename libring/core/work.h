@@ -23,87 +23,116 @@ typedef enum work_phase {
 
 /** Products of src and this rank's factor, see products.c. */
 typedef struct work_products {
-    bool missing;          /* not all are made                         */
-    const char *of;        /* src as it was given                      */
-    const uintptr_t *list; /* or where its blocks lie, as work.lists   */
-    char *memory;          /* where they lie; NULL: not in memory of the communicator */
-    double scale;          /* the factor                               */
-    size_t done;           /* elements of the present block            */
+    bool missing;          /* some are still to be computed */
+    const char *of;        /* src as the caller gave it */
+    const uintptr_t *list; /* or the addresses of its blocks, as in work.bases */
+    char *memory;          /* the communicator's memory that holds them, or NULL */
+    double scale;          /* the factor; 1: the call has no products */
+    size_t done;           /* elements of the present block */
     int32_t block;
 } work_products;
+
+/** The buffers of a call on this rank. */
+typedef struct call_buffers {
+    const char *src;
+    char *dst;
+    size_t src_bytes, dst_bytes;
+    const accelerator *src_by, *dst_by; /* the accelerator that owns the memory; NULL: the host */
+    work_products products;             /* products_place() fills in all but the scale */
+    bool listed;                        /* blocks are given by lists of their addresses */
+    const void *const *lists[2]; /* the caller's addresses of the [ranks] blocks of SRC and DST;
+                                    NULL: the side is one piece. Not used after the work is bound */
+} call_buffers;
+
+/** The present op of a work, and how far it has come. */
+typedef struct work_step {
+    int32_t op, slice;
+    int32_t runs;     /* slices that are complete */
+    size_t position;  /* elements of the op that are complete */
+    work_phase phase; /* of the elements that follow */
+    size_t asked;     /* elements that the accelerator folds, in PHASE_FOLDING */
+    bool copies;      /* it is a recv that fold_run() carries out */
+    ticket over;      /* closes when the operation of the phase ends */
+    posted relay;     /* its eager message */
+    int32_t posted;   /* messages that were not handed to a link yet */
+} work_step;
+
+/** The channel where a work waits, and how long it may. */
+typedef struct work_wait {
+    channel *on;   /* NULL: it does not wait */
+    channel *last; /* the channel where it last waited for a message */
+    wait_kind kind;
+    uint64_t number;   /* of the message that it waits for */
+    struct work *next; /* in the channel's list of waiting works, in the list of held works, or
+                          among the parts of a call that is being started */
+    double timeout, deadline; /* deadline 0: the clock was not read yet */
+} work_wait;
+
+/** An event that must be set before the work may start. */
+typedef struct work_gate {
+    ring_event *event; /* NULL: there is none */
+    bool closed;       /* the event or the stream may still hold the work back */
+} work_gate;
+
+/** The place of a work in the stream of an accelerator. */
+typedef struct work_stream {
+    accelerator_stop
+        *stop;    /* the work starts after the stream has reached it; held until the end */
+    bool pending; /* the stream may not have reached the stop yet */
+    bool late;    /* the work takes its number when the stream reaches the stop */
+    uint32_t run; /* of a device program */
+} work_stream;
+
+/** The matching of a tagged send or recv, see tagged.h. */
+typedef struct work_tagged {
+    struct work *next;              /* in its list */
+    struct tagged_message *message; /* that a recv has met, or that is a send to this rank itself */
+    ring_envelope *envelope;        /* of a recv */
+    bool open, met;                 /* its gate is open; its ops may run */
+} work_tagged;
+
+/** The end of a work, and the callers that learn of it. */
+typedef struct work_result {
+    ring_done on_done;
+    void *context;
+    struct work *next; /* in works.done of its communicator */
+    uint32_t handle;   /* its place in the table of handles, 0: it has none */
+    int32_t waiters;   /* threads that wait for it */
+    bool detached;     /* it has no handle and no waiting thread: only on_done reports its end */
+    bool pending;      /* on_done has not been called yet */
+    bool orphan;       /* it is under way without a waiting thread */
+    bool finished;     /* status is final */
+    ring_status status;
+} work_result;
 
 typedef struct work {
     ring_comm *comm;
     struct work *next, **link; /* among the works under way, in call order; or in the pool */
-    struct work *sibling;      /* among all works of the communicator                      */
+    struct work *sibling;      /* among all works of the communicator */
     call_signature call;
     uint64_t signature, seq;
-    const char *src;
-    char *dst, *scratch, *stage;
-    uintptr_t *lists[2]; /* of SRC and DST, for each block: where the first block would lie if the
-                            blocks lay one behind the other; NULL: it is one piece, src or dst */
-    struct list_room *list_room; /* for these; it stays with the work */
-    work_products products;      /* of the lead */
-    size_t src_bytes, dst_bytes;
-    uint64_t src_region, dst_region;    /* the lead's, held until the end; 0: of none */
-    const accelerator *by;              /* the accelerator that folds and copies, NULL: the host */
-    const accelerator *src_by, *dst_by; /* the accelerator whose memory they are, NULL: the host */
+    call_buffers buffers;
+    uintptr_t *bases[2]; /* for each block of SRC and DST, the address at which the first block
+                            would lie if the blocks were contiguous; NULL: the side is one piece */
+    struct list_room *list_room;     /* memory for `bases`; it stays with the work */
+    uint64_t src_region, dst_region; /* the lead holds them until the end; 0: none */
+    char *scratch, *stage;
+    const accelerator *by; /* the accelerator that folds and copies; NULL: the host */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
-    struct work *lead; /* of its call                                       */
-    int32_t parts;     /* of the lead: works of the call that are not done  */
-    int32_t index;     /* of its channels                                   */
-    int32_t op, slice; /* the present one                                   */
-    int32_t runs;      /* slices that it has done                           */
-    size_t position;   /* elements of the present op that are done          */
-    work_phase phase;  /* of the elements that come next                    */
-    size_t asked;      /* elements that the accelerator folds, in PHASE_FOLDING */
-    bool copies;       /* a recv that fold_run() carries out */
-    ticket over;       /* closes when the operation of the phase ends */
-    posted relay;      /* the eager message of the present op               */
-    int32_t posted;    /* messages that are still to be handed over         */
-    channel *awaits;   /* the channel where it waits, NULL: none */
-    channel *suspect;  /* the channel where it waited last, for messages */
-    wait_kind kind;
-    uint64_t number;                /* of the message it waits for                       */
-    struct work *behind;            /* next waiter of the channel                        */
-    struct work *partner;           /* of a send or recv to this rank itself: the other one */
-    struct work *tag_next;          /* tagged: behind it in its list, see tagged.h       */
-    struct tagged_message *message; /* tagged: the message that a recv has met, or that a send to
-                                       this rank itself is */
-    ring_envelope *envelope;        /* of a tagged recv                             */
-    bool tag_open, tag_met;         /* tagged: its gate is open; its ops may run */
-    ring_event *gate;               /* nothing starts before it is set; NULL: open */
-    accelerator_stop *stop;         /* nor before its stream comes there; held until the end */
-    bool stopped;                   /* the stream may not have come there yet */
-    uint32_t run;                   /* of a device program */
-    bool late;                      /* it takes its number when its stream reaches it */
-    bool gated;                     /* gate, stop or late may still hold it back */
-    double timeout, deadline;       /* deadline 0: the clock was not read yet */
-    ring_done on_done;
-    void *context;
-    struct work *done_next; /* in ring_comm.done */
-    uint32_t handle;        /* its place in the table of handles, 0: none        */
-    int32_t waiters;        /* threads that wait for it                          */
-    bool lends;             /* frames were sent whose memory links may still read */
-    bool detached;          /* no handle, no waiting thread: only on_done reports its end */
-    bool done_pending;      /* on_done is still to be called */
-    bool orphan;            /* under way without a waiting thread */
-    bool finished;          /* status is final                                   */
-    ring_status status;
+    struct work *lead; /* of its call */
+    int32_t parts;     /* of the lead: works of the call that are not complete */
+    int32_t index;     /* of its channels */
+    work_step step;
+    work_wait wait;
+    work_gate gate;
+    work_stream stream;
+    work_tagged tagged;
+    struct work *partner; /* of a send or recv to this rank itself: the other one */
+    bool lends;           /* links may still read memory of frames that were sent */
+    work_result result;
 } work;
-
-typedef struct call_buffers {
-    const void *src;
-    void *dst;
-    size_t src_bytes, dst_bytes;
-    const accelerator *src_by, *dst_by; /* the accelerator whose memory they are, NULL: the host */
-    work_products products;             /* scale 1: nothing is to be multiplied; products_place()
-                                           sets the rest */
-    const void *const *lists[2]; /* of SRC and DST: the addresses of its [ranks] blocks; NULL: it is
-                                    one piece, src or dst */
-} call_buffers;
 
 /** @return the next number of a collective, or of a send or recv with a peer. @param packed  its
  *  signature, for the history. @param on  of a send or recv: its channel; NULL: to itself. */
@@ -140,7 +169,7 @@ static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
 {
     if (w->by == NULL || (buffer != PLAN_SRC && buffer != PLAN_DST))
         return NULL;
-    return buffer == PLAN_SRC ? w->src_by : w->dst_by;
+    return buffer == PLAN_SRC ? w->buffers.src_by : w->buffers.dst_by;
 }
 /** @return true if links may use memory of the work in place: it is scratch, or in a region that
  *  the call holds. A region that the call does not hold may end meanwhile. */

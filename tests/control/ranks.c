@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LANES = 2 };
+enum { TRAFFIC_KINDS = 2 };
 
 void *shared_memory(size_t bytes)
 {
@@ -158,15 +158,15 @@ static int family_of(int fd)
     return family;
 }
 
-/* Exchanges rank and lane: proves that each socket leads to the right peer. */
-static ring_status greet(const control_world *w, int peer, int lane, int fd, bool local)
+/* Exchanges rank and traffic: proves that each socket leads to the right peer. */
+static ring_status greet(const control_world *w, int peer, int traffic, int fd, bool local)
 {
-    int32_t mine[2] = {w->rank, lane}, theirs[2] = {-1, -1};
+    int32_t mine[2] = {w->rank, traffic}, theirs[2] = {-1, -1};
     if ((family_of(fd) == AF_UNIX) != local)
         return fail(RING_ERR_INTERNAL, "wrong family of the link to rank %d", peer);
     RING_TRY(fd_write_all(fd, mine, sizeof mine, w->deadline));
     RING_TRY(fd_read_all(fd, theirs, sizeof theirs, w->deadline));
-    if (theirs[0] != peer || theirs[1] != lane)
+    if (theirs[0] != peer || theirs[1] != traffic)
         return fail(RING_ERR_INTERNAL, "the link to rank %d leads to rank %d", peer, theirs[0]);
     return RING_OK;
 }
@@ -177,7 +177,7 @@ static bool is_local(const control_world *w, int peer)
 }
 
 typedef struct sockets {
-    _Atomic int fds[LANES][RANKS_MAX];
+    _Atomic int fds[TRAFFIC_KINDS][RANKS_MAX];
     _Atomic int failed; /* the status of a dial, with its text */
     char text[256];
 } sockets;
@@ -185,8 +185,8 @@ typedef struct sockets {
 static ring_status greet_all(const control_world *w, sockets *s)
 {
     for (int r = 0; r < w->size; r++)
-        for (int lane = 0; lane < LANES && r != w->rank; lane++)
-            RING_TRY(greet(w, r, lane, s->fds[lane][r], is_local(w, r)));
+        for (int traffic = 0; traffic < TRAFFIC_KINDS && r != w->rank; traffic++)
+            RING_TRY(greet(w, r, traffic, s->fds[traffic][r], is_local(w, r)));
     return RING_OK;
 }
 
@@ -195,7 +195,7 @@ static bool take(void *context, int peer, const control_purpose *purpose, ring_s
 {
     sockets *s = context;
     if (status == RING_OK) {
-        atomic_store(&s->fds[purpose->lane][peer], socket->fd);
+        atomic_store(&s->fds[purpose->traffic][peer], socket->fd);
     } else if (atomic_load(&s->failed) == RING_OK) {
         text_format(s->text, sizeof s->text, "%s", fail_text());
         atomic_store(&s->failed, (int)status);
@@ -203,9 +203,9 @@ static bool take(void *context, int peer, const control_purpose *purpose, ring_s
     return status == RING_OK;
 }
 
-static ring_status await_socket(const control_world *w, const sockets *s, int lane, int peer)
+static ring_status await_socket(const control_world *w, const sockets *s, int traffic, int peer)
 {
-    while (atomic_load(&s->fds[lane][peer]) < 0) {
+    while (atomic_load(&s->fds[traffic][peer]) < 0) {
         if (control_verdict(w) != RING_OK)
             return fail(control_verdict(w), "%s", control_text(w));
         if (atomic_load(&s->failed) != RING_OK)
@@ -221,21 +221,21 @@ static ring_status await_socket(const control_world *w, const sockets *s, int la
 static ring_status connect_all(control_world *w, const sockets *s)
 {
     for (int r = 0; r < w->rank; r++) {
-        for (int lane = 0; lane < LANES; lane++) {
-            const control_purpose purpose = {.lane = (uint16_t)lane, .local = is_local(w, r)};
+        for (int traffic = 0; traffic < TRAFFIC_KINDS; traffic++) {
+            const control_purpose purpose = {.traffic = (uint16_t)traffic, .local = is_local(w, r)};
             RING_TRY(control_dial(w, r, &purpose, w->deadline));
         }
     }
     for (int r = 0; r < w->size; r++)
-        for (int lane = 0; lane < LANES && r != w->rank; lane++)
-            RING_TRY(await_socket(w, s, lane, r));
+        for (int traffic = 0; traffic < TRAFFIC_KINDS && r != w->rank; traffic++)
+            RING_TRY(await_socket(w, s, traffic, r));
     return RING_OK;
 }
 
 static ring_status link_up(control_world *w)
 {
     sockets s = {.failed = RING_OK};
-    for (int i = 0; i < LANES * RANKS_MAX; i++)
+    for (int i = 0; i < TRAFFIC_KINDS * RANKS_MAX; i++)
         atomic_init(&s.fds[i / RANKS_MAX][i % RANKS_MAX], -1);
     RING_TRY(check_cards(w));
     RING_TRY(control_agree(w, RING_OK));
@@ -246,7 +246,7 @@ static ring_status link_up(control_world *w)
     else
         control_announce(w, status);
     control_set_sink(w, NULL, NULL);
-    for (int i = 0; i < LANES * RANKS_MAX; i++) {
+    for (int i = 0; i < TRAFFIC_KINDS * RANKS_MAX; i++) {
         int fd = atomic_load(&s.fds[i / RANKS_MAX][i % RANKS_MAX]);
         fd_close(&fd);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data sockets: at any time, for exactly the pair, lane, index and communicator that both ends
+ * Data sockets: at any time, for exactly the pair, traffic, index and communicator that both ends
  * prove. */
 #include "stage.h"
 
@@ -79,7 +79,7 @@ static void basket_free(basket *b)
 
 static control_purpose purpose_of(int a, int b)
 {
-    return (control_purpose){.lane = (uint16_t)(a + b),
+    return (control_purpose){.traffic = (uint16_t)(a + b),
                              .index = (uint16_t)(a * b),
                              .transport = 3,
                              .local = (a + b) % 2 == 1};
@@ -102,11 +102,11 @@ static ring_status exchange_ranks(control_world *w, basket *b)
         RING_TRY(fd_write_all(b->fds[r], &mine, sizeof mine, clock_now() + 5));
         RING_TRY(fd_read_all(b->fds[r], &theirs, sizeof theirs, clock_now() + 5));
         const control_purpose want = purpose_of(w->rank, r), got = b->purposes[r];
-        if (theirs != r || got.lane != want.lane || got.index != want.index ||
+        if (theirs != r || got.traffic != want.traffic || got.index != want.index ||
             got.transport != want.transport || got.local != want.local)
             return fail(RING_ERR_INTERNAL,
-                        "the socket to rank %d is for rank %d, lane %u, index %u", r, theirs,
-                        got.lane, got.index);
+                        "the socket to rank %d is for rank %d, traffic %u, index %u", r, theirs,
+                        got.traffic, got.index);
     }
     return RING_OK;
 }
@@ -138,7 +138,7 @@ static ring_status link_late(int rank, int size, void *id)
     clock_sleep(0.1 * (rank % 3)); /* the start is over, for some long ago */
     if (status == RING_OK)
         status = dial_and_exchange(w, &b);
-    if (status == RING_OK && control_dial(w, rank, &(control_purpose){.lane = 1}, 0) == RING_OK)
+    if (status == RING_OK && control_dial(w, rank, &(control_purpose){.traffic = 1}, 0) == RING_OK)
         status = fail(RING_ERR_INTERNAL, "a rank may dial itself");
     clock_sleep(0.2);
     control_free(w);
@@ -320,7 +320,7 @@ static ring_status check_sockets(basket *b, int rank)
 
 static ring_status dial_early(control_world *two)
 {
-    const control_purpose purpose = {.lane = 2, .local = true};
+    const control_purpose purpose = {.traffic = 2, .local = true};
     return control_dial(two, 1 - two->rank, &purpose, clock_now() + 5);
 }
 
@@ -468,7 +468,7 @@ static ring_status prove_link(const insider *in, change *how, int *fd)
     handshake_terms terms = in->terms;
     handshake h;
     const handshake_purpose purpose = {.kind = HANDSHAKE_LINK,
-                                       .lane = 1,
+                                       .traffic = 1,
                                        .index = 2,
                                        .transport = 3};
     const net_address at = address_unix(in->card.unix_name);
@@ -503,7 +503,7 @@ static ring_status refuse_forgeries(insider *in)
         clock_sleep(0.001);
     fd_close(&fd);
     const control_purpose *got = &in->basket.purposes[1];
-    return basket_count(&in->basket) == 1 && got->lane == 1 && got->index == 2 &&
+    return basket_count(&in->basket) == 1 && got->traffic == 1 && got->index == 2 &&
                    got->transport == 3 && got->local
                ? RING_OK
                : fail(RING_ERR_INTERNAL, "the true one did not come through");

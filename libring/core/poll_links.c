@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sleeping in the kernel on the links of active channels. */
-#include "sleeper.h"
+#include "sleep.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -15,11 +15,11 @@ static const double least_step = 50e-6, most_step = 1e-3;
 
 static double next_step(ring_comm *comm)
 {
-    if (comm->stops == 0)
+    if (comm->streams.stops == 0)
         return 0;
-    const double step = comm->stop_step > 0 ? comm->stop_step * 1.125 : least_step;
-    comm->stop_step = step < most_step ? step : most_step;
-    return comm->stop_step;
+    const double step = comm->streams.step > 0 ? comm->streams.step * 1.125 : least_step;
+    comm->streams.step = step < most_step ? step : most_step;
+    return comm->streams.step;
 }
 
 /* @param step  0: none. */
@@ -42,7 +42,7 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     const void *payload;
     const bool takes = c->tagged != NULL ? tagged_listens(c->tagged)
                                          : c->waiting[WAIT_FRAME] != NULL &&
-                                               c->waiting[WAIT_FRAME]->number == c->received;
+                                               c->waiting[WAIT_FRAME]->wait.number == c->received;
     if (!takes)
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
@@ -59,11 +59,11 @@ static bool arm_channel(channel *c, struct pollfd *entry)
 /* Held works need no entry: after so many looks only closed gates, folds of accelerators, whose
  * ends wake all sleepers, and works behind these are left.
  * @return number of entries, or 0 if a link has something already. */
-static size_t arm_channels(ring_comm *comm, const waker *by, struct pollfd *entries)
+static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *entries)
 {
     size_t used = 0;
     entries[used++] = (struct pollfd){.fd = by->fd, .events = POLLIN};
-    if (comm->failing) /* the verdict wakes, and statements */
+    if (comm->failure.pending) /* the verdict wakes, and statements */
         return used;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!arm_channel(comm->channels.active[i], &entries[used++]))
@@ -78,10 +78,10 @@ static size_t arm_channels(ring_comm *comm, const waker *by, struct pollfd *entr
  * links' descriptors. */
 static void leave(ring_comm *comm, const nap *n, bool calls)
 {
-    sleeper_end(comm, n);
-    comm->sleeper->callers -= calls;
-    comm->watched &= calls;
-    if (--comm->sleeper->sleepers > 0)
+    sleep_end(comm, n);
+    comm->sleep.threads->callers -= calls;
+    comm->sleep.watched &= calls;
+    if (--comm->sleep.threads->sleepers > 0)
         return;
     channel *c;
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;) {
@@ -108,24 +108,25 @@ static size_t places_of(const ring_comm *comm)
 }
 
 /* @param calls  for a caller, not for the progress thread. @return as arm_channels(). */
-static size_t enter(ring_comm *comm, nap *n, const waker *by, struct pollfd *entries, bool calls)
+static size_t enter(ring_comm *comm, nap *n, const wakeup_fd *by, struct pollfd *entries,
+                    bool calls)
 {
-    comm->sleeper->sleepers++;
-    comm->sleeper->callers += calls;
-    const bool sleeps = sleeper_begin(comm, n, by) && entries != NULL;
+    comm->sleep.threads->sleepers++;
+    comm->sleep.threads->callers += calls;
+    const bool sleeps = sleep_begin(comm, n, by) && entries != NULL;
     const size_t used = sleeps ? arm_channels(comm, by, entries) : 0;
     if (!calls)
-        sleeper_watch_all(comm);
+        sleep_watch_all(comm);
     return used;
 }
 
-void sleeper_sleep(ring_comm *comm, double deadline)
+void poll_links(ring_comm *comm, double deadline)
 {
     enum { FEW = 1 + 64 };
     struct pollfd few[FEW];
     const size_t most = places_of(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
-    waker *by = waker_take();
+    wakeup_fd *by = wakeup_fd_take();
     nap own;
     const size_t used = enter(comm, &own, by, all, true);
     if (used > 0) {
@@ -137,14 +138,14 @@ void sleeper_sleep(ring_comm *comm, double deadline)
         let_others_in(comm);
     }
     leave(comm, &own, true);
-    waker_give_back(by);
+    wakeup_fd_give_back(by);
     if (all != few)
         free(all);
 }
 
 /* ---- Sleep on several communicators ------------------------------------------ */
 
-static bool make_room_for_comm(sleep_list *s)
+static bool make_room_for_comm(poll_list *s)
 {
     if (s->comm_count < s->comm_room)
         return true;
@@ -160,7 +161,7 @@ static bool make_room_for_comm(sleep_list *s)
 }
 
 /* Without memory no thread sleeps. */
-static bool make_room(sleep_list *s, size_t entries)
+static bool make_room(poll_list *s, size_t entries)
 {
     if (entries > s->room) {
         struct pollfd *more = realloc(s->entries, entries * sizeof *more);
@@ -172,14 +173,14 @@ static bool make_room(sleep_list *s, size_t entries)
     return true;
 }
 
-void sleep_list_add_descriptor(sleep_list *s, int fd)
+void poll_list_add_descriptor(poll_list *s, int fd)
 {
     s->awake |= !make_room(s, s->used + 1);
     if (!s->awake)
         s->entries[s->used++] = (struct pollfd){.fd = fd, .events = POLLIN};
 }
 
-bool sleep_list_has(const sleep_list *s, const ring_comm *comm)
+bool poll_list_has(const poll_list *s, const ring_comm *comm)
 {
     for (size_t i = 0; i < s->comm_count; i++)
         if (s->comms[i]->comm == comm)
@@ -187,14 +188,14 @@ bool sleep_list_has(const sleep_list *s, const ring_comm *comm)
     return false;
 }
 
-bool sleep_list_add(sleep_list *s, ring_comm *comm)
+bool poll_list_add(poll_list *s, ring_comm *comm)
 {
     if (!make_room_for_comm(s) || !make_room(s, s->used + places_of(comm))) {
         s->awake = true;
         return false;
     }
     if (s->by == NULL)
-        s->by = waker_take();
+        s->by = wakeup_fd_take();
     comm_nap *n = s->comms[s->comm_count++];
     n->comm = comm;
     const size_t used = enter(comm, &n->nap, s->by, s->entries + s->used, s->calls);
@@ -214,7 +215,7 @@ static void unlock_after(ring_comm *comm, bool calls)
         pthread_mutex_unlock(&comm->lock);
 }
 
-void sleep_list_sleep(sleep_list *s, double deadline)
+void poll_list_sleep(poll_list *s, double deadline)
 {
     if (s->awake)
         sched_yield();
@@ -226,11 +227,11 @@ void sleep_list_sleep(sleep_list *s, double deadline)
         leave(comm, &s->comms[i]->nap, s->calls);
         unlock_after(comm, s->calls);
     }
-    waker_give_back(s->by);
+    wakeup_fd_give_back(s->by);
     s->by = NULL;
 }
 
-void sleep_list_free(sleep_list *s)
+void poll_list_free(poll_list *s)
 {
     for (size_t i = 0; i < s->comm_room; i++)
         free(s->comms[i]);

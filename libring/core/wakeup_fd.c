@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Idle eventfds of the process. */
-#include "wakers.h"
+#include "wakeup_fd.h"
 
 #include "base.h"
 
@@ -15,7 +15,7 @@ static struct {
     pthread_mutex_t lock;
     unsigned generation; /* of the process that made the idle ones, see fork_generation() */
     int users;
-    waker *idle;
+    wakeup_fd *idle;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A child must not sleep on what it shares with its parent; the fork has closed its copies. */
@@ -27,65 +27,65 @@ static void lock_pool(void)
     pool.generation = fork_generation();
 }
 
-static void close_all(waker *first)
+static void close_all(wakeup_fd *first)
 {
     while (first != NULL) {
-        waker *next = first->next;
+        wakeup_fd *next = first->next;
         fd_close(&first->fd);
         free(first);
         first = next;
     }
 }
 
-void wakers_close(void)
+void wakeup_fds_close(void)
 {
     lock_pool();
     const bool last = --pool.users == 0;
-    waker *idle = last ? pool.idle : NULL;
+    wakeup_fd *idle = last ? pool.idle : NULL;
     if (last)
         pool.idle = NULL;
     pthread_mutex_unlock(&pool.lock);
     close_all(idle);
 }
 
-static waker *make(void)
+static wakeup_fd *make(void)
 {
-    waker *w = malloc(sizeof *w);
+    wakeup_fd *w = malloc(sizeof *w);
     if (w == NULL)
         return NULL;
-    *w = (waker){.fd = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
+    *w = (wakeup_fd){.fd = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
     if (w->fd >= 0)
         return w;
     free(w);
     return NULL;
 }
 
-void wakers_open(void)
+void wakeup_fds_open(void)
 {
     lock_pool();
     const bool first = pool.users++ == 0;
     pthread_mutex_unlock(&pool.lock);
     for (int i = 0; first && i < IN_ADVANCE; i++)
-        waker_give_back(make());
+        wakeup_fd_give_back(make());
 }
 
-static waker *take_idle(void)
+static wakeup_fd *take_idle(void)
 {
     lock_pool();
-    waker *w = pool.idle;
+    wakeup_fd *w = pool.idle;
     if (w != NULL)
         pool.idle = w->next;
     pthread_mutex_unlock(&pool.lock);
     return w;
 }
 
-waker *waker_take(void)
+wakeup_fd *wakeup_fd_take(void)
 {
-    waker *w = take_idle();
+    wakeup_fd *w = take_idle();
     return w != NULL ? w : make();
 }
 
-void waker_give_back(waker *w)
+void wakeup_fd_give_back(wakeup_fd *w)
 {
     uint64_t wakes;
     if (w == NULL)
@@ -98,7 +98,7 @@ void waker_give_back(waker *w)
     pthread_mutex_unlock(&pool.lock);
 }
 
-void waker_wake(const waker *w)
+void wakeup_fd_signal(const wakeup_fd *w)
 {
     const uint64_t one = 1;
     const ssize_t ignored = write(w->fd, &one, sizeof one);

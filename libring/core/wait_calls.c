@@ -3,7 +3,7 @@
 #include "call_group.h"
 #include "engine.h"
 #include "handle.h"
-#include "sleeper.h"
+#include "sleep.h"
 #include "wait.h"
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 /* No thread is in its handle any more, which has ended. The caller holds the lock. */
 static void give_back(work *w)
 {
-    w->handle = 0;
-    if (!w->done_pending)
+    w->result.handle = 0;
+    if (!w->result.pending)
         work_recycle(w);
 }
 
@@ -21,14 +21,14 @@ static void give_back(work *w)
 static ring_status end_handle(ring_work **handle, const handle_view *view, bool ends)
 {
     work *w = view->comm != NULL ? view->work : NULL;
-    const ring_status status = w != NULL ? w->status : view->status;
+    const ring_status status = w != NULL ? w->result.status : view->status;
     if (handle_leave(*handle, ends) && w != NULL)
         give_back(w);
     *handle = ends ? NULL : *handle;
     return status == RING_OK
                ? RING_OK
                : fail(status, "%s",
-                      w != NULL ? view->comm->error
+                      w != NULL ? view->comm->failure.text
                                 : "the communicator failed or was destroyed before the call ended");
 }
 
@@ -160,13 +160,13 @@ ring_status ring_wait_all(ring_work **works, size_t count)
 static bool look(const handle_view *view, bool *moved)
 {
     ring_comm *comm = view->comm;
-    if (view->work->finished)
+    if (view->work->result.finished)
         return true;
     const bool stirs = engine_turn(comm, TURN_BYTES);
     *moved |= stirs;
-    if (!stirs && !view->work->finished)
+    if (!stirs && !view->work->result.finished)
         engine_look(comm, clock_now());
-    return view->work->finished;
+    return view->work->result.finished;
 }
 
 /* The result of a look at a handle. */
@@ -186,7 +186,7 @@ static ring_status look_entered(const ring_work *handle, const char *call, glimp
     const bool crowded = view.comm->crowded;
     seen->over = look(&view, &seen->moved);
     if (!seen->over && work_is_gated(view.work))
-        seen->patience = view.work->timeout;
+        seen->patience = view.work->wait.timeout;
     comm_unlock(view.comm);
     if (!seen->over && crowded)
         sched_yield(); /* a testing caller must not keep the core from the ranks it waits for */
@@ -285,36 +285,36 @@ static void adopt_works(const choice *c, bool mine)
         if (c->works[i] == NULL || lock_handle(c->works[i], "wait_any", &view) != RING_OK ||
             view.comm == NULL)
             continue;
-        view.work->waiters += mine ? 1 : -1;
+        view.work->result.waiters += mine ? 1 : -1;
         comm_count_waiter(view.comm, mine ? 1 : -1);
-        if (!view.work->finished)
-            work_set_orphan(view.work, view.work->waiters == 0);
+        if (!view.work->result.finished)
+            work_set_orphan(view.work, view.work->result.waiters == 0);
         comm_unlock(view.comm);
     }
 }
 
 /* After its communicator was entered, the ends of the work and of the communicator wake this sleep.
  * An earlier end may have woken another sleeper only: it is checked here. */
-static void enter_for(sleep_list *s, ring_work *handle)
+static void enter_for(poll_list *s, ring_work *handle)
 {
     handle_view view;
     s->awake = lock_handle(handle, "wait_any", &view) != RING_OK || view.comm == NULL;
     if (s->awake)
         return;
-    if (!sleep_list_has(s, view.comm))
-        (void)sleep_list_add(s, view.comm);
-    s->awake |= view.work->finished || !comm_is_fine(view.comm);
+    if (!poll_list_has(s, view.comm))
+        (void)poll_list_add(s, view.comm);
+    s->awake |= view.work->result.finished || !comm_is_fine(view.comm);
     comm_unlock(view.comm);
 }
 
 static void sleep_on_works(const choice *c)
 {
-    sleep_list s = {.calls = true};
+    poll_list s = {.calls = true};
     for (size_t i = 0; i < c->count && !s.awake; i++)
         if (c->works[i] != NULL)
             enter_for(&s, c->works[i]);
-    sleep_list_sleep(&s, clock_now() + 1);
-    sleep_list_free(&s);
+    poll_list_sleep(&s, clock_now() + 1);
+    poll_list_free(&s);
 }
 
 /* Events that are never set must not make a caller wait for ever. @param[in,out] since  all calls

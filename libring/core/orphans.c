@@ -4,7 +4,7 @@
  * works. So communicators may be waited for in any order, and a call that was started ends while
  * its caller computes.
  */
-#include "visits.h"
+#include "orphans.h"
 
 #include "engine.h"
 #include "event.h"
@@ -21,20 +21,20 @@ static bool take_turn(ring_comm *comm)
     return moved;
 }
 
-visit visit_orphans(ring_comm *comm)
+orphans_turn orphans_advance(ring_comm *comm)
 {
     if (!comm_try_lock(comm))
-        return VISIT_LEFT;
-    return take_turn(comm) ? VISIT_MOVED : VISIT_IN_VAIN;
+        return ORPHANS_BUSY;
+    return take_turn(comm) ? ORPHANS_MOVED : ORPHANS_IDLE;
 }
 
-void visit_others(const ring_comm *except)
+void orphans_advance_others(const ring_comm *except)
 {
     if (!orphans_are_left())
         return;
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c))
         if (c != except)
-            (void)visit_orphans(c);
+            (void)orphans_advance(c);
 }
 
 /* A ticket was closed, by a thread that does not move works itself. */
@@ -50,8 +50,8 @@ static void on_ticket(void)
 static void start_gated(void)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
-        if (c->by_thread) {
-            (void)visit_orphans(c);
+        if (c->sleep.by_thread) {
+            (void)orphans_advance(c);
         } else {
             comm_lock(c);
             (void)take_turn(c);
