@@ -53,7 +53,7 @@ static double patience_ends(const pending_peer *p)
 
 /* Peers that have not shown the key are evicted first; among equals the older one.
  * @return NULL if no peer's time is over by @p now. */
-static pending_peer *next_to_go(const acceptor *a, double now)
+static pending_peer *next_to_evict(const acceptor *a, double now)
 {
     pending_peer *proving = NULL;
     for (size_t i = 0; i < a->count; i++) {
@@ -70,7 +70,7 @@ static pending_peer *next_to_go(const acceptor *a, double now)
 /* Keeps the place free: descriptors are needed elsewhere. */
 static bool evict_one(acceptor *a)
 {
-    pending_peer *p = next_to_go(a, CONTROL_NEVER);
+    pending_peer *p = next_to_evict(a, CONTROL_NEVER);
     if (p == NULL)
         return false;
     remove_pending(a, p);
@@ -100,7 +100,7 @@ static double opens_at(const acceptor *a)
 static void make_room(acceptor *a, double now)
 {
     pending_peer *p;
-    while (a->count >= a->room && (p = next_to_go(a, now)) != NULL)
+    while (a->count >= a->room && (p = next_to_evict(a, now)) != NULL)
         remove_pending(a, p);
 }
 
@@ -132,7 +132,7 @@ static ring_status welcome(pending_peer *p)
 }
 
 /* p is freed afterwards, unless its handshake goes on. */
-static void question(pending_peer *p)
+static void advance(pending_peer *p)
 {
     acceptor *a = p->acceptor;
     ring_status status = handshake_step(&p->handshake);
@@ -158,20 +158,20 @@ static void question(pending_peer *p)
 
 static void on_pending(control_source *s)
 {
-    question((pending_peer *)s);
+    advance((pending_peer *)s);
 }
 
 /* ---- Accepting --------------------------------------------------------------------- */
 
 /* The failure may be temporary; the pending handshakes go on, with their deadlines. */
-static void rest(acceptor *a)
+static void pause_accepting(acceptor *a)
 {
     log_debug("accepting a connection: %m; trying on");
     a->rest = clock_now() + REST_SECONDS;
 }
 
 /* Strangers at other acceptors may have the descriptors; else this process lacks them. */
-static void no_descriptor(acceptor *a)
+static void on_no_descriptor(acceptor *a)
 {
     if (a->count > 0) {
         a->room = a->count;
@@ -180,7 +180,7 @@ static void no_descriptor(acceptor *a)
     const ring_status lack = fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
     if (acceptor_evict_any())
         return;
-    rest(a);
+    pause_accepting(a);
     a->refuse(a, lack);
 }
 
@@ -194,7 +194,7 @@ static bool add_pending(acceptor *a, int fd, const net_address *from)
     p->from = *from;
     handshake_accept(&p->handshake, fd, a->terms);
     a->pending[a->count++] = p;
-    question(p);
+    advance(p);
     return true;
 }
 
@@ -206,9 +206,9 @@ static void accept_one(acceptor *a)
     if (fd >= 0 && add_pending(a, fd, &from))
         return;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        no_descriptor(a);
+        on_no_descriptor(a);
     else
-        rest(a);
+        pause_accepting(a);
     fd_close(&fd);
 }
 
@@ -220,7 +220,7 @@ static bool somebody_waits(const acceptor *a)
 
 /* Accepts at most so many at once: this thread has other work, and strangers must not hold it
  * up. */
-static void take_in(acceptor *a)
+static void accept_waiting(acceptor *a)
 {
     for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
         const double now = clock_now();
@@ -240,7 +240,7 @@ static void take_in(acceptor *a)
 
 static void on_listener(control_source *s)
 {
-    take_in((acceptor *)s);
+    accept_waiting((acceptor *)s);
 }
 
 /* It listens, but does not accept now. */
@@ -255,13 +255,13 @@ double acceptor_tick(acceptor *a, double now)
     for (size_t i = 0; i < a->count;) {
         pending_peer *p = a->pending[i];
         if (now >= p->handshake.expires)
-            question(p); /* it expires, and is removed */
+            advance(p); /* it expires, and is removed */
         else if (p->handshake.expires < due)
             due = p->handshake.expires;
         i += i < a->count && a->pending[i] == p;
     }
     if (is_resting(a))
-        take_in(a);
+        accept_waiting(a);
     const double opens = is_resting(a) ? opens_at(a) : due;
     return opens < due ? opens : due;
 }

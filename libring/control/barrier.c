@@ -26,7 +26,7 @@ static void advance(membership *m)
     peers_flush(m);
 }
 
-void barrier_hear(membership *m, connection *c, const control_message *message)
+void barrier_receive(membership *m, connection *c, const control_message *message)
 {
     const int child = c->peer - tree_first_child(m->world.rank);
     if (message->kind == CONTROL_GO)
@@ -36,7 +36,7 @@ void barrier_hear(membership *m, connection *c, const control_message *message)
     advance(m);
 }
 
-bool barrier_speak(membership *m, connection *c, control_message *out)
+bool barrier_compose(membership *m, connection *c, control_message *out)
 {
     const int here = reached(m);
     if (!c->edge)

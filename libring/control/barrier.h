@@ -5,8 +5,8 @@
 
 #include "membership_state.h"
 
-void barrier_hear(membership *m, connection *c, const control_message *message);
-bool barrier_speak(membership *m, connection *c, control_message *out);
+void barrier_receive(membership *m, connection *c, const control_message *message);
+bool barrier_compose(membership *m, connection *c, control_message *out);
 /** A start that is not over long after its deadline is this rank's failure. */
 void barrier_tick(membership *m, double now);
 

@@ -23,7 +23,7 @@ static int oldest_kept(const bulletin *b)
 }
 
 /* Statements that a rank waits in one collective are equal, whichever rank states it. */
-static bool says_the_same(const control_message *a, const control_message *b)
+static bool is_same_statement(const control_message *a, const control_message *b)
 {
     const control_statement *x = &a->body.statement, *y = &b->body.statement;
     return !x->refused && !y->refused && x->number == y->number && x->signature == y->signature &&
@@ -32,7 +32,7 @@ static bool says_the_same(const control_message *a, const control_message *b)
 }
 
 /* Threads of a rank may come to one round with several deadlines, and the earliest ends it. */
-static bool is_same_coming(const control_message *a, const control_message *b)
+static bool is_same_arrival(const control_message *a, const control_message *b)
 {
     return a->rank == b->rank && a->count == b->count && a->status == b->status &&
            a->body.roll.key == b->body.roll.key &&
@@ -53,11 +53,11 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_VOTE:
         return a->rank == b->rank && a->count == b->count;
     case CONTROL_PRESENT:
-        return is_same_coming(a, b);
+        return is_same_arrival(a, b);
     case CONTROL_ROLL:
         return a->count == b->count && a->body.roll.key == b->body.roll.key;
     case CONTROL_STATEMENT:
-        return says_the_same(a, b);
+        return is_same_statement(a, b);
     default:
         return false; /* no note to all ranks */
     }
@@ -119,7 +119,7 @@ static void keep(membership *m, const control_message *note)
     membership_due(m, m->posted_at + BYPASS_SECONDS);
 }
 
-static bool leads_on(const membership *m, const connection *c)
+static bool is_live_edge(const membership *m, const connection *c)
 {
     return c->edge && connection_is_open(c) && !c->left && m->ranks[c->peer].lost == LOSS_NONE;
 }
@@ -127,11 +127,11 @@ static bool leads_on(const membership *m, const connection *c)
 /* A neighbour sends each note that it knows once: as many as are here are the same ones. */
 static bool is_awaited(const membership *m, const connection *c)
 {
-    return leads_on(m, c) && !c->bypassed && c->answers < m->bulletins[BULLETIN_LASTING].count;
+    return is_live_edge(m, c) && !c->bypassed && c->answers < m->bulletins[BULLETIN_LASTING].count;
 }
 
 /* Losses are few, and every new connection must learn them. */
-static bool may_go(const control_message *note)
+static bool may_be_dropped(const control_message *note)
 {
     return note->kind != CONTROL_LOST;
 }
@@ -143,7 +143,7 @@ static void drop_notes(membership *m, int count)
     bulletin *b = &m->bulletins[BULLETIN_LASTING];
     int to = 0;
     for (int at = 0; at < b->count; at++) {
-        if (count == 0 || !may_go(&b->notes[at])) {
+        if (count == 0 || !may_be_dropped(&b->notes[at])) {
             b->notes[to++] = b->notes[at];
             continue;
         }
@@ -160,36 +160,37 @@ static int count_ends(const bulletin *b)
 {
     int ends = 0;
     for (int i = 0; i < b->count; i++)
-        ends += may_go(&b->notes[i]);
+        ends += may_be_dropped(&b->notes[i]);
     return ends;
 }
 
 /* A bypassed neighbour need not confirm: it may have sent a note before this rank dropped it and
  * heard it again from another one, and then it never sends it again. */
-static bool may_shed(const membership *m)
+static bool may_prune(const membership *m)
 {
     const int count = m->bulletins[BULLETIN_LASTING].count;
     for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (is_awaited(m, c) || (leads_on(m, c) && c->announced[BULLETIN_LASTING] < count))
+        if (is_awaited(m, c) || (is_live_edge(m, c) && c->announced[BULLETIN_LASTING] < count))
             return false;
     return count > bulletin_most_ends(m->world.size);
 }
 
-static void shed(membership *m)
+static void prune(membership *m)
 {
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
-    if (!may_shed(m))
+    if (!may_prune(m))
         return;
     const int ends = count_ends(b), most = bulletin_most_ends(m->world.size);
     if (ends > most)
         drop_notes(m, ends - most + BULLETIN_ENDS / 2);
 }
 
-static void tell(group *g, const control_message *note)
+static void deliver(group *g, const control_message *note)
 {
     const control_rule *rule = &g->member->dispatch->rules[note->kind];
-    if (rule->concern != NULL && (note->kind == CONTROL_LOST || note->communicator == g->world.id))
-        rule->concern(g, note);
+    if (rule->group_note != NULL &&
+        (note->kind == CONTROL_LOST || note->communicator == g->world.id))
+        rule->group_note(g, note);
 }
 
 static void apply(membership *m, const control_message *note)
@@ -200,7 +201,7 @@ static void apply(membership *m, const control_message *note)
     if (rule->note != NULL)
         rule->note(m, note);
     for (group *g = m->groups; g != NULL; g = g->next)
-        tell(g, note);
+        deliver(g, note);
 }
 
 void bulletin_post(membership *m, const control_message *note)
@@ -210,14 +211,14 @@ void bulletin_post(membership *m, const control_message *note)
     keep(m, note);
     apply(m, note);
     peers_flush(m);
-    shed(m);
+    prune(m);
 }
 
-void bulletin_hear(membership *m, connection *c, const control_message *note)
+void bulletin_receive(membership *m, connection *c, const control_message *note)
 {
     c->answers += c->edge && log_of(note) == BULLETIN_LASTING;
     bulletin_post(m, note);
-    shed(m);
+    prune(m);
 }
 
 const control_message *bulletin_find(const membership *m, enum control_kind kind,
@@ -247,17 +248,17 @@ void bulletin_replay(group *g, int which)
 {
     const bulletin *b = &g->member->bulletins[which];
     for (int i = oldest_kept(b); i < b->count; i++)
-        tell(g, &b->notes[i % b->room]);
+        deliver(g, &b->notes[i % b->room]);
 }
 
 /* ---- Sending ----------------------------------------------------------------------- */
 
 /* While ranks join, rank 0 sends a verdict only to ranks whose card came: others do not read yet.
  * All other notes are for ranks that have all cards. */
-static bool may_hear(const membership *m, const connection *c, const control_message *note)
+static bool is_for(const membership *m, const connection *c, const control_message *note)
 {
     if (note->kind == CONTROL_VERDICT)
-        return c->edge || c->doubted || (m->world.rank == 0 && c->came);
+        return c->edge || c->distrusted || (m->world.rank == 0 && c->has_card);
     return c->edge && !c->gives_cards && m->state >= STATE_LINKING;
 }
 
@@ -269,7 +270,7 @@ static bool announce(membership *m, connection *c, int which, control_message *o
     if (c->announced[which] == b->count)
         return false;
     const control_message *next = &b->notes[c->announced[which] % b->room];
-    if (!may_hear(m, c, next))
+    if (!is_for(m, c, next))
         return false;
     c->announced[which]++;
     m->start.notified += !c->edge &&
@@ -278,7 +279,7 @@ static bool announce(membership *m, connection *c, int which, control_message *o
     return true;
 }
 
-bool bulletin_speak(membership *m, connection *c, control_message *out)
+bool bulletin_compose(membership *m, connection *c, control_message *out)
 {
     return announce(m, c, BULLETIN_LASTING, out) || announce(m, c, BULLETIN_RECENT, out);
 }
@@ -309,7 +310,7 @@ void bulletin_tick(membership *m, double now)
         else
             membership_due(m, since + BYPASS_SECONDS);
     }
-    shed(m);
+    prune(m);
 }
 
 bool bulletin_is_spread(const membership *m)

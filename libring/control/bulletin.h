@@ -26,9 +26,9 @@ static inline int bulletin_most_ends(int size)
 /** Keeps @p note, acts on it (control_rule) and sends it on, unless it is known. */
 void bulletin_post(membership *m, const control_message *note);
 /** The same for a note that came over @p c. */
-void bulletin_hear(membership *m, connection *c, const control_message *note);
+void bulletin_receive(membership *m, connection *c, const control_message *note);
 /** The next note for @p c. @return false: it has all. */
-bool bulletin_speak(membership *m, connection *c, control_message *out);
+bool bulletin_compose(membership *m, connection *c, control_message *out);
 /** Bypasses neighbours that do not confirm notes: dials their neighbours in the tree. */
 void bulletin_tick(membership *m, double now);
 /** @return true if all neighbours have confirmed all lasting notes; bypassed ones do not count. */

@@ -56,14 +56,14 @@ connection *connection_new(membership *m, int fd, const handshake *h, bool edge)
     return c;
 }
 
-static bool nothing_now(void)
+static bool would_block(void)
 {
     return errno == EAGAIN || errno == EINTR;
 }
 
 static void end(connection *c)
 {
-    c->member->dispatch->lose(c->member, c);
+    c->member->dispatch->on_close(c->member, c);
     control_close(&c->source);
 }
 
@@ -71,12 +71,12 @@ static void take_message(connection *c)
 {
     const control_dispatch *dispatch = c->member->dispatch;
     c->got = 0;
-    c->tacit = false;
-    if (c->doubted)
+    c->no_message_yet = false;
+    if (c->distrusted)
         return;
-    c->doubted = !control_message_is_genuine(&c->in, c->keys.in, c->messages_in++);
-    if (!c->doubted)
-        dispatch->hear(c->member, c, &c->in.message);
+    c->distrusted = !control_message_is_genuine(&c->in, c->keys.in, c->messages_in++);
+    if (!c->distrusted)
+        dispatch->receive(c->member, c, &c->in.message);
     else
         dispatch->distrust(c->member, c, RING_ERR_SYSTEM,
                            "sent a control message that came changed: a proxy, an adapter or a "
@@ -88,7 +88,7 @@ void connection_read(connection *c)
     while (connection_is_open(c)) {
         const ssize_t got = recv(c->source.fd, (char *)&c->in + c->got, sizeof c->in - c->got,
                                  MSG_DONTWAIT);
-        if (got < 0 && nothing_now())
+        if (got < 0 && would_block())
             return;
         if (got <= 0) {
             end(c);
@@ -108,24 +108,24 @@ bool connection_is_busy(const connection *c)
 }
 
 /* @return false if the kernel takes no more now. */
-static bool hand_over(connection *c)
+static bool send_some(connection *c)
 {
     const char *at = (const char *)&c->out + c->sent;
     const ssize_t put = send(c->source.fd, at, sizeof c->out - c->sent,
                              MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0 && nothing_now())
+    if (put < 0 && would_block())
         return false;
-    c->deaf = put < 0; /* a message that can still be read has the reason, e.g. a goodbye */
+    c->send_closed = put < 0; /* a message that can still be read has the reason, e.g. a goodbye */
     c->sent += put > 0 ? (size_t)put : 0;
     c->member->sent.bytes += put > 0 ? (uint64_t)put : 0;
     return true;
 }
 
-static bool has_something_to_say(connection *c)
+static bool has_output(connection *c)
 {
     if (connection_is_busy(c))
         return true;
-    if (!c->member->dispatch->speak(c->member, c, &c->out.message))
+    if (!c->member->dispatch->compose(c->member, c, &c->out.message))
         return false;
     c->member->sent.beats += c->out.message.kind == CONTROL_BEAT;
     control_message_seal(&c->out, c->keys.out, c->messages_out++);
@@ -137,8 +137,8 @@ static bool has_something_to_say(connection *c)
 void connection_write(connection *c)
 {
     bool blocked = false;
-    while (connection_is_open(c) && !c->deaf && !blocked && has_something_to_say(c))
-        blocked = !hand_over(c);
+    while (connection_is_open(c) && !c->send_closed && !blocked && has_output(c))
+        blocked = !send_some(c);
     if (!connection_is_open(c))
         return;
     if (control_watch(&c->source, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN) != RING_OK)
@@ -147,8 +147,8 @@ void connection_write(connection *c)
 
 void connection_shut(connection *c)
 {
-    if (c->deaf || !connection_is_open(c))
+    if (c->send_closed || !connection_is_open(c))
         return;
     shutdown(c->source.fd, SHUT_WR);
-    c->deaf = true;
+    c->send_closed = true;
 }

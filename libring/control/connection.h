@@ -16,13 +16,13 @@ typedef struct connection {
     control_source source;
     struct membership *member;
     int peer;
-    bool edge;          /* of the tree; else a connection of joining, to or from rank 0 */
-    bool deaf;          /* nothing more can be sent; reading gives the reason */
-    bool came;          /* rank 0: the card of this rank is here                              */
-    bool doubted;       /* a message was not genuine: later ones are dropped */
-    bool tacit;         /* the peer dialed, and has sent nothing yet: it may close without being
-                           lost */
-    double heard, beat; /* when the peer was heard last; when the next beat is due */
+    bool edge;           /* of the tree; else a connection of joining, to or from rank 0 */
+    bool send_closed;    /* nothing more can be sent; reading gives the reason */
+    bool has_card;       /* rank 0: the card of this rank is here                              */
+    bool distrusted;     /* a message was not genuine: later ones are dropped */
+    bool no_message_yet; /* the peer dialed, and has sent nothing yet: it may close without being
+                   lost */
+    double heard, beat;  /* when the peer was heard last; when the next beat is due */
 
     /* Announced over it, and heard. */
     bool announced_card, announced_seated, announced_terms;

@@ -8,10 +8,10 @@
 #include "dispatch.h"
 #include "gathering.h"
 #include "id_listener.h"
+#include "joining.h"
 #include "last_word.h"
 #include "membership.h"
 #include "own_address.h"
-#include "visiting.h"
 
 #include <sodium.h>
 
@@ -76,7 +76,7 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
     if (m->world.size == 1)
         return RING_OK;
     if (m->world.rank > 0)
-        return visiting_run(m, &j->credential, x);
+        return joining_run(m, &j->credential, x);
     if (j->listener < 0)
         return fail(RING_ERR_USAGE,
                     "rank 0 must be in the process that made the unique id, within "
@@ -86,7 +86,7 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
 }
 
 /* @return false if the handshake has named the failure on both sides, e.g. another version. */
-static bool is_unheard(const joiner *j, const membership *m)
+static bool must_report(const joiner *j, const membership *m)
 {
     if (j->launch.rank == 0)
         return j->listener >= 0 && j->launch.size > 1;
@@ -94,21 +94,21 @@ static bool is_unheard(const joiner *j, const membership *m)
 }
 
 /* Frees the membership first: its memory or descriptors may be what is short. */
-static ring_status give_up(joiner *j, membership *m, ring_status status)
+static ring_status report_failure(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
-    const bool unheard = is_unheard(j, m);
+    const bool unheard = must_report(j, m);
     text_format(text, sizeof text, "%s", fail_text());
     const last_word word = {j->launch.rank, j->launch.size, status, text, j->deadline};
     control_free(m != NULL ? &m->world : NULL);
     if (unheard && word.rank == 0)
-        last_word_to_visitors(&j->credential, &word, j->listener);
+        last_word_to_joiners(&j->credential, &word, j->listener);
     else if (unheard)
         last_word_to_rank_0(&j->credential, &word);
     return fail(status, "%s", text);
 }
 
-static ring_status take_part(joiner *j, id_exchange *x, control_world **out)
+static ring_status join_membership(joiner *j, id_exchange *x, control_world **out)
 {
     membership *m = NULL;
     ring_status status = j->failed != RING_OK ? fail(j->failed, "%s", j->why)
@@ -117,7 +117,7 @@ static ring_status take_part(joiner *j, id_exchange *x, control_world **out)
     if (status == RING_OK)
         status = start(j, m, x);
     if (status != RING_OK)
-        return give_up(j, m, status);
+        return report_failure(j, m, status);
     *out = &m->world;
     return RING_OK;
 }
@@ -145,7 +145,7 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
         return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
     RING_TRY(credential_from_id(id, &j->credential));
     j->listener = take_listener(rank, id);
-    return take_part(j, NULL, out);
+    return join_membership(j, NULL, out);
 }
 
 /* ---- By the environment ------------------------------------------------------------ */
@@ -156,11 +156,11 @@ static ring_status join_at_address(joiner *j, control_world **out)
     if (j->launch.rank == 0)
         RING_TRY(
             credential_listen(&j->credential, &j->launch, j->settings, j->deadline, &j->listener));
-    return take_part(j, NULL, out);
+    return join_membership(j, NULL, out);
 }
 
 /* Rank 0 makes an id and publishes it. */
-static ring_status make_place(joiner *j, id_exchange *x, ring_unique_id *id)
+static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
 {
     net_address at;
     const net_address otherwise = launch_on_one_host(&j->launch) ? address_loopback(0)
@@ -170,7 +170,7 @@ static ring_status make_place(joiner *j, id_exchange *x, ring_unique_id *id)
     return id_exchange_publish(x, id);
 }
 
-static ring_status find_place(const joiner *j, id_exchange *x, ring_unique_id *id)
+static ring_status await_id(const joiner *j, id_exchange *x, ring_unique_id *id)
 {
     const ring_status status = id_exchange_wait(x, j->deadline, id);
     return status != RING_ERR_TIMEOUT
@@ -186,13 +186,13 @@ static ring_status join_by_exchange(joiner *j, control_world **out)
     ring_unique_id id;
     const bool hosts = j->launch.rank == 0;
     RING_TRY(id_exchange_open(&j->launch, j->settings, j->deadline, &x));
-    ring_status status = hosts ? make_place(j, x, &id) : find_place(j, x, &id);
+    ring_status status = hosts ? publish_id(j, x, &id) : await_id(j, x, &id);
     if (status != RING_OK && hosts)
         status = id_exchange_refuse(x, status);
     if (status == RING_OK)
         status = credential_from_id(&id, &j->credential);
     if (status == RING_OK)
-        status = take_part(j, x, out);
+        status = join_membership(j, x, out);
     id_exchange_close(x);
     sodium_memzero(&id, sizeof id);
     return status;
@@ -202,7 +202,7 @@ static ring_status join_by_env(joiner *j, control_world **out)
 {
     RING_TRY(launch_detect(&j->launch));
     if (j->launch.size == 1)
-        return take_part(j, NULL, out);
+        return join_membership(j, NULL, out);
     return j->launch.address[0] != '\0' ? join_at_address(j, out) : join_by_exchange(j, out);
 }
 

@@ -89,7 +89,8 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
 /* ---- Handing over ------------------------------------------------------------------ */
 
 /* Sockets are handed over as plain blocking ones. */
-static bool give(group *g, int peer, const control_purpose *purpose, const control_socket *socket)
+static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
+                         const control_socket *socket)
 {
     dialer *own = dialer_of(g, peer, purpose->traffic, purpose->index);
     if (g->sink == NULL || !note_opened(g, peer, purpose))
@@ -106,7 +107,7 @@ static bool give(group *g, int peer, const control_purpose *purpose, const contr
 /* Wipes the keys in @p socket: the sink has its copy. */
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
-    if (group_rank(g, peer) < 0 || !give(g, peer, purpose, socket)) {
+    if (group_rank(g, peer) < 0 || !give_to_sink(g, peer, purpose, socket)) {
         log_debug("rank %d: unexpected socket (traffic %u)", peer, purpose->traffic);
         fd_close(&socket->fd);
     }
@@ -152,7 +153,7 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
 
 /* Gives held sockets of one communicator, or of all (NULL), that expire by @p now to @p taker, or
  * closes them. */
-static void let_go(membership *m, const uint64_t *communicator, double now, group *taker)
+static void release_held(membership *m, const uint64_t *communicator, double now, group *taker)
 {
     for (held_socket **at = &m->held.sockets; *at != NULL;) {
         held_socket *h = *at;
@@ -174,12 +175,12 @@ static void let_go(membership *m, const uint64_t *communicator, double now, grou
 
 void data_sockets_forget(membership *m, uint64_t communicator)
 {
-    let_go(m, &communicator, CONTROL_NEVER, NULL);
+    release_held(m, &communicator, CONTROL_NEVER, NULL);
 }
 
 void data_sockets_expire(membership *m, double now)
 {
-    let_go(m, NULL, now, NULL);
+    release_held(m, NULL, now, NULL);
     for (const held_socket *h = m->held.sockets; h != NULL; h = h->next)
         membership_due(m, h->until);
 }
@@ -204,7 +205,7 @@ void control_set_sink(control_world *world, control_sink *sink, void *context)
     g->sink = sink;
     g->sink_context = context;
     if (sink != NULL)
-        let_go(g->member, &world->id, CONTROL_NEVER, g);
+        release_held(g->member, &world->id, CONTROL_NEVER, g);
     control_unlock();
 }
 

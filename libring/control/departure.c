@@ -18,7 +18,7 @@
 
 /* ---- On the channel ---------------------------------------------------------------- */
 
-void departure_hear(membership *m, connection *c, const control_message *message)
+void departure_receive(membership *m, connection *c, const control_message *message)
 {
     if (message->kind == CONTROL_LEFT) {
         for (int i = 0; i < message->count; i++)
@@ -28,14 +28,14 @@ void departure_hear(membership *m, connection *c, const control_message *message
     } else {
         losses_left(m, c->peer);
         c->left = true;
-        losses_gone(m, c);
+        losses_on_close(m, c);
     }
     membership_due(m, 0); /* a vote may be complete without them */
     losses_adopt_later(m);
     peers_flush(m);
 }
 
-static bool speak_of_leavers(const membership *m, connection *c, control_message *out)
+static bool compose_left(const membership *m, connection *c, control_message *out)
 {
     const int news = m->goodbyes.count - c->announced_leavers;
     if (news == 0 || membership_has_failed(m))
@@ -49,7 +49,7 @@ static bool speak_of_leavers(const membership *m, connection *c, control_message
 }
 
 /* A leaver waits for this: until then it hears and announces what becomes of this rank. */
-static bool speak_of_move(const membership *m, connection *c, control_message *out)
+static bool compose_moved(const membership *m, connection *c, control_message *out)
 {
     if (!c->left || c->peer > m->world.rank || c->announced_moved || !losses_has_way_up(m))
         return false;
@@ -58,11 +58,11 @@ static bool speak_of_move(const membership *m, connection *c, control_message *o
     return true;
 }
 
-bool departure_speak(membership *m, connection *c, control_message *out)
+bool departure_compose(membership *m, connection *c, control_message *out)
 {
     if (!c->edge)
         return false;
-    if (speak_of_leavers(m, c, out) || speak_of_move(m, c, out))
+    if (compose_left(m, c, out) || compose_moved(m, c, out))
         return true;
     if (m->state != STATE_LEAVING || !m->started || c->announced_goodbye)
         return false;
@@ -91,7 +91,7 @@ static bool awaits_latecomers(const membership *m)
 }
 
 /* A peer answers the end of what this rank says by its own end. A lost one does not. */
-static bool is_over(const membership *m)
+static bool is_complete(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL; c = c->next)
         if (connection_is_open(c) && m->ranks[c->peer].lost == LOSS_NONE)
@@ -110,7 +110,7 @@ static bool is_needed(const membership *m)
 }
 
 /* Half-closes connections with nothing left to send, so that the peers read to the end. */
-static void shut_silent_ones(membership *m)
+static void shut_idle(membership *m)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
         connection_write(c);
@@ -122,7 +122,7 @@ static void shut_silent_ones(membership *m)
 
 static void tick_leaving(membership *m, double now)
 {
-    shut_silent_ones(m);
+    shut_idle(m);
     membership_due(m, now < m->goodbyes.stop_by ? m->goodbyes.stop_by : CONTROL_NEVER);
     pthread_cond_broadcast(&m->changed);
 }
@@ -150,7 +150,7 @@ static void run(membership *m)
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
-    while (!is_over(m) && clock_now() < m->goodbyes.stop_by)
+    while (!is_complete(m) && clock_now() < m->goodbyes.stop_by)
         (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
     acceptor_close(&m->rendezvous);

@@ -5,8 +5,8 @@
 
 #include "membership_state.h"
 
-void departure_hear(membership *m, connection *c, const control_message *message);
-bool departure_speak(membership *m, connection *c, control_message *out);
+void departure_receive(membership *m, connection *c, const control_message *message);
+bool departure_compose(membership *m, connection *c, control_message *out);
 void departure_tick(membership *m, double now);
 
 #endif

@@ -71,7 +71,7 @@ static ring_status start_at_any_cost(dialer *d)
     return status;
 }
 
-static ring_status go_on(dialer *d)
+static ring_status step(dialer *d)
 {
     if (!d->busy)
         RING_TRY(start_at_any_cost(d));
@@ -94,7 +94,7 @@ void dialer_go(dialer *d)
         return;
     ring_status status = RING_IN_PROGRESS;
     if (d->busy || clock_now() >= d->again)
-        status = go_on(d);
+        status = step(d);
     if (status != RING_IN_PROGRESS && is_final(d, status)) {
         end(d, status);
         return;

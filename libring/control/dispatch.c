@@ -10,6 +10,7 @@
 #include "handout.h"
 #include "heartbeat.h"
 #include "id_listener.h"
+#include "joining.h"
 #include "losses.h"
 #include "membership.h"
 #include "peers.h"
@@ -17,29 +18,28 @@
 #include "shrink.h"
 #include "statement.h"
 #include "verdict.h"
-#include "visiting.h"
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
 static const control_rule rules[CONTROL_KINDS] = {
-    [CONTROL_CARD] = {gathering_hear},
-    [CONTROL_SEATED] = {gathering_hear},
-    [CONTROL_TERMS] = {handout_hear},
-    [CONTROL_CARDS] = {handout_hear},
-    [CONTROL_READY] = {barrier_hear},
-    [CONTROL_GO] = {barrier_hear},
-    [CONTROL_PROPOSAL] = {verdict_hear},
-    [CONTROL_VERDICT] = {bulletin_hear, verdict_take, verdict_end},
+    [CONTROL_CARD] = {gathering_receive},
+    [CONTROL_SEATED] = {gathering_receive},
+    [CONTROL_TERMS] = {handout_receive},
+    [CONTROL_CARDS] = {handout_receive},
+    [CONTROL_READY] = {barrier_receive},
+    [CONTROL_GO] = {barrier_receive},
+    [CONTROL_PROPOSAL] = {verdict_receive},
+    [CONTROL_VERDICT] = {bulletin_receive, verdict_on_note, verdict_end_group},
     [CONTROL_BEAT] = {NULL}, /* connection.c has noted the time */
-    [CONTROL_STATEMENT] = {bulletin_hear, NULL, statement_hear},
-    [CONTROL_LOST] = {bulletin_hear, losses_hear, verdict_end},
-    [CONTROL_VOTE] = {bulletin_hear, NULL, shrink_hear},
-    [CONTROL_DECISION] = {bulletin_hear, NULL, shrink_hear},
-    [CONTROL_LEFT] = {departure_hear},
-    [CONTROL_GOODBYE] = {departure_hear},
-    [CONTROL_MOVED] = {departure_hear},
-    [CONTROL_PRESENT] = {bulletin_hear, roll_hear},
-    [CONTROL_ROLL] = {bulletin_hear, roll_hear, roll_replay},
+    [CONTROL_STATEMENT] = {bulletin_receive, NULL, statement_on_note},
+    [CONTROL_LOST] = {bulletin_receive, losses_on_note, verdict_end_group},
+    [CONTROL_VOTE] = {bulletin_receive, NULL, shrink_on_note},
+    [CONTROL_DECISION] = {bulletin_receive, NULL, shrink_on_note},
+    [CONTROL_LEFT] = {departure_receive},
+    [CONTROL_GOODBYE] = {departure_receive},
+    [CONTROL_MOVED] = {departure_receive},
+    [CONTROL_PRESENT] = {bulletin_receive, roll_on_note},
+    [CONTROL_ROLL] = {bulletin_receive, roll_on_note, roll_replay},
 };
 
 /* Before all cards are here, only the senders of cards may send other messages. */
@@ -52,38 +52,39 @@ static bool is_timely(const membership *m, const connection *c, uint32_t kind)
     return true;
 }
 
-static void hear(membership *m, connection *c, control_message *message)
+static void receive(membership *m, connection *c, control_message *message)
 {
     if (!control_message_check(message, m->world.size) || !is_timely(m, c, message->kind))
-        losses_nonsense(m, c);
-    else if (rules[message->kind].hear != NULL)
-        rules[message->kind].hear(m, c, message);
+        losses_protocol_error(m, c);
+    else if (rules[message->kind].receive != NULL)
+        rules[message->kind].receive(m, c, message);
 }
 
-static bool speak(membership *m, connection *c, control_message *out)
+static bool compose(membership *m, connection *c, control_message *out)
 {
-    if (!visiting_speak(m, c, out) && !bulletin_speak(m, c, out) && !verdict_speak(m, c, out) &&
-        !handout_speak(m, c, out) && !barrier_speak(m, c, out) && !departure_speak(m, c, out))
-        return heartbeat_speak(m, c, out);
-    heartbeat_follow(m, c);
+    if (!joining_compose(m, c, out) && !bulletin_compose(m, c, out) &&
+        !verdict_compose(m, c, out) && !handout_compose(m, c, out) && !barrier_compose(m, c, out) &&
+        !departure_compose(m, c, out))
+        return heartbeat_compose(m, c, out);
+    heartbeat_expedite(m, c);
     return true;
 }
 
 /* ---- Other events ------------------------------------------------------------------ */
 
-static void lose(membership *m, connection *c)
+static void on_close(membership *m, connection *c)
 {
-    if (membership_has_failed(m) || c->tacit ||
-        (m->state == STATE_LEAVING && (c->deaf || !c->edge || !m->started)))
+    if (membership_has_failed(m) || c->no_message_yet ||
+        (m->state == STATE_LEAVING && (c->send_closed || !c->edge || !m->started)))
         return;
     if (c->edge && (c->left || c->moved))
-        losses_gone(m, c);
+        losses_on_close(m, c);
     else if (c->edge)
-        losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
+        losses_report(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
     else if (m->world.rank == 0)
-        gathering_lose(m, c);
+        gathering_on_close(m, c);
     else
-        visiting_lose(m, c);
+        joining_on_close(m, c);
 }
 
 static void settle(membership *m)
@@ -104,7 +105,7 @@ static void tick(control_client *client, double now, double stall)
     membership_due(m, acceptor_tick(&m->local, now));
     peers_tick(m, now);
     gathering_tick(m, now);
-    visiting_tick(m);
+    joining_tick(m);
     barrier_tick(m, now);
     heartbeat_tick(m, now);
     verdict_tick(m, now);
@@ -119,9 +120,9 @@ static void tick(control_client *client, double now, double stall)
 }
 
 const control_dispatch dispatch_table = {.rules = rules,
-                                         .hear = hear,
+                                         .receive = receive,
                                          .distrust = losses_distrust,
-                                         .speak = speak,
-                                         .lose = lose,
+                                         .compose = compose,
+                                         .on_close = on_close,
                                          .settle = settle,
                                          .tick = tick};

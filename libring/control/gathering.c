@@ -19,7 +19,7 @@ static bool is_missing(const membership *m, int rank)
     return m->world.cards[rank].rank != rank;
 }
 
-static void refuse_twice(membership *m, const control_card *second)
+static void refuse_duplicate(membership *m, const control_card *second)
 {
     char text[CONTROL_TEXT];
     const control_card *first = &m->world.cards[second->rank];
@@ -45,30 +45,30 @@ static void seat(membership *m, const control_message *message)
     handout_begin(m);
 }
 
-void gathering_hear(membership *m, connection *c, const control_message *message)
+void gathering_receive(membership *m, connection *c, const control_message *message)
 {
     if (message->kind == CONTROL_SEATED) {
         c->left = true; /* its end is no loss any more */
         connection_shut(c);
         return;
     }
-    if (message->rank != c->peer || c->came) {
+    if (message->rank != c->peer || c->has_card) {
         control_close(&c->source);
         return;
     }
-    c->came = true;
+    c->has_card = true;
     if (!membership_has_failed(m) && !is_missing(m, c->peer))
-        refuse_twice(m, &message->body.join.card);
+        refuse_duplicate(m, &message->body.join.card);
     else if (!membership_has_failed(m) && m->state == STATE_JOINING)
         seat(m, message);
     peers_flush(m);
 }
 
 /* A rank that is lost before its card is here never joined. */
-void gathering_lose(membership *m, const connection *c)
+void gathering_on_close(membership *m, const connection *c)
 {
-    if (c->came && !c->left)
-        losses_see(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
+    if (c->has_card && !c->left)
+        losses_report(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
 }
 
 /* ---- Newcomers --------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static int list_missing(const membership *m, char *out, size_t bytes)
     return count;
 }
 
-static void give_up(membership *m)
+static void time_out(membership *m)
 {
     char ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
     net_address at = {.length = sizeof at.at};
@@ -142,7 +142,7 @@ void gathering_tick(membership *m, double now)
     if (m->world.rank > 0 || m->state != STATE_JOINING || membership_has_failed(m))
         return;
     if (now >= m->world.deadline)
-        give_up(m);
+        time_out(m);
     else
         membership_due(m, m->world.deadline);
 }

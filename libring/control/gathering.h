@@ -14,8 +14,8 @@
  */
 ring_status gathering_run(membership *m, const credential *c, int *listener);
 
-void gathering_hear(membership *m, connection *c, const control_message *message);
-void gathering_lose(membership *m, const connection *c);
+void gathering_receive(membership *m, connection *c, const control_message *message);
+void gathering_on_close(membership *m, const connection *c);
 void gathering_tick(membership *m, double now);
 
 #endif

@@ -41,10 +41,10 @@ static ring_status take_terms(membership *m, const control_message *message)
     return encryption_follow(s, (encryption)message->body.terms.encrypt);
 }
 
-void handout_hear(membership *m, connection *c, const control_message *message)
+void handout_receive(membership *m, connection *c, const control_message *message)
 {
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
-        losses_nonsense(m, c);
+        losses_protocol_error(m, c);
     } else if (message->kind == CONTROL_TERMS) {
         connection_join_tree(c); /* the connection of the rendezvous becomes an edge */
         const ring_status status = take_terms(m, message);
@@ -57,13 +57,13 @@ void handout_hear(membership *m, connection *c, const control_message *message)
         if (m->start.cards_here == m->world.size)
             handout_begin(m);
     } else {
-        losses_nonsense(m, c);
+        losses_protocol_error(m, c);
     }
 }
 
 /* ---- Giving ------------------------------------------------------------------------ */
 
-static void give(connection *c)
+static void begin_sending(connection *c)
 {
     connection_join_tree(c);
     c->gives_cards = true;
@@ -79,7 +79,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
                                     m->world.cards[d->peer].hostname, fail_text()));
         return;
     }
-    give(c);
+    begin_sending(c);
     connection_write(c);
     handout_check(m);
 }
@@ -97,7 +97,7 @@ static void dial_child(membership *m, int child)
         verdict_propose_own(m, status);
 }
 
-static void give_to_children(membership *m)
+static void send_to_children(membership *m)
 {
     const int first = tree_first_child(m->world.rank);
     if (m->world.rank > 0) {
@@ -106,14 +106,14 @@ static void give_to_children(membership *m)
         return;
     }
     for (connection *c = m->connections; c != NULL; c = c->next)
-        if (c->came && tree_parent(c->peer) == 0)
-            give(c);
+        if (c->has_card && tree_parent(c->peer) == 0)
+            begin_sending(c);
 }
 
 void handout_begin(membership *m)
 {
     m->state = STATE_CARDS;
-    give_to_children(m);
+    send_to_children(m);
     peers_flush(m);
     handout_check(m);
 }
@@ -132,7 +132,7 @@ static void compose_terms(const membership *m, control_message *out)
     text_format(out->body.terms.algo, sizeof out->body.terms.algo, "%s", s->algo);
 }
 
-bool handout_speak(membership *m, connection *c, control_message *out)
+bool handout_compose(membership *m, connection *c, control_message *out)
 {
     const int left = m->world.size - c->announced_cards;
     if (!c->gives_cards)

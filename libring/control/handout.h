@@ -7,8 +7,8 @@
 
 /** All cards are here: hands them on. */
 void handout_begin(membership *m);
-void handout_hear(membership *m, connection *c, const control_message *message);
-bool handout_speak(membership *m, connection *c, control_message *out);
+void handout_receive(membership *m, connection *c, const control_message *message);
+bool handout_compose(membership *m, connection *c, control_message *out);
 /** Goes on with the start once the kernel has all cards for the ranks below. */
 void handout_check(membership *m);
 

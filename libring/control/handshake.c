@@ -14,8 +14,8 @@ enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 
 static const char magic[8] = "ringboot";
 
 /* A MAC by the key over a dialer's hello, except the second half of its nonce, where it is put. */
-static void mark(const handshake_terms *terms, const handshake_hello *hello,
-                 unsigned char out[HANDSHAKE_MARK])
+static void make_mark(const handshake_terms *terms, const handshake_hello *hello,
+                      unsigned char out[HANDSHAKE_MARK])
 {
     static const char label[8] = "hello";
     unsigned char mac[HANDSHAKE_MAC];
@@ -32,7 +32,7 @@ static void mark(const handshake_terms *terms, const handshake_hello *hello,
 static bool is_marked(const handshake_terms *terms, const handshake_hello *hello)
 {
     unsigned char want[HANDSHAKE_MARK];
-    mark(terms, hello, want);
+    make_mark(terms, hello, want);
     return sodium_memcmp(want, hello->nonce + HANDSHAKE_NONCE - HANDSHAKE_MARK, sizeof want) == 0;
 }
 
@@ -49,7 +49,7 @@ handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
     memcpy(hello.magic, magic, sizeof magic);
     memcpy(hello.session, terms->session, sizeof hello.session);
     randombytes_buf(hello.nonce, sizeof hello.nonce - HANDSHAKE_MARK);
-    mark(terms, &hello, hello.nonce + sizeof hello.nonce - HANDSHAKE_MARK);
+    make_mark(terms, &hello, hello.nonce + sizeof hello.nonce - HANDSHAKE_MARK);
     return hello;
 }
 
@@ -83,7 +83,7 @@ uint32_t handshake_events(const handshake *h)
 /* ---- Bytes ------------------------------------------------------------------------- */
 
 /* A few hundred bytes always fit into the buffer of a new socket. */
-static ring_status say(handshake *h, const void *data, size_t bytes)
+static ring_status send_all(handshake *h, const void *data, size_t bytes)
 {
     const char *at = data;
     while (bytes > 0) {
@@ -101,7 +101,7 @@ static ring_status say(handshake *h, const void *data, size_t bytes)
 }
 
 /* Never reads more than `want`: bytes after the handshake stay in the socket. */
-static ring_status hear(handshake *h, size_t want)
+static ring_status receive(handshake *h, size_t want)
 {
     while (h->got < want) {
         const ssize_t got = recv(h->fd, h->in + h->got, want - h->got, MSG_DONTWAIT);
@@ -218,7 +218,7 @@ static ring_status on_connecting(handshake *h)
         return fail(RING_ERR_PEER, "%s", strerror(error));
     if (is_itself(h->fd))
         return fail(RING_ERR_PEER, "no process listens there");
-    RING_TRY(say(h, &h->dialer, sizeof h->dialer));
+    RING_TRY(send_all(h, &h->dialer, sizeof h->dialer));
     h->state = HANDSHAKE_ANSWER;
     return RING_OK;
 }
@@ -229,7 +229,7 @@ static ring_status on_hello(handshake *h)
         handshake_hello hello;
         unsigned char mac[HANDSHAKE_MAC];
     } answer;
-    RING_TRY(hear(h, sizeof h->dialer));
+    RING_TRY(receive(h, sizeof h->dialer));
     memcpy(&h->dialer, h->in, sizeof h->dialer);
     if (memcmp(h->dialer.magic, magic, sizeof magic) != 0)
         return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
@@ -239,7 +239,7 @@ static ring_status on_hello(handshake *h)
                     HANDSHAKE_NONCE); /* no mark: a stranger could send it back */
     answer.hello = h->acceptor;
     prove(h, acceptor_side, answer.mac);
-    RING_TRY(say(h, &answer, sizeof answer));
+    RING_TRY(send_all(h, &answer, sizeof answer));
     h->state = HANDSHAKE_PROOF;
     return RING_OK;
 }
@@ -248,11 +248,11 @@ static ring_status on_hello(handshake *h)
 static ring_status on_answer(handshake *h)
 {
     unsigned char proof[HANDSHAKE_MAC];
-    RING_TRY(hear(h, sizeof h->acceptor + HANDSHAKE_MAC));
+    RING_TRY(receive(h, sizeof h->acceptor + HANDSHAKE_MAC));
     memcpy(&h->acceptor, h->in, sizeof h->acceptor);
     RING_TRY(check_proof(h, acceptor_side, h->in + sizeof h->acceptor));
     prove(h, dialer_side, proof);
-    RING_TRY(say(h, proof, sizeof proof));
+    RING_TRY(send_all(h, proof, sizeof proof));
     RING_TRY(compare(&h->dialer, &h->acceptor));
     h->state = HANDSHAKE_WELCOME;
     h->expires = 1e300; /* the other side is a member: it may be slow from here on */
@@ -261,24 +261,24 @@ static ring_status on_answer(handshake *h)
 
 static ring_status on_proof(handshake *h)
 {
-    RING_TRY(hear(h, HANDSHAKE_MAC));
+    RING_TRY(receive(h, HANDSHAKE_MAC));
     RING_TRY(check_proof(h, dialer_side, h->in));
     return compare(&h->acceptor, &h->dialer);
 }
 
 ring_status handshake_welcome(handshake *h)
 {
-    return say(h, "w", 1);
+    return send_all(h, "w", 1);
 }
 
 void handshake_decline(handshake *h)
 {
-    (void)say(h, "l", 1); /* a dialer that misses it tries again */
+    (void)send_all(h, "l", 1); /* a dialer that misses it tries again */
 }
 
 static ring_status on_welcome(handshake *h)
 {
-    RING_TRY(hear(h, 1));
+    RING_TRY(receive(h, 1));
     if (h->in[0] == 'l')
         return fail(RING_ERR_ABORTED, "it has left the communicator");
     return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side said nonsense");

@@ -12,7 +12,7 @@ static double interval(const membership *m)
     return fifth < 1 ? fifth : 1;
 }
 
-bool heartbeat_speak(membership *m, connection *c, control_message *out)
+bool heartbeat_compose(membership *m, connection *c, control_message *out)
 {
     const double now = clock_now();
     if (now < c->beat || c->announced_goodbye || c->gives_cards)
@@ -23,7 +23,7 @@ bool heartbeat_speak(membership *m, connection *c, control_message *out)
     return true;
 }
 
-void heartbeat_follow(membership *m, connection *c)
+void heartbeat_expedite(membership *m, connection *c)
 {
     const double soon = clock_now() + FOLLOW_SECONDS;
     if (c->beat > soon)
@@ -64,7 +64,7 @@ static void judge(membership *m, connection *c, double now)
                     "no sign of life for %g s (RING_PEER_TIMEOUT); its process is stopped or its "
                     "host cut off",
                     limit);
-        losses_see(m, c->peer, LOSS_SILENT, why);
+        losses_report(m, c->peer, LOSS_SILENT, why);
     } else {
         membership_due(m, c->heard + limit);
     }
@@ -78,7 +78,7 @@ void heartbeat_tick(membership *m, double now)
         if (c->edge && !membership_has_failed(m) && !c->left && m->ranks[c->peer].lost == LOSS_NONE)
             judge(m, c, now);
         connection_write(c);
-        if (connection_is_open(c) && !c->deaf && c->beat > now)
+        if (connection_is_open(c) && !c->send_closed && c->beat > now)
             membership_due(m, c->beat);
     }
 }

@@ -8,10 +8,10 @@
 
 #include "membership_state.h"
 
-bool heartbeat_speak(membership *m, connection *c, control_message *out);
+bool heartbeat_compose(membership *m, connection *c, control_message *out);
 /** Another message was sent over @p c: a beat soon follows, while ranks join too. If bytes were
  *  lost on the way, it completes the message that lacks them, and so shows it. */
-void heartbeat_follow(membership *m, connection *c);
+void heartbeat_expedite(membership *m, connection *c);
 /** Judges neighbours that were silent too long. */
 void heartbeat_tick(membership *m, double now);
 /** Time in which this process itself did not run does not count as silence of its peers. */

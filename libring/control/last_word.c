@@ -28,7 +28,7 @@ static handshake_terms terms_of(const credential *c, const last_word *w)
     return terms;
 }
 
-static ring_status shake(handshake *h, double until)
+static ring_status finish_handshake(handshake *h, double until)
 {
     ring_status status;
     while ((status = handshake_step(h)) == RING_IN_PROGRESS && clock_now() < until)
@@ -36,7 +36,7 @@ static ring_status shake(handshake *h, double until)
     return status;
 }
 
-static bool say(const handshake *h, const last_word *w, enum control_kind kind, double until)
+static bool send_word(const handshake *h, const last_word *w, enum control_kind kind, double until)
 {
     char host[64] = "?", text[CONTROL_TEXT];
     control_sealed word;
@@ -51,7 +51,7 @@ static bool say(const handshake *h, const last_word *w, enum control_kind kind, 
 }
 
 /* Closing with bytes unread would reset the connection and discard the message. */
-static void let_read(int fd, double until)
+static void await_reader(int fd, double until)
 {
     char unread[1024];
     shutdown(fd, SHUT_WR);
@@ -67,14 +67,14 @@ static bool answer(const handshake_terms *terms, const last_word *w, int fd)
     handshake h;
     const double until = clock_now() + GUEST_SECONDS;
     handshake_accept(&h, fd, terms);
-    if (shake(&h, until) != RING_OK || handshake_welcome(&h) != RING_OK ||
-        !say(&h, w, CONTROL_VERDICT, until))
+    if (finish_handshake(&h, until) != RING_OK || handshake_welcome(&h) != RING_OK ||
+        !send_word(&h, w, CONTROL_VERDICT, until))
         return false;
-    let_read(fd, until);
+    await_reader(fd, until);
     return true;
 }
 
-void last_word_to_visitors(const credential *c, const last_word *w, int listener)
+void last_word_to_joiners(const credential *c, const last_word *w, int listener)
 {
     handshake_terms terms = terms_of(c, w);
     const double end = clock_now() + HOST_SECONDS;
@@ -96,8 +96,8 @@ void last_word_to_visitors(const credential *c, const last_word *w, int listener
 
 /* ---- The others -------------------------------------------------------------------- */
 
-static bool bring(const handshake_terms *terms, const last_word *w, const net_address *to,
-                  double until)
+static bool report_at(const handshake_terms *terms, const last_word *w, const net_address *to,
+                      double until)
 {
     handshake h;
     int fd;
@@ -108,9 +108,10 @@ static bool bring(const handshake_terms *terms, const last_word *w, const net_ad
     const handshake_hello hello = handshake_hello_to(terms, 0, &purpose);
     (void)connect(fd, &to->at.any, to->length);
     handshake_dial(&h, fd, terms, &hello, GUEST_SECONDS);
-    const bool said = shake(&h, until) == RING_OK && say(&h, w, CONTROL_PROPOSAL, until);
+    const bool said = finish_handshake(&h, until) == RING_OK &&
+                      send_word(&h, w, CONTROL_PROPOSAL, until);
     if (said)
-        let_read(fd, until);
+        await_reader(fd, until);
     fd_close(&fd);
     return said;
 }
@@ -121,7 +122,7 @@ void last_word_to_rank_0(const credential *c, const last_word *w)
     const double until = sooner(clock_now() + PATIENCE, w->deadline);
     bool said = false;
     for (size_t i = 0; !said && clock_now() < until; i++) {
-        said = bring(&terms, w, &c->at[i % c->places], until);
+        said = report_at(&terms, w, &c->at[i % c->places], until);
         if (!said)
             clock_sleep(PAUSE);
     }

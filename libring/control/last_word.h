@@ -15,7 +15,7 @@ typedef struct last_word {
 } last_word;
 
 /** Rank 0: answers the ranks that come to @p listener, until none comes for a second. */
-void last_word_to_visitors(const credential *c, const last_word *w, int listener);
+void last_word_to_joiners(const credential *c, const last_word *w, int listener);
 /** Other ranks: reports to rank 0, which announces it to all; for a second at most. */
 void last_word_to_rank_0(const credential *c, const last_word *w);
 

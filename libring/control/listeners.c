@@ -93,7 +93,7 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
         fd_close(&fd);
     if (c == NULL)
         return;
-    c->tacit = true;
+    c->no_message_yet = true;
     connection_write(c);
 }
 

@@ -33,7 +33,7 @@ static void seek_way_up(membership *m)
 }
 
 /* All ranks that see a rank die compose the same note. */
-void losses_see(membership *m, int rank, enum loss how, const char *why)
+void losses_report(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
     control_message note;
@@ -53,7 +53,7 @@ void losses_see(membership *m, int rank, enum loss how, const char *why)
     bulletin_post(m, &note);
 }
 
-void losses_hear(membership *m, const control_message *note)
+void losses_on_note(membership *m, const control_message *note)
 {
     const int rank = note->rank;
     if (m->ranks[rank].lost < (enum loss)note->count)
@@ -72,12 +72,12 @@ void losses_distrust(membership *m, const connection *c, ring_status status, con
     card_name(&m->world.cards[c->peer], c->peer, name, sizeof name);
     text_format(text, sizeof text, "%s %s", m->started ? "it" : name, what);
     if (m->started)
-        losses_see(m, c->peer, LOSS_SILENT, text);
+        losses_report(m, c->peer, LOSS_SILENT, text);
     else
         verdict_decide(m, status, text);
 }
 
-void losses_nonsense(membership *m, const connection *c)
+void losses_protocol_error(membership *m, const connection *c)
 {
     losses_distrust(m, c, RING_ERR_INTERNAL, "sent a control message that makes no sense");
 }
@@ -119,8 +119,8 @@ static void attach(membership *m)
     if (above >= 0)
         peers_dial_neighbour(m, above);
     else if (m->ways.unanswered >= 0)
-        losses_see(m, m->ways.unanswered, LOSS_SILENT,
-                   "it did not answer when the rank between was gone");
+        losses_report(m, m->ways.unanswered, LOSS_SILENT,
+                      "it did not answer when the rank between was gone");
 }
 
 /* ---- Ranks below a rank that is gone ----------------------------------------------- */
@@ -146,11 +146,11 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
         return;
     }
     if (status == RING_ERR_TIMEOUT)
-        losses_see(m, d->peer, LOSS_SILENT, why);
+        losses_report(m, d->peer, LOSS_SILENT, why);
     else if (again)
         m->ranks[d->peer].unreachable = true;
     else if (lost_one_above(m, d->peer))
-        losses_see(m, d->peer, LOSS_ENDED, why);
+        losses_report(m, d->peer, LOSS_ENDED, why);
     else
         losses_left(m, d->peer);
     losses_adopt_later(m);
@@ -175,7 +175,7 @@ static void adopt(membership *m)
             peers_dial_neighbour_by(m, r, on_orphan_dialed);
 }
 
-void losses_gone(membership *m, const connection *c)
+void losses_on_close(membership *m, const connection *c)
 {
     if (c->edge && c->peer < m->world.rank)
         seek_way_up(m);

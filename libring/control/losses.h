@@ -11,14 +11,14 @@
 #include "membership_state.h"
 
 /** This rank sees that @p rank is lost, @p why: fails the start, or announces it to all. */
-void losses_see(membership *m, int rank, enum loss how, const char *why);
+void losses_report(membership *m, int rank, enum loss how, const char *why);
 /** The same of the peer of @p c, which did what breaks the rules, e.g. "sent nothing".
  *  @param status  of a start that fails for it. */
 void losses_distrust(membership *m, const connection *c, ring_status status, const char *what);
 /** The same: a message over @p c breaks the rules. */
-void losses_nonsense(membership *m, const connection *c);
+void losses_protocol_error(membership *m, const connection *c);
 /** A note about a lost rank was heard. */
-void losses_hear(membership *m, const control_message *note);
+void losses_on_note(membership *m, const control_message *note);
 
 /** A rank has left in order. */
 void losses_left(membership *m, int rank);
@@ -27,7 +27,7 @@ void losses_adopt_later(membership *m);
 /** @return true if this rank has a way up, or is the top. */
 bool losses_has_way_up(const membership *m);
 /** A neighbour that had said goodbye has closed. */
-void losses_gone(membership *m, const connection *c);
+void losses_on_close(membership *m, const connection *c);
 /** Dials the ranks that this one should be connected to. */
 void losses_tick(membership *m, double now);
 

@@ -55,23 +55,23 @@ typedef struct rank_state {
 
 /** The rule for messages of one kind: functions to call, NULL: none. */
 typedef struct control_rule {
-    void (*hear)(struct membership *m, connection *c, const control_message *message);
+    void (*receive)(struct membership *m, connection *c, const control_message *message);
     /* A new note to all ranks: once, then for each communicator that it is about. */
     void (*note)(struct membership *m, const control_message *note);
-    void (*concern)(group *g, const control_message *note);
+    void (*group_note)(group *g, const control_message *note);
 } control_rule;
 
 /** The way up of events, from files that know none of the parts (dispatch.h). */
 typedef struct control_dispatch {
     const control_rule *rules; /* [CONTROL_KINDS] */
-    void (*hear)(struct membership *m, connection *c, control_message *message);
+    void (*receive)(struct membership *m, connection *c, control_message *message);
     /** The peer of @p c is not to be trusted: see losses_distrust(). */
     void (*distrust)(struct membership *m, const connection *c, ring_status status,
                      const char *what);
     /** Composes the next message for @p c. @return false: there is none. */
-    bool (*speak)(struct membership *m, connection *c, control_message *out);
-    void (*lose)(struct membership *m, connection *c); /* it is about to be closed */
-    void (*settle)(struct membership *m);              /* at the end of each event */
+    bool (*compose)(struct membership *m, connection *c, control_message *out);
+    void (*on_close)(struct membership *m, connection *c); /* it is about to be closed */
+    void (*settle)(struct membership *m);                  /* at the end of each event */
     void (*tick)(control_client *client, double now, double stall);
 } control_dispatch;
 
@@ -113,7 +113,7 @@ typedef struct membership {
         net_address root_at; /* others: where rank 0 was found */
         bool warned;         /* of a stranger at rank 0's address */
         bool one_place;      /* there is one address only for rank 0 */
-    } start;                 /* gathering.c, visiting.c, handout.c */
+    } start;                 /* gathering.c, joining.c, handout.c */
     struct {
         int entered, passed;
         int below[CONTROL_FANOUT]; /* how far the ranks below each child are */

@@ -103,7 +103,7 @@ void roll_forget(membership *m, uint64_t communicator)
 }
 
 /* @return false: no memory. */
-static bool has_room(roll *r)
+static bool make_room(roll *r)
 {
     if (r->round == NULL)
         r->round = calloc(1, sizeof *r->round);
@@ -112,7 +112,7 @@ static bool has_room(roll *r)
 
 static void begin_round(roll *r, const control_message *note)
 {
-    if (!has_room(r))
+    if (!make_room(r))
         return;
     *r->round = (roll_round){.close_by = CONTROL_NEVER};
     control_message *close = &r->round->close;
@@ -126,7 +126,7 @@ static void begin_round(roll *r, const control_message *note)
 
 /* ---- Closing ----------------------------------------------------------------------- */
 
-static bool closes_rounds(const membership *m)
+static bool is_closer(const membership *m)
 {
     int r = 0;
     if (m->state < STATE_LINKING || m->state == STATE_LEAVING)
@@ -137,7 +137,7 @@ static bool closes_rounds(const membership *m)
 }
 
 /* After a rank without memory the round stays open: ranks that call later must hear of it. */
-static bool is_ripe(const roll_round *o, double now)
+static bool can_close(const roll_round *o, double now)
 {
     const ring_status trouble = names_ranks(&o->close) ? RING_OK : (ring_status)o->close.status;
     return o->count == o->close.body.roll.wanted || now >= o->close_by ||
@@ -155,7 +155,7 @@ static void close_round(membership *m, const roll *r)
         memcpy(note.body.roll.came, r->round->came, sizeof note.body.roll.came);
     }
     bulletin_post(m, &note);
-    roll_hear(m, &note); /* if it was known already: the round must not stay open */
+    roll_on_note(m, &note); /* if it was known already: the round must not stay open */
 }
 
 /* @return true if a round was closed: the list has changed then. */
@@ -164,7 +164,7 @@ static bool close_one(membership *m, double now, double settled)
     for (const roll *r = m->calls.rolls; r != NULL; r = r->next) {
         if (!is_open(r))
             continue;
-        if (now >= settled && is_ripe(r->round, now)) {
+        if (now >= settled && can_close(r->round, now)) {
             close_round(m, r);
             return true;
         }
@@ -176,7 +176,7 @@ static bool close_one(membership *m, double now, double settled)
 void roll_tick(membership *m, double now)
 {
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
-    if (m->calls.rolls == NULL || !closes_rounds(m))
+    if (m->calls.rolls == NULL || !is_closer(m))
         return;
     while (close_one(m, now, settled))
         ;
@@ -184,7 +184,7 @@ void roll_tick(membership *m, double now)
 
 /* ---- On the channel ---------------------------------------------------------------- */
 
-static void note_present(roll_round *o, const control_message *note)
+static void add_arrival(roll_round *o, const control_message *note)
 {
     const double deadline = clock_now() + note->body.roll.remaining;
     if (deadline < o->close_by)
@@ -207,7 +207,7 @@ static bool is_over(const membership *m, const control_message *present)
     return present->count <= (r != NULL ? r->closed : bulletin_last_round(m, present));
 }
 
-static void hear_present(membership *m, const control_message *note)
+static void on_present(membership *m, const control_message *note)
 {
     if (is_over(m, note))
         return;
@@ -217,7 +217,7 @@ static void hear_present(membership *m, const control_message *note)
     if (r == NULL || r->round == NULL)
         log_warn("no memory to note which ranks have come to a call");
     else if (r->round->close.count == note->count)
-        note_present(r->round, note);
+        add_arrival(r->round, note);
     membership_due(m, 0);
 }
 
@@ -246,7 +246,7 @@ static void end_round(roll *r, const control_message *note)
     r->round = NULL;
 }
 
-static void hear_close(membership *m, const control_message *note)
+static void on_closed(membership *m, const control_message *note)
 {
     roll *r = find_or_make(m, note->communicator, note->body.roll.key);
     if (r == NULL) {
@@ -262,23 +262,24 @@ static void hear_close(membership *m, const control_message *note)
         drop(m, r); /* not of this rank; if it will be, the bulletin replays the note */
 }
 
-void roll_hear(membership *m, const control_message *note)
+void roll_on_note(membership *m, const control_message *note)
 {
     if (note->kind == CONTROL_PRESENT)
-        hear_present(m, note);
+        on_present(m, note);
     else if (note->kind == CONTROL_ROLL)
-        hear_close(m, note);
+        on_closed(m, note);
 }
 
 void roll_replay(group *g, const control_message *note)
 {
-    roll_hear(g->member, note);
+    roll_on_note(g->member, note);
 }
 
 /* ---- Callers ----------------------------------------------------------------------- */
 
 /* @param trouble  RING_OK, or why the round cannot succeed, with @p text. */
-static void come(membership *m, const struct roll_caller *c, ring_status trouble, const char *text)
+static void announce_arrival(membership *m, const struct roll_caller *c, ring_status trouble,
+                             const char *text)
 {
     control_message note;
     control_message_begin(&note, CONTROL_PRESENT, m->world.rank);
@@ -316,16 +317,16 @@ static bool another_waits(const membership *m, uint64_t communicator, uint64_t k
     return c != NULL;
 }
 
-static ring_status come_without_memory(membership *m, const struct roll_caller *c)
+static ring_status arrive_without_memory(membership *m, const struct roll_caller *c)
 {
     static const char why[] = "no memory to come to a call of several ranks";
-    come(m, c, RING_ERR_MEMORY, why);
+    announce_arrival(m, c, RING_ERR_MEMORY, why);
     return fail(RING_ERR_MEMORY, "%s", why);
 }
 
 /* Comes to the next round, at first, and after one was closed without this rank. Lack of memory is
  * announced once a round: the others act on the first note. */
-static ring_status come_in_time(membership *m, struct roll_caller *c)
+static ring_status enter_round(membership *m, struct roll_caller *c)
 {
     roll *r = find_or_make(m, c->communicator, c->key);
     const int closed = r != NULL ? r->closed : 0;
@@ -333,9 +334,9 @@ static ring_status come_in_time(membership *m, struct roll_caller *c)
         return RING_OK;
     c->round = closed + 1;
     c->complains = false;
-    if (r == NULL || !has_room(r))
-        return come_without_memory(m, c);
-    come(m, c, RING_OK, NULL);
+    if (r == NULL || !make_room(r))
+        return arrive_without_memory(m, c);
+    announce_arrival(m, c, RING_OK, NULL);
     return RING_OK;
 }
 
@@ -346,7 +347,8 @@ static ring_status verdict_of(const group *g)
 
 /* @param ends  a verdict of it ends the call. @param complains  then all in the round are notified,
  * and their answer is waited for. @return RING_OK: answered. */
-static ring_status wait(membership *m, struct roll_caller *c, const group *ends, bool complains)
+static ring_status await_answer(membership *m, struct roll_caller *c, const group *ends,
+                                bool complains)
 {
     const double patience = m->world.settings.peer_timeout + BULLETIN_GRACE_SECONDS;
     double limit = c->deadline + patience;
@@ -356,11 +358,11 @@ static ring_status wait(membership *m, struct roll_caller *c, const group *ends,
             return RING_OK;
         if (over && !complains)
             return verdict_of(ends);
-        RING_TRY(come_in_time(m, c));
+        RING_TRY(enter_round(m, c));
         if (over && !c->complains) {
             c->complains = true;
             limit = clock_now() + patience;
-            come(m, c, control_verdict(&ends->world), ends->text);
+            announce_arrival(m, c, control_verdict(&ends->world), ends->text);
         }
         roll_tick(m, clock_now());
         if (!c->answered && !control_wait(&m->changed, limit))
@@ -373,7 +375,7 @@ static ring_status call_roll(membership *m, struct roll_caller *c, const group *
                              bool complains)
 {
     enter(m, c);
-    const ring_status status = wait(m, c, ends, complains);
+    const ring_status status = await_answer(m, c, ends, complains);
     leave(m, c);
     RING_TRY(status);
     if (names_ranks(&c->answer))
@@ -429,7 +431,8 @@ static uint64_t key_of(const group *g, const control_list *list)
 }
 
 /* @return a recent round of another list that the rank has come to, NULL: none. */
-static const control_message *elsewhere(const membership *m, const control_message *here, int rank)
+static const control_message *find_other_list(const membership *m, const control_message *here,
+                                              int rank)
 {
     const double since = clock_now() - m->world.settings.timeout;
     for (const roll *r = m->calls.rolls; r != NULL; r = r->next)
@@ -450,7 +453,7 @@ static void add_missing(const group *g, const control_message *close, int rank, 
                         size_t size)
 {
     char one[200];
-    const control_message *other = elsewhere(g->member, close, group_member_rank(g, rank));
+    const control_message *other = find_other_list(g->member, close, group_member_rank(g, rank));
     text_format(one, sizeof one, "%srank %d (%s)", out[0] != '\0' ? ", " : "", rank,
                 g->world.cards[rank].hostname);
     add_text(out, size, one);
@@ -530,7 +533,7 @@ ring_status control_agree_made(control_world *world, const control_list *list, u
         status = call_list(g, list, &c, group_of(made), false);
     } else {
         c.round = 1;
-        come(m, &c, mine, text);
+        announce_arrival(m, &c, mine, text);
     }
     control_unlock();
     return status;

@@ -13,7 +13,7 @@
 #include "membership_state.h"
 
 /** Takes a note of a rank that came, or of the end of a round. */
-void roll_hear(membership *m, const control_message *note);
+void roll_on_note(membership *m, const control_message *note);
 /** Takes the end of a round from before @p g was made here. */
 void roll_replay(group *g, const control_message *note);
 /** Closes rounds that are due and this rank's to close. */

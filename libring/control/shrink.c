@@ -102,7 +102,7 @@ static void decide(group *g)
     bulletin_post(g->member, &note);
 }
 
-static bool is_ripe(const group *g, double now)
+static bool can_decide(const group *g, double now)
 {
     return now >= g->decide_by || count(g, has_voted) == count(g, is_there) ||
            find_silent(g, true) >= 0;
@@ -116,7 +116,7 @@ void shrink_tick(membership *m, double now)
             g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round is over */
         if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
             continue;
-        if (now >= settled && is_ripe(g, now))
+        if (now >= settled && can_decide(g, now))
             decide(g);
         else
             membership_due(m, now < settled ? settled : g->decide_by);
@@ -125,7 +125,7 @@ void shrink_tick(membership *m, double now)
 
 /* ---- On the channel ---------------------------------------------------------------- */
 
-static void hear_vote(group *g, const control_message *note)
+static void on_vote(group *g, const control_message *note)
 {
     const int rank = group_rank(g, note->rank);
     const double deadline = clock_now() + note->body.remaining;
@@ -140,7 +140,7 @@ static void hear_vote(group *g, const control_message *note)
 }
 
 /* The group keeps it: the bulletin may drop it before a late caller asks. */
-static void hear_decision(group *g, const control_message *note)
+static void on_decision(group *g, const control_message *note)
 {
     if (note->count < g->round)
         return;
@@ -153,12 +153,12 @@ static void hear_decision(group *g, const control_message *note)
         log_warn("no memory to keep who goes on");
 }
 
-void shrink_hear(group *g, const control_message *note)
+void shrink_on_note(group *g, const control_message *note)
 {
     if (note->kind == CONTROL_VOTE)
-        hear_vote(g, note);
+        on_vote(g, note);
     else if (note->kind == CONTROL_DECISION)
-        hear_decision(g, note);
+        on_decision(g, note);
     membership_due(g->member, 0);
 }
 

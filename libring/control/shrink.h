@@ -11,7 +11,7 @@
 #include "membership_state.h"
 
 /** Takes a vote or a decision about @p g. */
-void shrink_hear(group *g, const control_message *note);
+void shrink_on_note(group *g, const control_message *note);
 /** This rank leaves a communicator that may be shrunk without it. */
 void shrink_resign(group *g);
 /** Decides, if a decision is due and this rank's. */

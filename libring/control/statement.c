@@ -5,7 +5,7 @@
 #include "bulletin.h"
 
 /* This rank's own statements do not go to its sink. */
-void statement_hear(group *g, const control_message *note)
+void statement_on_note(group *g, const control_message *note)
 {
     const int rank = group_rank(g, note->rank);
     if (g->on_statement != NULL && rank >= 0 && rank != g->world.rank)

@@ -9,6 +9,6 @@
 #include "membership_state.h"
 
 /** Gives another rank's statement to the sink of @p g. */
-void statement_hear(group *g, const control_message *note);
+void statement_on_note(group *g, const control_message *note);
 
 #endif

@@ -45,7 +45,7 @@ static proposal **find_proposal(membership *m, uint64_t communicator)
     return at;
 }
 
-void verdict_take(membership *m, const control_message *note)
+void verdict_on_note(membership *m, const control_message *note)
 {
     proposal **at = find_proposal(m, note->communicator), *answered = *at;
     if (answered != NULL)
@@ -56,7 +56,7 @@ void verdict_take(membership *m, const control_message *note)
 
 /* The text is complete before the verdict is stored with release order, and never changes
  * afterwards. */
-void verdict_end(group *g, const control_message *note)
+void verdict_end_group(group *g, const control_message *note)
 {
     const bool lost = note->kind == CONTROL_LOST;
     if (group_is_decided(g) || (lost && group_rank(g, note->rank) < 0))
@@ -95,9 +95,9 @@ static void consider(membership *m, const control_message *reason)
     peers_flush(m);
 }
 
-void verdict_hear(membership *m, connection *c, const control_message *reason)
+void verdict_receive(membership *m, connection *c, const control_message *reason)
 {
-    c->came |= !c->edge; /* instead of its card */
+    c->has_card |= !c->edge; /* instead of its card */
     consider(m, reason);
 }
 
@@ -131,7 +131,7 @@ void verdict_free(membership *m)
     }
 }
 
-bool verdict_speak(membership *m, connection *c, control_message *out)
+bool verdict_compose(membership *m, connection *c, control_message *out)
 {
     if (m->proposals == NULL || c != peers_up(m))
         return false;

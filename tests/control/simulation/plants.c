@@ -24,21 +24,21 @@ bool sim_plant(const char *name)
 }
 
 /* Rank 1 hears no end of a communicator from its neighbours. */
-void __real_bulletin_hear(membership *m, connection *c, const control_message *note);
-void __wrap_bulletin_hear(membership *m, connection *c, const control_message *note);
-void __wrap_bulletin_hear(membership *m, connection *c, const control_message *note)
+void __real_bulletin_receive(membership *m, connection *c, const control_message *note);
+void __wrap_bulletin_receive(membership *m, connection *c, const control_message *note);
+void __wrap_bulletin_receive(membership *m, connection *c, const control_message *note)
 {
     const bool ends = note->kind == CONTROL_VERDICT || note->kind == CONTROL_LOST;
     if (planted != LOST_VERDICT || m->world.rank != 1 || !ends)
-        __real_bulletin_hear(m, c, note);
+        __real_bulletin_receive(m, c, note);
 }
 
 /* The one after it is blamed. */
-void __real_losses_see(membership *m, int rank, enum loss how, const char *why);
-void __wrap_losses_see(membership *m, int rank, enum loss how, const char *why);
-void __wrap_losses_see(membership *m, int rank, enum loss how, const char *why)
+void __real_losses_report(membership *m, int rank, enum loss how, const char *why);
+void __wrap_losses_report(membership *m, int rank, enum loss how, const char *why);
+void __wrap_losses_report(membership *m, int rank, enum loss how, const char *why)
 {
-    __real_losses_see(m, planted == WRONG_BLAME ? (rank + 1) % m->world.size : rank, how, why);
+    __real_losses_report(m, planted == WRONG_BLAME ? (rank + 1) % m->world.size : rank, how, why);
 }
 
 /* Waits of callers never run out of time. */
@@ -59,10 +59,10 @@ int __wrap_group_rank(const group *g, int member_rank)
 }
 
 /* Rank 1 hears of no rank that leaves. */
-void __real_departure_hear(membership *m, connection *c, const control_message *message);
-void __wrap_departure_hear(membership *m, connection *c, const control_message *message);
-void __wrap_departure_hear(membership *m, connection *c, const control_message *message)
+void __real_departure_receive(membership *m, connection *c, const control_message *message);
+void __wrap_departure_receive(membership *m, connection *c, const control_message *message);
+void __wrap_departure_receive(membership *m, connection *c, const control_message *message)
 {
     if (planted != LOST_GOODBYE || m->world.rank != 1)
-        __real_departure_hear(m, c, message);
+        __real_departure_receive(m, c, message);
 }

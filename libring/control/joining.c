@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finding rank 0, and the messages to it. */
-#include "visiting.h"
+#include "joining.h"
 
 #include "listeners.h"
 #include "membership.h"
@@ -16,15 +16,15 @@
 /* s: for rank 0 to answer again; it serves only joining ranks. */
 #define RETURN_PATIENCE 1.0
 
-typedef struct visit {
+typedef struct search {
     membership *member;
     credential *credential;
     id_exchange *exchange;
-} visit;
+} search;
 
 /* ---- On the channel ---------------------------------------------------------------- */
 
-bool visiting_speak(membership *m, connection *c, control_message *out)
+bool joining_compose(membership *m, connection *c, control_message *out)
 {
     if (c->edge || m->world.rank == 0)
         return false;
@@ -55,7 +55,7 @@ static void on_redialed(dialer *d, ring_status status, int fd)
 
 /* A connection may break while rank 0 lives, which then awaits this rank as before. If it had this
  * rank's card by then, it fails the start with the reason. */
-void visiting_lose(membership *m, const connection *c)
+void joining_on_close(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
                          .terms = m->job,
@@ -100,7 +100,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
         verdict_decide(m, status, fail_text());
 }
 
-static ring_status aim(visit *v)
+static ring_status dial_places(search *v)
 {
     membership *m = v->member;
     const credential *c = v->credential;
@@ -120,14 +120,14 @@ static ring_status aim(visit *v)
     return RING_OK;
 }
 
-static bool is_elsewhere(const visit *v, const credential *fresh)
+static bool is_elsewhere(const search *v, const credential *fresh)
 {
     return !address_equal(&fresh->at[0], &v->credential->at[0]) ||
            memcmp(fresh->key, v->credential->key, sizeof fresh->key) != 0;
 }
 
 /* Unlocked meanwhile: files may be slow. A place that was noted down may be out of date. */
-static ring_status look_again(visit *v)
+static ring_status refresh_places(search *v)
 {
     ring_unique_id id;
     credential fresh;
@@ -144,11 +144,11 @@ static ring_status look_again(visit *v)
     if (!news)
         return status == RING_IN_PROGRESS || v->member->start.at_rank_0 ? RING_OK : status;
     peers_drop_dialers(v->member, HANDSHAKE_JOIN);
-    return aim(v);
+    return dial_places(v);
 }
 
 /* Each try that fails makes a tick due. */
-void visiting_tick(membership *m)
+void joining_tick(membership *m)
 {
     char text[ADDRESS_TEXT_MAX];
     const dialer *first = m->dialers;
@@ -172,10 +172,10 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
                 m->world.settings.init_timeout, tried ? first->text : "no answer");
 }
 
-static ring_status find(visit *v)
+static ring_status find(search *v)
 {
     membership *m = v->member;
-    RING_TRY(aim(v));
+    RING_TRY(dial_places(v));
     while (!m->start.at_rank_0 && !membership_has_failed(m)) {
         const double now = clock_now(), look = now + LOOK_SECONDS;
         const bool looks = v->exchange != NULL && look < m->world.deadline;
@@ -186,7 +186,7 @@ static ring_status find(visit *v)
         if (clock_now() >= m->world.deadline)
             return not_found(m, first, v->credential);
         if (!woken && looks && (first == NULL || !first->busy))
-            RING_TRY(look_again(v));
+            RING_TRY(refresh_places(v));
     }
     return m->start.at_rank_0 ? RING_OK : verdict_status(m);
 }
@@ -205,9 +205,9 @@ static ring_status await_cards(membership *m)
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
 }
 
-ring_status visiting_run(membership *m, credential *c, id_exchange *exchange)
+ring_status joining_run(membership *m, credential *c, id_exchange *exchange)
 {
-    visit v = {.member = m, .credential = c, .exchange = exchange};
+    search v = {.member = m, .credential = c, .exchange = exchange};
     RING_TRY(listeners_bind(m, c));
     RING_TRY(membership_serve(m));
     control_lock();
