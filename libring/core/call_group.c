@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The open group of each thread. */
+ * Keeps the group that a thread has opened with ring_group_start(), in thread-local memory. Calls
+ * made meanwhile are added to it instead of being started. */
 #include "call_group.h"
 
 #include "prepared.h"
 
 static _Thread_local call_group mine;
 
-static pthread_key_t at_end; /* of a thread that has opened a group */
+static pthread_key_t at_end; /* runs end_thread() in threads that have opened a group */
 
 /* ---- The thread's group --------------------------------------------------------------------- */
 
@@ -85,8 +86,8 @@ static void end_thread(void *context)
 {
     (void)context;
     if (mine.first != NULL)
-        log_warn("a thread ended between ring_group_start() and ring_group_end(): its calls are "
-                 "not made");
+        log_warn("a thread ended between ring_group_start() and ring_group_end(); its calls were "
+                 "not started");
     prepared_drop_all(mine.first);
     clear();
 }
@@ -96,20 +97,20 @@ ring_status ring_group_start(void)
     if (mine.depth == 0) {
         clear();
         if (pthread_setspecific(at_end, &mine) != 0)
-            return fail(RING_ERR_MEMORY, "ring_group_start: no room to note a thread's group");
+            return fail(RING_ERR_MEMORY, "ring_group_start: registering the thread's group");
     }
     mine.depth++;
     return RING_OK;
 }
 
-/* ---- Once a process ------------------------------------------------------------------------- */
+/* ---- Set-up of the process ------------------------------------------------------------------ */
 
 static void in_parent(void)
 {
     prepared_after_fork(false);
 }
 
-/* A child has no open group. */
+/* A forked child starts without an open group. */
 static void in_child(void)
 {
     prepared_after_fork(true);

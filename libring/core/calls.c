@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The public calls. Each describes itself as a prepared_call, which start() checks against the
- * collective's row before anything is sent, and then turns into a work. */
+ * Implements the public collectives, sends and receives. Each describes itself as a prepared_call;
+ * start() checks it against the facts of its collective before anything is sent, and then turns it
+ * into a work. */
 #include "calls.h"
 
 #include "automatic.h"
@@ -21,7 +22,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- Arguments; program.c checks those that select the program ------------------------------ */
+/* ---- Arguments (program.c checks those that select the program) ----------------------------- */
 
 static ring_status check_buffers(const program *p, const call_buffers *b)
 {
@@ -53,7 +54,8 @@ static bool is_in_place(const program *p, const call_buffers *b)
     }
 }
 
-/* Overlaps other than the documented in-place ones would be read after they were written. */
+/* Only the documented in-place forms may overlap: with any other overlap the collective would read
+ * bytes that it has already overwritten. */
 static ring_status check_overlap(const program *p, const call_buffers *b)
 {
     const char *src = b->src, *dst = b->dst;
@@ -64,7 +66,7 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
                 p->facts->name);
 }
 
-/* @param[out] by  the accelerator whose memory it is, NULL: the host. */
+/* @param[out] by  the accelerator that owns the memory; NULL: the host does. */
 static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
                                     const accelerator **by)
 {
@@ -75,11 +77,11 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
     if (*by == NULL || whole)
         return RING_OK;
     return fail(RING_ERR_ARGUMENT,
-                "ring_%s: %zu bytes at %p begin in memory of %s and end outside of it",
+                "ring_%s: the %zu bytes at %p start in memory of %s but end outside it",
                 p->facts->name, bytes, at, (*by)->name);
 }
 
-/* The same of a list: all its blocks must be of one. */
+/* Finds the accelerator that owns all blocks of a list. */
 static ring_status find_of_list(const program *p, const void *const *list, int side, int ranks,
                                 const accelerator **by)
 {
@@ -92,8 +94,8 @@ static ring_status find_of_list(const program *p, const void *const *list, int s
         RING_TRY(find_accelerator(p, list[i], counts[i] * size, &next));
         if (found && next != first)
             return fail(RING_ERR_UNSUPPORTED,
-                        "ring_%s: blocks of %s lie in memory of several accelerators, or in the "
-                        "host's too",
+                        "ring_%s: the blocks of %s must all be in memory of one accelerator, or "
+                        "all in host memory",
                         p->facts->name, shape_side_name(side));
         first = next;
         found = true;
@@ -118,61 +120,61 @@ static ring_status find_accelerators(const program *p, call_buffers *b, int rank
     if (b->src_by == NULL || b->dst_by == NULL || b->src_by == b->dst_by)
         return RING_OK;
     return fail(RING_ERR_UNSUPPORTED,
-                "ring_%s: src is memory of %s and dst of %s; both must be of one accelerator, or "
-                "one of them of the host",
+                "ring_%s: src is in memory of %s and dst in memory of %s; both must be on the same "
+                "accelerator, or one of them on the host",
                 p->facts->name, b->src_by->name, b->dst_by->name);
 }
 
-/* This rank's factor, as the accumulator's type has it. */
+/* Reads this rank's factor, which must be finite in the accumulator's type. */
 static ring_status read_scale(const program *p, const double *given, double *scale)
 {
     const double most = p->call.dtype == RING_FLOAT64 ? DBL_MAX : (double)FLT_MAX;
     if (given == NULL)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: premul_sum needs this rank's factor, in "
+                    "ring_%s: premul_sum needs this rank's factor in "
                     "ring_call.scale",
                     p->facts->name);
     if (!(*given >= -most && *given <= most))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is %g; want a finite %s",
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is %g; it must be a finite %s",
                     p->facts->name, *given, p->call.dtype == RING_FLOAT64 ? "float64" : "float32");
     *scale = *given;
     return RING_OK;
 }
 
-/* A prepared call has none: each start gives its own. */
+/* A prepared call stores no factor: each start passes its own. */
 static ring_status take_scale(const program *p, const ring_call *options, call_buffers *b)
 {
     const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;
     const accelerator *by = b->dst_by != NULL ? b->dst_by : b->src_by;
     b->products.scale = 1;
     if (options->scale != NULL && !multiplies)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is for premul_sum",
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is only for premul_sum",
                     p->facts->name);
     if (!multiplies || options->prepared != NULL)
         return RING_OK;
     if (by != NULL)
         return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: premul_sum is not for memory of %s: multiply "
-                    "before, and take the sum",
+                    "ring_%s: premul_sum does not support memory of %s; multiply "
+                    "first, then use sum",
                     p->facts->name, by->name);
     return read_scale(p, options->scale, &b->products.scale);
 }
 
-/* A side has a list if this rank has counts for it. */
+/* A side uses its list only if this rank has counts for that side. */
 static ring_status check_lists(const program *p, call_buffers *b)
 {
     for (int side = 0; side < 2; side++) {
         if (p->shape.counts[side] == NULL)
             b->lists[side] = NULL;
         else if (b->lists[side] == NULL)
-            return fail(RING_ERR_ARGUMENT, "ring_%s: the addresses of the blocks of %s are NULL",
+            return fail(RING_ERR_ARGUMENT, "ring_%s: the list of the blocks of %s is NULL",
                         p->facts->name, shape_side_name(side));
     }
     return RING_OK;
 }
 
-/* Keeps the buffers that the collective has on this rank, finds their bytes, and checks them. A
- * broadcast's src is dst on a rank other than the root. */
+/* Keeps only the buffers that the collective uses on this rank, computes their sizes, and checks
+ * them. On ranks other than the root, a broadcast's src is its dst. */
 static ring_status bind_buffers(prepared_call *c)
 {
     const program *p = c->program;
@@ -193,7 +195,7 @@ static ring_status bind_buffers(prepared_call *c)
     return has_list ? lists_check(c->comm, p, b) : check_overlap(p, b);
 }
 
-/* Fields that a caller's struct lacks are zero; those beyond this one belong to a later version. */
+/* Fields that an older caller's struct lacks stay zero; fields of a later version are ignored. */
 static ring_status read_options(const char *name, const ring_call *given, ring_call *options)
 {
     *options = (ring_call)RING_CALL_INIT;
@@ -203,7 +205,8 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
     memcpy(options, given, min_size(given->size, sizeof *options));
     if (!(options->timeout >= 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.timeout must be 0 (RING_TIMEOUT) or more seconds", name);
+                    "ring_%s: ring_call.timeout must be a number of seconds, or 0 for RING_TIMEOUT",
+                    name);
     return RING_OK;
 }
 
@@ -212,10 +215,10 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
 ring_status call_await(work *w)
 {
     if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
-        w->result.detached = true; /* an orphan since the wait */
+        w->result.detached = true; /* nothing will wait for it any more */
         return fail(RING_IN_PROGRESS,
-                    "ring_%s: ring_call.after was not set within RING_TIMEOUT; the call goes on "
-                    "without its caller",
+                    "ring_%s: ring_call.after was not set within RING_TIMEOUT; the call continues "
+                    "in the background",
                     w->program->facts->name);
     }
     const ring_status status = w->result.status;
@@ -225,7 +228,7 @@ ring_status call_await(work *w)
     return status;
 }
 
-/* @return the work if its caller waits for it, else NULL: it may have ended and been recycled. */
+/* @return the work if its caller waits for it; else NULL, for it may already have been recycled. */
 static work *run(work *w, const ring_call *options, bool beside)
 {
     const bool stays = options->work == NULL && options->on_done == NULL && options->stream == NULL;
@@ -235,10 +238,11 @@ static work *run(work *w, const ring_call *options, bool beside)
     return stays ? w : NULL;
 }
 
-/* Fails the communicator: the other ranks are in the call already and must not wait. */
+/* Fails the communicator: the other ranks may already be in the call and must not wait for this
+ * one. */
 static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
-    char text[1024]; /* as long as fail_text() may be */
+    char text[1024]; /* room for the longest fail_text() */
     text_format(text, sizeof text, "%s", fail_text());
     comm_fail(comm, NULL, status);
     failure_await(comm);
@@ -251,7 +255,8 @@ static bool is_refusal(ring_status status)
     return status == RING_ERR_ARGUMENT || status == RING_ERR_UNSUPPORTED;
 }
 
-/* A recv from any source has the program of one from this rank itself until it has met a send. */
+/* Until a recv from any source is matched with a send, it uses the program of a recv from this rank
+ * itself. */
 static ring_status find_program(prepared_call *c, plan_shape *shape)
 {
     ring_comm *comm = c->comm;
@@ -265,7 +270,8 @@ static ring_status find_program(prepared_call *c, plan_shape *shape)
     return programs_get(comm, &c->call, &c->program);
 }
 
-/* Checks the call's stream. Its program becomes that of accelerators, if they can run it. */
+/* Checks the call's stream, and replaces the program by a device program if accelerators can run
+ * the call. */
 static ring_status place_in_stream(prepared_call *c)
 {
     bool runs;
@@ -276,8 +282,8 @@ static ring_status place_in_stream(prepared_call *c)
     return runs ? programs_get(c->comm, &call, &c->program) : RING_OK;
 }
 
-/* Checks the arguments of a call. @param shape  of a v-form, else NULL. @param options  the
- * caller's, or NULL. */
+/* Checks the arguments of a call. @param shape  the counts of a v-form, else NULL.
+ * @param options  the caller's options, or NULL. */
 static ring_status check(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
     ring_status status = RING_OK;
@@ -301,7 +307,7 @@ static ring_status check_fine(ring_comm *comm)
     return fail(comm_verdict(comm), "%s", comm->failure.text);
 }
 
-/* The same at the beginning of a call, when replays of graphs may have failed unseen. */
+/* As check_fine(), and first collects failures of graph replays, which no work reports. */
 static ring_status check_ready(ring_comm *comm)
 {
     const bool looks = comm->device_calls != NULL && comm->works.first == NULL;
@@ -344,7 +350,8 @@ static ring_status enter_stream(prepared_call *c)
                         : fail(RING_ERR_MEMORY, "keeping a call for a graph");
 }
 
-/* Without the lock: a stream may have no room before calls have ended that need it. */
+/* Releases the lock meanwhile: enqueueing may block until earlier calls end, which need the lock.
+ */
 static ring_status stop_stream(prepared_call *c)
 {
     atomic_fetch_add(&c->program->kept, 1);
@@ -355,7 +362,7 @@ static ring_status stop_stream(prepared_call *c)
     return status;
 }
 
-/* @param status  of the checks. */
+/* @param status  the result of the checks. */
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
@@ -387,7 +394,7 @@ static ring_status start_locked(prepared_call *c, plan_shape *shape, const ring_
     return launch(c, status);
 }
 
-/* A prepared call takes no number, and an error in it ends nothing. */
+/* Preparing a call takes no call number, and an error does not end the communicator. */
 static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const ring_call *options,
                                   ring_prepared **out)
 {
@@ -397,7 +404,8 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
     if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
         o->scale != NULL || o->envelope != NULL || o->stream != NULL)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: options beside ring_call.prepared are given to ring_prepared_start()",
+                    "ring_%s: ring_call.prepared cannot be combined with other options; pass those "
+                    "to ring_prepared_start()",
                     c->program->facts->name);
     c->options = (ring_call)RING_CALL_INIT;
     *out = prepared_keep(c);
@@ -405,14 +413,14 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
                         : fail(RING_ERR_MEMORY, "preparing ring_%s", c->program->facts->name);
 }
 
-/* Structs of older callers end before `prepared`. */
+/* @return ring_call.prepared; NULL if the caller's struct is older than that field. */
 static ring_prepared **kept_of(const ring_call *options)
 {
     const size_t end = offsetof(ring_call, prepared) + sizeof options->prepared;
     return options != NULL && options->size >= end ? options->prepared : NULL;
 }
 
-/* Starts a call, or prepares it if its options ask for that. @param c  its communicator, its
+/* Starts a call, or prepares it if its options ask for that. @param c  holds the communicator, the
  * signature and the caller's buffers. */
 static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
@@ -435,7 +443,8 @@ static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *o
 
 static ring_status start_again(const prepared_call *prepared, const ring_call *call)
 {
-    prepared_call c = {.comm = prepared->comm, /* other threads change its list fields */
+    /* Copied field by field: other threads may be changing the list fields. */
+    prepared_call c = {.comm = prepared->comm,
                        .call = prepared->call,
                        .program = prepared->program,
                        .buffers = prepared->buffers,
@@ -445,7 +454,7 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
     ring_status status = call != NULL ? read_options(name, call, &c.options) : RING_OK;
     if (status == RING_OK && c.options.prepared != NULL)
         status = fail(RING_ERR_ARGUMENT,
-                      "ring_%s: it is prepared already; leave out "
+                      "ring_%s: the call is already prepared; leave out "
                       "ring_call.prepared",
                       name);
     if (status == RING_OK)
@@ -463,8 +472,9 @@ static ring_status start_prepared(const prepared_call *prepared, const ring_call
         return fail(RING_ERR_ARGUMENT, "ring_prepared_start: prepared is NULL");
     ring_comm *comm = prepared->comm;
     if (comm == NULL)
-        return fail(RING_ERR_USAGE, "ring_prepared_start: the communicator was destroyed, or is "
-                                    "that of the parent process");
+        return fail(RING_ERR_USAGE,
+                    "ring_prepared_start: the communicator was destroyed or belongs "
+                    "to the parent process");
     RING_TRY(comm_check_own(comm, "prepared_start"));
     comm_lock(comm);
     const ring_status status = start_again(prepared, call);
@@ -484,7 +494,7 @@ void ring_prepared_destroy(ring_prepared *prepared)
         prepared_drop(prepared);
 }
 
-/* ---- Calls of the library itself ------------------------------------------------------------ */
+/* ---- Calls that the library makes itself ---------------------------------------------------- */
 
 ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
 {
@@ -501,7 +511,7 @@ ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
 
 /* ---- The calls ---------------------------------------------------------------------------- */
 
-/* A collective whose blocks all have `count` elements, or a send or recv with `root`. */
+/* Starts a collective whose blocks all have `count` elements, or a send to or recv from `root`. */
 static ring_status start_even(plan_collective collective, const void *src, void *dst, size_t count,
                               ring_dtype dtype, ring_op op, int root, ring_comm *comm,
                               const ring_call *options)
@@ -514,7 +524,7 @@ static ring_status start_even(plan_collective collective, const void *src, void 
     return start(&c, NULL, options);
 }
 
-/* A collective whose blocks have the counts of a shape: a v-form, or one with lists of blocks. */
+/* Starts a collective whose blocks have the counts of a shape: a v-form or a list form. */
 static ring_status start_uneven(plan_collective collective, call_buffers buffers, plan_shape shape,
                                 ring_dtype dtype, ring_op op, int root, ring_comm *comm,
                                 const ring_call *options)
@@ -655,7 +665,7 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
                         dtype, RING_SUM, root, comm, call);
 }
 
-/* ---- Lists: v-forms whose blocks lie anywhere --------------------------------------------- */
+/* ---- List forms: v-forms with an address for each block ----------------------------------- */
 
 ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
                                  ring_dtype dtype, ring_comm *comm, const ring_call *call)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The works that wait on a channel, and whether an engine turn has to look at it. */
+ * Keeps the lists of works that wait on a channel, and decides whether an engine turn has to visit
+ * the channel. */
 #include "channel.h"
 
 #include "comm.h"
@@ -8,7 +9,7 @@
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {
     work **at = &c->waiting[kind], *last = c->last[kind];
-    if (*at != NULL && last->wait.number <= number) /* the usual one: no walk */
+    if (*at != NULL && last->wait.number <= number) /* usually it goes last, without a walk */
         at = &last->wait.next;
     while (*at != NULL && (*at)->wait.number <= number)
         at = &(*at)->wait.next;

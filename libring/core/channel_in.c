@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames that arrive over a link, checked against the message that a work expects. */
+ * Receives frames from a link, and checks each against the message that the work's program expects
+ * next. */
 #include "channel_in.h"
 
 #include "mismatch.h"
@@ -16,7 +17,8 @@ static bool same_call(const work *w, const transport_frame *frame)
             (frame->ext.root == w->call.root || !facts->rooted));
 }
 
-/* Counts of a v-form that only two ranks know are not in the signature: compares the lengths. */
+/* In some v-forms only two ranks know a count, so it is not in the signature; the lengths of the
+ * message are compared instead. */
 static ring_status check_length(const work *w, const channel *c, const transport_frame *frame,
                                 size_t total)
 {
@@ -31,7 +33,7 @@ static ring_status unexpected(const channel *c, const transport_frame *frame, ui
 {
     return fail(
         RING_ERR_INTERNAL,
-        "rank %d sent message %llu (flags %u, length %u), not message %llu as the plan expects",
+        "rank %d sent message %llu (flags %u, length %u), but the plan expects message %llu",
         c->rank, (unsigned long long)frame->message, frame->flags, frame->length,
         (unsigned long long)number);
 }
@@ -53,7 +55,8 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
     return right ? RING_OK : unexpected(c, frame, number);
 }
 
-/* Maps a reference. Over links that do not map, the receiver issues the get (channel_fetch()). */
+/* Maps a referenced message. Over links that do not map memory, the receiver gets it later with
+ * channel_fetch(). */
 static ring_status map_reference(const work *w, const channel *c, arrival *in)
 {
     if (channel_transfers(c))
@@ -69,7 +72,7 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
     const void *payload;
     if (c->received != number)
         return RING_IN_PROGRESS;
-    w->wait.last = c; /* if the link fails */
+    w->wait.last = c; /* for the message, if the link fails */
     RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
     RING_TRY(check_frame(w, c, in->frame, number, total * from->width,
                          w->step.position * from->width, w->program->segment * from->width));
@@ -93,7 +96,7 @@ ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in
                : status;
 }
 
-/* Releases go out only if a message came by reference: else the sender does not wait for them. */
+/* A release is sent only if a message arrived by reference: otherwise no sender waits for it. */
 void channel_consume(work *w, int32_t from, const arrival *in, bool last)
 {
     work_peer *peer = &w->peers[from];

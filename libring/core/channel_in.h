@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * channel_in: messages that arrive. */
+ * channel_in: gives a work the frames of the message that it expects next from a peer. */
 #ifndef RING_CORE_CHANNEL_IN_H
 #define RING_CORE_CHANNEL_IN_H
 
@@ -8,16 +8,17 @@
 /** A frame at the front of the link. */
 typedef struct arrival {
     const transport_frame *frame;
-    const char *payload; /* of a reference: the whole message, NULL if it is to be got; else
-                            NULL while not all is here                                    */
-    size_t bytes;        /* of the frame, or of the whole message that is referred to */
-    bool whole;          /* by reference or stored                                        */
+    const char *payload; /* by reference: the whole message, NULL if it cannot be mapped and must be
+                            fetched; else the frame's bytes, NULL until all have arrived */
+    size_t bytes;        /* of the frame, or of the whole message if it is a reference */
+    bool whole;          /* the message is referenced, or already stored in dst */
 } arrival;
 
-/** The next frame of an operand's message, which has @p total elements, w->position of them taken.
- *  RING_IN_PROGRESS when it is not here, or another message comes first: the work waits for it. */
+/** Finds the next frame of an operand's message, which has @p total elements; the work has consumed
+ *  step.position of them. @return RING_IN_PROGRESS if the frame has not arrived or an earlier
+ *  message is not complete; the work then waits on the channel. */
 ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in);
-/** Returns the frame to the link; @p last ends the message. */
+/** Returns the frame to the link. @param last  it was the last one of the message. */
 void channel_consume(work *w, int32_t from, const arrival *in, bool last);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages as frames that leave over a link; those that it cannot take yet are queued. */
+ * Sends messages as frames of a link, and queues those for which the link has no room yet. A
+ * message is carried, sent by reference, put into the peer's memory, or already stored there. */
 #include "channel_out.h"
 
 #include "references.h"
@@ -46,7 +47,7 @@ static transport_frame frame_of(const work *w, uint64_t number)
         transport_frame){.call = (uint16_t)w->seq, .signature = w->signature, .message = number};
 }
 
-/* Peers cannot map memory of an accelerator, but put to it where the link reaches it. */
+/* Peers cannot map an accelerator's memory, but they can put into it if the link reaches it. */
 static uint64_t dst_ref_of(const work *w, const channel *c)
 {
     const bool offers = w->buffers.dst_bytes > 0 && w->buffers.dst != NULL &&
@@ -54,7 +55,7 @@ static uint64_t dst_ref_of(const work *w, const channel *c)
     return offers ? channel_ref(w, c, w->buffers.dst, w->buffers.dst_bytes) : 0;
 }
 
-/* @param bytes  of the frame; @param total  of the message. */
+/* @param bytes  bytes of the frame. @param total  bytes of the message. */
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
                                   uint8_t flags, uint64_t bytes, uint64_t total)
 {
@@ -81,7 +82,7 @@ static ring_status send_frame(work *w, work_peer *peer, const transport_frame *f
                               const void *payload, bool copy)
 {
     transport_link *l = peer->on->link;
-    w->wait.last = peer->on; /* if the link fails */
+    w->wait.last = peer->on; /* for the message, if the link fails */
     RING_TRY(l->transport->send(l, frame, payload, copy));
     note_frame(w, peer);
     return RING_OK;
@@ -132,14 +133,14 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
     const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes,
                                              m->bytes);
     transport_link *l = peer->on->link;
-    m->work->wait.last = peer->on; /* if the link fails */
+    m->work->wait.last = peer->on; /* for the message, if the link fails */
     RING_TRY(l->transport->put(l, &frame, m->data, m->put_at));
     note_frame(m->work, peer);
     count_message(m->work, peer, m->bytes);
     return RING_OK;
 }
 
-/* @param end  sends up to here: the end of the message, or of whole segments. */
+/* Sends segments up to @p end, which is the end of the message or of a whole segment. */
 static ring_status send_segments(posted *m, work_peer *peer, size_t end)
 {
     const bool copy = m->copy || (channel_transfers(peer->on) && !work_may_lend(m->work, m->data));
@@ -156,7 +157,7 @@ static ring_status send_segments(posted *m, work_peer *peer, size_t end)
     return RING_OK;
 }
 
-/* The accelerator copies the bytes of the next frame to the link's room for them. */
+/* Lets the accelerator copy the next frame's bytes into room that the link has reserved. */
 static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **room)
 {
     RING_TRY(channel_reserve(c, m->number, room));
@@ -184,15 +185,15 @@ RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
     return RING_OK;
 }
 
-/* Inputs of a fold go by reference only if the link maps them: a get would need a buffer. */
+/* Inputs of a fold are sent by reference only if the link maps them: a get would need a buffer. */
 static bool may_refer(const posted *m, const channel *c)
 {
     return !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
            (m->placed || !channel_transfers(c));
 }
 
-/* True unless the link's adapter reads the accelerator's memory itself. Short messages are copied:
- * that is faster than a reference. */
+/* @return true if the bytes must be copied from the accelerator, because the link's adapter cannot
+ * read its memory, or because the message is short, when a copy is faster than a reference. */
 static bool has_to_be_brought(const posted *m, const channel *c)
 {
     if (m->by == NULL || m->bytes == 0)
@@ -240,7 +241,7 @@ static posted *take_spare(ring_comm *comm)
     return p;
 }
 
-/* Most messages go to the end of the list. */
+/* Inserts by message number, usually at the end of the list. */
 static void insert(channel *c, posted *p)
 {
     posted **at = &c->posts;
@@ -289,7 +290,7 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room)
     *room = c->link->transport->reserve(c->link);
     if (*room != NULL)
         return RING_OK;
-    RING_TRY(c->link->transport->progress(c->link)); /* tells a full link from a broken one */
+    RING_TRY(c->link->transport->progress(c->link)); /* fails if the link is broken, not full */
     return RING_IN_PROGRESS;
 }
 
@@ -309,7 +310,8 @@ ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *
     }
     const ring_status status = send_frame(w, peer, &frame, room, true);
     if (status == RING_IN_PROGRESS)
-        return fail(RING_ERR_INTERNAL, "the link to rank %d took back the room it gave",
+        return fail(RING_ERR_INTERNAL,
+                    "the link to rank %d refused a frame in the room that it had reserved",
                     peer->on->rank);
     RING_TRY(status);
     count_sent(w, peer, bytes, last);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The channels that a communicator has used: a hash table, searched when a call is first
- * lowered. */
+ * Implements the table of channels as a hash table with linear probing. It is searched only when a
+ * call is first lowered. */
 #include "channel_table.h"
 
 #include "comm.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { FIRST_CAPACITY = 16 }; /* a power of two, as all capacities */
+enum { FIRST_CAPACITY = 16 }; /* capacities are powers of two */
 
 static size_t place_of(const channel_table *t, enum channel_traffic traffic, int32_t index,
                        int rank)
@@ -29,7 +29,7 @@ channel *channel_find(const ring_comm *comm, enum channel_traffic traffic, int32
     return t->capacity > 0 ? t->slots[place_of(t, traffic, index, rank)] : NULL;
 }
 
-/* Half of the places stay free; `active` has room for all channels. */
+/* Doubles the table. At least half of the slots stay free; `active` has room for all channels. */
 static ring_status grow(channel_table *t)
 {
     channel_table bigger = {.capacity = t->capacity > 0 ? 2 * t->capacity : FIRST_CAPACITY,
@@ -40,7 +40,7 @@ static ring_status grow(channel_table *t)
     bigger.slots = calloc(bigger.capacity, sizeof(channel *));
     if (active == NULL || bigger.slots == NULL) {
         free(bigger.slots);
-        return fail(RING_ERR_MEMORY, "making room for channels");
+        return fail(RING_ERR_MEMORY, "growing the table of channels");
     }
     bigger.active = active;
     bigger.active_count = t->active_count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * channel_table: the channels that a communicator has used. */
+ * channel_table: finds and creates the channels of a communicator. A channel exists from the first
+ * call that uses it until the communicator is destroyed. */
 #ifndef RING_CORE_CHANNEL_TABLE_H
 #define RING_CORE_CHANNEL_TABLE_H
 
@@ -9,18 +10,19 @@
 typedef struct channel_table {
     channel **slots;
     size_t capacity, count;
-    channel **active; /* those that the engine looks at, see channel_watch() */
+    channel **active; /* those that engine turns visit, see channel_activate() */
     int32_t active_count;
 } channel_table;
 
-/** @return the channel to @p rank, NULL if none was used so far. */
+/** @return the channel to @p rank; NULL if it was not used so far. */
 channel *channel_find(const ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank);
-/** The same, made if need be. */
+/** Finds the channel, and creates it if it does not exist. */
 ring_status channel_get(ring_comm *comm, enum channel_traffic traffic, int32_t index, int rank,
                         channel **out);
-/** Each channel, then NULL. @param[in,out] at  0 at first. */
+/** Iterates over the channels. @param[in,out] at  the position, 0 at first.
+ *  @return the next channel; NULL after the last one. */
 channel *channels_next(const ring_comm *comm, size_t *at);
-/** Closes their links, too. */
+/** Frees all channels and closes their links. */
 void channels_free(ring_comm *comm);
 
 #endif

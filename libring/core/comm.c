@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A communicator after its start: destroying and aborting it; queries. */
+ * Destroys and aborts communicators, and answers queries about them. */
 #include "comm.h"
 
 #include "automatic.h"
@@ -27,7 +27,7 @@ static ring_status await_start(const ring_comm *comm)
     if (atomic_load_explicit(&comm->starting, memory_order_acquire)) {
         pthread_mutex_lock(&s->lock);
         while (atomic_load(&comm->starting))
-            pthread_cond_wait(&s->over, &s->lock); /* no longer than RING_INIT_TIMEOUT */
+            pthread_cond_wait(&s->over, &s->lock); /* at most RING_INIT_TIMEOUT */
         pthread_mutex_unlock(&s->lock);
     }
     return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->failure.text);
@@ -38,8 +38,8 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
     if (comm->generation == fork_generation())
         return await_start(comm);
     return fail(RING_ERR_USAGE,
-                "ring_%s: the communicator is that of the parent process; a forked child must make "
-                "one of its own",
+                "ring_%s: the communicator belongs to the parent process; a forked child must "
+                "create its own",
                 call);
 }
 
@@ -50,12 +50,13 @@ static void await_reason(ring_comm *comm)
 {
     comm_lock(comm);
     failure_await(comm);
-    if (comm->device_calls != NULL) /* runs may be over and not collected */
+    if (comm->device_calls != NULL) /* runs may have ended without being collected */
         (void)engine_turn(comm, TURN_BYTES);
     comm_unlock(comm);
 }
 
-/* Peers may still read and write this rank's buffers for works that it will not wait for. */
+/* Aborts the communicator if works are unfinished: peers may still read and write this rank's
+ * buffers for them. */
 static void abort_unfinished(ring_comm *comm)
 {
     char text[160];
@@ -69,12 +70,12 @@ static void abort_unfinished(ring_comm *comm)
     if (control_verdict(comm->world) == RING_OK)
         control_report(comm->world, RING_ERR_ABORTED, text);
     comm_lock(comm);
-    engine_end_if_failed(comm); /* by the verdict, which another rank's report may be */
+    engine_end_if_failed(comm); /* the verdict may be the report of another rank */
     comm_unlock(comm);
 }
 
-/* Eager messages are sent without waiting for their receivers: a frame that no call has taken shows
- * that ranks made different calls. */
+/* Eager messages are sent without waiting for their receivers, so a frame that no call has consumed
+ * shows that ranks made different calls. */
 static void look_for_left_over(ring_comm *comm)
 {
     channel *c;
@@ -87,8 +88,8 @@ static void look_for_left_over(ring_comm *comm)
     }
 }
 
-/* Waits until links have reported to their peers how far this rank has read: they may wait for
- * it. */
+/* Waits until the links have announced to their peers how far this rank has read: the peers may
+ * wait for that. */
 static void await_announced(ring_comm *comm)
 {
     const double deadline = clock_now() + 0.5;
@@ -99,7 +100,7 @@ static void await_announced(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
-/* Frees all parts; those that a failed start has not made are NULL. */
+/* Frees all parts of a communicator. Parts that a failed start did not create are NULL. */
 static void end_parts(ring_comm *comm)
 {
     prepared_forget(comm);

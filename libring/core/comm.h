@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm: the communicator: its state, its lock and its end (comm_lock.c, failure.c).
+ * comm: defines the communicator's state, its lock (comm_lock.c) and how it fails (failure.c).
  *
- * Locking: ring_comm.lock guards everything below, except what is constant after init and the
- * verdict (control.h, atomic). The lock is not held while sleeping.
+ * Locking: ring_comm.lock guards all fields below, except those that are constant after the start
+ * and the verdict (control.h), which is atomic. No thread sleeps with the lock held.
  */
 #ifndef RING_COMM_H
 #define RING_COMM_H
@@ -18,16 +18,17 @@
 #include <poll.h>
 #include <stdatomic.h>
 
-/** Packed signatures of the latest calls: as many as small messages may be unread. */
+/** Calls whose packed signatures are kept: a peer may be at most that many calls behind, because
+ *  so many small messages may be unread. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
-/** How long the collectives have not moved. */
+/** Measures for how long the collectives have made no progress. */
 typedef struct comm_stall {
     uint64_t moves, moves_seen;
     double since;
 } comm_stall;
 
-/** A piece of scratch memory. It is kept for later works. */
+/** A piece of scratch memory, which is kept for later works. */
 typedef struct scratch {
     struct scratch *next;
     void *data;
@@ -35,7 +36,7 @@ typedef struct scratch {
     bool shared, used;
 } scratch;
 
-/** The arguments and the state of a start by a thread of its own: it returned at once. */
+/** The arguments and state of a nonblocking start, which runs in its own thread. */
 typedef struct comm_start {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -50,23 +51,23 @@ typedef struct comm_start {
 
 /** The lists of works of a communicator. */
 typedef struct comm_works {
-    work *first, **end;     /* under way, in call order */
-    work *held, **held_end; /* of them, those that the next engine turn advances, by wait.next */
+    work *first, **end;     /* works in flight, in call order */
+    work *held, **held_end; /* those that the next engine turn advances, linked by wait.next */
     work *pool;             /* idle */
     work *all;
-    work *done, **done_end;  /* finished ones with an on_done to call, first ended first */
-    bool calls_done;         /* a thread calls them */
-    _Atomic int32_t waiters; /* calls that threads wait for; a waiting thread moves all works */
-    _Atomic int orphans;     /* works under way without a waiting thread */
+    work *done, **done_end;  /* ended works whose on_done is due, in the order of their ends */
+    bool calls_done;         /* a thread is calling on_done functions */
+    _Atomic int32_t waiters; /* calls that threads wait for; a waiting thread advances all works */
+    _Atomic int orphans;     /* works in flight that no thread waits for */
 } comm_works;
 
-/** The sleep of threads that wait for works of a communicator, see sleep.h. */
+/** The state of threads that sleep until works of the communicator move, see sleep.h. */
 typedef struct comm_sleep {
     struct sleeping_threads *threads;
-    _Atomic uint32_t wakes; /* of its sleepers */
-    uint32_t wakes_seen;    /* before the latest look */
-    atomic_bool by_thread;  /* the progress thread moves its orphans */
-    bool watched;           /* the progress thread sleeps on all channels that bear this mark */
+    _Atomic uint32_t wakes; /* how often its sleepers were woken */
+    uint32_t wakes_seen;    /* that count when the engine last looked */
+    atomic_bool by_thread;  /* the progress thread advances its orphans */
+    bool watched;           /* the progress thread sleeps on all channels with this watch_mark */
     uint64_t watch_mark;
 } comm_sleep;
 
@@ -75,47 +76,47 @@ typedef struct comm_memory {
     posted *posts;
     scratch *scratches;
     scratch *products;              /* for products of src and a factor (RING_PREMUL_SUM) */
-    struct list_block *list_blocks; /* [2 * ranks], for checks of lists; NULL: none yet */
+    struct list_block *list_blocks; /* [2 * ranks], to check list forms; NULL until the first one */
 } comm_memory;
 
-/** The present engine turn. */
+/** The current engine turn. */
 typedef struct comm_turn {
-    size_t bytes, most; /* bytes that it has moved, and its limit */
-    double looked;      /* when the clock was last read */
+    size_t bytes, most; /* bytes moved so far, and their limit */
+    double looked;      /* when deadlines were last checked */
 } comm_turn;
 
-/** The collectives that were called. */
+/** The collectives that were called so far. */
 typedef struct comm_history {
-    uint64_t calls;   /* how many */
-    uint64_t *packed; /* [HISTORY_CALLS] packed signatures of the latest */
+    uint64_t calls;   /* their number */
+    uint64_t *packed; /* [HISTORY_CALLS] packed signatures of the latest ones */
 } comm_history;
 
-/** The end of a communicator by a failure, see failure.c. */
+/** The failure of a communicator, see failure.c. */
 typedef struct comm_failure {
-    bool pending;       /* control was asked for the verdict and has not given it yet */
-    bool seeks_reason;  /* and a statement may say why a link broke */
-    _Atomic int status; /* the ring_status that ended the communicator; RING_OK: it lives */
+    bool pending;       /* control was asked for the verdict and has not answered yet */
+    bool seeks_reason;  /* meanwhile, a call report may explain why a link broke */
+    _Atomic int status; /* the ring_status that ended the communicator; RING_OK: it is alive */
     char text[1024];    /* written once, before status */
 } comm_failure;
 
 /** Works that wait for streams of accelerators. */
 typedef struct comm_streams {
-    int32_t stops; /* works whose stream was not yet seen at their stop */
-    double step;   /* length of the next sleep while stops > 0; 0: the first */
+    int32_t stops; /* works whose stream has not reached their stop yet */
+    double step;   /* seconds of the next sleep while stops > 0; 0: before the first */
     bool late;     /* calls on streams take their numbers when the stream reaches them */
 } comm_streams;
 
-/** The place among the communicators of the process, guarded by the lock of members.c. */
+/** The communicator's entry in the list of members.c, guarded by the lock there. */
 typedef struct comm_member {
     struct ring_comm *next;
-    int32_t users; /* threads that advance its orphans */
+    int32_t users; /* threads that hold it, for example to advance its orphans */
 } comm_member;
 
 /** Facts for ring_comm_get_info(). */
 typedef struct comm_info {
     const char *algorithm;
     call_signature latest;
-    size_t longest; /* elements of its longest block */
+    size_t longest; /* elements of the longest block of `latest` */
     uint64_t bytes_sent, bytes_received, messages_sent;
     double init_seconds;
     int local_rank, local_ranks;
@@ -123,18 +124,18 @@ typedef struct comm_info {
 
 struct ring_comm {
     int rank, ranks;
-    unsigned generation; /* of the process that made it, see fork_generation() */
+    unsigned generation; /* fork_generation() of the process that created it */
     control_world *world;
-    plan_world plan_world; /* the world, as algorithms see it */
+    plan_world plan_world; /* the facts about the ranks that algorithms use */
     settings settings;
     struct tuner *tuner;
     struct program_cache *programs;
     channel_table channels;
     struct opening *opening; /* sockets that arrived for links */
-    channel *greeting;       /* those whose links are not open yet, by `next_greeting` */
+    channel *greeting;       /* channels whose links are not open yet, by `next_greeting` */
     link_facts links;
-    struct device_calls *_Atomic device_calls; /* NULL: accelerators run none */
-    bool crowded;                              /* more ranks than cores on this host */
+    struct device_calls *_Atomic device_calls; /* NULL: accelerators run no calls */
+    bool crowded;                              /* ranks on this host share cores */
     pthread_mutex_t lock;
     _Atomic int wanting; /* threads that wait for the lock */
     comm_sleep sleep;
@@ -146,7 +147,7 @@ struct ring_comm {
     comm_stall stall;
     statements statements;
     comm_history history;
-    struct comm_start *start; /* NULL: its start did not return at once */
+    struct comm_start *start; /* NULL unless its start was nonblocking */
     atomic_bool starting;
     comm_failure failure;
     comm_streams streams;
@@ -154,8 +155,8 @@ struct ring_comm {
     comm_info info;
 };
 
-/** Limits of an engine turn, so that deadlines are checked and other threads get the lock. A turn
- *  for orphans moves less: it must not keep the caller waiting. */
+/** The most bytes that an engine turn moves, so that deadlines are checked and other threads get
+ *  the lock. A turn for orphans moves less, because it must not delay callers. */
 enum { TURN_BYTES = 16 << 20, BACKGROUND_TURN_BYTES = 256 << 10 };
 
 static inline void comm_count_moved(ring_comm *comm, size_t bytes)
@@ -168,7 +169,7 @@ static inline bool comm_turn_is_over(const ring_comm *comm)
     return comm->turn.bytes >= comm->turn.most;
 }
 
-/** Makes the channel active: engine turns look at it until it is idle. */
+/** Makes the channel active: engine turns visit it until it is idle. */
 static inline void channel_watch(channel *c)
 {
     if (c->place >= 0)
@@ -178,7 +179,7 @@ static inline void channel_watch(channel *c)
     t->active[t->active_count++] = c;
 }
 
-/** Written with the lock held. */
+/** Changes the number of waiting calls. The caller holds the lock. */
 static inline void comm_count_waiter(ring_comm *comm, int change)
 {
     const int32_t waiters = atomic_load_explicit(&comm->works.waiters, memory_order_relaxed);
@@ -189,56 +190,57 @@ static inline bool comm_has_waiters(const ring_comm *comm)
     return atomic_load_explicit(&comm->works.waiters, memory_order_relaxed) > 0;
 }
 
-/** As statements_judge(); quick where none was heard. */
+/** Judges the call reports of other ranks, see statements_judge(). One load if there are none. */
 static inline ring_status statements_check(ring_comm *comm)
 {
     const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
     return any ? statements_judge(comm) : RING_OK;
 }
 
-/** Name of a rank's host, for messages. */
+/** @return the name of a rank's host, for messages. */
 static inline const char *comm_host(const ring_comm *comm, int rank)
 {
     return comm->world->cards[rank].hostname;
 }
 
 /* ---- comm_lock.c ---- */
-/** Takes the lock. The progress thread lets threads that wait for it go first. */
+/** Takes the lock when it is not free at once. The progress thread gives way to waiting threads. */
 void comm_lock_wait(ring_comm *comm);
 static inline void comm_lock(ring_comm *comm)
 {
     if (pthread_mutex_trylock(&comm->lock) != 0)
         comm_lock_wait(comm);
 }
-/** Takes the lock, unless another thread holds it, or waits for it or for a call. */
+/** Takes the lock unless another thread holds it, waits for it, or waits for a call.
+ *  @return true if it was taken. */
 bool comm_try_lock(ring_comm *comm);
-/** Releases it, and calls the on_done of works that have ended. Wakes the progress thread if
- *  orphans are left. */
+/** Releases the lock, and calls the on_done functions of works that have ended. Wakes the progress
+ *  thread if orphans are left. */
 void comm_unlock(ring_comm *comm);
 
 /* ---- comm.c ---- */
-/** Waits for the end of its start. @return RING_OK, why the start failed, or an error in a forked
- *  child of the process that made it: what the child holds is a copy without sockets, threads or
- *  peers. @param call  for the text. */
+/** Waits until the communicator has started. @param call  the caller's name, for the message.
+ *  @return RING_OK; the reason why the start failed; or RING_ERR_USAGE in a forked child of the
+ *  process that created it, which holds only a copy without sockets, threads and peers. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);
 
 /* ---- failure.c ---- */
-/** Ends the communicator by @p status and fail_text(), seen in @p work (may be NULL), as soon as
- *  control has the verdict; returns at once. The first failure wins. */
+/** Ends the communicator with @p status and fail_text(), which @p w (may be NULL) met. Returns at
+ *  once; the communicator ends when control has the verdict. The first failure wins. */
 void comm_fail(ring_comm *comm, const work *w, ring_status status);
-/** The same where RING_ERR_PEER may be the fault of @p suspect's peer (may be NULL). */
+/** As comm_fail(), where @p suspect's peer (may be NULL) may have caused RING_ERR_PEER. */
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status);
-/** Adopts the verdict that a failing communicator asks for, once it is there. In each engine
+/** Adopts the verdict of a failing communicator if control has it by now. Called in each engine
  *  turn. */
 void failure_settle(ring_comm *comm);
-/** Waits until a failing communicator has its verdict: some tenths of a second. The lock is
- *  released meanwhile. */
+/** Waits until a failing communicator has its verdict, which takes some tenths of a second. The
+ *  lock is released meanwhile. */
 void failure_await(ring_comm *comm);
-/** @return RING_OK or what ended the communicator; adopts control's verdict. */
+/** Adopts control's verdict. @return RING_OK, or the status that ended the communicator. */
 ring_status comm_verdict(ring_comm *comm);
-/** The same with the text, once the verdict is there. The caller does not hold the lock. */
+/** Waits for a pending verdict. @return it, with its text. The caller does not hold the lock. */
 ring_status comm_check_alive(ring_comm *comm);
-/** @return true if nothing has ended it; quick. */
+/** @return true if the communicator has not failed. Two atomic loads. */
 static inline bool comm_is_fine(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->failure.status, memory_order_acquire) == RING_OK &&
@@ -246,10 +248,10 @@ static inline bool comm_is_fine(const ring_comm *comm)
 }
 
 /* ---- opening.c ---- */
-/** Has control deliver data sockets here; to be called before the start's barrier. */
+/** Registers with control to receive data sockets. Call it before the barrier of the start. */
 ring_status opening_new(ring_comm *comm);
 void opening_stop(ring_comm *comm);
-/** Opens links over the sockets that arrived, as far as they go. */
+/** Opens links over the sockets that arrived, as far as possible without blocking. */
 void opening_turn(ring_comm *comm, bool *moved);
 
 #endif

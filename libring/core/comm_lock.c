@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The communicator's lock, and what is due when it is released. */
+ * Takes and releases the communicator's lock. Releasing it also calls the on_done functions that
+ * are due, and wakes the progress thread if works are left to it. */
 #include "call_group.h"
 #include "progress_thread.h"
 #include "sleep.h"
 
-/* @return the next work whose on_done is to be called, off the list. */
+/* @return the next work whose on_done is due, removed from the list. */
 static work *next_done(ring_comm *comm)
 {
     work *w = comm->works.done;
@@ -24,14 +25,16 @@ RING_RARE void comm_lock_wait(ring_comm *comm)
     atomic_fetch_sub(&comm->wanting, 1);
 }
 
-/* A thread that waits for works of the communicator moves all of them. */
+/* @return true if orphans are left that only the progress thread will advance. A thread that waits
+ * for one work of the communicator advances all of them. */
 static bool leaves_orphans(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0 &&
            !comm_has_waiters(comm) && comm->sleep.by_thread && !sleep_watches_all(comm);
 }
 
-/* One thread at a time calls on_done, so that calls started in it do not nest on the stack. */
+/* Only one thread at a time calls on_done functions, so that calls made in them do not nest on the
+ * stack. */
 void comm_unlock(ring_comm *comm)
 {
     work *w;
@@ -45,7 +48,7 @@ void comm_unlock(ring_comm *comm)
         if (w->result.handle == 0)
             work_recycle(w);
         pthread_mutex_unlock(&comm->lock);
-        call_group_pause(&kept); /* calls of on_done are not of this thread's group */
+        call_group_pause(&kept); /* calls made in on_done are not part of this thread's group */
         on_done(context, status);
         call_group_resume(&kept);
         comm_lock(comm);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators made by their members alone. The members agree on an id, each makes its part, and
- * none returns before all have made theirs; other ranks of the parent take no part.
+ * Creates communicators that only their members call for. The members agree on an id, each creates
+ * its part, and no member returns before all have done so; other ranks of the parent take no part.
  */
 #include "call_group.h"
 #include "init.h"
 
 #include <stdlib.h>
 
-enum { EXCLUDE_TAG = -1 }; /* callers' are 0 or more */
+enum { EXCLUDE_TAG = -1 }; /* callers' tags are 0 or more */
 
 /* ---- Lists --------------------------------------------------------------------------------- */
 
@@ -20,13 +20,14 @@ static bool is_listed(const int *ranks, int count, int rank)
     return false;
 }
 
-/* Allocates nothing: a rank without memory must still take part, so that the others hear of it. */
+/* Allocates nothing, so that a rank without memory still takes part and the others learn of it. */
 static ring_status check_list(const ring_comm *parent, const int *ranks, int count,
                               const char *call)
 {
     for (int i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->ranks)
-            return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d; the parent has ranks 0 to %d", call,
+            return fail(RING_ERR_ARGUMENT,
+                        "ring_%s: rank %d is not in the parent, which has ranks 0 to %d", call,
                         ranks[i], parent->ranks - 1);
         if (is_listed(ranks, i, ranks[i]))
             return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d is in the list twice", call, ranks[i]);
@@ -44,8 +45,8 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
     RING_TRY(call_group_refuse(call));
     if (count < 0 || count > parent->ranks || (ranks == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: a list of %d rank%s, or NULL; the parent has %d rank%s", call, count,
-                    plural(count), parent->ranks, plural(parent->ranks));
+                    "ring_%s: ranks is NULL or has %d rank%s; the parent has %d rank%s", call,
+                    count, plural(count), parent->ranks, plural(parent->ranks));
     return check_list(parent, ranks, count, call);
 }
 
@@ -80,7 +81,7 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
 {
     RING_TRY(check_call(parent, ranks, count, out, "comm_create"));
     if (tag < 0)
-        return fail(RING_ERR_ARGUMENT, "ring_comm_create: tag %d; want 0 or more", tag);
+        return fail(RING_ERR_ARGUMENT, "ring_comm_create: tag is %d; it must be 0 or more", tag);
     if (!is_listed(ranks, count, parent->rank))
         return fail(RING_ERR_ARGUMENT, "ring_comm_create: this rank, %d, is not in the list",
                     parent->rank);
@@ -93,11 +94,12 @@ ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring
     RING_TRY(check_call(comm, ranks, count, out, "comm_exclude"));
     if (is_listed(ranks, count, comm->rank))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_comm_exclude: this rank, %d, is in the list; the ranks that stay call it",
+                    "ring_comm_exclude: this rank, %d, is in the list; only ranks that are not in "
+                    "it may call ring_comm_exclude()",
                     comm->rank);
     int *staying = malloc((size_t)comm->ranks * sizeof *staying);
     if (staying == NULL)
-        return fail(RING_ERR_MEMORY, "ring_comm_exclude: a list of %d ranks", comm->ranks);
+        return fail(RING_ERR_MEMORY, "ring_comm_exclude: listing %d ranks", comm->ranks);
     control_list list = {.ranks = staying, .tag = EXCLUDE_TAG};
     for (int r = 0; r < comm->ranks; r++)
         if (!is_listed(ranks, count, r))

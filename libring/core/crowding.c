@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks that were bound to cores of their own have masks of their own; the others share one. */
+ * Detects ranks that share cores by comparing their CPU masks: ranks that a launcher bound to
+ * different cores have different masks, and unbound ranks have the same one. */
 #include "crowding.h"
 
 #include <string.h>

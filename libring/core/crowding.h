@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * crowding: whether ranks have to share cores. */
+ * crowding: decides whether the ranks of a host have to share CPU cores. */
 #ifndef RING_CORE_CROWDING_H
 #define RING_CORE_CROWDING_H
 
 #include "card.h"
 
-/** @param cards  [ranks], of all ranks.
- *  @param quota  CPUs' worth of time for the ranks of this host together, 0: no limit.
- *  @return true if the ranks of @p rank's host outnumber the quota, or those among them that may
- * run on the same CPUs as @p rank outnumber these. */
+/** @param cards  [ranks] the cards of all ranks.
+ *  @param quota  CPUs' worth of time that the ranks of this host share; 0: no limit.
+ *  @return true if there are more ranks on @p rank's host than the quota, or more of them with
+ *  @p rank's CPU mask than CPUs in it. */
 bool crowding_found(const control_card *cards, int ranks, int rank, double quota);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators made of others. A split is agreed on by one gathering over the parent; control and
- * its connections are shared, so nothing is dialed before a call needs it. No rank returns the
- * communicator before all have made their part of it.
+ * Derives communicators from others: split, dup and shrink. A split takes one all_gather over the
+ * parent. Derived communicators share the control connections, and dial links only when a call
+ * needs them. No rank returns its communicator before all ranks have created their parts.
  */
 #include "call_group.h"
 #include "engine.h"
@@ -11,10 +11,10 @@
 
 #include <stdlib.h>
 
-/* Each rank's arguments of a split; gathered as two numbers. */
+/* A rank's arguments of a split, gathered as two numbers. */
 typedef struct split_card {
     int32_t colour, key;
-    uint64_t id; /* of its communicator, if it becomes its first rank */
+    uint64_t id; /* proposed for its communicator, used if it becomes the first rank there */
 } split_card;
 
 enum { CARD_NUMBERS = sizeof(split_card) / sizeof(uint64_t) };
@@ -25,8 +25,8 @@ static bool comes_before(const split_card *cards, int a, int b)
     return cards[a].key != cards[b].key ? cards[a].key < cards[b].key : a < b;
 }
 
-/* @param[out] ranks  [parent->ranks] those of this rank's colour, by key and then by rank.
- * @return how many. */
+/* Sorts the ranks of this rank's colour by key, then by rank, with an insertion sort.
+ * @param[out] ranks  [parent->ranks] the sorted ranks. @return their number. */
 static int choose_ranks(const ring_comm *parent, const split_card *cards, int *ranks)
 {
     int count = 0;
@@ -42,7 +42,7 @@ static int choose_ranks(const ring_comm *parent, const split_card *cards, int *r
     return count;
 }
 
-/* Makes this rank's part. */
+/* Creates this rank's part of the communicator. */
 static ring_status derive(ring_comm *parent, const split_card *cards, ring_comm **out)
 {
     if (cards[parent->rank].colour < 0)
@@ -65,7 +65,7 @@ static ring_status agree(ring_comm *parent, ring_status mine)
     return worst == RING_OK || mine != RING_OK ? mine
                                                : fail((ring_status)worst,
                                                       "ring_comm_split: another rank could not "
-                                                      "make its part of the communicator: %s",
+                                                      "create its part of the communicator: %s",
                                                       ring_status_string((ring_status)worst));
 }
 
@@ -77,7 +77,7 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
     return status == RING_OK ? RING_OK : comm_undo(out, status);
 }
 
-/* The others are in the gathering: a statement ends it there. */
+/* The other ranks are in the all_gather: a call report ends it there. */
 static ring_status refuse(ring_comm *parent, ring_status status)
 {
     const call_signature gathering = {.collective = PLAN_ALL_GATHER,
@@ -115,8 +115,8 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
     return ring_comm_split(parent, 0, 0, out);
 }
 
-/* Ends the calls of this rank, so that no surviving rank touches their buffers once all have come
- * to the shrink. */
+/* Ends the calls of this rank, so that no surviving rank touches their buffers after all of them
+ * have entered the shrink. */
 static ring_status end_calls(ring_comm *broken)
 {
     comm_lock(broken);
@@ -127,7 +127,7 @@ static ring_status end_calls(ring_comm *broken)
     if (verdict != RING_OK)
         return RING_OK;
     return fail(RING_ERR_USAGE, "ring_comm_shrink: the communicator has not failed; "
-                                "ring_comm_exclude() makes a smaller one of it");
+                                "use ring_comm_exclude() to leave ranks out of it");
 }
 
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)

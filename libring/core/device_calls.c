@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls that accelerators run. */
+ * Hands calls to accelerators that run them as device programs: chooses the calls, hands over their
+ * programs, and collects the results of their runs. */
 #include "device_calls.h"
 
 #include "lowering.h"
@@ -8,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Bytes of a chunk for which another lane pays. */
+/* Bytes of a chunk that are worth one more lane. */
 enum { LANE_BYTES = 64 << 10 };
 
 void device_calls_end(struct device_calls *d)
@@ -32,8 +33,8 @@ static bool is_of(const accelerator *a, const call_buffers *b)
     return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
 }
 
-/* Decides from facts that are equal on all ranks: all buffers are of accelerators, and behind
- * streams, or none is. */
+/* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
+ * call must be in device memory and on streams on all ranks, or on none. */
 static bool can_be_one(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
@@ -48,7 +49,7 @@ ring_status device_call_choose(const prepared_call *c, bool *runs)
     *runs = can_be_one(c);
     if (*runs && c->options.after != NULL)
         return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: a call that GPUs run waits for its stream alone: leave out "
+                    "ring_%s: a call that GPUs run waits only for its stream; leave out "
                     "ring_call.after, or set RING_DEVICE_PROGRAMS=0",
                     c->program->facts->name);
     return RING_OK;
@@ -73,7 +74,7 @@ static int32_t operands_of(const program *p)
     return last != NULL ? (int32_t)last->first + own : 0;
 }
 
-/* Leaves a program without ops for the engine. */
+/* Removes the ops, so that the engine has nothing to run. */
 static void leave_no_ops(program *p)
 {
     p->op_count = p->peer_count = 0;
@@ -116,8 +117,8 @@ ring_status device_call_start(prepared_call *c)
                                  .timeout = work_timeout(c->comm, &c->options)};
     if (c->captured && (c->options.work != NULL || c->options.on_done != NULL))
         return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: its stream is captured into a graph: it has no work and no on_done, "
-                    "for each replay makes it",
+                    "ring_%s: its stream is captured into a graph, and each replay makes the call "
+                    "again; leave out ring_call.work and ring_call.on_done",
                     c->program->facts->name);
     const ring_status status = d->by->programs->start(d->seat, &run, c->captured, &c->run);
     return status == RING_OK || status == RING_ERR_ABORTED
@@ -137,7 +138,7 @@ static ring_status fail_by_verdict(const ring_comm *comm, uint64_t seq,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting "
                     "for rank %d (%s)",
                     v->peer, comm_host(comm, v->peer));
-    return fail(v->status, "a call that GPUs run: %s", ring_status_string(v->status));
+    return fail(v->status, "a call that GPUs run failed: %s", ring_status_string(v->status));
 }
 
 ring_status device_call_advance(work *w)
@@ -166,8 +167,8 @@ ring_status device_calls_check(const ring_comm *comm)
     bool waits;
     if (d == NULL || d->by->programs->state(d->seat, 0, &v, &waits) == RING_OK)
         return RING_OK;
-    return fail(v.status, "a call of a graph: %s, by rank %d (%s)", ring_status_string(v.status),
-                v.peer, comm_host(comm, v.peer));
+    return fail(v.status, "a call in a graph failed: %s, at rank %d (%s)",
+                ring_status_string(v.status), v.peer, comm_host(comm, v.peer));
 }
 
 void device_calls_abort(ring_comm *comm)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device_calls: calls that accelerators run themselves (accelerator_programs.h). Where each rank of
- * a communicator has an accelerator, and they reach each other, calls behind streams on their
- * memory become device programs. Such a call is a work like others, without ops of the host: it
- * ends when its run is over.
+ * device_calls: lets accelerators run calls themselves (accelerator_programs.h). If each rank of a
+ * communicator has an accelerator and these reach each other's memory, calls on streams whose
+ * buffers are in device memory become device programs. A device call is a work without ops for the
+ * host, which ends when its run ends.
  */
 #ifndef RING_CORE_DEVICE_CALLS_H
 #define RING_CORE_DEVICE_CALLS_H
@@ -17,31 +17,32 @@ struct device_calls {
     const accelerator *by;
     accelerator_seat *seat;
     accelerator_terms terms;
-    bool aborted; /* and streams go on */
+    bool aborted; /* its runs were ended and their streams resumed */
 };
 
-/** To be called when all works are over. */
+/** Frees the state of a communicator whose works have all ended. */
 void device_calls_close(ring_comm *comm);
-/** Leaves the seat. */
+/** Detaches the seat and frees @p d. */
 void device_calls_end(struct device_calls *d);
 
-/** Decides whether accelerators run the call, after stream_check(). */
+/** Decides whether accelerators run the call. Call it after stream_check(). */
 ring_status device_call_choose(const prepared_call *c, bool *runs);
-/** Limits for lowering such a program. */
+/** @return the limits for lowering a device program. */
 lowering_limits device_call_limits(const ring_comm *comm);
-/** Hands a lowered program to the accelerator; no ops of the host remain in it. */
+/** Hands a lowered program to the accelerator, and removes its ops for the host. */
 ring_status device_call_keep(const ring_comm *comm, program *p);
 
-/** Enqueues a run on the stream; if that is captured, the graph runs it at each replay, and no call
- *  is made now. The caller holds no lock. */
+/** Enqueues a run on the call's stream. If the stream is being captured, nothing runs now, and the
+ *  graph runs it at each replay. The caller holds no lock. */
 ring_status device_call_start(prepared_call *c);
-/** @return RING_OK: the run is over; RING_IN_PROGRESS; or how it failed. */
+/** @return RING_OK if the run has ended, RING_IN_PROGRESS, or the error with which it failed. */
 ring_status device_call_advance(work *w);
-/** @return true while the accelerator's own deadline is in force, not the engine's. */
+/** @return true while the accelerator checks the deadline, and not the engine. */
 bool device_call_is_timed(const work *w);
-/** To be called while no call is under way. @return RING_OK, or how a graph's run failed. */
+/** Collects the failures of graph replays. Call it while no call is in flight.
+ *  @return RING_OK, or the error of a replay. */
 ring_status device_calls_check(const ring_comm *comm);
-/** Ends runs if the communicator has failed. Any thread. */
+/** Ends the runs if the communicator has failed. Any thread may call it. */
 void device_calls_wake(ring_comm *comm);
 /** Ends the runs and resumes their streams. */
 void device_calls_abort(ring_comm *comm);

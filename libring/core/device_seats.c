@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ranks of a communicator take seats, and meet. */
+ * Attaches the ranks of a communicator to their accelerators and connects these with each other. A
+ * seat is a rank's place on its accelerator; either all ranks get one or none does. */
 #include "device_seats.h"
 
 #include "calls.h"
@@ -16,7 +17,7 @@ static bool all_have_one(const ring_comm *comm)
     return comm->ranks > 1 && comm->plan_world.hosts == 1;
 }
 
-/* A rank's result and card in the exchange: a rank without a seat takes part, too. */
+/* A rank's result and card in an exchange; ranks without a seat take part, too. */
 typedef struct seat_notice {
     int32_t status;
     accelerator_card card;
@@ -36,8 +37,8 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
     return call_all_gather(comm, notices, sizeof *notices);
 }
 
-/* The seat, and all that the others need to know of it. */
-static ring_status sit(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
+/* Attaches this rank. @param[out] card  the facts that the other ranks need to connect to it. */
+static ring_status attach(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
 {
     RING_TRY(d->by->programs->attach(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
                                      &d->seat, card));
@@ -45,11 +46,11 @@ static ring_status sit(const ring_comm *comm, struct device_calls *d, accelerato
     return RING_OK;
 }
 
-static ring_status meet_all(struct device_calls *d, const seat_notice *notices, int ranks)
+static ring_status connect_all(struct device_calls *d, const seat_notice *notices, int ranks)
 {
     accelerator_card *cards = malloc((size_t)ranks * sizeof *cards);
     if (cards == NULL)
-        return fail(RING_ERR_MEMORY, "meeting the other GPUs");
+        return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
     for (int r = 0; r < ranks; r++)
         cards[r] = notices[r].card;
     const ring_status status = d->by->programs->connect(d->seat, cards, &d->terms);
@@ -57,27 +58,28 @@ static ring_status meet_all(struct device_calls *d, const seat_notice *notices, 
     return status;
 }
 
-/* A rank that has no seat takes part in each exchange.
- * @param[out] why  RING_OK, or why this rank and all others go without seats.
- * @return how the exchanges went. */
-static ring_status meet(ring_comm *comm, struct device_calls *d, seat_notice *notices,
-                        ring_status *why)
+/* Attaches and connects this rank. It takes part in both exchanges even if its own step failed.
+ * @param[out] why  RING_OK, or the reason why no rank gets a seat.
+ * @return the result of the exchanges. */
+static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d, seat_notice *notices,
+                                      ring_status *why)
 {
-    *why = sit(comm, d, &notices[comm->rank].card);
+    *why = attach(comm, d, &notices[comm->rank].card);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
-        *why = first_failure(notices, comm->ranks, "take a seat");
+        *why = first_failure(notices, comm->ranks, "attach to its GPU");
     if (*why == RING_OK)
-        *why = meet_all(d, notices, comm->ranks);
+        *why = connect_all(d, notices, comm->ranks);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
-        *why = first_failure(notices, comm->ranks, "reach the others");
+        *why = first_failure(notices, comm->ranks, "connect its GPU to the others");
     return RING_OK;
 }
 
-/* Before any run. No memory goes while another rank still reaches it; and its going waits for all
- * streams of the device, so that no rank's call may stand in one yet. */
-static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
+/* Gives the seats back before any run. The first exchange keeps memory from being freed while
+ * another rank still reaches it. Freeing waits for all streams of the device, and the second
+ * exchange keeps ranks from enqueueing calls there meanwhile. */
+static ring_status disconnect(ring_comm *comm, struct device_calls *d, seat_notice *notices)
 {
     if (d->seat != NULL)
         d->by->programs->disconnect(d->seat);
@@ -86,22 +88,22 @@ static ring_status part(ring_comm *comm, struct device_calls *d, seat_notice *no
     return status == RING_OK ? exchange(comm, notices, RING_OK) : status;
 }
 
-/* Takes a seat for good, or gives it back with those of all other ranks. */
-static ring_status open_or_part(ring_comm *comm, struct device_calls *d, seat_notice *notices)
+/* Keeps the seat if all ranks have one, else gives it back. */
+static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d, seat_notice *notices)
 {
     ring_status why;
-    const ring_status status = meet(comm, d, notices, &why);
+    const ring_status status = attach_and_connect(comm, d, notices, &why);
     if (status != RING_OK) {
         device_calls_end(d);
         return status;
     }
     if (why != RING_OK) {
         log_info("calls on GPUs are driven by the host: %s", fail_text());
-        return part(comm, d, notices);
+        return disconnect(comm, d, notices);
     }
-    log_info("calls behind streams are run by %s, with at most %d blocks", d->by->name,
+    log_info("%s runs calls on streams itself, with at most %d blocks", d->by->name,
              d->terms.lanes);
-    comm->device_calls = d; /* other threads see it from here on */
+    comm->device_calls = d; /* now other threads may use it */
     return RING_OK;
 }
 
@@ -117,7 +119,7 @@ ring_status device_calls_open(ring_comm *comm, const accelerator *a)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
     d->by = a;
-    const ring_status status = open_or_part(comm, d, notices);
+    const ring_status status = open_or_disconnect(comm, d, notices);
     free(notices);
     return status;
 }

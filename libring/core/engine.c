@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: runs works through their programs as far as they go without blocking. A turn advances
- * the held works, then those of the active channels; now and then it checks the clock.
+ * Implements the engine, which runs works through their programs as far as possible without
+ * blocking. A turn advances the held works, then those that wait on active channels; from time to
+ * time the deadlines are checked.
  */
 #include "engine.h"
 
@@ -20,9 +21,9 @@
 #include "tagged_link.h"
 #include "tagged_traffic.h"
 
-/* Seconds between two checks of all works' deadlines. */
+/* Seconds between two checks of the deadlines. */
 static const double look_seconds = 1e-3;
-/* A stall this long makes ranks compare their calls. */
+/* After this many seconds without progress, ranks compare their calls. */
 static const double stall_seconds = 0.5;
 
 /* ---- One work ---------------------------------------------------------------------- */
@@ -35,7 +36,8 @@ static bool has_post(const channel *c, const work *w)
     return false;
 }
 
-/* @return a channel that has not handed over all that the work sent; NULL: none. */
+/* @return a channel whose link has not handed over all of the work's messages; NULL: there is
+ * none. */
 static channel *unsent(const work *w)
 {
     for (int32_t i = 0; i < w->program->peer_count; i++) {
@@ -70,17 +72,19 @@ static ring_status run_ops(work *w, bool *moved)
     return end_work(w);
 }
 
+/* @return true if no gate holds the work back and it has its scratch memory. */
 static bool is_open(const work *w)
 {
     return !w->gate.closed && (w->scratch != NULL || w->program->scratch == 0);
 }
 
-/* RING_IN_PROGRESS: a gate is closed, or earlier works have all the scratch memory. */
+/* Opens the work's gate if its event is set and its stream has reached the stop.
+ * @return RING_IN_PROGRESS if it stays closed, or if earlier works use all scratch memory. */
 static ring_status open_gate(work *w)
 {
     const ring_status gate = w->gate.event != NULL ? event_status(w->gate.event) : RING_OK;
     if (gate != RING_OK && gate != RING_IN_PROGRESS)
-        return fail(gate, "the event that the call waited for (ring_call.after) failed: %s",
+        return fail(gate, "the event that the call waits for (ring_call.after) failed: %s",
                     ring_status_string(gate));
     if (work_is_gated(w))
         return RING_IN_PROGRESS;
@@ -130,7 +134,7 @@ static ring_status advance(work *w, bool *moved)
 
 /* ---- A turn ------------------------------------------------------------------------ */
 
-/* Advances a work and all behind it, which are in no list any more. */
+/* Advances the works of a list that was taken off the communicator or a channel. */
 static ring_status advance_all(work *w, bool *moved)
 {
     for (work *next; w != NULL; w = next) {
@@ -150,7 +154,8 @@ static ring_status run_held(ring_comm *comm, bool *moved)
     return advance_all(first, moved);
 }
 
-/* Advances the waiting works in message order, until one cannot go on. */
+/* Sends queued messages, then advances the waiting works in message order until one cannot
+ * continue. */
 static ring_status run_channel(channel *c, bool *moved)
 {
     if (c->posts != NULL) {
@@ -198,7 +203,8 @@ static ring_status run_channels(ring_comm *comm, bool *moved)
     return RING_OK;
 }
 
-/* The first failure only sets c->lost: frames that came before it are read in the next turn. */
+/* The first failure only sets c->lost, so that the next turn reads frames that arrived before it.
+ */
 static bool push_failed(channel *c, ring_status status)
 {
     const work *w = channel_first_waiter(c);
@@ -209,9 +215,8 @@ static bool push_failed(channel *c, ring_status status)
     return again && w != NULL;
 }
 
-/* Calls progress() of the active links, once no work can move: it flushes frames that they hold
- * back, and notices broken connections. A failed link ends the communicator if a work waits for
- * it. */
+/* Calls progress() of the active links when no work could move: it flushes frames that they hold
+ * and detects broken connections. A failed link ends the communicator if a work waits for it. */
 static void push_links(ring_comm *comm)
 {
     for (int32_t i = 0; i < comm->channels.active_count; i++) {
@@ -222,9 +227,9 @@ static void push_links(ring_comm *comm)
     }
 }
 
-/* The same for idle links that write to peers' memory: a peer may need to know how far this rank
- * has read, or that this end has moved to another rail. A broken one is reported by the next call
- * that uses it. */
+/* Calls progress() of idle links that write to peers' memory: a peer may need to learn how far this
+ * rank has read, or that this end has moved to another rail. If an idle link is broken, the next
+ * call that uses it reports that. */
 static void push_idle_links(ring_comm *comm)
 {
     channel *c;
@@ -233,7 +238,7 @@ static void push_idle_links(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
-/* No transfer may touch buffers of ended works: they belong to the callers again. */
+/* Buffers of ended works belong to the callers again, so no transfer may touch them any more. */
 static void stop_transfers(ring_comm *comm)
 {
     channel *c;
@@ -262,8 +267,8 @@ static void end_all(ring_comm *comm, ring_status status)
         work_finish(comm->works.first, status);
 }
 
-/* The verdict comes first: after it peers may have taken their buffers back. Streams may stand at
- * runs of calls that never became works. */
+/* Waits for the verdict before ending works, because peers get their buffers back with it. Without
+ * works, streams may still be held by runs of calls that never became works. */
 void engine_end_if_failed(ring_comm *comm)
 {
     failure_settle(comm);
@@ -278,7 +283,7 @@ void engine_end_if_failed(ring_comm *comm)
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn.bytes = 0;
-    /* One rank alone has no other thread that would go on with the rest. */
+    /* With a single rank no other thread would continue the rest. */
     comm->turn.most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
@@ -311,14 +316,14 @@ void engine_start(work *w)
     begin_turn(comm, TURN_BYTES);
     for (int32_t parts = comm->failure.pending ? 0 : w->parts; parts > 0; parts--) {
         work *part = next;
-        next = part->next; /* parts that are done leave the list */
+        next = part->next; /* parts that have ended leave the list */
         if (failed(advance(part, &moved))) {
             engine_end_if_failed(comm);
             break;
         }
     }
     if (!w->result.finished)
-        sleep_wake_callers(comm); /* a sleeper does not watch this work's channel */
+        sleep_wake_callers(comm); /* no sleeper has this work's channel in its poll list yet */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */
@@ -330,8 +335,8 @@ static ring_status timed_out(const work *w)
     if (w->program->to_self && w->partner == NULL)
         return fail(RING_ERR_TIMEOUT,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): this "
-                    "rank has not called the ring_%s to itself that it waits for; start one of the "
-                    "two with ring_call.work, or both in a group",
+                    "rank has not made the matching ring_%s to itself; start one of the two with "
+                    "ring_call.work, or both in a group",
                     w->call.collective == PLAN_SEND ? "recv" : "send");
     if (w->wait.last == NULL)
         return fail(RING_ERR_TIMEOUT,
@@ -342,14 +347,14 @@ static ring_status timed_out(const work *w)
                 w->wait.last->rank, comm_host(w->comm, w->wait.last->rank));
 }
 
-/* The lead of a call over several channels whose own part is done: the other parts have
- * deadlines. */
+/* @return true if the work leads a call over several channels and its own part is done: then the
+ * deadlines of the other parts count. */
 static bool waits_for_parts(const work *w)
 {
     return w->program->channels > 1 && w->step.slice >= w->program->slices && w->wait.on == NULL;
 }
 
-/* Deadlines count from the first check, after the first turn without progress. */
+/* A deadline starts at the first check, which follows the first turn without progress. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next) {
@@ -371,7 +376,8 @@ static work *first_collective(const ring_comm *comm)
     return NULL;
 }
 
-/* Announces this rank's call to all ranks, at every stall: a peer may be late. */
+/* Reports this rank's call to all ranks after each interval without progress, not only the first:
+ * a peer may have been late. */
 static ring_status check_stall(ring_comm *comm, work *w, double now)
 {
     comm_stall *stall = &comm->stall;
@@ -386,9 +392,9 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     return mismatch_check_stalled(w);
 }
 
-/* Asks the accelerators whose streams or folds works wait for: they may have failed.
- * @param[out] sick  a work that is concerned. */
-static ring_status check_accelerators(const ring_comm *comm, work **sick)
+/* Checks the health of accelerators whose streams or folds works wait for.
+ * @param[out] affected  a work that waits for a failed one. */
+static ring_status check_accelerators(const ring_comm *comm, work **affected)
 {
     const accelerator *last = NULL;
     for (work *w = comm->works.first; w != NULL; w = w->next) {
@@ -396,7 +402,7 @@ static ring_status check_accelerators(const ring_comm *comm, work **sick)
         if (a == NULL || a == last || a->health == NULL)
             continue;
         last = a;
-        *sick = w;
+        *affected = w;
         const ring_status status = a->health(a);
         if (status != RING_OK)
             return fail(RING_ERR_SYSTEM, "the accelerator %s failed: %s", a->name, fail_text());

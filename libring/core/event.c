@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events are reference counted: the caller holds one reference, each waiting call another. */
+ * Implements events, which are reference counted: the caller holds one reference, and each waiting
+ * call holds another. */
 #include "event.h"
 
 #include <stdatomic.h>
@@ -34,9 +35,10 @@ ring_status ring_event_set(ring_event *event, ring_status status)
 {
     int unset = RING_IN_PROGRESS;
     if (event == NULL || status == RING_IN_PROGRESS)
-        return fail(RING_ERR_ARGUMENT, "ring_event_set: want an event and a final status");
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_event_set: event is NULL, or status is RING_IN_PROGRESS");
     if (!atomic_compare_exchange_strong(&event->status, &unset, (int)status))
-        return fail(RING_ERR_USAGE, "ring_event_set: the event was set before");
+        return fail(RING_ERR_USAGE, "ring_event_set: the event is already set");
     void (*wake)(void) = atomic_load(&on_set);
     if (wake != NULL)
         wake();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a communicator ends: the first failure anywhere ends it on all ranks. A rank that only sees a
- * broken link asks control for the cause before its neighbour is blamed. Until the verdict is there
- * the communicator is failing: none of its works moves, and each engine turn asks for the verdict.
- * No thread waits for it with the lock held.
+ * Ends communicators that fail. The first failure on any rank ends the communicator on all of them.
+ * A rank that only sees a broken link asks control for the cause before the peer is blamed. Until
+ * control has the verdict the communicator is failing: none of its works moves, and each engine
+ * turn asks for the verdict. No thread waits for it with the lock held.
  */
 #include "progress_thread.h"
 #include "sleep.h"
@@ -18,7 +18,8 @@ static void adopt(ring_comm *comm, ring_status status, const char *text)
     atomic_store_explicit(&comm->failure.status, (int)status, memory_order_release);
 }
 
-/* "rank 2 (host7), all_reduce #3 (count 5, float32, sum): …", unless both are in the text. */
+/* Prepends "rank 2 (host7), all_reduce #3 (count 5, float32, sum): " unless the text already names
+ * the ranks and calls. */
 static void add_context(ring_comm *comm, const work *w, ring_status status, char *out, size_t size)
 {
     char call[160] = "between calls";
@@ -57,7 +58,7 @@ void failure_settle(ring_comm *comm)
     if (!comm->failure.pending)
         return;
     sleep_look(comm);
-    /* The peer may have refused this rank's call and left: then a statement says so. */
+    /* The peer may have refused this rank's call and left; a call report then says so. */
     if (comm->failure.seeks_reason && statements_check(comm) != RING_OK) {
         comm->failure.seeks_reason = false;
         control_propose(comm->world, RING_ERR_MISMATCH, fail_text());

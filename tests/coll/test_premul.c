@@ -92,11 +92,11 @@ static int what_is_no_factor_is_refused(ring_comm *comm, int rank, int ranks, ha
     ring_buckets *buckets;
     const ring_op op = RING_PREMUL_SUM;
     int wrong = refuses(sum(comm, RING_FLOAT32, op, NULL), "needs this rank's factor");
-    wrong |= refuses(sum(comm, RING_FLOAT32, op, &nan_factor), "want a finite float32");
-    wrong |= refuses(sum(comm, RING_FLOAT64, op, &infinite), "want a finite float64");
-    wrong |= refuses(sum(comm, RING_BFLOAT16, op, &large), "want a finite float32");
+    wrong |= refuses(sum(comm, RING_FLOAT32, op, &nan_factor), "it must be a finite float32");
+    wrong |= refuses(sum(comm, RING_FLOAT64, op, &infinite), "it must be a finite float64");
+    wrong |= refuses(sum(comm, RING_BFLOAT16, op, &large), "it must be a finite float32");
     wrong |= refuses(sum(comm, RING_INT16, op, &one), "is for floats, not for int16");
-    wrong |= refuses(sum(comm, RING_FLOAT32, RING_SUM, &one), "scale is for premul_sum");
+    wrong |= refuses(sum(comm, RING_FLOAT32, RING_SUM, &one), "scale is only for premul_sum");
     wrong |= refuses(ring_buckets_create(&buckets, x, &count, 1, RING_FLOAT32, op, 0, comm),
                      "premul_sum");
     wrong |= refuse_structs(comm);
