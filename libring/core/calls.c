@@ -6,6 +6,7 @@
 
 #include "automatic.h"
 #include "call_group.h"
+#include "call_reports.h"
 #include "device_calls.h"
 #include "engine.h"
 #include "lists.h"
@@ -13,7 +14,6 @@
 #include "program_cache.h"
 #include "regions.h"
 #include "shape.h"
-#include "statements.h"
 #include "streams.h"
 #include "tagged.h"
 #include "wait.h"
@@ -324,7 +324,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     work *w;
     *stays = NULL;
     RING_TRY(check_fine(c->comm));
-    ring_status status = statements_check(c->comm);
+    ring_status status = reports_check(c->comm);
     if (status == RING_OK)
         status = work_new(c->comm, c->program, &c->buffers, &c->options, &w);
     if (status == RING_OK && c->stop != NULL)
@@ -378,7 +378,7 @@ static ring_status launch(prepared_call *c, ring_status status)
         return kept == RING_ERR_MEMORY ? cannot_start(c->comm, kept) : kept;
     }
     if (status != RING_OK) {
-        statements_refuse(c->comm, &c->call);
+        reports_refuse(c->comm, &c->call);
         return status;
     }
     status = call_launch(c, false, &stays);

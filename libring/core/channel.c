@@ -23,7 +23,7 @@ ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
     w->wait.on = w->wait.last = c;
     w->wait.kind = kind;
     w->wait.number = number;
-    channel_watch(c);
+    channel_activate(c);
     return RING_IN_PROGRESS;
 }
 

@@ -81,7 +81,7 @@ typedef struct channel {
     bool armed;                       /* a thread sleeps on the link */
     bool armed_out;                   /* and wakes when it can send, too */
     uint64_t armed_at;                /* frames_received when it was armed */
-    uint64_t watch_mark;              /* equals comm_sleep's: the progress thread sleeps on it */
+    uint64_t poll_mark;               /* equals comm_sleep's: the progress thread sleeps on it */
     struct tagged_peer *tagged;       /* TRAFFIC_TAGGED: its messages; else NULL */
 } channel;
 

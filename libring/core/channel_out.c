@@ -75,7 +75,7 @@ static void note_frame(work *w, work_peer *peer)
     peer->flush_mark = l->frames_sent;
     w->lends |= (l->transport->powers & TRANSPORT_COPIES) == 0;
     if (channel_holds_frames(peer->on))
-        channel_watch(peer->on);
+        channel_activate(peer->on);
 }
 
 static ring_status send_frame(work *w, work_peer *peer, const transport_frame *frame,
@@ -250,7 +250,7 @@ static void insert(channel *c, posted *p)
     ring_assert(p->number >= c->sent && (*at == NULL || (*at)->number > p->number));
     p->next = *at;
     *at = p;
-    channel_watch(c);
+    channel_activate(c);
 }
 
 ring_status channel_post(posted *message)

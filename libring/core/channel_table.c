@@ -4,8 +4,8 @@
 #include "channel_table.h"
 
 #include "comm.h"
+#include "placeholder_link.h"
 #include "tagged_traffic.h"
-#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -66,7 +66,7 @@ ring_status channel_get(ring_comm *comm, enum channel_traffic traffic, int32_t i
     channel *c = calloc(1, sizeof *c);
     if (c == NULL)
         return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
-    *c = (channel){.link = unopened_link(),
+    *c = (channel){.link = placeholder_link(),
                    .comm = comm,
                    .rank = rank,
                    .traffic = traffic,

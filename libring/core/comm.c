@@ -3,6 +3,7 @@
 #include "comm.h"
 
 #include "automatic.h"
+#include "call_reports.h"
 #include "channel_table.h"
 #include "device_calls.h"
 #include "engine.h"
@@ -12,7 +13,6 @@
 #include "program_cache.h"
 #include "scratch.h"
 #include "sleep.h"
-#include "statements.h"
 #include "tagged_traffic.h"
 #include "tuner.h"
 
@@ -106,7 +106,7 @@ static void end_parts(ring_comm *comm)
     prepared_forget(comm);
     members_remove(comm);
     await_reason(comm);
-    statements_stop(comm);
+    reports_stop(comm);
     opening_stop(comm);
     abort_unfinished(comm);
     look_for_left_over(comm);

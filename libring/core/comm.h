@@ -9,10 +9,10 @@
 #define RING_COMM_H
 
 #include "algo.h"
+#include "call_reports.h"
 #include "channel_table.h"
 #include "links.h"
 #include "self_pair.h"
-#include "statements.h"
 #include "tagged_traffic.h"
 
 #include <poll.h>
@@ -67,8 +67,8 @@ typedef struct comm_sleep {
     _Atomic uint32_t wakes; /* how often its sleepers were woken */
     uint32_t wakes_seen;    /* that count when the engine last looked */
     atomic_bool by_thread;  /* the progress thread advances its orphans */
-    bool watched;           /* the progress thread sleeps on all channels with this watch_mark */
-    uint64_t watch_mark;
+    bool polls_all;         /* the progress thread sleeps on all channels with this poll_mark */
+    uint64_t poll_mark;
 } comm_sleep;
 
 /** Memory that is kept for later calls. */
@@ -145,7 +145,7 @@ struct ring_comm {
     comm_memory memory;
     comm_turn turn;
     comm_stall stall;
-    statements statements;
+    call_reports reports;
     comm_history history;
     struct comm_start *start; /* NULL unless its start was nonblocking */
     atomic_bool starting;
@@ -170,7 +170,7 @@ static inline bool comm_turn_is_over(const ring_comm *comm)
 }
 
 /** Makes the channel active: engine turns visit it until it is idle. */
-static inline void channel_watch(channel *c)
+static inline void channel_activate(channel *c)
 {
     if (c->place >= 0)
         return;
@@ -190,11 +190,11 @@ static inline bool comm_has_waiters(const ring_comm *comm)
     return atomic_load_explicit(&comm->works.waiters, memory_order_relaxed) > 0;
 }
 
-/** Judges the call reports of other ranks, see statements_judge(). One load if there are none. */
-static inline ring_status statements_check(ring_comm *comm)
+/** Judges the call reports of other ranks, see reports_judge(). One load if there are none. */
+static inline ring_status reports_check(ring_comm *comm)
 {
-    const bool any = atomic_load_explicit(&comm->statements.any, memory_order_relaxed);
-    return any ? statements_judge(comm) : RING_OK;
+    const bool any = atomic_load_explicit(&comm->reports.any, memory_order_relaxed);
+    return any ? reports_judge(comm) : RING_OK;
 }
 
 /** @return the name of a rank's host, for messages. */

@@ -30,7 +30,7 @@ RING_RARE void comm_lock_wait(ring_comm *comm)
 static bool leaves_orphans(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0 &&
-           !comm_has_waiters(comm) && comm->sleep.by_thread && !sleep_watches_all(comm);
+           !comm_has_waiters(comm) && comm->sleep.by_thread && !sleep_polls_all(comm);
 }
 
 /* Only one thread at a time calls on_done functions, so that calls made in them do not nest on the

@@ -5,9 +5,9 @@
  * needs them. No rank returns its communicator before all ranks have created their parts.
  */
 #include "call_group.h"
+#include "call_reports.h"
 #include "engine.h"
 #include "init.h"
-#include "statements.h"
 
 #include <stdlib.h>
 
@@ -84,7 +84,7 @@ static ring_status refuse(ring_comm *parent, ring_status status)
                                       .dtype = RING_INT64,
                                       .count = CARD_NUMBERS};
     comm_lock(parent);
-    statements_refuse(parent, &gathering);
+    reports_refuse(parent, &gathering);
     comm_unlock(parent);
     return status;
 }

@@ -6,6 +6,7 @@
  */
 #include "engine.h"
 
+#include "call_reports.h"
 #include "channel_out.h"
 #include "channel_table.h"
 #include "device_calls.h"
@@ -15,7 +16,6 @@
 #include "scratch.h"
 #include "self_pair.h"
 #include "sleep.h"
-#include "statements.h"
 #include "steps.h"
 #include "tagged.h"
 #include "tagged_link.h"
@@ -388,7 +388,7 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     if (w == NULL || now - stall->since < stall_seconds)
         return RING_OK;
     stall->since = now;
-    statements_wait(w);
+    reports_wait(w);
     return mismatch_check_stalled(w);
 }
 
@@ -423,7 +423,7 @@ void engine_look(ring_comm *comm, double now)
     ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, &at);
     if (status == RING_OK) {
         at = w;
-        status = statements_check(comm);
+        status = reports_check(comm);
         if (status == RING_OK)
             status = check_stall(comm, w, now);
     }

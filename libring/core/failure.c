@@ -59,7 +59,7 @@ void failure_settle(ring_comm *comm)
         return;
     sleep_look(comm);
     /* The peer may have refused this rank's call and left; a call report then says so. */
-    if (comm->failure.seeks_reason && statements_check(comm) != RING_OK) {
+    if (comm->failure.seeks_reason && reports_check(comm) != RING_OK) {
         comm->failure.seeks_reason = false;
         control_propose(comm->world, RING_ERR_MISMATCH, fail_text());
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The end of a group: its calls start, or all are refused. */
 #include "call_group.h"
+#include "call_reports.h"
 #include "calls.h"
 #include "device_calls.h"
 #include "prepared.h"
-#include "statements.h"
 #include "streams.h"
 
 static void check_communicators(call_group *g)
@@ -24,7 +24,7 @@ static void refuse_all(const call_group *g)
             continue;
         comm_lock(c->comm);
         fail(g->status, "a call of its group was refused: %s", g->text);
-        statements_refuse(c->comm, &c->call);
+        reports_refuse(c->comm, &c->call);
         comm_unlock(c->comm);
     }
 }

@@ -3,6 +3,7 @@
 #include "init.h"
 
 #include "accelerators.h"
+#include "call_reports.h"
 #include "channel_out.h"
 #include "cpus.h"
 #include "crowding.h"
@@ -14,7 +15,6 @@
 #include "program_cache.h"
 #include "self_pair.h"
 #include "sleep.h"
-#include "statements.h"
 #include "tagged_traffic.h"
 #include "tuner.h"
 
@@ -75,7 +75,7 @@ static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
     RING_TRY(derived ? status : control_agree(comm->world, status));
-    statements_listen(comm);
+    reports_listen(comm);
     control_start(comm->world, wake, comm);
     members_add(comm);
     return RING_OK;

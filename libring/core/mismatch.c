@@ -76,7 +76,7 @@ ring_status mismatch_refused(const ring_comm *comm, const call_signature *mine, 
 ring_status mismatch_collective(const ring_comm *comm, uint64_t my_seq, int rank,
                                 const call_signature *theirs, uint64_t their_seq)
 {
-    const statements *s = &comm->statements;
+    const call_reports *s = &comm->reports;
     if (is_remembered(comm, my_seq) && remembered(comm, my_seq) == HISTORY_REFUSED)
         return differ(comm, rank, theirs, my_seq, comm->rank,
                       "refused it:", s->own_number == my_seq ? s->own : "its arguments were wrong");

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Opening links, when a call first names the peer: a socket is dialed over the control channel
- * (unopened.c), at either end; sockets that arrive are kept until a turn of this communicator.
+ * (placeholder_link.c), at either end; sockets that arrive are kept until a turn of this
+ * communicator.
  *
  * A peer's eager messages need this end to take the socket and to greet, even if no thread waits
  * here: so a socket that arrived, and a link that is not open yet, count as orphans.
  */
+#include "placeholder_link.h"
 #include "progress_thread.h"
 #include "sleep.h"
-#include "unopened.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
                     note->status == RING_ERR_TIMEOUT
                         ? "; does a firewall block ports between the hosts?"
                         : "");
-    if ((*on)->link != unopened_link()) {
+    if ((*on)->link != placeholder_link()) {
         fd_close(&note->socket.fd);
         return RING_OK;
     }

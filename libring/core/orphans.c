@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moving orphans. The progress thread does it (mover.c), and so do threads that wait for other
- * works. So communicators may be waited for in any order, and a call that was started ends while
- * its caller computes.
+ * Moving orphans. The progress thread does it (progress_loop.c), and so do threads that wait for
+ * other works. So communicators may be waited for in any order, and a call that was started ends
+ * while its caller computes.
  */
 #include "orphans.h"
 

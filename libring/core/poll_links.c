@@ -49,7 +49,7 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     c->armed_out = channel_wants_out(c) || channel_holds_frames(c);
     c->armed_at = l->frames_received;
     if (!l->transport->arm(l, c->armed_out)) {
-        c->watch_mark = 0; /* other sleepers of the link may not be woken any more */
+        c->poll_mark = 0; /* other sleepers of the link may not be woken any more */
         return false;
     }
     *entry = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
@@ -76,11 +76,11 @@ static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *
 
 /* Also after 0 entries. An event may wake several sleepers, so only the last one up drains the
  * links' descriptors. */
-static void leave(ring_comm *comm, const nap *n, bool calls)
+static void leave(ring_comm *comm, const sleeping_thread *n, bool calls)
 {
     sleep_end(comm, n);
     comm->sleep.threads->callers -= calls;
-    comm->sleep.watched &= calls;
+    comm->sleep.polls_all &= calls;
     if (--comm->sleep.threads->sleepers > 0)
         return;
     channel *c;
@@ -108,15 +108,15 @@ static size_t places_of(const ring_comm *comm)
 }
 
 /* @param calls  for a caller, not for the progress thread. @return as arm_channels(). */
-static size_t enter(ring_comm *comm, nap *n, const wakeup_fd *by, struct pollfd *entries,
-                    bool calls)
+static size_t enter(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by,
+                    struct pollfd *entries, bool calls)
 {
     comm->sleep.threads->sleepers++;
     comm->sleep.threads->callers += calls;
     const bool sleeps = sleep_begin(comm, n, by) && entries != NULL;
     const size_t used = sleeps ? arm_channels(comm, by, entries) : 0;
     if (!calls)
-        sleep_watch_all(comm);
+        sleep_mark_polled(comm);
     return used;
 }
 
@@ -127,7 +127,7 @@ void poll_links(ring_comm *comm, double deadline)
     const size_t most = places_of(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
     wakeup_fd *by = wakeup_fd_take();
-    nap own;
+    sleeping_thread own;
     const size_t used = enter(comm, &own, by, all, true);
     if (used > 0) {
         const double step = next_step(comm);
@@ -149,11 +149,11 @@ static bool make_room_for_comm(poll_list *s)
 {
     if (s->comm_count < s->comm_room)
         return true;
-    comm_nap **more = realloc(s->comms, (s->comm_room + 1) * sizeof(comm_nap *));
+    polled_comm **more = realloc(s->comms, (s->comm_room + 1) * sizeof(polled_comm *));
     if (more == NULL)
         return false;
     s->comms = more;
-    s->comms[s->comm_room] = malloc(sizeof(comm_nap));
+    s->comms[s->comm_room] = malloc(sizeof(polled_comm));
     if (s->comms[s->comm_room] == NULL)
         return false;
     s->comm_room++;
@@ -196,9 +196,9 @@ bool poll_list_add(poll_list *s, ring_comm *comm)
     }
     if (s->by == NULL)
         s->by = wakeup_fd_take();
-    comm_nap *n = s->comms[s->comm_count++];
+    polled_comm *n = s->comms[s->comm_count++];
     n->comm = comm;
-    const size_t used = enter(comm, &n->nap, s->by, s->entries + s->used, s->calls);
+    const size_t used = enter(comm, &n->self, s->by, s->entries + s->used, s->calls);
     s->used += used;
     s->awake |= used == 0;
     const double step = next_step(comm);
@@ -224,7 +224,7 @@ void poll_list_sleep(poll_list *s, double deadline)
     for (size_t i = 0; i < s->comm_count; i++) {
         ring_comm *comm = s->comms[i]->comm;
         comm_lock(comm);
-        leave(comm, &s->comms[i]->nap, s->calls);
+        leave(comm, &s->comms[i]->self, s->calls);
         unlock_after(comm, s->calls);
     }
     wakeup_fd_give_back(s->by);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The count of orphans, and the life of the progress thread, whose body is in mover.c. */
+ * The count of orphans, and the life of the progress thread, whose body is in progress_loop.c. */
 #include "progress_thread.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static void make(void)
     fd_close(&progress.bell);
 }
 
-static void rouse(void)
+static void wake_or_make(void)
 {
     pthread_mutex_lock(&progress.lock);
     if (progress.made && atomic_exchange(&progress.idle, false))
@@ -82,7 +82,7 @@ void progress_kick(void)
 {
     atomic_exchange(&progress.kicked, true);
     if (atomic_load(&progress.idle))
-        rouse();
+        wake_or_make();
 }
 
 /* The bell also ends a doze. */

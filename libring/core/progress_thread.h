@@ -8,7 +8,7 @@
 
 #include "comm.h"
 
-/** State shared by the thread's body (mover.c) and its callers. */
+/** State shared by the thread's body (progress_loop.c) and its callers. */
 typedef struct progress_state {
     void *(*body)(void *);
     pthread_mutex_t lock;

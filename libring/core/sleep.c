@@ -25,21 +25,21 @@ void sleep_free(ring_comm *comm)
 }
 
 /* The nap is listed before `wakes` is read, and sleep_wake() does the reverse. */
-bool sleep_begin(ring_comm *comm, nap *n, const wakeup_fd *by)
+bool sleep_begin(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by)
 {
     struct sleeping_threads *s = comm->sleep.threads;
     pthread_mutex_lock(&s->lock);
-    *n = (nap){.next = s->naps, .by = by};
-    s->naps = n;
+    *n = (sleeping_thread){.next = s->first, .by = by};
+    s->first = n;
     pthread_mutex_unlock(&s->lock);
     return by != NULL && atomic_load(&comm->sleep.wakes) == comm->sleep.wakes_seen;
 }
 
-void sleep_end(ring_comm *comm, const nap *n)
+void sleep_end(ring_comm *comm, const sleeping_thread *n)
 {
     struct sleeping_threads *s = comm->sleep.threads;
     pthread_mutex_lock(&s->lock);
-    nap **at = &s->naps;
+    sleeping_thread **at = &s->first;
     while (*at != n)
         at = &(*at)->next;
     *at = n->next;
@@ -52,7 +52,7 @@ void sleep_wake(void *context)
     struct sleeping_threads *s = comm->sleep.threads;
     atomic_fetch_add(&comm->sleep.wakes, 1);
     pthread_mutex_lock(&s->lock);
-    for (const nap *n = s->naps; n != NULL; n = n->next)
+    for (const sleeping_thread *n = s->first; n != NULL; n = n->next)
         if (n->by != NULL)
             wakeup_fd_signal(n->by);
     pthread_mutex_unlock(&s->lock);
@@ -65,27 +65,27 @@ void sleep_wake_callers(ring_comm *comm)
 }
 
 /* Marks the channels that the progress thread sleeps on. */
-void sleep_watch_all(ring_comm *comm)
+void sleep_mark_polled(ring_comm *comm)
 {
-    comm->sleep.watched = true;
-    comm->sleep.watch_mark++;
+    comm->sleep.polls_all = true;
+    comm->sleep.poll_mark++;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
-        comm->channels.active[i]->watch_mark = comm->sleep.watch_mark;
+        comm->channels.active[i]->poll_mark = comm->sleep.poll_mark;
     for (channel *c = comm->greeting; c != NULL; c = c->next_greeting)
-        c->watch_mark = comm->sleep.watch_mark;
+        c->poll_mark = comm->sleep.poll_mark;
 }
 
 /* A link is armed for frames after armed_at: once a frame was taken it is not armed for the
  * next. */
-static bool is_watched(const channel *c)
+static bool is_polled(const channel *c)
 {
-    return c->watch_mark == c->comm->sleep.watch_mark && c->armed_at == c->link->frames_received &&
+    return c->poll_mark == c->comm->sleep.poll_mark && c->armed_at == c->link->frames_received &&
            (c->armed_out || !(channel_wants_out(c) || channel_holds_frames(c)));
 }
 
-bool sleep_watches_all(const ring_comm *comm)
+bool sleep_polls_all(const ring_comm *comm)
 {
-    if (!comm->sleep.watched)
+    if (!comm->sleep.polls_all)
         return false;
     if (comm->failure.pending) /* the verdict wakes */
         return true;
@@ -93,10 +93,10 @@ bool sleep_watches_all(const ring_comm *comm)
         if (!work_is_gated(w))
             return false;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
-        if (!is_watched(comm->channels.active[i]))
+        if (!is_polled(comm->channels.active[i]))
             return false;
     for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
-        if (!is_watched(c))
+        if (!is_polled(c))
             return false;
     return true;
 }

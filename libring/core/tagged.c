@@ -4,12 +4,12 @@
 
 #include "channel_table.h"
 #include "kernels.h"
+#include "placeholder_link.h"
 #include "program_cache.h"
 #include "self_pair.h"
 #include "tagged_link.h"
 #include "tagged_match.h"
 #include "tagged_traffic.h"
-#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ static ring_status find_peer(ring_comm *comm, int rank, tagged_peer **out)
     channel *c;
     RING_TRY(channel_get(comm, TRAFFIC_TAGGED, 0, rank, &c));
     *out = c->tagged;
-    return c->dialed ? RING_OK : unopened_dial(c);
+    return c->dialed ? RING_OK : channel_dial(c);
 }
 
 static ring_status enlist_to_self(work *w)
@@ -160,7 +160,7 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
     m->next = NULL;
     *p->grants_end = m;
     p->grants_end = &m->next;
-    channel_watch(p->on);
+    channel_activate(p->on);
     const ring_status status = tagged_flush(p, NULL, moved);
     return status == RING_IN_PROGRESS ? RING_OK : status; /* tagged_turn() sends the grant */
 }
@@ -203,7 +203,7 @@ static ring_status advance_send(work *w, bool *moved)
     tagged_peer *p = tagged_peer_of(w->comm, w->call.root);
     p->open += !was_open;
     const ring_status status = tagged_flush(p, w, moved);
-    channel_watch(p->on);
+    channel_activate(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
     /* A send that was granted meanwhile is held already. */
     return w->tagged.met && w->step.slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;

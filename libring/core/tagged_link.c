@@ -2,9 +2,9 @@
  * Tagged messages as frames of a link, both ways. */
 #include "tagged_link.h"
 
+#include "placeholder_link.h"
 #include "tagged_match.h"
 #include "tagged_traffic.h"
-#include "unopened.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static ring_status await_grant(tagged_peer *p, work *w)
     w->tagged.next = NULL;
     *p->asked_end = w;
     p->asked_end = &w->tagged.next;
-    return granted->dialed ? RING_OK : unopened_dial(granted);
+    return granted->dialed ? RING_OK : channel_dial(granted);
 }
 
 static ring_status ask(tagged_peer *p, const work *w)

@@ -97,12 +97,12 @@ static void listen_for(const work *w)
 {
     tagged_traffic *t = &w->comm->tagged;
     if (w->wait.last != NULL)
-        channel_watch(w->wait.last);
+        channel_activate(w->wait.last);
     if (w->call.root != RING_ANY_SOURCE || t->next_visited == NULL)
         return;
     tagged_peer *p = t->next_visited;
     do {
-        channel_watch(p->on);
+        channel_activate(p->on);
         p = p->next;
     } while (p != t->next_visited);
 }
@@ -113,7 +113,7 @@ ring_status tagged_seek(work *w)
     tagged_message *m = take_early(t, w);
     if (m != NULL) {
         if (m->from != NULL)
-            channel_watch(m->from->on); /* the rest of it may be on its way */
+            channel_activate(m->from->on); /* the rest of it may be on its way */
         return meet(w, m);
     }
     w->tagged.next = NULL;

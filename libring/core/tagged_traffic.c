@@ -54,7 +54,7 @@ ring_status tagged_peer_new(channel *c)
     else
         t->next_visited = p;
     if (t->any > 0)
-        channel_watch(c);
+        channel_activate(c);
     return RING_OK;
 }
 
@@ -113,7 +113,7 @@ void tagged_let_go(tagged_message *m)
         return;
     p->owed += tagged_charge(m->bytes);
     if (p->owed >= TAGGED_OWED && comm_is_fine(p->on->comm))
-        channel_watch(p->on);
+        channel_activate(p->on);
 }
 
 void tagged_forget(work *w)

@@ -6,13 +6,13 @@
 #include "event.h"
 #include "handle.h"
 #include "lists.h"
+#include "placeholder_link.h"
 #include "products.h"
 #include "progress_thread.h"
 #include "regions.h"
 #include "scratch.h"
 #include "streams.h"
 #include "tagged_traffic.h"
-#include "unopened.h"
 
 #include <stdlib.h>
 
@@ -83,7 +83,7 @@ ring_status work_take_messages(work *w)
         c->out_given += runs * peer->sends;
         c->in_given += runs * peer->recvs;
         if (!c->dialed && status == RING_OK)
-            status = unopened_dial(c);
+            status = channel_dial(c);
     }
     return status;
 }

@@ -5,7 +5,7 @@
  * with the reason. Where all ranks refused alike, nothing happens. A rank that waits for long
  * states its call, so that ranks that made different calls learn it, whichever rank waits.
  */
-#include "statements.h"
+#include "call_reports.h"
 
 #include "channel_table.h"
 #include "comm.h"
@@ -15,34 +15,34 @@
 
 /* @return the next free place; when all are taken, that of the statement with the highest
  * number. */
-static int place_for(const statements *heard, const control_statement *new)
+static int slot_for(const call_reports *reports, const control_statement *new)
 {
     int last = 0;
-    if (heard->count < STATEMENTS_HEARD)
-        return heard->count;
-    for (int i = 1; i < heard->count; i++)
-        if (heard->of[i].number > heard->of[last].number)
+    if (reports->count < REPORTS_KEPT)
+        return reports->count;
+    for (int i = 1; i < reports->count; i++)
+        if (reports->of[i].number > reports->of[last].number)
             last = i;
-    return new->number < heard->of[last].number ? last : STATEMENTS_HEARD;
+    return new->number < reports->of[last].number ? last : REPORTS_KEPT;
 }
 
 /* By the control thread. */
-static void hear(void *context, int rank, const control_statement *statement)
+static void receive_report(void *context, int rank, const control_statement *statement)
 {
     ring_comm *comm = context;
-    statements *heard = &comm->statements;
-    pthread_mutex_lock(&heard->lock);
-    const int place = place_for(heard, statement);
-    if (place < STATEMENTS_HEARD) {
-        heard->of[place] = *statement;
-        heard->rank[place] = rank;
-        heard->count += place == heard->count;
-        atomic_store(&heard->any, true);
-        if (!heard->fresh)
+    call_reports *reports = &comm->reports;
+    pthread_mutex_lock(&reports->lock);
+    const int place = slot_for(reports, statement);
+    if (place < REPORTS_KEPT) {
+        reports->of[place] = *statement;
+        reports->rank[place] = rank;
+        reports->count += place == reports->count;
+        atomic_store(&reports->any, true);
+        if (!reports->fresh)
             orphans_count(comm, 1);
-        heard->fresh = true;
+        reports->fresh = true;
     }
-    pthread_mutex_unlock(&heard->lock);
+    pthread_mutex_unlock(&reports->lock);
     sleep_wake(comm);
     progress_call(comm);
 }
@@ -50,18 +50,18 @@ static void hear(void *context, int rank, const control_statement *statement)
 /* Locked. */
 static void set_judged(ring_comm *comm)
 {
-    if (comm->statements.fresh)
+    if (comm->reports.fresh)
         orphans_count(comm, -1);
-    comm->statements.fresh = false;
+    comm->reports.fresh = false;
 }
 
-void statements_listen(ring_comm *comm)
+void reports_listen(ring_comm *comm)
 {
-    pthread_mutex_init(&comm->statements.lock, NULL);
-    control_set_statement_sink(comm->world, hear, comm);
+    pthread_mutex_init(&comm->reports.lock, NULL);
+    control_set_statement_sink(comm->world, receive_report, comm);
 }
 
-void statements_stop(ring_comm *comm)
+void reports_stop(ring_comm *comm)
 {
     control_set_statement_sink(comm->world, NULL, NULL);
     set_judged(comm);
@@ -107,8 +107,8 @@ static own_call compare(const ring_comm *comm, int rank, const control_statement
     return mismatch_compare(comm, s->number, s->signature, &theirs);
 }
 
-static ring_status blame(const ring_comm *comm, int rank, const control_statement *s,
-                         const call_signature *mine)
+static ring_status fail_by_report(const ring_comm *comm, int rank, const control_statement *s,
+                                  const call_signature *mine)
 {
     if (s->refused)
         return mismatch_refused(comm, mine, s->number, rank, s->text);
@@ -117,39 +117,39 @@ static ring_status blame(const ring_comm *comm, int rank, const control_statemen
 }
 
 /* Keeps statements about calls that this rank has not made yet. */
-static ring_status judge_all(const ring_comm *comm, statements *heard)
+static ring_status judge_all(const ring_comm *comm, call_reports *reports)
 {
     int kept = 0;
-    for (int i = 0; i < heard->count; i++) {
-        const control_statement *s = &heard->of[i];
-        const int rank = heard->rank[i];
+    for (int i = 0; i < reports->count; i++) {
+        const control_statement *s = &reports->of[i];
+        const int rank = reports->rank[i];
         call_signature mine;
         const own_call own = compare(comm, rank, s, &mine);
         if (own == CALL_OTHER || (own == CALL_SAME && s->refused))
-            return blame(comm, rank, s, &mine);
+            return fail_by_report(comm, rank, s, &mine);
         if (own != CALL_NOT_MADE)
             continue;
-        heard->of[kept] = *s;
-        heard->rank[kept++] = rank;
+        reports->of[kept] = *s;
+        reports->rank[kept++] = rank;
     }
-    heard->count = kept;
-    atomic_store(&heard->any, kept > 0);
+    reports->count = kept;
+    atomic_store(&reports->any, kept > 0);
     return RING_OK;
 }
 
-ring_status statements_judge(ring_comm *comm)
+ring_status reports_judge(ring_comm *comm)
 {
-    statements *heard = &comm->statements;
-    pthread_mutex_lock(&heard->lock);
-    const ring_status status = judge_all(comm, heard);
+    call_reports *reports = &comm->reports;
+    pthread_mutex_lock(&reports->lock);
+    const ring_status status = judge_all(comm, reports);
     set_judged(comm);
-    pthread_mutex_unlock(&heard->lock);
+    pthread_mutex_unlock(&reports->lock);
     return status;
 }
 
 /* ---- This rank's statements ---------------------------------------------------------------- */
 
-void statements_refuse(ring_comm *comm, const call_signature *call)
+void reports_refuse(ring_comm *comm, const call_signature *call)
 {
     const plan_facts *facts = plan_facts_of(call->collective);
     control_statement refusal = {.peer = facts->pairwise ? call->root : -1,
@@ -164,20 +164,20 @@ void statements_refuse(ring_comm *comm, const call_signature *call)
         (!has_peer || channel_get(comm, TRAFFIC_PAIR, 0, call->root, &on) != RING_OK))
         return; /* it concerns no peer */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
-    comm->statements.own_number = refusal.number;
-    text_format(comm->statements.own, sizeof comm->statements.own, "%s", refusal.text);
+    comm->reports.own_number = refusal.number;
+    text_format(comm->reports.own, sizeof comm->reports.own, "%s", refusal.text);
     if (comm->ranks > 1)
         control_state(comm->world, &refusal);
-    if (statements_check(comm) != RING_OK)
+    if (reports_check(comm) != RING_OK)
         log_debug("%s", fail_text()); /* calls that go on report it again */
 }
 
-void statements_wait(work *w)
+void reports_wait(work *w)
 {
     ring_comm *comm = w->comm;
-    if (comm->statements.stated == w->seq + 1 || comm->ranks == 1)
+    if (comm->reports.stated == w->seq + 1 || comm->ranks == 1)
         return;
-    comm->statements.stated = w->seq + 1;
+    comm->reports.stated = w->seq + 1;
     const control_statement waiting = {.number = w->seq,
                                        .signature = w->signature,
                                        .peer = -1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A channel without a socket: its link, and the request for a socket. */
-#include "unopened.h"
+#include "placeholder_link.h"
 
 /* ---- The link ------------------------------------------------------------------------------ */
 
@@ -71,10 +71,10 @@ static size_t no_memory(const transport_link *l)
     return 0;
 }
 
-transport_link *unopened_link(void)
+transport_link *placeholder_link(void)
 {
     static const transport none = {
-        .name = "unopened",
+        .name = "placeholder",
         .powers = TRANSPORT_COPIES,
         .close = no_close,
         .send = no_send,
@@ -96,7 +96,7 @@ transport_link *unopened_link(void)
 
 /* ---- The socket ---------------------------------------------------------------------------- */
 
-ring_status unopened_dial(channel *c)
+ring_status channel_dial(channel *c)
 {
     ring_comm *comm = c->comm;
     uint16_t number;

@@ -38,20 +38,20 @@ enum { SPIN_LOOKS = 8, VAIN_LOOKS = 72 };
 /* The least and the longest sleep on links: they double. They bound the delay of events that no
  * descriptor reports.
  */
-static const double least_nap = 1e-3, most_nap = 50e-3;
+static const double least_pause = 1e-3, most_pause = 50e-3;
 /* The sleep without links, where callers wait at once for the calls that they start. */
 enum { DOZE_MS = 1 };
 
-typedef struct mover {
+typedef struct progress_loop {
     unsigned looks; /* without progress */
     bool pending;   /* some works may go on soon, and no thread waits for them */
     bool crowded;   /* ranks share cores: no spinning */
     bool shares;    /* this core, with a thread that computes */
     bool useful;    /* it has moved something since it slept */
     bool dozed;     /* and without a kick meanwhile */
-    double nap;
+    double pause;
     poll_list sleep;
-} mover;
+} progress_loop;
 
 /* Mapped links are moved by a core that copies. */
 static bool is_paced(const ring_comm *comm)
@@ -61,38 +61,38 @@ static bool is_paced(const ring_comm *comm)
 
 /* A turn of each communicator. Before those over links for which a core copies, it yields the core.
  * @return true if anything moved. */
-static bool move(mover *m)
+static bool advance_all(progress_loop *loop)
 {
     bool moved = false, offered = false;
-    m->pending = m->crowded = m->shares = false;
+    loop->pending = loop->crowded = loop->shares = false;
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
         if (!c->sleep.by_thread)
             continue;
         if (is_paced(c) && !offered)
-            m->shares = shares_core();
+            loop->shares = shares_core();
         offered |= is_paced(c);
         const orphans_turn seen = orphans_advance(c);
         moved |= seen == ORPHANS_MOVED;
-        m->pending |= seen != ORPHANS_BUSY;
-        m->crowded |= c->crowded;
+        loop->pending |= seen != ORPHANS_BUSY;
+        loop->crowded |= c->crowded;
     }
     return moved;
 }
 
-static bool take_turn_of_each(mover *m)
+static bool take_turn_of_each(progress_loop *loop)
 {
-    const bool moved = move(m);
+    const bool moved = advance_all(loop);
     if (moved) {
-        m->looks = 0;
-        m->nap = least_nap;
-        m->useful = true;
+        loop->looks = 0;
+        loop->pause = least_pause;
+        loop->useful = true;
     }
     return moved;
 }
 
 /* ---- Sleeping -------------------------------------------------------------------------- */
 
-static void hear_bell(void)
+static void drain_bell(void)
 {
     uint64_t rings;
     const ssize_t got = read(progress.bell, &rings, sizeof rings);
@@ -106,21 +106,21 @@ static void await_bell(int ms)
 }
 
 /* During a doze kicks cost their callers no system call. */
-static void doze(mover *m)
+static void doze(progress_loop *loop)
 {
     await_bell(DOZE_MS);
-    m->dozed = !atomic_exchange(&progress.kicked, false);
+    loop->dozed = !atomic_exchange(&progress.kicked, false);
 }
 
 /* Skips communicators that another thread uses: that thread kicks on unlocking, as `idle` is
  * set. */
-static void enter_all(mover *m)
+static void enter_all(progress_loop *loop)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
         if (!c->sleep.by_thread || !comm_try_lock(c))
             continue;
         members_hold(c);
-        if (!poll_list_add(&m->sleep, c))
+        if (!poll_list_add(&loop->sleep, c))
             members_let_go(c);
         comm_unlock(c); /* kicks if the sleep does not cover all */
     }
@@ -135,46 +135,46 @@ static void leave_all(poll_list *s)
     s->step = 0;
 }
 
-static void sleep_on_links(mover *m, double now)
+static void sleep_on_links(progress_loop *loop, double now)
 {
-    poll_list_sleep(&m->sleep, now + m->nap);
-    m->nap = 2 * m->nap < most_nap ? 2 * m->nap : most_nap;
+    poll_list_sleep(&loop->sleep, now + loop->pause);
+    loop->pause = 2 * loop->pause < most_pause ? 2 * loop->pause : most_pause;
 }
 
-static void sleep_until_called(mover *m)
+static void sleep_until_called(progress_loop *loop)
 {
     const double now = clock_now();
     atomic_store(&progress.idle, true);
     atomic_exchange(&progress.kicked, false);
-    poll_list_add_descriptor(&m->sleep, progress.bell);
-    enter_all(m);
-    if (m->sleep.comm_count == 0 && !m->sleep.awake)
+    poll_list_add_descriptor(&loop->sleep, progress.bell);
+    enter_all(loop);
+    if (loop->sleep.comm_count == 0 && !loop->sleep.awake)
         await_bell(-1);
     else
-        sleep_on_links(m, now);
+        sleep_on_links(loop, now);
     if (!atomic_exchange(&progress.idle, false)) /* called */
-        m->nap = least_nap;
+        loop->pause = least_pause;
     atomic_store(&progress.kicked, false);
-    leave_all(&m->sleep);
-    hear_bell();
-    m->useful = m->dozed = false;
+    leave_all(&loop->sleep);
+    drain_bell();
+    loop->useful = loop->dozed = false;
 }
 
 /* After a pass without progress. On a shared core it does not spin. */
-static void rest(mover *m)
+static void rest(progress_loop *loop)
 {
-    const unsigned look = m->looks++;
-    if (m->pending && !m->crowded && look < VAIN_LOOKS && !m->shares) {
+    const unsigned look = loop->looks++;
+    if (loop->pending && !loop->crowded && look < VAIN_LOOKS && !loop->shares) {
         if (look < SPIN_LOOKS)
             cpu_pause();
         else if (!clock_yield())
-            m->looks = VAIN_LOOKS;
+            loop->looks = VAIN_LOOKS;
         return;
     }
-    if (!m->pending && !m->useful && !m->dozed)
-        doze(m);
+    if (!loop->pending && !loop->useful && !loop->dozed)
+        doze(loop);
     else
-        sleep_until_called(m);
+        sleep_until_called(loop);
 }
 
 /* ---- Calls of graphs ------------------------------------------------------------------- */
@@ -201,27 +201,27 @@ static void start_behind(accelerator_stop *stop)
     stop_drop(&stop);
 }
 
-static void start_calls(mover *m)
+static void start_calls(progress_loop *loop)
 {
     accelerator_stop *stop;
     while ((stop = progress_next_start()) != NULL) {
         start_behind(stop);
-        m->looks = 0;
-        m->useful = true;
+        loop->looks = 0;
+        loop->useful = true;
     }
 }
 
 static void *run(void *unused)
 {
-    mover m = {.nap = least_nap};
+    progress_loop loop = {.pause = least_pause};
     pthread_setname_np(pthread_self(), "ring-progress");
     while (!atomic_load(&progress.stopping)) {
-        start_calls(&m);
-        if (!take_turn_of_each(&m))
-            rest(&m);
+        start_calls(&loop);
+        if (!take_turn_of_each(&loop))
+            rest(&loop);
     }
-    start_calls(&m);
-    poll_list_free(&m.sleep);
+    start_calls(&loop);
+    poll_list_free(&loop.sleep);
     return unused;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * statements: what ranks tell each other of their calls, over the control channel. */
-#ifndef RING_CORE_STATEMENTS_H
-#define RING_CORE_STATEMENTS_H
+#ifndef RING_CORE_CALL_REPORTS_H
+#define RING_CORE_CALL_REPORTS_H
 
 #include "control.h"
 #include "work.h"
@@ -10,27 +10,27 @@
 #include <stdatomic.h>
 
 /** Statements of other ranks about their calls: at most so many are kept. */
-enum { STATEMENTS_HEARD = 16 };
-typedef struct statements {
+enum { REPORTS_KEPT = 16 };
+typedef struct call_reports {
     pthread_mutex_t lock;
     _Atomic bool any;
     bool fresh; /* some are not judged yet: they count as one orphan */
     int count;
-    int rank[STATEMENTS_HEARD];
-    control_statement of[STATEMENTS_HEARD];
+    int rank[REPORTS_KEPT];
+    control_statement of[REPORTS_KEPT];
     /* Guarded by ring_comm.lock: */
     uint64_t stated;     /* number of the call that this rank said it waits in, plus 1 */
     uint64_t own_number; /* number of the call that this rank refused last */
     char own[240];       /* the reason of that refusal */
-} statements;
+} call_reports;
 
-void statements_listen(ring_comm *comm);
-void statements_stop(ring_comm *comm);
+void reports_listen(ring_comm *comm);
+void reports_stop(ring_comm *comm);
 /** This rank refuses a call for the reason in fail_text(): the call takes its number. */
-void statements_refuse(ring_comm *comm, const call_signature *call);
+void reports_refuse(ring_comm *comm, const call_signature *call);
 /** Announces to all ranks that this rank waits in a call. */
-void statements_wait(work *w);
+void reports_wait(work *w);
 /** RING_ERR_MISMATCH if a rank refused a call that this one made, or made another one. */
-ring_status statements_judge(ring_comm *comm);
+ring_status reports_judge(ring_comm *comm);
 
 #endif
