@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statements of ranks about their calls, over the control channel. A refused call takes its number
- * and sends nothing; all ranks hear of it, and one that did make that call ends the communicator
- * with the reason. Where all ranks refused alike, nothing happens. A rank that waits for long
- * states its call, so that ranks that made different calls learn it, whichever rank waits.
+ * Exchanges reports about calls between ranks, over the control channel. A call that a rank refuses
+ * takes its number and sends nothing, but is reported to all ranks, and a rank that did make the
+ * call ends the communicator with the reason; if all ranks refused the call, nothing happens. A
+ * rank that waits for a long time reports its call as well, so that ranks that made different calls
+ * find out, whichever of them waits.
  */
 #include "call_reports.h"
 
@@ -13,8 +14,8 @@
 #include "progress_thread.h"
 #include "sleep.h"
 
-/* @return the next free place; when all are taken, that of the statement with the highest
- * number. */
+/* @return the slot for a new report: the next free one, or that of the report with the highest call
+ * number; REPORTS_KEPT if the new one's number is higher still. */
 static int slot_for(const call_reports *reports, const control_statement *new)
 {
     int last = 0;
@@ -26,7 +27,7 @@ static int slot_for(const call_reports *reports, const control_statement *new)
     return new->number < reports->of[last].number ? last : REPORTS_KEPT;
 }
 
-/* By the control thread. */
+/* Called by the control thread when a report arrives. */
 static void receive_report(void *context, int rank, const control_statement *statement)
 {
     ring_comm *comm = context;
@@ -47,7 +48,7 @@ static void receive_report(void *context, int rank, const control_statement *sta
     progress_call(comm);
 }
 
-/* Locked. */
+/* The caller holds the lock of the reports. */
 static void set_judged(ring_comm *comm)
 {
     if (comm->reports.fresh)
@@ -67,7 +68,7 @@ void reports_stop(ring_comm *comm)
     set_judged(comm);
 }
 
-/* ---- Other ranks' statements ---------------------------------------------------------------- */
+/* ---- Reports of other ranks ----------------------------------------------------------------- */
 
 static call_signature call_of(const control_statement *s)
 {
@@ -77,8 +78,8 @@ static call_signature call_of(const control_statement *s)
     return call;
 }
 
-/* A send meets a recv of the same number, and a recv a send. CALL_UNKNOWN: it is over, or does not
- * concern this rank. */
+/* Compares a reported send with this rank's recv of that number, or a recv with its send.
+ * @return CALL_UNKNOWN if this rank's call has ended or the report is for another rank. */
 static own_call compare_pair(const ring_comm *comm, int rank, const control_statement *s,
                              call_signature *mine)
 {
@@ -116,7 +117,7 @@ static ring_status fail_by_report(const ring_comm *comm, int rank, const control
     return mismatch_differ(comm, mine, s->number, rank, &theirs, s->number);
 }
 
-/* Keeps statements about calls that this rank has not made yet. */
+/* Judges all reports, and keeps those about calls that this rank has not made yet. */
 static ring_status judge_all(const ring_comm *comm, call_reports *reports)
 {
     int kept = 0;
@@ -147,7 +148,7 @@ ring_status reports_judge(ring_comm *comm)
     return status;
 }
 
-/* ---- This rank's statements ---------------------------------------------------------------- */
+/* ---- Reports of this rank ------------------------------------------------------------------ */
 
 void reports_refuse(ring_comm *comm, const call_signature *call)
 {
@@ -159,17 +160,17 @@ void reports_refuse(ring_comm *comm, const call_signature *call)
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
     if (facts->pairwise && call->tagged)
-        return; /* no call number: no peer could find it */
+        return; /* it has no call number by which a peer could find its own call */
     if (facts->pairwise &&
         (!has_peer || channel_get(comm, TRAFFIC_PAIR, 0, call->root, &on) != RING_OK))
-        return; /* it concerns no peer */
+        return; /* no other rank is affected */
     refusal.number = work_take_number(comm, call, HISTORY_REFUSED, on);
     comm->reports.own_number = refusal.number;
     text_format(comm->reports.own, sizeof comm->reports.own, "%s", refusal.text);
     if (comm->ranks > 1)
         control_state(comm->world, &refusal);
     if (reports_check(comm) != RING_OK)
-        log_debug("%s", fail_text()); /* calls that go on report it again */
+        log_debug("%s", fail_text()); /* the next call returns the error */
 }
 
 void reports_wait(work *w)

@@ -45,7 +45,7 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 
 /* ---- Destroying ----------------------------------------------------------------- */
 
-/* Waits for the verdict of a failing communicator while statements still arrive. */
+/* Waits for the verdict of a failing communicator, while call reports can still arrive. */
 static void await_reason(ring_comm *comm)
 {
     comm_lock(comm);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fold: combines chunks of several ranks, left to right, and writes the result to several
- * places in one pass. Inputs are local, mapped (by reference) or carried by segments. Outputs are
- * local, stored into a peer's mapped buffer, sent from the local output behind the fold, or, where
- * there is none, relayed: put segment by segment into the room of the next link. If no operand is
- * carried in or relayed a pass covers all that a turn may, else one segment.
+ * Implements the fold op, which combines chunks of several ranks from left to right and writes the
+ * result to several places in one pass:
  *
- * An accelerator folds asynchronously. The work is held meanwhile, with its inputs untaken and its
- * outputs unsent; the pass that finds it done gathers the same operands again and goes on from
- * there. In the same way a message that is referred to, but not mapped, is first got, piece by
- * piece, to memory that the link reaches.
+ *     outs[0..m) (elements) = ins[0] (elements) op ins[1] (elements) op ... ins[n-1] (elements)
+ *
+ * An input is local, mapped (sent by reference), or carried in segments. An output is local, stored
+ * into a peer's mapped buffer, sent from the local output after the fold, or, if there is no local
+ * output, relayed: written segment by segment into room that the next link has reserved. A pass
+ * covers one segment if an operand is carried or relayed, else as much as the turn allows.
+ *
+ * An accelerator folds asynchronously. Meanwhile the work is held, its inputs are not consumed and
+ * its outputs not sent; the pass that finds the fold complete gathers the same operands again and
+ * continues from there. A message that is referenced but cannot be mapped is likewise fetched
+ * first, piece by piece, into memory that the link reaches.
  */
 #include "folds.h"
 
@@ -21,7 +25,7 @@
 #include "scratch.h"
 
 _Static_assert(ALGO_MAX_OPERANDS <= KERNEL_MAX_INPUTS && ALGO_MAX_OPERANDS <= KERNEL_MAX_OUTPUTS,
-               "a kernel takes every fold of a plan");
+               "a kernel can run every fold of a plan");
 
 /* One pass over the elements that are available. */
 typedef struct fold_pass {
@@ -31,13 +35,14 @@ typedef struct fold_pass {
     kernel_operand in[KERNEL_MAX_INPUTS];
     arrival arrived[KERNEL_MAX_INPUTS];
     kernel_operand out[KERNEL_MAX_OUTPUTS];
-    const operand *written[KERNEL_MAX_OUTPUTS]; /* operands of out[]: local, stored, relayed */
+    const operand
+        *written[KERNEL_MAX_OUTPUTS]; /* the operands of out[]: local, stored or relayed */
     bool relayed[KERNEL_MAX_OUTPUTS];
     int out_count;
     size_t most; /* elements that one pass may cover */
 } fold_pass;
 
-/* Carried operands are available segment by segment: limits the pass to one. */
+/* Limits the pass to one segment, because carried operands arrive segment by segment. */
 static void cover_segment(const work *w, fold_pass *pass)
 {
     if (pass->total > w->program->segment)
@@ -46,14 +51,15 @@ static void cover_segment(const work *w, fold_pass *pass)
 
 /* ---- Inputs ----------------------------------------------------------------------- */
 
-/* Gets the next piece of a referenced message to the stage. */
+/* Fetches the next piece of a referenced message into the work's staging memory. */
 RING_RARE static ring_status stage_input(work *w, fold_pass *pass, int i)
 {
     const operand *at = &pass->ins[i];
     channel *c = w->peers[at->peer].on;
     const size_t elements = min_size(STAGE_BYTES / at->width, pass->total - w->step.position);
     if (pass->o->ins != 1)
-        return fail(RING_ERR_INTERNAL, "rank %d refers to what is to be folded", c->rank);
+        return fail(RING_ERR_INTERNAL,
+                    "rank %d sent a fold input by reference, which this link cannot map", c->rank);
     if (w->stage == NULL)
         RING_TRY(scratch_take_stage(w));
     if (w->step.phase == PHASE_NONE || w->step.phase == PHASE_FETCHING) {
@@ -76,7 +82,8 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
     if (in->payload == NULL && in->bytes > 0 && !in->whole)
         return channel_await(w, c, WAIT_FRAME, c->received);
     if (in->frame->flags & FRAME_STORED)
-        return fail(RING_ERR_INTERNAL, "rank %d stored what is to be folded", c->rank);
+        return fail(RING_ERR_INTERNAL, "rank %d stored a fold input in dst instead of sending it",
+                    c->rank);
     if (in->whole && in->payload == NULL)
         return stage_input(w, pass, i);
     const size_t skip = in->whole ? w->step.position * at->width : 0;
@@ -86,7 +93,7 @@ static ring_status remote_input(work *w, fold_pass *pass, int i)
     return RING_OK;
 }
 
-/* Remote inputs come first: they may not be here yet. */
+/* Gathers remote inputs first, because they may not have arrived yet. */
 static ring_status gather_inputs(work *w, fold_pass *pass)
 {
     for (int i = 0; i < pass->o->ins; i++)
@@ -109,7 +116,7 @@ static void release_inputs(work *w, const fold_pass *pass, bool last)
 
 /* ---- Outputs ---------------------------------------------------------------------- */
 
-/* @return the address in the peer's own buffer if it is mapped here, else NULL: the result is
+/* @return the address in the peer's own buffer if it is mapped here; NULL if the result must be
  * sent. */
 static char *store_address(const work *w, const program_op *o, const operand *to)
 {
@@ -125,8 +132,8 @@ static char *store_address(const work *w, const program_op *o, const operand *to
     return dst != NULL ? dst + offset : NULL;
 }
 
-/* @return the local output with the same content as @p to: it is sent from there after the fold.
- * NULL: there is none, the result is relayed. */
+/* @return the local output with the same content as @p to, from which the result is sent after the
+ * fold; NULL if there is no such output and the result is relayed. */
 static const operand *local_twin(const fold_pass *pass, const operand *to)
 {
     for (int i = 0; i < pass->o->outs; i++) {
@@ -154,7 +161,7 @@ static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to
     if (relayed) {
         channel *c = w->peers[to->peer].on;
         const uint64_t number = operand_message(w, to, true);
-        w->wait.last = c; /* if the link fails */
+        w->wait.last = c; /* for the message, if the link fails */
         const ring_status status = channel_reserve(c, number, &at);
         if (status == RING_IN_PROGRESS)
             return channel_await(w, c, WAIT_ROOM, number);
@@ -192,7 +199,7 @@ static ring_status send_relayed(work *w, const fold_pass *pass, size_t elements,
     return RING_OK;
 }
 
-/* The message that sends this result to @p to; its data are the own output. */
+/* @return the message that sends this result to @p to; the caller sets its data. */
 static posted result_for(work *w, const fold_pass *pass, const operand *to)
 {
     posted m = operand_posted(w, to, pass->total, to->width);
@@ -201,7 +208,8 @@ static posted result_for(work *w, const fold_pass *pass, const operand *to)
     return m;
 }
 
-/* Sends segments of a carried result from the own output while they are in the caches. */
+/* Sends finished segments of a carried result from the local output while they are still in the
+ * CPU's caches. */
 static ring_status send_ahead(work *w, const fold_pass *pass)
 {
     for (int i = 0; i < pass->o->outs; i++) {
@@ -220,7 +228,8 @@ static ring_status send_ahead(work *w, const fold_pass *pass)
     return RING_OK;
 }
 
-/* Sends a result from the own output; puts it into the peer's dst where the link reaches both. */
+/* Binds the message to the local output. If the link reaches both that and the peer's dst, the
+ * result is put into dst. */
 static void bind_twin(const work *w, const program_op *o, const operand *twin, const operand *to,
                       posted *message)
 {
@@ -236,7 +245,8 @@ static void bind_twin(const work *w, const program_op *o, const operand *twin, c
                       program_skip(w->program, o, w->step.slice) * to->width;
 }
 
-/* The result is complete: sends a notice if it was stored in the peer's buffer, else the result. */
+/* Announces a complete result to its peer: sends a notice if the result was stored in the peer's
+ * buffer, else the result itself. */
 static ring_status announce(work *w, const fold_pass *pass, const operand *to)
 {
     const operand *twin = local_twin(pass, to);
@@ -247,13 +257,13 @@ static ring_status announce(work *w, const fold_pass *pass, const operand *to)
     else if (twin != NULL)
         bind_twin(w, pass->o, twin, to, &message);
     else
-        return RING_OK; /* relayed */
+        return RING_OK; /* it was relayed */
     return channel_post(&message);
 }
 
 static ring_status announce_all(work *w, const fold_pass *pass)
 {
-    w->step.position = 0; /* of whole chunks */
+    w->step.position = 0; /* the messages are whole chunks */
     for (int i = 0; i < pass->o->outs; i++)
         if (pass->outs[i].peer != OPERAND_LOCAL)
             RING_TRY(announce(w, pass, &pass->outs[i]));
@@ -262,14 +272,14 @@ static ring_status announce_all(work *w, const fold_pass *pass)
 
 /* ---- The pass ----------------------------------------------------------------------- */
 
-/* One input and one output in place: the result is there already. */
+/* @return true if the only input and the only output are the same memory and nothing changes. */
 static bool nothing_to_do(const fold_pass *pass, bool changes)
 {
     return pass->o->ins == 1 && pass->out_count == 1 && !changes &&
            pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
 }
 
-/* @param over  the ticket that an accelerator closes, NULL: another fold follows. */
+/* @param over  the ticket that an accelerator closes at the end; NULL: another fold follows. */
 static ring_status fold_operands(work *w, kernel_operand *outs, int count, const fold_pass *pass,
                                  size_t elements, int divisor, ticket *over)
 {
@@ -290,8 +300,8 @@ static int outputs_that(const fold_pass *pass, bool finish, kernel_operand *outs
     return count;
 }
 
-/* An average with finished and unfinished results takes two kernels, the finished ones last, for
- * they may replace an input. */
+/* An average with both finished and unfinished results takes two kernels. The finished results are
+ * written last, because they may overwrite an input. */
 static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool divide)
 {
     kernel_operand sums[KERNEL_MAX_OUTPUTS], results[KERNEL_MAX_OUTPUTS];
@@ -307,15 +317,15 @@ static ring_status run_kernels(work *w, fold_pass *pass, size_t elements, bool d
                : RING_OK;
 }
 
-/* Folds on the accelerator. RING_IN_PROGRESS: not done. */
-RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elements, bool divide)
+/* Folds on the accelerator. @return RING_IN_PROGRESS until the fold is complete. */
+RING_RARE static ring_status combine_on_device(work *w, fold_pass *pass, size_t elements,
+                                               bool divide)
 {
     if (w->step.phase != PHASE_FOLDING) {
-        w->step.phase = PHASE_FOLDING; /* also if only one of two folds is started */
+        w->step.phase = PHASE_FOLDING; /* even if only the first of two folds could be started */
         w->step.asked = elements;
         RING_TRY(run_kernels(w, pass, elements, divide));
-        if (w->comm->ranks == 1 &&
-            !w->comm->sleep.by_thread) /* no other thread would look after it */
+        if (w->comm->ranks == 1 && !w->comm->sleep.by_thread) /* no other thread would advance it */
             work_settle(w);
     }
     const ring_status status = ticket_status(&w->step.over);
@@ -328,10 +338,10 @@ RING_RARE static ring_status combine_there(work *w, fold_pass *pass, size_t elem
 static ring_status combine(work *w, fold_pass *pass, size_t elements)
 {
     const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
-    const bool changes = divide || kernel_is_logical(w->call.op); /* one input, too */
+    const bool changes = divide || kernel_is_logical(w->call.op); /* even a single input */
     if (elements == 0 || nothing_to_do(pass, changes))
         return RING_OK;
-    return w->by != NULL ? combine_there(w, pass, elements, divide)
+    return w->by != NULL ? combine_on_device(w, pass, elements, divide)
                          : run_kernels(w, pass, elements, divide);
 }
 
@@ -358,7 +368,7 @@ static ring_status fold_once(work *w, fold_pass *pass)
 
 ring_status fold_run(work *w, const program_op *o, bool *moved)
 {
-    fold_pass pass; /* filled operand by operand; 6 KiB, too much to clear each time */
+    fold_pass pass; /* not cleared: 6 KiB, and each pass sets the entries that it uses */
     pass.o = o;
     pass.ins = &w->program->operands[o->first];
     pass.outs = pass.ins + o->ins;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The end of a group: its calls start, or all are refused. */
+ * Ends a group of calls. If every call of the group is valid they all start together, else all of
+ * them are refused. */
 #include "call_group.h"
 #include "call_reports.h"
 #include "calls.h"
@@ -16,7 +17,7 @@ static void check_communicators(call_group *g)
                                           "destroyed before its end"));
 }
 
-/* All calls take their numbers, so that ranks that did make them learn the reason. */
+/* Refused calls take their numbers, so that ranks that did make them learn the reason. */
 static void refuse_all(const call_group *g)
 {
     for (const prepared_call *c = g->first; c != NULL; c = c->next) {
@@ -29,7 +30,8 @@ static void refuse_all(const call_group *g)
     }
 }
 
-/* Calls behind one stream share a stop: none of them waits for another's end. */
+/* Calls of the group on one stream share a stop, so that none of them waits for another to end.
+ * @return true if an earlier call of the group has such a stop. */
 static bool share_stop(const prepared_call *calls, prepared_call *c)
 {
     while (calls != c && (calls->stop == NULL || calls->options.stream != c->options.stream))
@@ -39,8 +41,8 @@ static bool share_stop(const prepared_call *calls, prepared_call *c)
     return calls != c;
 }
 
-/* Takes the calls behind a stream out of the list, in their order. */
-static prepared_call *take_behind(prepared_call **list, const void *stream)
+/* Removes the calls on a stream from the list, and returns them in their order. */
+static prepared_call *take_calls_on(prepared_call **list, const void *stream)
 {
     prepared_call *taken, **end = &taken;
     while (*list != NULL) {
@@ -57,7 +59,8 @@ static prepared_call *take_behind(prepared_call **list, const void *stream)
     return taken;
 }
 
-/* Starts a device program. @return true: a graph runs it, and it leaves the list. */
+/* Starts a device program. @return true if a graph captured the call, which is then removed from
+ * the list. */
 static bool start_run(call_group *g, prepared_call **at)
 {
     prepared_call *c = *at;
@@ -69,7 +72,8 @@ static bool start_run(call_group *g, prepared_call **at)
     return true;
 }
 
-/* Calls that a graph is to start leave the list, and take no number now. */
+/* Makes the streams stop for the calls of the group. Calls that a graph captured are removed from
+ * the list, and take no number now. */
 static void stop_streams(call_group *g)
 {
     for (prepared_call **at = &g->first; *at != NULL && g->status == RING_OK;) {
@@ -79,7 +83,7 @@ static void stop_streams(call_group *g)
             continue;
         }
         if (c->captured) {
-            call_group_keep_error(g, stream_capture(take_behind(at, c->options.stream)));
+            call_group_keep_error(g, stream_capture(take_calls_on(at, c->options.stream)));
             continue;
         }
         if (c->options.stream != NULL && !share_stop(g->first, c))
@@ -96,9 +100,8 @@ static bool are_of_one(const prepared_call *calls)
     return c == NULL;
 }
 
-/* Waits for each started call. Meanwhile this thread moves the others, those of other communicators
- * as orphans.
- */
+/* Starts all calls, then waits for each. While it waits, this thread advances all of them: those of
+ * other communicators as orphans. */
 static void run_all(call_group *g)
 {
     const bool beside = !are_of_one(g->first);

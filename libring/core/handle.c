@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table grows by blocks, which never move. */
+ * Implements work handles as a table of slots. The table grows by blocks that never move, so a slot
+ * stays at its address. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -9,19 +10,19 @@ enum { BLOCK = 256, BLOCKS = 16384, INDEX_BITS = 22 };
 typedef struct slot {
     uint32_t generation; /* odd while in use */
     uint32_t next_free;
-    int32_t users; /* calls that have entered it */
-    bool ended;    /* it cannot be entered any more */
+    int32_t users; /* calls that are using it */
+    bool ended;    /* no call can enter it any more */
     handle_view view;
 } slot;
 
 static struct {
     pthread_mutex_t lock;
     slot *blocks[BLOCKS];
-    uint32_t slots; /* made so far; slot 0 is never given */
-    uint32_t free;  /* first free one, 0: none */
+    uint32_t slots; /* created so far; slot 0 is never used */
+    uint32_t free;  /* first free slot; 0: none */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slots = 1};
 
-/* In a child: another thread of the parent may have held the lock at the fork. */
+/* Makes the lock usable in a forked child: a thread of the parent may have held it at the fork. */
 static void in_child(void)
 {
     pthread_mutex_init(&table.lock, NULL);
@@ -42,7 +43,7 @@ static uintptr_t encode(uint32_t index)
     return (uintptr_t)slot_at(index)->generation << INDEX_BITS | index;
 }
 
-/* @return its index, 0 if it has ended, or never was. */
+/* @return the slot of a handle; 0 if the handle has ended or never existed. */
 static uint32_t find(const ring_work *handle)
 {
     const uint32_t index = (uint32_t)((uintptr_t)handle & ((1u << INDEX_BITS) - 1));
@@ -80,7 +81,7 @@ ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot_number
     }
     pthread_mutex_unlock(&table.lock);
     *slot_number = index;
-    return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "no room for one more work handle");
+    return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "creating another work handle");
 }
 
 ring_status handle_enter(const ring_work *handle, const char *call)
@@ -94,7 +95,7 @@ ring_status handle_enter(const ring_work *handle, const char *call)
     if (open)
         return RING_OK;
     return fail(RING_ERR_USAGE,
-                "ring_%s: the handle has ended: it was waited for, or tested until done, before; "
+                "ring_%s: the handle has ended: it was already waited for or tested until done; "
                 "use the pointer that ring_wait() sets to NULL",
                 call);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handle: a caller's reference to a work. A handle is the number of a slot and the slot's
- * generation in one table of the process, so the use of an ended handle is noticed and never means
- * another work; it outlives its communicator.
+ * handle: implements ring_work, a caller's reference to a work. A handle holds the number of a slot
+ * in a table of the process and the slot's generation, so the use of a handle that has ended is
+ * detected and never reaches another work. Handles outlive their communicators.
  */
 #ifndef RING_CORE_HANDLE_H
 #define RING_CORE_HANDLE_H
@@ -13,22 +13,23 @@ struct work;
 
 /** The state of a handle. */
 typedef struct handle_view {
-    ring_comm *comm; /* NULL: its communicator is gone, `status` says how the call ended */
+    ring_comm *comm; /* NULL: it was destroyed, and `status` is the result of the call */
     struct work *work;
     ring_status status;
 } handle_view;
 
-/** Gives @p work a handle. @param[out] slot  its number, for the work. */
+/** Creates a handle for @p work. @param[out] slot  its slot, for handle_orphan(). */
 ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot, ring_work **out);
-/** A call begins with a handle, which then means the same work until the call leaves it, even if
- *  another thread ends it meanwhile. @return RING_ERR_USAGE for a handle that has ended. */
+/** Starts using a handle, which refers to the same work until handle_leave(), even if another
+ *  thread ends it meanwhile. @param call  the caller's name, for the message.
+ *  @return RING_ERR_USAGE if the handle has ended. */
 ring_status handle_enter(const ring_work *handle, const char *call);
-/** @return the work, or the result, of a handle that the caller has entered. */
+/** @return the work or the result of a handle that the caller has entered. */
 handle_view handle_look(const ring_work *handle);
-/** The call is over. @param ends  the handle cannot be entered any more.
- *  @return true for the last call in a handle that has ended: the work is free. */
+/** Stops using a handle. @param ends  ends the handle, so that no call can enter it any more.
+ *  @return true for the last user of a handle that has ended: its work may be recycled. */
 bool handle_leave(const ring_work *handle, bool ends);
-/** The work's communicator is destroyed: the handle keeps its result. */
+/** Stores the result in the handle, because the work's communicator is being destroyed. */
 void handle_orphan(uint32_t index, ring_status status);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making a communicator: by joining, or over a derived world. */
+ * Creates communicators, either by joining a new world or over a world that control has derived
+ * from another communicator's. */
 #include "init.h"
 
 #include "accelerators.h"
@@ -23,7 +24,7 @@
 
 /* ---- Parts ---------------------------------------------------------------------- */
 
-/* Hosts are numbered by their first ranks. */
+/* Numbers the hosts in the order of their lowest ranks, and counts the ranks of this host. */
 static ring_status number_hosts(ring_comm *comm)
 {
     const control_card *cards = comm->world->cards;
@@ -63,14 +64,15 @@ static ring_status start_parts(ring_comm *comm)
     return opening_new(comm);
 }
 
-/* Control has news, perhaps a verdict. */
+/* Control calls this when it has news, perhaps a verdict. */
 static void wake(void *context)
 {
     device_calls_wake(context);
     sleep_wake(context);
 }
 
-/* Ranks of a derived communicator do not meet: control holds sockets that arrive early. */
+/* Ranks of a derived communicator have no barrier here, because control keeps sockets that arrive
+ * early. */
 static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
@@ -102,7 +104,7 @@ static ring_comm *comm_alloc(int rank, int ranks)
     return comm;
 }
 
-/* @param world  the communicator's from here. */
+/* @param world  owned by the communicator from now on. */
 static ring_status begin(ring_comm *comm, control_world *world, bool derived, const accelerator *a,
                          double started)
 {
@@ -127,7 +129,8 @@ ring_status comm_undo(ring_comm **comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-/* Reports the failure, so that ranks that have the communicator do not wait for this one. */
+/* Reports the failure, so that ranks that already have the communicator do not wait for this one.
+ */
 static ring_status give_up(ring_comm *comm, ring_status status)
 {
     char text[CONTROL_TEXT];
@@ -164,7 +167,7 @@ ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int co
     return comm_new(world, parent, NULL, started, out);
 }
 
-/* ---- Starts that return at once ----------------------------------------------------- */
+/* ---- Nonblocking starts ------------------------------------------------------------- */
 
 static ring_status join_and_begin(const comm_start *s)
 {
@@ -180,7 +183,7 @@ static void *run_start(void *context)
     comm_start *s = context;
     ring_comm *comm = s->comm;
     s->status = join_and_begin(s);
-    memset(&s->id, 0, sizeof s->id); /* it holds the job's key */
+    memset(&s->id, 0, sizeof s->id); /* it contains the job's key */
     if (s->status != RING_OK) {
         text_format(comm->failure.text, sizeof comm->failure.text, "%s", fail_text());
         atomic_store_explicit(&comm->failure.status, (int)s->status, memory_order_release);
@@ -209,12 +212,13 @@ static ring_status start_apart(comm_start *s, ring_comm **out)
     pthread_mutex_destroy(&s->lock);
     free(s);
     ring_comm_destroy(comm);
-    return fail(RING_ERR_SYSTEM, "starting a communicator apart: %s", strerror(error));
+    return fail(RING_ERR_SYSTEM, "starting the thread that creates the communicator: %s",
+                strerror(error));
 }
 
 /* ---- For callers --------------------------------------------------------------------- */
 
-/* Fields that a caller's struct lacks are zero; those beyond this one belong to a later version. */
+/* Fields that an older caller's struct lacks stay zero; fields of a later version are ignored. */
 static ring_status read_config(const ring_config *given, ring_config *config)
 {
     *config = (ring_config)RING_CONFIG_INIT;
@@ -226,8 +230,8 @@ static ring_status read_config(const ring_config *given, ring_config *config)
     return RING_OK;
 }
 
-/* A failure is only logged: buffers are then the host's, or are refused.
- * @return the accelerator of this thread, NULL: none. */
+/* Finds the accelerator that this thread uses. A failure is only logged; calls then accept host
+ * buffers only. @return the accelerator if it can run device programs, else NULL. */
 static const accelerator *find_accelerator(settings *s)
 {
     const accelerator *a = NULL;
@@ -235,7 +239,7 @@ static const accelerator *find_accelerator(settings *s)
     if (status == RING_OK && a != NULL)
         status = accelerators_add(a);
     if (status != RING_OK)
-        log_warn("the GPU that this thread uses is not used here: %s", fail_text());
+        log_warn("cannot use this thread's GPU: %s", fail_text());
     if (status != RING_OK || a == NULL || a->programs == NULL)
         s->device_programs = false;
     return s->device_programs ? a : NULL;
@@ -248,7 +252,8 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     const char *simd = getenv("RING_SIMD");
     if (simd != NULL && simd[0] != '\0' && !kernels_select(simd))
         return fail(RING_ERR_CONFIG,
-                    "RING_SIMD=%s: want auto, avx512, avx2 or c, and one that this CPU has", simd);
+                    "RING_SIMD=%s: must be auto, avx512, avx2 or c, and supported by this CPU",
+                    simd);
     RING_TRY(links_mask(s, mask));
     if (s->channels == 0)
         s->channels = -links_rails(s, *mask);
@@ -304,8 +309,9 @@ static ring_status init_by_id(ring_comm **comm, int size, const ring_unique_id *
     if (comm == NULL || id == NULL || size < 1 || rank < 0 || rank >= size)
         return fail(
             RING_ERR_ARGUMENT,
-            "ring_comm_init: rank %d of %d; want 0 <= rank < size, and comm and id not NULL", rank,
-            size);
+            "ring_comm_init: rank %d of %d; 0 <= rank < size is required, and comm and id must not "
+            "be NULL",
+            rank, size);
     const ring_status able = read_settings(config, &s, &mask);
     if (able != RING_OK)
         return control_refuse(&s, id, size, rank, able);

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * init: making a communicator. */
+ * init: creates communicators over worlds, for init.c itself and for derived communicators. */
 #ifndef RING_CORE_INIT_H
 #define RING_CORE_INIT_H
 
 #include "comm.h"
 
-/** Makes a communicator over @p world, which it owns from here. @param parent  NULL: the first one.
- *  @param a  the accelerator that may run its calls; NULL: none. */
+/** Creates a communicator over @p world, and takes ownership of that, also on failure.
+ *  @param parent  the communicator from which it is derived; NULL: none.
+ *  @param a  the accelerator that may run its calls; NULL: none.
+ *  @param started  when the start began, in seconds of clock_now(). */
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
                      double started, ring_comm **out);
 
-/** Makes a communicator of ranks of @p parent that have agreed on an id, first rank first. */
+/** Creates a communicator of ranks of @p parent that have agreed on @p id. @param ranks  [count]
+ *  ranks of the parent, in the order of their new ranks. */
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
                         ring_comm **out);
-/** Destroys one that some rank could not make, if this rank has; fail_text() stays.
- *  @return @p status. */
+/** Destroys a communicator (NULL is allowed) that another rank could not create; fail_text() is
+ *  kept. @return @p status. */
 ring_status comm_undo(ring_comm **comm, ring_status status);
 
 #endif

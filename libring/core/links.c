@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which transport joins which pair of ranks. Both ranks of a pair decide from the two cards alone,
- * so they agree.
+ * Chooses the transport for each pair of ranks: the strongest that both allow and that reaches.
+ * Both ranks of a pair decide from their two cards alone, so they agree.
  */
 #include "links.h"
 
@@ -28,7 +28,7 @@ transport_ib links_ib(const settings *s)
                           .farthest = s->gdr_level};
 }
 
-/* @return false, and logs the reason, if this transport cannot be used. */
+/* @return false if this transport cannot be used here; the reason is logged. */
 static bool works_here(const transport *t, const settings *s)
 {
     const transport_ib ib = links_ib(s);
@@ -56,11 +56,11 @@ ring_status links_mask(const settings *s, uint32_t *mask)
     return *mask != 0 ? RING_OK
                       : fail(RING_ERR_CONFIG,
                              "none of the transports that RING_TRANSPORT=%s allows works here; "
-                             "ringinfo tells why",
+                             "run ringinfo for the reasons",
                              s->transport);
 }
 
-/* @return NULL: none goes by adapters. */
+/* @return the first transport of @p mask that uses adapters with rails; NULL: none. */
 static const transport *find_railed(uint32_t mask)
 {
     size_t count;
@@ -118,9 +118,10 @@ const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *
     return strongest(&comm->world->cards[a], &comm->world->cards[b], is_sealed(comm), number);
 }
 
-/* ---- Do all map? -------------------------------------------------------------------------- */
+/* ---- Which pairs can map memory? ---------------------------------------------------------- */
 
-/* Ranks whose links to all others are alike: of one process, with the same transports. */
+/* A class of ranks that have the same links to all other ranks, because they are in one process and
+ * allow the same transports. */
 typedef struct card_class {
     const control_card *card;
     int host, members;
@@ -149,7 +150,7 @@ static int classify(const ring_comm *comm, card_class *classes)
     return count;
 }
 
-/* Only ranks of one host map memory, and their links need no encryption: sealed is false. */
+/* Only ranks of one host map memory, and their links need no encryption, so sealed is false. */
 static bool maps(const control_card *a, const control_card *b)
 {
     uint16_t number;
@@ -162,7 +163,7 @@ static bool class_maps(const card_class *classes, int a, int b)
     return (a == b && classes[a].members == 1) || maps(classes[a].card, classes[b].card);
 }
 
-/* Checks pairs on different hosts. */
+/* @return true if each pair of ranks on different hosts is joined by a transport with rails. */
 static bool all_have_rails(const ring_comm *comm, const card_class *classes, int count)
 {
     for (int a = 0; a < count; a++) {
@@ -206,14 +207,15 @@ static void describe(ring_comm *comm, const transport *t)
     text_append(names, sizeof comm->links.names, "%s%s", names[0] != '\0' ? "+" : "", t->name);
 }
 
-/* Logs a transport that a pair does not use because it does not encrypt. */
+/* Logs the stronger transport that a pair would use if RING_ENCRYPT did not exclude it.
+ * @return true if there is one. */
 static bool note_unsealed(const ring_comm *comm, int peer, const transport *taken)
 {
     const control_card *cards = comm->world->cards;
     uint16_t number;
     const transport *other = strongest(&cards[comm->rank], &cards[peer], false, &number);
     if (other != taken)
-        log_info("%s is not used between hosts: it does not encrypt, as RING_ENCRYPT asks",
+        log_info("%s is not used between hosts: it does not encrypt, as RING_ENCRYPT requires",
                  other->name);
     return other != taken;
 }

@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
- * links: which transport joins which pair. */
+ * links: decides which transport joins each pair of ranks, and summarizes these links for the
+ * choice of algorithms. */
 #ifndef RING_CORE_LINKS_H
 #define RING_CORE_LINKS_H
 
 #include "control.h"
 #include "transport.h"
 
-/** The facts of all links that cards tell. */
+/** Facts about the links of a communicator, derived from the cards. */
 typedef struct link_facts {
-    char names[32];  /* of this rank's transports */
+    char names[32];  /* names of this rank's transports */
     bool maps_all;   /* the links of all pairs map memory */
-    bool maps_hosts; /* those of all pairs that share a host do */
-    bool over_rails; /* hosts are joined by links that may go over several ports */
-    bool reaches;    /* some of this rank's links reach memory without mapping it */
-    bool registers;  /* and calls make automatic regions for them */
+    bool maps_hosts; /* the links of all pairs that share a host map memory */
+    bool over_rails; /* the links between hosts may use several ports */
+    bool reaches;    /* some of this rank's links access remote memory without mapping it */
+    bool registers;  /* and calls register their buffers for them automatically */
 } link_facts;
 
+/** Finds the transports that RING_TRANSPORT allows and that work here. @param[out] mask  bit i is
+ *  transport i. @return RING_ERR_CONFIG if there are none. */
 ring_status links_mask(const settings *s, uint32_t *mask);
-/** @return the ports that links between hosts use here, 1 where they have none to choose. */
+/** @return the number of ports over which links between hosts may be spread here, at least 1. */
 int links_rails(const settings *s, uint32_t mask);
-/** @return whether a transport of @p mask goes by RDMA adapters. */
+/** @return true if a transport of @p mask uses RDMA adapters. */
 bool links_use_adapters(uint32_t mask);
 /** @return the InfiniBand settings for transports. */
 transport_ib links_ib(const settings *s);
-/** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
+/** @return the transport that joins two ranks; NULL: none. @param[out] number  its number. */
 const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
-/** Finds whether the links of all pairs, or of all that share a host, map memory. From the cards
- *  alone, so all ranks get the same result. */
+/** Determines whether the links of all pairs, or of all pairs that share a host, map memory. Uses
+ *  only the cards, so all ranks get the same result. */
 ring_status links_map(ring_comm *comm);
-/** RING_ERR_CONFIG if no transport joins this rank and another one; else notes which ones do. */
+/** Checks that a transport joins this rank with each other rank, and records the names and facts of
+ *  these transports. @return RING_ERR_CONFIG if a pair has none. */
 ring_status links_check(ring_comm *comm);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists: v-forms whose blocks lie at addresses of their own. The program is that of a v-form whose
- * blocks lie one behind the other, for all addresses: so new ones need no new program. An operand
- * has its block and its offset in that row; a work has, for each block, the address at which the
- * row would begin.
+ * Implements the list forms, which are v-forms with an address for each block. Their programs are
+ * those of v-forms with contiguous blocks, so new addresses need no new program. An operand has the
+ * number of its block and its offset in the contiguous vector. A work has a base address for each
+ * block: where the vector would start if the block were in its place.
  */
 #include "lists.h"
 
@@ -51,7 +51,8 @@ static int add_list(list_block *all, int used, const program *p, const void *con
     return used;
 }
 
-/* In place the one piece is a block of the list, and listed once. @return how many. */
+/* Collects all blocks of both sides. If the call is in place, the buffer that is not a list is one
+ * of the listed blocks, and is not added again. @return the number of blocks. */
 static int collect(list_block *all, const program *p, const call_buffers *b, int ranks)
 {
     const int rank = p->shape.rank;
@@ -68,7 +69,7 @@ static int collect(list_block *all, const program *p, const call_buffers *b, int
     return used;
 }
 
-/* Sorts by address (shell sort: no memory, fast on lists that are nearly sorted). */
+/* Sorts by address. Shell sort needs no memory and is fast on lists that are nearly sorted. */
 static void sort(list_block *all, int count)
 {
     int gap = 1;
@@ -92,10 +93,12 @@ static ring_status overlap(const program *p, const list_block *a, const list_blo
                 shape_side_name(b->side), (void *)a->begin, (void *)b->begin);
 }
 
-/* Blocks that are only read may overlap, unless they are reduced, as in v-forms. */
+/* Checks that blocks do not overlap. As in v-forms, blocks that are only read may overlap unless
+ * they are reduced. One pass over the sorted blocks is enough, because of each side only the block
+ * that ends last can reach into the next one. */
 static ring_status check_apart(const program *p, const list_block *all, int count)
 {
-    const list_block *last[2] = {NULL, NULL}; /* the block that ends last, of those before */
+    const list_block *last[2] = {NULL, NULL}; /* of each side, the earlier block that ends last */
     for (const list_block *b = all; b < all + count; b++) {
         for (int side = 0; side < 2; side++) {
             const bool both_read = b->side == PLAN_SRC && side == PLAN_SRC && !p->facts->reduces;
@@ -139,7 +142,7 @@ ring_status lists_make_room(work *w)
     struct list_room *room = malloc(sizeof *room +
                                     places * (sizeof *room->bases + sizeof *room->regions));
     if (room == NULL)
-        return fail(RING_ERR_MEMORY, "noting where the blocks of a call lie");
+        return fail(RING_ERR_MEMORY, "storing the addresses of the blocks of a call");
     room->held = 0;
     room->regions = (uint64_t *)(void *)(room->bases + places);
     w->list_room = room;
@@ -156,7 +159,7 @@ static uintptr_t *bind_side(const work *w, int side, const void *const *list)
     return bases;
 }
 
-/* Products are one piece, also of a list. */
+/* Products are contiguous, even if src is a list. */
 void lists_bind(work *w, const call_buffers *b)
 {
     for (int side = 0; side < 2; side++)
@@ -182,7 +185,7 @@ uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
         else if (bytes > 0)
             return 0;
     }
-    return region_ref_to(REGION_HEAP_ID, 0); /* held apart: this one needs no release */
+    return region_ref_to(REGION_HEAP_ID, 0); /* a dummy: list_room holds the regions */
 }
 
 void lists_release(work *w)

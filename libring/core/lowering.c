@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps become ops, in two passes: one counts them, one writes them. */
+ * Lowers the steps of a plan to the ops of a program in two passes: the first counts ops and
+ * operands, the second writes them. */
 #include "lowering.h"
 
 #include "kernels.h"
@@ -10,10 +11,10 @@
 _Static_assert(OP_SEND == (int)PLAN_STEP_SEND && OP_RECV == (int)PLAN_STEP_RECV &&
                    OP_COPY == (int)PLAN_STEP_COPY && OP_FOLD == (int)PLAN_STEP_FOLD &&
                    OP_WAIT == (int)PLAN_STEP_WAIT,
-               "ops are numbered as steps");
+               "ops have the numbers of steps");
 _Static_assert(OPERAND_SRC == (int)PLAN_SRC && OPERAND_DST == (int)PLAN_DST &&
                    OPERAND_WIRE == (int)PLAN_WIRE && OPERAND_SCRATCH == (int)PLAN_SCRATCH,
-               "operands' buffers are numbered as those of plans");
+               "operands' buffers have the numbers of plans' buffers");
 
 typedef struct lowering {
     const lowering_limits *limits;
@@ -22,7 +23,7 @@ typedef struct lowering {
     size_t element, acc;
     program *p; /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
-    bool by_chunk; /* ranges are cut: a slice of one has holes */
+    bool by_chunk; /* ranges become one op per chunk, because a slice of a range has gaps */
 } lowering;
 
 /* ---- Operands ----------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static bool is_accumulator(const plan_loc *loc, const plan_loc *partner)
     return loc->wire == PLAN_WIRE_ACC || (partner != NULL && partner->buffer == PLAN_SCRATCH);
 }
 
-/* Scratch memory of a sliced program has a slice of each chunk. */
+/* The scratch memory of a sliced program holds only one slice of each chunk. */
 static size_t scratch_offset(const lowering *low, int32_t chunk)
 {
     const plan *p = low->plan;
@@ -91,7 +92,7 @@ static void add_operand(lowering *low, const plan_loc *loc, const plan_loc *part
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
-/* The operand's chunks [from, from + chunks). */
+/* @return the operand's chunks [from, from + chunks). */
 static plan_loc piece_of(plan_loc loc, int32_t from, int32_t chunks)
 {
     loc.chunk += from;
@@ -189,7 +190,7 @@ static size_t slices_of(size_t longest, size_t slice)
 }
 
 /* A message that is carried through shared memory is cut into a few frames, so that one end copies
- * while the other folds. On a wire the transfer takes longer than both: no cut. */
+ * while the other folds. On a network the transfer takes longer than both, so it is not cut. */
 static size_t segment_bytes(const lowering *low, size_t message)
 {
     enum { FRAMES = 2, LEAST = 8192 };
@@ -199,7 +200,8 @@ static size_t segment_bytes(const lowering *low, size_t message)
     return min_size(max_size(part, LEAST), low->limits->segment);
 }
 
-/* The most chunks that a plan sends one peer, once: all, unless each block is for one rank. */
+/* @return the most chunks that a plan sends to one peer if it sends each once: all, unless each
+ * block is for one rank. */
 static size_t chunks_to_peer(const lowering *low)
 {
     const plan *p = low->plan;
@@ -207,8 +209,8 @@ static size_t chunks_to_peer(const lowering *low)
                                                 : p->chunks);
 }
 
-/* The most elements of a chunk in a slice. Every rank computes the same: a plan that is circular,
- * or of an algorithm that keeps sums or sends eagerly, is so on every rank. */
+/* @return the most elements of a chunk in a slice. All ranks compute the same limit, because a plan
+ * is circular, keeps sums or sends eagerly either on all ranks or on none. */
 static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
 {
     const size_t chunks = (size_t)low->plan->chunks;
@@ -220,13 +222,13 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
         limit = min_size(limit, low->limits->scratch / low->acc / chunks / channels);
     if (a != NULL && a->eager)
         limit = min_size(limit, low->limits->eager / low->acc / chunks_to_peer(low));
-    /* A plan sends a peer a chunk twice at most: its sum so far, and the result. */
+    /* A plan sends a chunk to a peer at most twice: its partial sum and its result. */
     if (low->limits->outstanding != SIZE_MAX)
         limit = min_size(limit, low->limits->outstanding / low->acc / chunks_to_peer(low) / 2);
     return max_size(limit, 1);
 }
 
-/* A slice for a channel of its own has a segment at least. */
+/* @return the channels among which a call is divided; each one's slice is worth its cost. */
 static int32_t channels_for(const lowering *low, size_t longest)
 {
     if (low->p->to_self || low->p->call.tagged)
@@ -235,8 +237,8 @@ static int32_t channels_for(const lowering *low, size_t longest)
     return (int32_t)max_size(1, min_size(worth, (size_t)low->limits->channels));
 }
 
-/* Chunk 0 of even blocks is the longest, so all ranks compute the same number of slices. v-forms
- * whose counts only two ranks know have one slice. */
+/* Chunk 0 is the longest chunk of even blocks, so all ranks compute the same number of slices.
+ * v-forms in which only two ranks know a count have one slice. */
 static void set_slices(lowering *low, const algo *a)
 {
     program *p = low->p;
@@ -249,7 +251,7 @@ static void set_slices(lowering *low, const algo *a)
     p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
     low->by_chunk = p->slices > 1;
-    if (p->slices == 1) /* a range of chunks may be longer than one */
+    if (p->slices == 1) /* an op may be a range of chunks, longer than one chunk */
         p->slice = SIZE_MAX;
 }
 

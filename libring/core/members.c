@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of communicators; a visitor holds one, so that it is not freed. */
+ * Keeps the list of the communicators of the process. A thread that walks the list holds the
+ * communicator that it visits, so that it is not freed meanwhile. */
 #include "members.h"
 
 #include "progress_thread.h"
@@ -11,7 +12,8 @@ static struct {
     ring_comm *first;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-/* In a child: the communicators are the parent's, and one of its threads may have held the lock. */
+/* Empties the list in a forked child: the communicators belong to the parent, one of whose threads
+ * may have held the lock. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -27,7 +29,7 @@ static bool has_orphans(const ring_comm *comm)
     return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0;
 }
 
-/* The process's lock is held. */
+/* The caller holds the lock of the list. */
 static void let_go(ring_comm *comm)
 {
     if (--comm->member.users == 0)
@@ -81,11 +83,11 @@ void members_add(ring_comm *comm)
     if (!comm->sleep.by_thread)
         return;
     progress_enter();
-    if (has_orphans(comm)) /* since before it was here */
+    if (has_orphans(comm)) /* it got them before it was in the list */
         progress_kick();
 }
 
-/* @return false if it was not there. The process's lock is held. */
+/* The caller holds the lock of the list. @return false if the communicator was not in it. */
 static bool take_out(ring_comm *comm)
 {
     ring_comm **at = &process.first;
@@ -94,7 +96,7 @@ static bool take_out(ring_comm *comm)
     if (*at == NULL)
         return false;
     *at = comm->member.next;
-    comm->member.next = NULL; /* members_next() ends at this one */
+    comm->member.next = NULL; /* a walk that holds this communicator ends here */
     return true;
 }
 
@@ -103,7 +105,7 @@ void members_remove(ring_comm *comm)
     pthread_mutex_lock(&process.lock);
     const bool was_here = take_out(comm);
     if (comm->member.users > 0)
-        progress_kick(); /* a visitor may sleep on it */
+        progress_kick(); /* the progress thread may hold it while it sleeps */
     while (comm->member.users > 0)
         pthread_cond_wait(&process.left, &process.lock);
     pthread_mutex_unlock(&process.lock);

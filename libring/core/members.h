@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * members: the communicators of this process. */
+ * members: lists the communicators of this process, so that threads can advance the orphans of all
+ * of them. */
 #ifndef RING_CORE_MEMBERS_H
 #define RING_CORE_MEMBERS_H
 
@@ -7,12 +8,14 @@
 
 void members_add(ring_comm *comm);
 void members_remove(ring_comm *comm);
-/** @return the first communicator behind @p last (NULL: the first one) that has orphans, held so
- *  that it is not freed; NULL: none. @p last is let go. */
+/** Iterates over the communicators that have orphans. Each one is held, so that it is not freed,
+ *  until it is passed as @p last. @param last  NULL at first.
+ *  @return the next communicator; NULL after the last one. */
 ring_comm *members_next(ring_comm *last);
+/** Keeps a communicator from being freed until members_let_go(). */
 void members_hold(ring_comm *comm);
 void members_let_go(ring_comm *comm);
-/** Ends the sleeps of all. */
+/** Wakes the sleeping threads of all communicators. */
 void members_wake(void);
 
 #endif

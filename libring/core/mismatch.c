@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Comparing calls, and the texts of their errors. */
+ * Compares calls of different ranks, and writes the messages of errors that differing calls
+ * cause. */
 #include "mismatch.h"
 
 /* ---- This rank's collectives ---------------------------------------------------------------- */
@@ -48,15 +49,16 @@ call_signature mismatch_own(const ring_comm *comm, uint64_t seq)
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
-/* @param did  what the other rank did, with @p what. */
+/* @param did  the verb of the other rank's deed: "called" or "refused it:".
+ * @param object  its object: the other call or the reason. */
 static ring_status differ(const ring_comm *comm, int caller, const call_signature *call,
-                          uint64_t seq, int other, const char *did, const char *what)
+                          uint64_t seq, int other, const char *did, const char *object)
 {
     char text[160];
     signature_describe(call, seq, text, sizeof text);
     return fail(RING_ERR_MISMATCH,
                 "ranks made different calls: rank %d (%s) called %s, rank %d (%s) %s %s", caller,
-                comm_host(comm, caller), text, other, comm_host(comm, other), did, what);
+                comm_host(comm, caller), text, other, comm_host(comm, other), did, object);
 }
 
 ring_status mismatch_differ(const ring_comm *comm, const call_signature *mine, uint64_t my_seq,
@@ -94,7 +96,8 @@ ring_status mismatch_check_pair(const work *w, int rank, const call_signature *t
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* The call number of a frame, which carries its low 16 bits; it is near the present one. */
+/* @return the call number of a frame, which carries only its low 16 bits. The number closest to
+ * @p near is the right one. */
 static uint64_t call_of(const transport_frame *frame, uint64_t near)
 {
     return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);
@@ -150,7 +153,7 @@ ring_status mismatch_of_length(const work *w, const channel *c, size_t theirs, s
 {
     const ring_comm *comm = w->comm;
     return fail(RING_ERR_MISMATCH,
-                "ring_%s: rank %d (%s) gives %zu element%s to rank %d (%s), which expects %zu",
+                "ring_%s: rank %d (%s) sends %zu element%s to rank %d (%s), which expects %zu",
                 w->program->facts->name, c->rank, comm_host(comm, c->rank), theirs, plural(theirs),
                 comm->rank, comm_host(comm, comm->rank), mine);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening links, when a call first names the peer: a socket is dialed over the control channel
- * (placeholder_link.c), at either end; sockets that arrive are kept until a turn of this
- * communicator.
+ * Opens links to peers. When a call first names a peer, either end requests a socket over the
+ * control channel (placeholder_link.c); sockets that arrive are kept until the next engine turn of
+ * the communicator.
  *
- * A peer's eager messages need this end to take the socket and to greet, even if no thread waits
- * here: so a socket that arrived, and a link that is not open yet, count as orphans.
+ * A peer's eager messages need this end to accept the socket and to complete the handshake even if
+ * no thread waits here. Therefore a socket that arrived, and a link that is not open yet, count as
+ * orphans.
  */
 #include "placeholder_link.h"
 #include "progress_thread.h"
@@ -20,7 +21,7 @@ typedef struct arrival_note {
     struct arrival_note *next;
     int32_t peer;
     uint16_t traffic, index, transport;
-    ring_status status; /* RING_OK, or why there is no socket */
+    ring_status status; /* RING_OK, or the reason why there is no socket */
     control_socket socket;
     char why[240];
 } arrival_note;
@@ -31,7 +32,7 @@ struct opening {
     arrival_note *first, **end;
 };
 
-/* Called with control's lock held. */
+/* Control calls this, with its lock held, when a socket arrives or could not be made. */
 static bool note_arrival(void *context, int peer, const control_purpose *purpose,
                          ring_status status, const control_socket *socket)
 {
@@ -66,7 +67,7 @@ static bool note_arrival(void *context, int peer, const control_purpose *purpose
 
 static void drop_note(arrival_note *note)
 {
-    explicit_bzero(note, sizeof *note); /* it holds keys */
+    explicit_bzero(note, sizeof *note); /* it contains keys */
     free(note);
 }
 
@@ -100,7 +101,8 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     transport_keys keys = keys_of(comm, &note->socket);
     const transport_ib ib = links_ib(&comm->settings);
-    const bool misbehaves = comm->settings.fault[0] != '\0'; /* and has a descriptor of its own */
+    /* A link with injected faults has its own descriptor. */
+    const bool misbehaves = comm->settings.fault[0] != '\0';
     const transport_pair pair = {.owner = comm->world->start,
                                  .peer = comm->world->cards[note->peer].rank,
                                  .wake = sleep_wake,
@@ -151,7 +153,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     return RING_OK;
 }
 
-/* Drops links that are open, or broken: from here on they are like any other. */
+/* Advances the handshakes of links, and removes links that are now open or broken from the list. */
 static void push_greetings(ring_comm *comm, bool *moved)
 {
     for (channel **at = &comm->greeting; *at != NULL;) {
@@ -162,7 +164,7 @@ static void push_greetings(ring_comm *comm, bool *moved)
         }
         *at = c->next_greeting;
         orphans_count(comm, -1);
-        sleep_wake_callers(comm); /* the link's descriptor may be another now */
+        sleep_wake_callers(comm); /* the link's descriptor may have changed */
         *moved = true;
     }
 }

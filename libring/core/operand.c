@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The address of an operand of the present op, and the number of its message. */
+ * Computes the address of an operand at the work's current position, and the number of the message
+ * that carries it. */
 #include "operand.h"
 
 static uintptr_t base_of(const work *w, const operand *at)
@@ -12,7 +13,7 @@ static uintptr_t base_of(const work *w, const operand *at)
     return side == PLAN_SRC ? (uintptr_t)w->buffers.src : (uintptr_t)w->buffers.dst;
 }
 
-/* Scratch memory holds the present slice alone. */
+/* Scratch memory holds only the current slice, so its operands skip no earlier slices. */
 char *operand_address(const work *w, const program_op *o, const operand *at)
 {
     const size_t skip = at->buffer == PLAN_SCRATCH && w->program->slices > 1

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * operand: where an operand of a work's present op lies. */
+ * operand: finds the memory and the message of an operand of the op that a work is running. */
 #ifndef RING_CORE_OPERAND_H
 #define RING_CORE_OPERAND_H
 
 #include "comm.h"
 
-/** The local memory of an operand at the present position of the work. */
+/** @return the local memory of an operand at the work's current position. */
 char *operand_address(const work *w, const program_op *o, const operand *at);
-/** The number of an operand's message on its channel. */
+/** @return the number of an operand's message on its channel. @param out  the operand is sent. */
 uint64_t operand_message(const work *w, const operand *at, bool out);
-/** The message to an operand, of elements of @p width bytes. */
+/** @return the message to an operand of @p elements elements of @p width bytes each; the caller
+ *  sets its data. */
 static inline posted operand_posted(work *w, const operand *to, size_t elements, size_t width)
 {
     return (posted){.work = w,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moving orphans. The progress thread does it (progress_loop.c), and so do threads that wait for
- * other works. So communicators may be waited for in any order, and a call that was started ends
+ * Advances orphans. The progress thread (progress_loop.c) and threads that wait for other works
+ * both do it, so a thread may wait for communicators in any order, and a call that was started ends
  * while its caller computes.
  */
 #include "orphans.h"
@@ -11,7 +11,7 @@
 #include "members.h"
 #include "progress_thread.h"
 
-/* Locked; releases the lock. */
+/* The caller holds the lock, which this function releases. */
 static bool take_turn(ring_comm *comm)
 {
     const bool moved = engine_turn(comm, BACKGROUND_TURN_BYTES);
@@ -37,7 +37,7 @@ void orphans_advance_others(const ring_comm *except)
             (void)orphans_advance(c);
 }
 
-/* A ticket was closed, by a thread that does not move works itself. */
+/* Called when a thread that does not advance works itself has closed a ticket. */
 static void on_ticket(void)
 {
     members_wake();
@@ -45,8 +45,8 @@ static void on_ticket(void)
         progress_kick();
 }
 
-/* Starts works behind a set event. Where another thread holds the lock and has seen the gate
- * closed, the progress thread looks again, or this one does. */
+/* Starts works whose event was set. If another thread holds a lock and saw the gate closed, the
+ * progress thread looks again; without it, this thread waits for the lock. */
 static void start_gated(void)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -59,7 +59,7 @@ static void start_gated(void)
     }
 }
 
-/* An event was set: wakes sleeping threads, and starts orphans behind it. */
+/* Called when an event was set: wakes sleeping threads, and starts orphans that waited for it. */
 static void on_event(void)
 {
     members_wake();

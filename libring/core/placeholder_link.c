@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A channel without a socket: its link, and the request for a socket. */
+ * Implements the link that a channel has before its socket arrives, and the request for the socket.
+ * The link accepts and delivers nothing, so works wait on such a channel as on any other. */
 #include "placeholder_link.h"
 
 /* ---- The link ------------------------------------------------------------------------------ */
@@ -58,7 +59,7 @@ static int no_wake_fd(const transport_link *l)
     return -1;
 }
 
-/* The socket wakes all sleepers when it arrives. */
+/* A thread may sleep on the link: the arrival of the socket wakes all sleepers. */
 static bool sleep_on(transport_link *l, bool wants_send)
 {
     (void)l, (void)wants_send;

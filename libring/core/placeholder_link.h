@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * unopened: a channel before its socket is there. */
+ * placeholder_link: stands in for the link of a channel until its socket arrives. */
 #ifndef RING_CORE_PLACEHOLDER_LINK_H
 #define RING_CORE_PLACEHOLDER_LINK_H
 
 #include "comm.h"
 
-/** A link that accepts and delivers nothing. */
+/** @return the link that accepts and delivers nothing; there is one per process. */
 transport_link *placeholder_link(void);
-/** Asks for a socket for the channel; returns at once. */
+/** Requests a socket for the channel, which arrives later; returns at once. */
 ring_status channel_dial(channel *c);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sleeping in the kernel on the links of active channels. */
+ * Puts threads to sleep in poll() on the links of active channels, of one communicator or of
+ * several. */
 #include "sleep.h"
 
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 
-/* The longest sleep, so that deadlines and the progress of other threads are seen. */
+/* The longest sleep: after it a thread checks deadlines and the progress of other threads. */
 enum { SLEEP_MS = 50 };
 
-/* No descriptor reports that a stream has come to its stop: sleeps are short then, and grow with
- * the time waited so far. */
+/* No descriptor reports that a stream has reached its stop, so sleeps are short while a work waits
+ * for that, and grow with the time waited so far. Seconds. */
 static const double least_step = 50e-6, most_step = 1e-3;
 
 static double next_step(ring_comm *comm)
@@ -22,7 +23,7 @@ static double next_step(ring_comm *comm)
     return comm->streams.step;
 }
 
-/* @param step  0: none. */
+/* @param step  the longest sleep in seconds; 0: SLEEP_MS. */
 static void sleep_on(struct pollfd *entries, size_t used, double deadline, double step)
 {
     const struct timespec time = {.tv_nsec = (long)(step * 1e9)};
@@ -32,9 +33,10 @@ static void sleep_on(struct pollfd *entries, size_t used, double deadline, doubl
         (void)poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
 }
 
-/* Frames that were peeked are not news to a link: only later ones wake. A link whose work is next
- * in order is not peeked; tagged frames are all taken.
- * @return false if the link has something already. */
+/* Arms the link, so that its descriptor reports news. A frame that was peeked at is not news: only
+ * later frames wake a sleeper. A frame is therefore peeked at unless a work is ready to consume it;
+ * tagged frames are always consumed.
+ * @return false if the link already has news. */
 static bool arm_channel(channel *c, struct pollfd *entry)
 {
     transport_link *l = c->link;
@@ -49,21 +51,22 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     c->armed_out = channel_wants_out(c) || channel_holds_frames(c);
     c->armed_at = l->frames_received;
     if (!l->transport->arm(l, c->armed_out)) {
-        c->poll_mark = 0; /* other sleepers of the link may not be woken any more */
+        c->poll_mark = 0; /* the link may not wake its other sleepers any more */
         return false;
     }
     *entry = (struct pollfd){.fd = l->transport->wake_fd(l), .events = POLLIN};
     return true;
 }
 
-/* Held works need no entry: after so many looks only closed gates, folds of accelerators, whose
- * ends wake all sleepers, and works behind these are left.
- * @return number of entries, or 0 if a link has something already. */
+/* Arms the links of all active channels. Held works need no entry: a thread that has found nothing
+ * to do so often has left only works with closed gates, works whose folds run on accelerators,
+ * whose end wakes all sleepers, and works that wait for these.
+ * @return the number of entries, or 0 if a link already has news. */
 static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *entries)
 {
     size_t used = 0;
     entries[used++] = (struct pollfd){.fd = by->fd, .events = POLLIN};
-    if (comm->failure.pending) /* the verdict wakes, and statements */
+    if (comm->failure.pending) /* the verdict and call reports wake the thread */
         return used;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!arm_channel(comm->channels.active[i], &entries[used++]))
@@ -74,8 +77,8 @@ static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *
     return used;
 }
 
-/* Also after 0 entries. An event may wake several sleepers, so only the last one up drains the
- * links' descriptors. */
+/* Undoes enter(), also if that returned 0. An event may wake several sleepers, so only the last of
+ * them to leave drains the links' descriptors. */
 static void leave(ring_comm *comm, const sleeping_thread *n, bool calls)
 {
     sleep_end(comm, n);
@@ -98,8 +101,8 @@ static void let_others_in(ring_comm *comm)
     comm_lock(comm);
 }
 
-/* @return the most entries that a sleep needs. */
-static size_t places_of(const ring_comm *comm)
+/* @return the most poll entries that a sleep on the communicator needs. */
+static size_t most_entries(const ring_comm *comm)
 {
     size_t places = 1 + (size_t)comm->channels.active_count;
     for (const channel *c = comm->greeting; c != NULL; c = c->next_greeting)
@@ -107,7 +110,8 @@ static size_t places_of(const ring_comm *comm)
     return places;
 }
 
-/* @param calls  for a caller, not for the progress thread. @return as arm_channels(). */
+/* Starts a sleep on the communicator. @param calls  true for a caller, false for the progress
+ * thread. @return as arm_channels(). */
 static size_t enter(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by,
                     struct pollfd *entries, bool calls)
 {
@@ -124,7 +128,7 @@ void poll_links(ring_comm *comm, double deadline)
 {
     enum { FEW = 1 + 64 };
     struct pollfd few[FEW];
-    const size_t most = places_of(comm);
+    const size_t most = most_entries(comm);
     struct pollfd *all = most <= FEW ? few : calloc(most, sizeof *all);
     wakeup_fd *by = wakeup_fd_take();
     sleeping_thread own;
@@ -143,7 +147,7 @@ void poll_links(ring_comm *comm, double deadline)
         free(all);
 }
 
-/* ---- Sleep on several communicators ------------------------------------------ */
+/* ---- Sleeping on several communicators --------------------------------------- */
 
 static bool make_room_for_comm(poll_list *s)
 {
@@ -160,7 +164,7 @@ static bool make_room_for_comm(poll_list *s)
     return true;
 }
 
-/* Without memory no thread sleeps. */
+/* @return false if there is no memory; the thread then does not sleep. */
 static bool make_room(poll_list *s, size_t entries)
 {
     if (entries > s->room) {
@@ -190,7 +194,7 @@ bool poll_list_has(const poll_list *s, const ring_comm *comm)
 
 bool poll_list_add(poll_list *s, ring_comm *comm)
 {
-    if (!make_room_for_comm(s) || !make_room(s, s->used + places_of(comm))) {
+    if (!make_room_for_comm(s) || !make_room(s, s->used + most_entries(comm))) {
         s->awake = true;
         return false;
     }
@@ -206,7 +210,7 @@ bool poll_list_add(poll_list *s, ring_comm *comm)
     return true;
 }
 
-/* The progress thread looks next itself: its unlock does not kick. */
+/* The progress thread must not kick itself when it unlocks: it looks at the works next anyway. */
 static void unlock_after(ring_comm *comm, bool calls)
 {
     if (calls)

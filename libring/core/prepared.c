@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All kept calls of the process are in one list, so that prepared_forget() finds those of a
- * destroyed communicator. */
+ * Keeps copies of calls that start later. All kept calls of the process are in one list, in which
+ * prepared_forget() finds those of a destroyed communicator. */
 #include "prepared.h"
 
 #include "event.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Locked after a communicator, never before. */
+/* Lock order: a communicator's lock is taken before this one, never after it. */
 static struct {
     pthread_mutex_t lock;
     prepared_call *first;
@@ -27,7 +27,7 @@ static void publish(prepared_call *c)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* The caller's lists end with its call: copies them. */
+/* Copies the caller's lists, which are only valid during its call. */
 static void keep_lists(prepared_call *c, size_t bytes)
 {
     char *room = (char *)(c + 1);
@@ -42,7 +42,7 @@ static void keep_lists(prepared_call *c, size_t bytes)
 
 prepared_call *prepared_keep(const prepared_call *call)
 {
-    const size_t bytes = (size_t)call->comm->ranks * sizeof(void *); /* of a list */
+    const size_t bytes = (size_t)call->comm->ranks * sizeof(void *); /* size of a list */
     const bool listed = call->program != NULL && call->program->facts->uneven;
     prepared_call *c = malloc(sizeof *c + (listed ? 2 * bytes : 0));
     if (c == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prepared: calls that were checked and are not started: those of an open group, and those that
- * callers start repeatedly.
+ * prepared: describes calls and keeps checked ones that start later: calls of an open group, calls
+ * that a graph captured, and calls that callers prepared to start them repeatedly.
  */
 #ifndef RING_CORE_PREPARED_H
 #define RING_CORE_PREPARED_H
@@ -10,34 +10,34 @@
 
 typedef struct ring_prepared prepared_call;
 struct ring_prepared {
-    ring_comm *comm;     /* NULL: it was destroyed meanwhile, or is of the process before a fork */
-    call_signature call; /* without its shape */
+    ring_comm *comm;     /* NULL: it was destroyed meanwhile, or belongs to the parent process */
+    call_signature call; /* a kept call has no shape here */
     program *program;    /* NULL: the call was refused */
     call_buffers buffers;
     ring_call options;
     const accelerator *stream_of; /* the accelerator of options.stream, see streams.h */
-    bool captured;                /* a graph captures the stream: each replay makes the call */
-    accelerator_stop *stop;       /* its stop in the stream, held; NULL: none yet */
-    work *stays;                  /* once started, to be waited for */
-    uint32_t run;                 /* of a device program, its run */
-    struct ring_prepared *next;   /* of the group */
-    struct ring_prepared *later, **link; /* of the process */
+    bool captured;                /* the stream is being captured: each replay makes the call */
+    accelerator_stop *stop;       /* a reference to its stop in the stream; NULL: none yet */
+    work *stays;                  /* the started work, if it must be waited for */
+    uint32_t run;                 /* the run of a device program */
+    struct ring_prepared *next;   /* in its group */
+    struct ring_prepared *later, **link; /* in the list of the process */
 };
 
-/** @return a copy that lives until prepared_drop(), and its program and event as long; NULL: no
- *  memory. The caller holds the communicator's lock. */
+/** Copies a call. The copy, its program and its event live until prepared_drop(). The caller holds
+ *  the communicator's lock. @return NULL if there is no memory. */
 prepared_call *prepared_keep(const prepared_call *call);
 void prepared_drop(prepared_call *call);
-/** The same for calls that are linked by `next`. */
+/** Drops all calls of a list that is linked by `next`. */
 void prepared_drop_all(prepared_call *calls);
-/** @param[out] copy  of the call, whose communicator is held until members_let_go().
- *  @return false: that was destroyed. */
+/** Copies a kept call, and holds its communicator until members_let_go().
+ *  @return false if the communicator was destroyed. */
 bool prepared_hold(const prepared_call *call, prepared_call *copy);
 
-/** The communicator is destroyed: kept calls on it cannot start any more. */
+/** Makes kept calls on a communicator unusable, because it is being destroyed. */
 void prepared_forget(const ring_comm *comm);
 
-/** Around fork(), whose child has no communicators. */
+/** Called around fork(): in the child all kept calls are unusable. */
 void prepared_before_fork(void);
 void prepared_after_fork(bool in_child);
 

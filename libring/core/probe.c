@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A barrier that reports missing ranks and ends nothing. It uses the control connections: calls
- * under way on the communicator go on meanwhile, and it needs no link.
+ * Implements ring_barrier_probe(), a barrier that reports missing ranks without ending the
+ * communicator. It uses only the control connections, so it needs no link, and calls in flight on
+ * the communicator continue meanwhile.
  */
 #include "call_group.h"
 #include "numbers.h"
@@ -23,7 +24,7 @@ static int list_missing(const ring_comm *comm, const bool *came, int *missing)
     return count;
 }
 
-/* "1 (host7), 4 (host9)" */
+/* Writes the names of the missing ranks: "1 (host7), 4 (host9)". */
 static void name_missing(const ring_comm *comm, const bool *came, char *out, size_t size)
 {
     out[0] = '\0';
@@ -37,7 +38,7 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
 {
     char names[300];
     if (came == NULL)
-        return fail(RING_ERR_MEMORY, "ring_barrier_probe: a list of %d ranks", comm->ranks);
+        return fail(RING_ERR_MEMORY, "ring_barrier_probe: listing %d ranks", comm->ranks);
     const ring_status status = control_meet(comm->world, clock_now() + seconds, came);
     if (status == RING_OK)
         return RING_OK;
@@ -57,8 +58,7 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
 ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count)
 {
     if (comm == NULL || !(seconds >= 0))
-        return fail(RING_ERR_ARGUMENT,
-                    "ring_barrier_probe: want a communicator, and 0 or more seconds");
+        return fail(RING_ERR_ARGUMENT, "ring_barrier_probe: comm is NULL, or seconds is negative");
     if (count != NULL)
         *count = 0;
     RING_TRY(comm_check_own(comm, "barrier_probe"));

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of RING_PREMUL_SUM: a rank multiplies its src by its factor before the first op, and the
- * program, that of a sum, reads the products instead. They lie in dst where that is as long as src
- * and this rank's, so that the call goes on in place; else in memory that the communicator keeps
- * for the next such call, shared with the ranks of the host, so that they read it in place.
+ * Computes the products for RING_PREMUL_SUM: a rank multiplies its src by its factor before the
+ * first op, and the program of a sum reads the products instead of src:
+ *
+ *     products (src elements) = src (src elements) * scale
+ *
+ * If this rank has a dst as long as src, the products are written there and the call continues in
+ * place. Otherwise they are written to memory that the communicator keeps for later calls; it is
+ * shared with the ranks of the host, which can read it in place.
  */
 #include "products.h"
 
 #include "kernels.h"
 #include "scratch.h"
 
-/* ---- Where they lie ------------------------------------------------------------------------ */
+/* ---- Memory -------------------------------------------------------------------------------- */
 
 ring_status products_place(ring_comm *comm, const program *p, call_buffers *b)
 {
@@ -27,8 +31,9 @@ ring_status products_place(ring_comm *comm, const program *p, call_buffers *b)
 
 /* ---- Multiplying --------------------------------------------------------------------------- */
 
-/* Elements of the present block of src, which is one where the call has no shape. Gaps between
- * blocks are not touched: they may be no memory. @return false: there is none. */
+/* Finds the elements of the current block of src; without a shape all of src is one block. Gaps
+ * between blocks are not touched, because they may not be mapped. @return false after the last
+ * block. */
 static bool find_block(const work *w, size_t *first, size_t *count)
 {
     const program *p = w->program;
@@ -42,7 +47,7 @@ static bool find_block(const work *w, size_t *first, size_t *count)
     return true;
 }
 
-/* Multiplies as much of a block as the turn may. */
+/* Multiplies as much of a block as the turn allows. */
 static void multiply(work *w, size_t first, size_t count)
 {
     work_products *products = &w->buffers.products;

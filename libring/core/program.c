@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making a program: the call's arguments are checked, its plan is found or built, and lowered. */
+ * Creates a program: checks the call's arguments, finds or builds its plan, and lowers it. */
 #include "program.h"
 
 #include "accelerator_programs.h"
@@ -47,7 +47,7 @@ static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
     return RING_OK;
 }
 
-/* For links of the host. */
+/* @return the limits for calls that the host drives. */
 static lowering_limits limits_of(const ring_comm *comm)
 {
     const int set = comm->settings.channels, rails = comm->links.over_rails ? -set : 1;
@@ -61,7 +61,7 @@ static lowering_limits limits_of(const ring_comm *comm)
                              .per_channel = TRANSPORT_SEGMENT};
 }
 
-/* Chooses algorithm and chunks. Send and recv have no algorithm. */
+/* Chooses the algorithm and the number of chunks. Send and recv have no algorithm. */
 static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
 {
     const size_t bytes = signature_bytes(call, comm->ranks);
@@ -71,7 +71,7 @@ static ring_status choose(ring_comm *comm, const call_signature *call, tuner_cho
     return tuner_choose(comm->tuner, call, choice);
 }
 
-/* ---- The call's arguments: checked once a program --------------------------------------- */
+/* ---- Arguments, which are checked once per program -------------------------------------- */
 
 static ring_status check_types(const call_signature *call, const plan_facts *facts)
 {
@@ -84,8 +84,8 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
                     ring_op_name(call->op), call->op == RING_PREMUL_SUM ? "floats" : "integers",
                     ring_dtype_name(call->dtype));
     if (facts->result == PLAN_PREFIX && call->op == RING_AVG)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: avg is of all ranks; take the sum, and divide it",
-                    facts->name);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: avg is not defined for scans; use sum, then divide", facts->name);
     return RING_OK;
 }
 
@@ -99,7 +99,7 @@ static ring_status check_ranks(const call_signature *call, const plan_facts *fac
     return RING_OK;
 }
 
-/* Bytes of a vector of blocks * count elements. */
+/* @param[out] bytes  the size of a vector of `count` elements, or of one such block per rank. */
 static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *comm, size_t *bytes)
 {
     size_t elements;
@@ -132,9 +132,9 @@ static ring_status bind_call(program *p, const ring_comm *comm)
     return p->facts->uneven ? shape_bind(p, comm->ranks) : bind_even(p, comm);
 }
 
-/* ---- The whole ---------------------------------------------------------------------------- */
+/* ---- Creation ----------------------------------------------------------------------------- */
 
-/* @param kept  by `older`: programs of one plan share it. */
+/* @param kept  programs, linked by `older`, whose plan may serve this call, too. */
 static ring_status find_plan(const ring_comm *comm, const program *kept, const call_signature *call,
                              const tuner_choice *choice, shared_plan **out)
 {

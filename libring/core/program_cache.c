@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cache: a hash table by call, and a list by use. */
+ * Implements the cache of programs as a hash table that is searched by call, and a list in the
+ * order of use from which the oldest programs are evicted. */
 #include "program_cache.h"
 
 #include "shape.h"
@@ -11,7 +12,7 @@ enum { BUCKETS = 256 };
 
 struct program_cache {
     program *buckets[BUCKETS];
-    program *latest, *oldest; /* by use */
+    program *latest, *oldest; /* ends of the list in the order of use */
     int32_t count;
     size_t bytes;
     uint64_t lowered;
@@ -37,7 +38,7 @@ static void link_latest(struct program_cache *cache, program *p)
     cache->latest = p;
 }
 
-/* A plan counts with its last program. */
+/* A plan's memory counts with the last program that uses it. */
 static size_t memory_of(const program *p)
 {
     return p->memory + (p->from->holders == 1 ? p->from->bytes : 0);
@@ -61,7 +62,8 @@ void programs_free(struct program_cache *cache)
     free(cache);
 }
 
-/* Programs in use stay, however many there are, and so does the latest, however long it is. */
+/* Evicts old programs until the cache is within its bounds. Programs in use always stay, and so
+ * does the latest one, whatever its size. */
 static void keep_bounds(struct program_cache *cache)
 {
     program *newer;
@@ -120,7 +122,7 @@ ring_status programs_get(ring_comm *comm, const call_signature *call, program **
     if (p == NULL) {
         RING_TRY(program_new(comm, cache->latest, call, &p));
         keep(cache, p);
-    } else if (p->newer != cache->latest) { /* two alternating calls stay where they are */
+    } else if (p->newer != cache->latest) { /* two calls that alternate are not moved */
         unlink_use(cache, p);
         link_latest(cache, p);
     }

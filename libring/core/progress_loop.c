@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of the progress thread. It moves orphans as fast as a waiter would, sleeps while there
- * are none, and starts calls that graphs have come to.
+ * Runs the loop of the progress thread. The loop advances orphans as fast as a waiting thread
+ * would, sleeps while there are no orphans, and starts calls when a graph's replay reaches them.
  *
- * Callers come first: it takes a communicator's lock only when it is free, for a short turn, and
- * skips communicators with waiting threads. comm_unlock() wakes it if orphans are left. Over links
- * for which a core copies, it would take time from ranks that compute: so it yields its core before
- * each turn, and does not spin where another thread takes the core.
+ * Callers have priority: the loop takes a communicator's lock only if it is free, holds it for a
+ * short turn, and skips communicators with waiting threads. comm_unlock() wakes it if orphans are
+ * left. Over links for which a core copies, the loop could take time from ranks that compute, so it
+ * yields its core before each turn and does not spin if another thread uses the core.
  */
 #include "calls.h"
 #include "members.h"
@@ -21,9 +21,9 @@
 
 /* ---- Is its core shared? --------------------------------------------------------------- */
 
-/* A yield of this length gave the core to a thread that keeps it. */
+/* A yield that takes this long gave the core to a busy thread. */
 static const double long_yield = 1e-4;
-/* Yields before a turn. @return true if another thread took the core. */
+/* Yields the core before a turn. @return true if another thread used it. */
 static bool shares_core(void)
 {
     const double before = clock_now();
@@ -33,34 +33,35 @@ static bool shares_core(void)
 
 /* ---- Moving ---------------------------------------------------------------------------- */
 
-/* Looks without progress before it sleeps: spinning, then yielding. Some tens of microseconds. */
+/* Passes without progress before the thread sleeps: it spins, then yields, for some tens of
+ * microseconds in all. */
 enum { SPIN_LOOKS = 8, VAIN_LOOKS = 72 };
-/* The least and the longest sleep on links: they double. They bound the delay of events that no
- * descriptor reports.
- */
+/* Seconds of the shortest and the longest sleep on links, which doubles in between. The longest
+ * sleep bounds the delay of events that no descriptor reports. */
 static const double least_pause = 1e-3, most_pause = 50e-3;
-/* The sleep without links, where callers wait at once for the calls that they start. */
+/* The sleep without polling links, used when callers wait for calls as soon as they start them. */
 enum { DOZE_MS = 1 };
 
 typedef struct progress_loop {
-    unsigned looks; /* without progress */
-    bool pending;   /* some works may go on soon, and no thread waits for them */
-    bool crowded;   /* ranks share cores: no spinning */
-    bool shares;    /* this core, with a thread that computes */
-    bool useful;    /* it has moved something since it slept */
-    bool dozed;     /* and without a kick meanwhile */
-    double pause;
+    unsigned looks; /* passes without progress */
+    bool pending;   /* some works may move soon, and no thread waits for them */
+    bool crowded;   /* ranks share cores, so it must not spin */
+    bool shares;    /* it shares this core with a thread that computes */
+    bool useful;    /* it has moved something since its last sleep */
+    bool dozed;     /* it has dozed, and no kick came meanwhile */
+    double pause;   /* seconds of the next sleep on links */
     poll_list sleep;
 } progress_loop;
 
-/* Mapped links are moved by a core that copies. */
+/* @return true if a core copies for this communicator's links, so that the loop should give way to
+ * threads that compute. */
 static bool is_paced(const ring_comm *comm)
 {
     return comm->links.maps_all && comm->settings.progress == PROGRESS_AUTO;
 }
 
-/* A turn of each communicator. Before those over links for which a core copies, it yields the core.
- * @return true if anything moved. */
+/* Runs one engine turn for each communicator with orphans, and yields the core before the first
+ * paced one. @return true if anything moved. */
 static bool advance_all(progress_loop *loop)
 {
     bool moved = false, offered = false;
@@ -96,7 +97,7 @@ static void drain_bell(void)
 {
     uint64_t rings;
     const ssize_t got = read(progress.bell, &rings, sizeof rings);
-    (void)got; /* it is only emptied */
+    (void)got; /* the count does not matter */
 }
 
 static void await_bell(int ms)
@@ -105,15 +106,15 @@ static void await_bell(int ms)
     (void)poll(&bell, 1, ms);
 }
 
-/* During a doze kicks cost their callers no system call. */
+/* Sleeps for a moment. A kick during a doze costs its caller no system call. */
 static void doze(progress_loop *loop)
 {
     await_bell(DOZE_MS);
     loop->dozed = !atomic_exchange(&progress.kicked, false);
 }
 
-/* Skips communicators that another thread uses: that thread kicks on unlocking, as `idle` is
- * set. */
+/* Adds all communicators to the poll list, except those whose locks are taken: their threads kick
+ * when they unlock, because `idle` is set. */
 static void enter_all(progress_loop *loop)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -122,7 +123,7 @@ static void enter_all(progress_loop *loop)
         members_hold(c);
         if (!poll_list_add(&loop->sleep, c))
             members_let_go(c);
-        comm_unlock(c); /* kicks if the sleep does not cover all */
+        comm_unlock(c); /* kicks if the poll list does not cover all that works wait for */
     }
 }
 
@@ -152,7 +153,7 @@ static void sleep_until_called(progress_loop *loop)
         await_bell(-1);
     else
         sleep_on_links(loop, now);
-    if (!atomic_exchange(&progress.idle, false)) /* called */
+    if (!atomic_exchange(&progress.idle, false)) /* it was kicked */
         loop->pause = least_pause;
     atomic_store(&progress.kicked, false);
     leave_all(&loop->sleep);
@@ -160,7 +161,8 @@ static void sleep_until_called(progress_loop *loop)
     loop->useful = loop->dozed = false;
 }
 
-/* After a pass without progress. On a shared core it does not spin. */
+/* Waits after a pass without progress: spins and yields at first, unless the core is shared, and
+ * then sleeps. */
 static void rest(progress_loop *loop)
 {
     const unsigned look = loop->looks++;
@@ -177,7 +179,7 @@ static void rest(progress_loop *loop)
         sleep_until_called(loop);
 }
 
-/* ---- Calls of graphs ------------------------------------------------------------------- */
+/* ---- Calls in graphs ------------------------------------------------------------------- */
 
 static void start_one(const prepared_call *kept, accelerator_stop *stop)
 {
@@ -192,9 +194,9 @@ static void start_one(const prepared_call *kept, accelerator_stop *stop)
     members_let_go(c.comm);
 }
 
-/* Starts the calls that a replay has come to. Without the stop the graph, and its calls, may be
- * destroyed. */
-static void start_behind(accelerator_stop *stop)
+/* Starts the calls of a stop that a replay has reached. The graph and its calls may be destroyed
+ * when the stop is dropped. */
+static void start_calls_of(accelerator_stop *stop)
 {
     for (const prepared_call *c = stop->call; c != NULL; c = c->next)
         start_one(c, stop);
@@ -205,7 +207,7 @@ static void start_calls(progress_loop *loop)
 {
     accelerator_stop *stop;
     while ((stop = progress_next_start()) != NULL) {
-        start_behind(stop);
+        start_calls_of(stop);
         loop->looks = 0;
         loop->useful = true;
     }

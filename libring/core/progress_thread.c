@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The count of orphans, and the life of the progress thread, whose body is in progress_loop.c. */
+ * Counts the orphans of the process, and starts, wakes and stops the progress thread, whose loop is
+ * in progress_loop.c. */
 #include "progress_thread.h"
 
 #include <errno.h>
@@ -11,14 +12,15 @@ progress_state progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .idle 
 
 /* ---- Orphans --------------------------------------------------------------------------- */
 
-static _Atomic int orphans; /* of all communicators of several ranks */
+static _Atomic int orphans; /* of all communicators for which are_counted() holds */
 
 bool orphans_are_left(void)
 {
     return atomic_load_explicit(&orphans, memory_order_relaxed) > 0;
 }
 
-/* Works of a single rank wait only for events, and setting an event starts them. */
+/* Works of a single rank wait only for events, and setting an event starts them, so they do not
+ * need the progress thread. */
 static bool are_counted(const ring_comm *comm)
 {
     return comm->ranks > 1 || comm->sleep.by_thread;
@@ -41,16 +43,17 @@ void progress_serve(ring_comm *comm)
     progress_enter();
 }
 
-/* ---- Life ------------------------------------------------------------------------------ */
+/* ---- Starting, waking and stopping the thread ------------------------------------------ */
 
 static void ring_bell(void)
 {
     const uint64_t one = 1;
     const ssize_t put = write(progress.bell, &one, sizeof one);
-    (void)put; /* EAGAIN: it is readable already */
+    (void)put; /* EAGAIN: it is already readable */
 }
 
-/* Locked. Without the thread only threads inside calls move works. */
+/* Starts the thread. The caller holds the lock. Without the thread, works advance only while
+ * threads are inside calls. */
 static void make(void)
 {
     atomic_store(&progress.idle, false);
@@ -60,8 +63,8 @@ static void make(void)
     progress.failed = !progress.made;
     if (progress.made)
         return;
-    log_warn("cannot start the progress thread (%s): calls with ring_call.work go on only in calls "
-             "of libring, as with RING_PROGRESS=none",
+    log_warn("cannot start the progress thread (%s): calls with ring_call.work advance only inside "
+             "calls of libring, as with RING_PROGRESS=none",
              strerror(errno));
     fd_close(&progress.bell);
 }
@@ -85,7 +88,7 @@ void progress_kick(void)
         wake_or_make();
 }
 
-/* The bell also ends a doze. */
+/* The stop is appended to the list of starts; the bell also ends a doze. */
 bool progress_start(accelerator_stop *stop)
 {
     pthread_mutex_lock(&progress.lock);
@@ -125,7 +128,7 @@ void progress_enter(void)
     pthread_mutex_unlock(&progress.lock);
 }
 
-static void no_thread(void)
+static void reset_state(void)
 {
     progress.made = progress.ending = progress.failed = false;
     atomic_store(&progress.stopping, false);
@@ -137,9 +140,9 @@ static void stop_thread(void)
     pthread_join(progress.thread, NULL);
     pthread_mutex_lock(&progress.lock);
     fd_close(&progress.bell);
-    no_thread();
-    const bool again = progress.users > 0; /* a communicator made meanwhile may have kicked without
-                                              effect */
+    reset_state();
+    /* A communicator that was created meanwhile may have kicked without effect. */
+    const bool again = progress.users > 0;
     pthread_mutex_unlock(&progress.lock);
     if (again)
         progress_kick();
@@ -154,7 +157,7 @@ void progress_exit(void)
         atomic_store(&progress.stopping, true);
         ring_bell();
     } else if (last) {
-        no_thread();
+        reset_state();
     }
     pthread_mutex_unlock(&progress.lock);
     if (stops)
@@ -168,5 +171,5 @@ void progress_forget(void)
     progress.bell = -1;
     progress.starts = NULL;
     atomic_store(&orphans, 0);
-    no_thread();
+    reset_state();
 }

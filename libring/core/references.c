@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory by reference: by its own address where the link maps it, else by a get. */
+ * Accesses memory that a message refers to: through a mapping if the link maps memory, else with a
+ * get. */
 #include "references.h"
 
 uint64_t channel_ref(const work *w, const channel *c, const char *at, size_t bytes)
@@ -15,22 +16,22 @@ void *channel_map(const work *w, const channel *c, uint64_t ref, size_t bytes)
     const size_t element = ring_dtype_size(w->program->call.dtype);
     if (at != NULL && (uintptr_t)at % element == 0)
         return at;
-    fail(RING_ERR_PEER, "rank %d refers to memory %s", c->rank,
-         at == NULL ? "outside of its heap" : "that is not aligned to the call's elements");
+    fail(RING_ERR_PEER, "rank %d sent a reference to memory %s", c->rank,
+         at == NULL ? "outside its heap" : "that is not aligned to the call's elements");
     return NULL;
 }
 
-/* A ticket has no text; the link's progress() gives the reason. */
+/* A ticket has no message, so the link's progress() is asked for the reason. */
 static ring_status fetch_failed(const channel *c, ring_status status)
 {
     RING_TRY(c->link->transport->progress(c->link));
-    return fail(status, "fetching what rank %d refers to failed", c->rank);
+    return fail(status, "fetching a message from the memory of rank %d failed", c->rank);
 }
 
 RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
 {
     ring_status status = RING_OK;
-    w->wait.last = c; /* if the link fails */
+    w->wait.last = c; /* for the message, if the link fails */
     if (w->step.phase == PHASE_NONE) {
         status = c->link->transport->get(c->link, to, ref, bytes, &w->step.over);
         w->step.phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scratch memory: shared with the ranks of the host, so that they read partial sums in place. */
+ * Allocates scratch memory, if possible from the heap that the ranks of the host share, so that
+ * they read partial sums in place. */
 #include "scratch.h"
 
 #include "heap.h"
@@ -26,7 +27,7 @@ static scratch *find(scratch *first, size_t bytes, size_t *held)
     return NULL;
 }
 
-/* @return bytes that remain: those in use. */
+/* Frees the pieces that are not in use. @return the bytes of those that are. */
 static size_t drop_idle(scratch **first)
 {
     size_t left = 0;
@@ -62,8 +63,8 @@ static ring_status add(scratch **first, size_t bytes, scratch **out)
     return RING_OK;
 }
 
-/* Calls take scratch memory in call order: a gated call would else wait for memory that later calls
- * hold, while these wait for it. @param[out] oldest  no earlier call uses any. */
+/* Calls take scratch memory in call order. Otherwise a gated call could wait for memory that later
+ * calls hold, while these wait for it. @param[out] oldest  true if no earlier call uses any. */
 static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
@@ -78,7 +79,7 @@ static bool is_next(const work *w, bool *oldest)
     return true;
 }
 
-/* @param[in,out] s  an idle piece, or NULL: then a new one. */
+/* Marks a piece as used. @param[in,out] s  an idle piece; if it is NULL, a new one is created. */
 static ring_status use(scratch **first, size_t bytes, scratch **s)
 {
     if (*s == NULL)
@@ -87,7 +88,7 @@ static ring_status use(scratch **first, size_t bytes, scratch **s)
     return RING_OK;
 }
 
-/* The works of the oldest call do not wait for each other. */
+/* The works of the oldest call may exceed SCRATCH_MOST, so that they do not wait for each other. */
 ring_status scratch_take(work *w)
 {
     ring_comm *comm = w->comm;
@@ -114,11 +115,12 @@ ring_status scratch_take_stage(work *w)
     RING_TRY(use(&w->comm->memory.scratches, STAGE_BYTES, &s));
     w->stage = s->data;
     return s->shared ? RING_OK
-                     : fail(RING_ERR_MEMORY, "no memory that the network reaches, for what goes to "
-                                             "a buffer that it does not");
+                     : fail(RING_ERR_MEMORY, "staging a message: the shared heap has no room, and "
+                                             "the network cannot reach the call's buffer");
 }
 
-/* Too short pieces are freed first, so that no more are kept than were used at a time. */
+/* Pieces that are too short are freed first, so that no more pieces are kept than were in use at
+ * the same time. */
 ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data)
 {
     size_t held;

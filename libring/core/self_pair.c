@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank that sends to itself. Send k meets recv k, with any buffers: the first of the two waits
- * here, in no list of the engine; the receiver is given the sender's buffer and copies.
+ * Implements sends of a rank to itself. Send k is matched with recv k. The first of the two waits
+ * here and is in no list of the engine meanwhile; then the receiver copies from the sender's
+ * buffer.
  */
 #include "self_pair.h"
 
@@ -15,7 +16,7 @@ void self_pair_clear(ring_comm *comm)
     comm->self_pair.end = &comm->self_pair.first;
 }
 
-/* @return the other one of the pair, off the list; NULL: it was not called yet. */
+/* @return the matching work, removed from the list; NULL if it was not called yet. */
 static work *take_partner(self_pair *pair, const work *w)
 {
     for (work **at = &pair->first; *at != NULL; at = &(*at)->wait.next) {
@@ -44,13 +45,13 @@ static ring_status check_pair(const work *w, const work *other)
     const accelerator *a = w->by, *b = other->by;
     if (a != NULL && b != NULL && a != b)
         return fail(RING_ERR_UNSUPPORTED,
-                    "a rank sends to itself from memory of %s to memory of %s; one of them must be "
-                    "of the host",
+                    "this rank sends to itself from memory of %s to memory of %s; one of the two "
+                    "buffers must be in host memory",
                     a->name, b->name);
     return RING_OK;
 }
 
-/* The sender holds its buffer until the receiver has ended both. */
+/* The sender's buffer stays valid until the receiver ends both works. */
 static void bind_source(work *receiver, const work *sender)
 {
     receiver->buffers.src = sender->buffers.src;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * self_pair: a rank that sends to itself. */
+ * self_pair: matches sends and receives of a rank to itself, which need no link. */
 #ifndef RING_CORE_SELF_PAIR_H
 #define RING_CORE_SELF_PAIR_H
 
 #include "work.h"
 
-/** Sends and recvs of this rank to itself: counts, and those without a partner, oldest first. */
+/** Sends and recvs of this rank to itself: their numbers, and the works without a partner. */
 typedef struct self_pair {
     uint64_t sends, recvs;
-    work *first, **end; /* by `behind` */
+    work *first, **end; /* oldest first, linked by wait.next */
 } self_pair;
 
-/** Send k meets recv k. RING_IN_PROGRESS: the other one was not called yet; the work waits for it.
- *  @param[in,out] w  either of the two; then the receiver, which is to copy. RING_ERR_MISMATCH. */
+/** Matches send k with recv k. @param[in,out] w  either of the two; on success the receiver, which
+ *  copies. @return RING_IN_PROGRESS if the other one was not called yet, and the work waits for it;
+ *  RING_ERR_MISMATCH if the two differ. */
 ring_status self_pair_meet(work **w);
 /** Drops the works that wait for a partner. */
 void self_pair_clear(ring_comm *comm);
-/** The same for two works that tagged.c has matched: the receiver goes on and ends both. */
+/** Joins two works that tagged.c has matched: the receiver copies and ends both. */
 ring_status self_pair_join(work *receiver, work *sender);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts and displacements: read at every call, checked once a program. */
+ * Reads the counts and displacements of v-forms at every call, and checks them once per program. */
 #include "shape.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDES = 2, CHECKSUM_MOST = 0x3fff }; /* the largest that a packed signature holds */
+enum { SIDES = 2, CHECKSUM_MOST = 0x3fff }; /* the largest root that a packed signature holds */
 
 const char *shape_side_name(int side)
 {
@@ -37,8 +37,8 @@ static uint64_t digest_of(const plan_shape *shape, int ranks)
     return h;
 }
 
-/* Where all ranks know all counts, root and count of the signature hold a checksum and the
- * longest. */
+/* If all ranks know all counts, the signature's root is a checksum of them and its count is the
+ * longest, so that ranks with different counts are detected. */
 static void agree_on(call_signature *call, plan_shape *shape, int rank, int ranks)
 {
     const size_t *counts = shape->counts[shape->counts[PLAN_SRC] != NULL ? PLAN_SRC : PLAN_DST];
@@ -71,14 +71,14 @@ ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ra
 static bool same_side(const plan_shape *kept, const plan_shape *given, int side, int ranks)
 {
     const size_t *counts = given->counts[side], *displs = given->displs[side];
-    size_t behind = 0;
+    size_t next = 0; /* where a contiguous block would start */
     if (counts == NULL || kept->counts[side] == NULL)
         return counts == kept->counts[side];
     for (int i = 0; i < ranks; i++) {
-        const size_t displ = displs != NULL ? displs[i] : behind;
+        const size_t displ = displs != NULL ? displs[i] : next;
         if (counts[i] != kept->counts[side][i] || (counts[i] > 0 && displ != kept->displs[side][i]))
             return false;
-        behind += counts[i];
+        next += counts[i];
     }
     return true;
 }
@@ -111,7 +111,8 @@ static ring_status overlaps(const program *p, int side, const extent *a, const e
                 b->begin, b->end - 1);
 }
 
-/* Blocks of dst, and of a src that is reduced in place, lie apart. */
+/* Checks that blocks do not overlap. Required for dst, and for a src that is reduced, which may
+ * happen in place. */
 static ring_status check_apart(const program *p, int side, int ranks)
 {
     const plan_shape *shape = &p->shape;
@@ -139,7 +140,7 @@ static ring_status too_much(const program *p, int side)
                 p->facts->name, shape_side_name(side));
 }
 
-/* Bytes up to the end of the last block. Empty blocks do not count. */
+/* @param[out] bytes  the bytes up to the end of the last block that is not empty. */
 static ring_status find_bytes(const program *p, int side, int ranks, size_t *bytes)
 {
     const plan_shape *shape = &p->shape;
@@ -166,7 +167,7 @@ static ring_status check_side(const program *p, int side, int ranks, size_t *byt
     return apart && p->shape.counts[side] != NULL ? check_apart(p, side, ranks) : RING_OK;
 }
 
-/* A rank's own block is given as src and as dst: the two counts must be equal. */
+/* A rank's own block is in src and in dst, so the two counts must be equal. */
 static ring_status check_own(const program *p)
 {
     const plan_shape *shape = &p->shape;
@@ -175,7 +176,7 @@ static ring_status check_own(const program *p)
     const size_t taken = dst != NULL ? dst[shape->rank] : shape->own;
     if (given == taken || !p->src_here || !p->dst_here)
         return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d gives itself %zu elements and expects %zu",
+    return fail(RING_ERR_ARGUMENT, "ring_%s: rank %d sends itself %zu elements and expects %zu",
                 p->facts->name, shape->rank, given, taken);
 }
 
@@ -193,15 +194,16 @@ size_t shape_bytes(const program *p, int ranks)
     return p->facts->uneven ? room_for(&p->shape, ranks) * sizeof *p->room : 0;
 }
 
-/* The displacement of an empty block is kept as 0. @return the room behind the copy. */
+/* Copies the counts and displacements of a side. The displacement of an empty block becomes 0.
+ * @return the first free element of @p room. */
 static size_t *copy_side(plan_shape *shape, int side, int ranks, size_t *room)
 {
-    size_t *counts = room, *displs = room + ranks, behind = 0;
+    size_t *counts = room, *displs = room + ranks, next = 0;
     for (int i = 0; i < ranks; i++) {
         counts[i] = shape->counts[side][i];
-        displs[i] = shape->displs[side] != NULL ? shape->displs[side][i] : behind;
+        displs[i] = shape->displs[side] != NULL ? shape->displs[side][i] : next;
         displs[i] = counts[i] > 0 ? displs[i] : 0;
-        behind += counts[i];
+        next += counts[i];
     }
     shape->counts[side] = counts;
     shape->displs[side] = displs;

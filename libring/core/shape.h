@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shape: the counts and displacements of a v-form call, as one rank gives them. A program keeps its
- * own copy, by which a later call with equal ones finds it.
+ * shape: reads and checks the counts and displacements that a rank passes to a v-form. A program
+ * keeps a copy of them, so that a later call with equal ones finds the program.
  */
 #ifndef RING_CORE_SHAPE_H
 #define RING_CORE_SHAPE_H
@@ -10,19 +10,19 @@
 
 /** @return "src" or "dst", for messages. */
 const char *shape_side_name(int side);
-/** Reads a caller's shape: drops arrays that are not for this rank, and sets the facts that all
- *  ranks must agree on and the call's keys in the cache (root, count, digest). O(ranks), nothing is
- *  allocated.
- *  @param[in,out] shape  displs may be NULL: blocks lie one behind the other.
- *  @return RING_OK, or RING_ERR_ARGUMENT: an array is missing. */
+/** Reads a caller's shape: drops arrays that this rank does not use, and sets the facts on which
+ *  all ranks must agree and by which the cache finds the call (root, count, digest). O(ranks);
+ *  allocates nothing.
+ *  @param[in,out] shape  displs may be NULL: the blocks are contiguous.
+ *  @return RING_OK, or RING_ERR_ARGUMENT if an array is missing. */
 ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ranks);
-/** @return true if a call of shape @p given is that of @p kept, a program's. */
+/** @return true if the shape @p given of a call equals the shape @p kept of a program. */
 bool shape_is_same(const plan_shape *kept, const plan_shape *given, int ranks);
-/** Checks and copies the shape of p->call, and finds the bytes of its buffers.
+/** Checks and copies the shape of p->call, and computes the sizes of its buffers.
  *  @return RING_OK, RING_ERR_ARGUMENT (blocks overlap, or are more than memory can hold),
  *          RING_ERR_MEMORY. */
 ring_status shape_bind(program *p, int ranks);
-/** Bytes that the program keeps for it. */
+/** @return the bytes that the program keeps for its shape. */
 size_t shape_bytes(const program *p, int ranks);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building plans: by their algorithm, or between a pair of ranks. */
+ * Builds plans with the algorithm that the tuner chose, or directly for a send or recv between two
+ * ranks. */
 #include "shared_plan.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@ static void send_to(plan *p, int peer, bool eager)
     plan_wait(p, peer, 0);
 }
 
-/* A rank with itself: the receiver copies, from the sender's buffer. */
+/* If the peer is this rank itself, the recv copies from the sender's buffer and the send has no
+ * steps. */
 static void add_pair_steps(plan *p, int peer, bool eager)
 {
     if (p->collective == PLAN_SEND && peer != p->rank)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packing: a field saturates at its largest value. */
+ * Packs the signature of a call into 64 bits and describes it for messages. A value that is too
+ * large for its field is packed as the field's largest value. */
 #include "signature.h"
 
 typedef struct field {
@@ -12,7 +13,7 @@ static const field collective_field = {0, 5}, dtype_field = {5, 5}, op_field = {
 
 _Static_assert(PLAN_COLLECTIVE_COUNT <= 1 << 5 && RING_DTYPE_COUNT <= 1 << 5 &&
                    RING_OP_COUNT <= 1 << 4,
-               "as many as their fields hold");
+               "the fields hold all values");
 
 static uint64_t most(field f)
 {
@@ -29,7 +30,7 @@ static uint64_t get(field f, uint64_t packed)
     return packed >> f.shift & most(f);
 }
 
-/* The root of a pairwise call would differ at its two ends; both pack 0. */
+/* The root of a pairwise call differs at its two ends, so both pack 0. */
 uint64_t signature_pack(const call_signature *call, const call_way *way)
 {
     const bool pairwise = plan_facts_of(call->collective)->pairwise;
@@ -53,7 +54,8 @@ call_signature signature_of_frame(const transport_frame *frame)
 {
     call_signature call = signature_unpack(frame->signature);
     const plan_facts *facts = plan_facts_of(call.collective);
-    const bool uneven = facts != NULL && facts->uneven; /* then the count is the message's */
+    /* In a v-form the frame's count is that of the message, not of the call. */
+    const bool uneven = facts != NULL && facts->uneven;
     if ((frame->flags & FRAME_LONG) && !uneven) {
         call.count = frame->ext.count;
         call.root = frame->ext.root;
@@ -67,7 +69,7 @@ size_t signature_bytes(const call_signature *call, int ranks)
            ring_dtype_size(call->dtype);
 }
 
-/* @param size  1 at least. */
+/* @param size  at least 1. */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
     const plan_facts *facts = plan_facts_of(call->collective);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Waking threads that sleep; and whether the progress thread sleeps on all that works wait for. */
+ * Lists and wakes the threads that sleep on a communicator, and tracks whether the progress thread
+ * polls everything that works wait for. */
 #include "sleep.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@ ring_status sleep_new(ring_comm *comm)
 {
     struct sleeping_threads *s = calloc(1, sizeof *s);
     if (s == NULL)
-        return fail(RING_ERR_MEMORY, "creating the waiter");
+        return fail(RING_ERR_MEMORY, "creating the communicator");
     pthread_mutex_init(&s->lock, NULL);
     wakeup_fds_open();
     comm->sleep.threads = s;
@@ -24,7 +25,8 @@ void sleep_free(ring_comm *comm)
     wakeup_fds_close();
 }
 
-/* The nap is listed before `wakes` is read, and sleep_wake() does the reverse. */
+/* The thread is listed before `wakes` is read, and sleep_wake() does the reverse, so no wake is
+ * lost. */
 bool sleep_begin(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by)
 {
     struct sleeping_threads *s = comm->sleep.threads;
@@ -64,7 +66,6 @@ void sleep_wake_callers(ring_comm *comm)
         sleep_wake(comm);
 }
 
-/* Marks the channels that the progress thread sleeps on. */
 void sleep_mark_polled(ring_comm *comm)
 {
     comm->sleep.polls_all = true;
@@ -75,8 +76,9 @@ void sleep_mark_polled(ring_comm *comm)
         c->poll_mark = comm->sleep.poll_mark;
 }
 
-/* A link is armed for frames after armed_at: once a frame was taken it is not armed for the
- * next. */
+/* @return true if the progress thread polls the link for the news that the channel waits for. A
+ * link is armed only for the first frame after armed_at: after that one is consumed, it is not
+ * armed for the next. */
 static bool is_polled(const channel *c)
 {
     return c->poll_mark == c->comm->sleep.poll_mark && c->armed_at == c->link->frames_received &&
@@ -87,7 +89,7 @@ bool sleep_polls_all(const ring_comm *comm)
 {
     if (!comm->sleep.polls_all)
         return false;
-    if (comm->failure.pending) /* the verdict wakes */
+    if (comm->failure.pending) /* the verdict will wake the thread */
         return true;
     for (const work *w = comm->works.held; w != NULL; w = w->wait.next)
         if (!work_is_gated(w))

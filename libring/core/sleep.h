@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sleep: puts threads to sleep until a link of their communicator has news, and wakes them. A
- * thread polls the links of all active channels and an eventfd of its own (wakeup_fd.h).
+ * sleeping thread polls the links of all active channels and its own eventfd (wakeup_fd.h).
  */
 #ifndef RING_CORE_SLEEP_H
 #define RING_CORE_SLEEP_H
@@ -11,44 +11,46 @@
 
 #include <poll.h>
 
-/** The sleep of a communicator's threads. */
+/** The threads that sleep on a communicator. */
 struct sleeping_threads {
-    pthread_mutex_t lock; /* of the naps */
+    pthread_mutex_t lock; /* guards the list */
     struct sleeping_thread *first;
     /* Guarded by ring_comm.lock: */
-    int sleepers; /* threads in poll, or about to be */
-    int callers;  /* of them, those that are not the progress thread */
+    int sleepers; /* threads in poll() or about to call it */
+    int callers;  /* those among them that are not the progress thread */
 };
 
-/** One thread's sleep on a communicator. */
+/** One thread that sleeps on a communicator. */
 typedef struct sleeping_thread {
     struct sleeping_thread *next;
-    const wakeup_fd *by; /* the thread's; NULL: there is none, and it does not sleep */
+    const wakeup_fd *by; /* the thread's eventfd; NULL: it has none and does not sleep */
 } sleeping_thread;
 
 ring_status sleep_new(ring_comm *comm);
-/** A look at all that wakes sleepers begins: what came before does not keep them awake. */
+/** Call this before checking everything that wakes sleepers: earlier wakes then no longer keep them
+ *  awake. */
 static inline void sleep_look(ring_comm *comm)
 {
     comm->sleep.wakes_seen = atomic_load_explicit(&comm->sleep.wakes, memory_order_acquire);
 }
-/** The caller is about to sleep, also on by->fd. @return false: it has to look first. */
+/** Lists the calling thread, which is about to poll by->fd. @return false if it was woken since
+ *  sleep_look() and must check again first. */
 bool sleep_begin(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by);
 void sleep_end(ring_comm *comm, const sleeping_thread *n);
 void sleep_free(ring_comm *comm);
-/** Ends sleeps of this communicator's threads. Any thread. */
+/** Wakes the threads that sleep on a communicator. Any thread may call it. */
 void sleep_wake(void *context);
-/** The same if a caller sleeps. */
+/** Wakes them only if there is a caller among them. The caller holds the lock. */
 void sleep_wake_callers(ring_comm *comm);
-/** Marks all active channels: the progress thread is about to sleep on them. */
+/** Marks all active channels, because the progress thread is about to poll them. */
 void sleep_mark_polled(ring_comm *comm);
-/** @return true if the progress thread sleeps on every channel that works of @p comm wait for. */
+/** @return true if the progress thread polls every channel on which works of @p comm wait. */
 bool sleep_polls_all(const ring_comm *comm);
 
 /* ---- poll_links.c ---- */
 
-/** Sleeps until a link of an active channel has news, for a fraction of a second at most. The lock
- *  is held on entry and on return, not in between. */
+/** Sleeps until a link of an active channel has news or @p deadline, but at most a fraction of a
+ *  second. The caller holds the lock, which is released meanwhile. */
 void poll_links(ring_comm *comm, double deadline);
 
 typedef struct polled_comm {
@@ -56,24 +58,25 @@ typedef struct polled_comm {
     ring_comm *comm;
 } polled_comm;
 
-/** A sleep on several communicators, and on other descriptors. */
+/** A list of communicators and other descriptors on which a thread sleeps. */
 typedef struct poll_list {
-    bool calls;          /* for a caller: progress by other threads wakes it, too */
-    bool awake;          /* something has happened already: do not sleep */
-    double step;         /* the longest sleep, 0: no limit of its own */
-    wakeup_fd *by;       /* of the present sleep; NULL: not taken yet, or there is none */
-    polled_comm **comms; /* [comm_count] those that were entered */
+    bool calls;          /* the thread is a caller, which progress by other threads wakes, too */
+    bool awake;          /* something has already happened, or memory is missing: do not sleep */
+    double step;         /* seconds of the longest sleep; 0: the default limit */
+    wakeup_fd *by;       /* for the current sleep; NULL: not taken yet, or there is none */
+    polled_comm **comms; /* [comm_count] the communicators of the list */
     size_t comm_count, comm_room;
     struct pollfd *entries;
     size_t used, room;
 } poll_list;
 
 void poll_list_add_descriptor(poll_list *s, int fd);
-/** The caller holds the lock of @p comm, which lives until the sleep is over. @return false: no
- *  memory to enter it. */
+/** Adds a communicator, which must live until the sleep has ended. The caller holds its lock.
+ *  @return false if there is no memory to add it. */
 bool poll_list_add(poll_list *s, ring_comm *comm);
 bool poll_list_has(const poll_list *s, const ring_comm *comm);
-/** Sleeps as poll_links(), unless awake, and leaves the communicators. No lock is held. */
+/** Sleeps like poll_links() unless `awake` is set, and then leaves the communicators. The caller
+ *  holds no lock. */
 void poll_list_sleep(poll_list *s, double deadline);
 void poll_list_free(poll_list *s);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ops of a program except the fold. Each goes as far as it can without blocking, and then waits
- * on one channel. They use buffers and channels, and depend on no algorithm or transport.
+ * Runs the ops of a program except the fold (folds.c). An op runs as far as it can without
+ * blocking, and then waits on one channel. Ops use only buffers and channels, so they depend on no
+ * algorithm and no transport.
  */
 #include "steps.h"
 
@@ -32,7 +33,7 @@ static ring_status send_step(work *w, const program_op *o)
     return channel_post(&message);
 }
 
-/* An eager send copies: its step is over when frames have taken the whole message. */
+/* An eager send copies: its step is complete when the whole message is in frames. */
 static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -42,7 +43,7 @@ static ring_status eager_step(work *w, const program_op *o)
         m->by_value = m->copy = true;
     }
     const ring_status status = channel_send(m);
-    w->step.position = m->done > 0; /* begun */
+    w->step.position = m->done > 0; /* sending has begun */
     return status == RING_IN_PROGRESS
                ? channel_await(w, w->peers[to->peer].on, WAIT_ROOM, m->number)
                : status;
@@ -68,14 +69,15 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
     return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
 }
 
-/* Makes bytes that an adapter wrote to memory of an accelerator visible to it. */
-static ring_status show_to(const accelerator *by, const arrival *in, char *at)
+/* Makes bytes that an adapter wrote into an accelerator's memory visible to the accelerator. */
+static ring_status flush_to(const accelerator *by, const arrival *in, char *at)
 {
-    const bool brought = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;
-    const ring_status status = brought ? by->flush(by, at, in->bytes) : RING_OK;
-    return status == RING_OK ? RING_OK
-                             : fail(status, "the accelerator (%s) cannot see what was received: %s",
-                                    by->name, fail_text());
+    const bool written = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;
+    const ring_status status = written ? by->flush(by, at, in->bytes) : RING_OK;
+    return status == RING_OK
+               ? RING_OK
+               : fail(status, "the accelerator (%s) could not flush received data: %s", by->name,
+                      fail_text());
 }
 
 static ring_status receive_frame(work *w, const program_op *o, size_t total)
@@ -85,14 +87,14 @@ static ring_status receive_frame(work *w, const program_op *o, size_t total)
     arrival in;
     RING_TRY(channel_peek(w, from, total, &in));
     RING_TRY(take_frame(w, w->peers[from->peer].on, &in, at, total * to->width));
-    RING_TRY(show_to(work_memory_of(w, to->buffer), &in, at));
+    RING_TRY(flush_to(work_memory_of(w, to->buffer), &in, at));
     w->step.position += in.bytes / to->width;
     channel_consume(w, from->peer, &in, w->step.position == total);
     return RING_OK;
 }
 
-/* Looks at the first frame. @param[out] whole  the message is not carried. */
-RING_RARE static ring_status comes_whole(work *w, const operand *from, size_t total, bool *whole)
+/* Peeks at the first frame. @param[out] whole  true if the message is not carried in frames. */
+RING_RARE static ring_status find_whole(work *w, const operand *from, size_t total, bool *whole)
 {
     arrival in;
     RING_TRY(channel_peek(w, from, total, &in));
@@ -100,8 +102,8 @@ RING_RARE static ring_status comes_whole(work *w, const operand *from, size_t to
     return RING_OK;
 }
 
-/* Decides whether fold_run() receives the message, as a fold of one input. An accelerator copies
- * carried messages, and those that its adapter does not reach. */
+/* Decides whether fold_run() receives the message, as a fold with one input. An accelerator copies
+ * messages that are carried, or that the adapter cannot write into its memory. */
 static ring_status choose_copy(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -112,14 +114,14 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     const bool is_far = work_memory_of(w, to->buffer) != NULL;
     bool whole = true;
     if (is_far && channel_transfers(c))
-        RING_TRY(comes_whole(w, from, total, &whole));
+        RING_TRY(find_whole(w, from, total, &whole));
     w->step.copies = channel_transfers(c) ? !whole || channel_ref(w, c, operand_address(w, o, to),
                                                                   total * to->width) == 0
                                           : is_far;
     return RING_OK;
 }
 
-/* The way of copying is chosen once a message. */
+/* How to copy is decided once per message. */
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->step.slice);
@@ -156,7 +158,8 @@ static ring_status copy_step(work *w, const program_op *o, bool *moved)
     return RING_OK;
 }
 
-/* Between slices only scratch memory is written again. */
+/* Waits until chunks that were sent are free again. Between slices only scratch memory is written
+ * again, so trailing waits are skipped there if the program has none. */
 static ring_status wait_step(work *w, const program_op *o)
 {
     const operand *of = &w->program->operands[o->first];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks of a call and its stream; the stop; calls that graphs start. */
+ * Checks calls on streams, puts their stops into the streams, and hands captured calls to
+ * graphs. */
 #include "streams.h"
 
 #include "accelerators.h"
@@ -11,16 +12,14 @@ static ring_status find_owner(prepared_call *c, const char *name)
     void *stream = c->options.stream;
     if (!accelerators_are_there())
         return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: a stream was given (ring_call.stream), but this process has no "
-                    "accelerator",
-                    name);
+                    "ring_%s: ring_call.stream is set, but this process uses no accelerator", name);
     RING_TRY(accelerators_of_stream(stream, &c->stream_of));
     return c->stream_of != NULL
                ? RING_OK
-               : fail(
-                     RING_ERR_UNSUPPORTED,
-                     "ring_%s: ring_call.stream (%p) is a stream of no accelerator of this process",
-                     name, stream);
+               : fail(RING_ERR_UNSUPPORTED,
+                      "ring_%s: ring_call.stream (%p) is not a stream of an accelerator that this "
+                      "process uses",
+                      name, stream);
 }
 
 static ring_status check_side(const prepared_call *c, size_t bytes, const accelerator *memory_of)
@@ -30,8 +29,9 @@ static ring_status check_side(const prepared_call *c, size_t bytes, const accele
     if (bytes == 0 || memory_of == a || (memory_of == NULL && a->orders_host))
         return RING_OK;
     return fail(RING_ERR_UNSUPPORTED,
-                "ring_%s: ring_call.stream is a stream of %s, and a buffer is memory of %s", name,
-                a->name, memory_of != NULL ? memory_of->name : "the host, which it does not order");
+                "ring_%s: ring_call.stream is a stream of %s, but a buffer is in memory of %s",
+                name, a->name,
+                memory_of != NULL ? memory_of->name : "the host, which that stream does not order");
 }
 
 ring_status stream_check(prepared_call *c)
@@ -46,8 +46,8 @@ ring_status stream_check(prepared_call *c)
     if (c->comm->settings.progress == PROGRESS_NONE && c->options.work == NULL)
         return fail(
             RING_ERR_UNSUPPORTED,
-            "ring_%s: RING_PROGRESS=none leaves out the thread that would end a call behind "
-            "a stream; give ring_call.work, and wait for it",
+            "ring_%s: with RING_PROGRESS=none there is no thread to end a call on a stream; set "
+            "ring_call.work and wait for it",
             name);
     return RING_OK;
 }
@@ -73,18 +73,18 @@ static ring_status check_captured(const prepared_call *c)
     const ring_call *o = &c->options;
     const char *why = NULL;
     if (o->work != NULL || o->on_done != NULL || o->after != NULL)
-        why = "it has no work, on_done or after, for each replay makes it";
+        why = "each replay makes the call again; leave out ring_call.work, on_done and after";
     else if (c->call.tagged)
-        why = "it has no tag";
+        why = "such a call cannot have a tag";
     else if (c->comm->settings.progress == PROGRESS_NONE)
-        why = "RING_PROGRESS=none leaves out the thread that would make it";
+        why = "with RING_PROGRESS=none there is no thread to make the call";
     return why == NULL
                ? RING_OK
                : fail(RING_ERR_UNSUPPORTED, "ring_%s: its stream is captured into a graph: %s",
                       c->program->facts->name, why);
 }
 
-/* By a thread of the accelerator's. */
+/* Called by a thread of the accelerator when a replay has reached the stop of the calls. */
 static void on_start(void *calls, accelerator_stop *stop)
 {
     bind_stop(stop, ((const prepared_call *)calls)->stream_of);
@@ -98,7 +98,8 @@ static void on_forget(void *calls)
     prepared_drop_all(calls);
 }
 
-/* Calls behind streams now take their numbers when the stream reaches them, as graphs' calls do. */
+/* From now on, calls on streams take their numbers when the stream reaches them, as calls in graphs
+ * do. */
 static void expect_graphs(ring_comm *comm)
 {
     comm_lock(comm);

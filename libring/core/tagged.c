@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tagged sends and receives: their options, their places, and how they go on. */
+ * Implements tagged sends and receives: checks their options, enters them into the lists of their
+ * peers, and advances them until they have a message. */
 #include "tagged.h"
 
 #include "channel_table.h"
@@ -20,18 +21,18 @@ static ring_status check_tag(const call_signature *call, const ring_call *option
     const plan_facts *facts = plan_facts_of(call->collective);
     if (!options->tagged && (options->tag != 0 || options->envelope != NULL))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.tag and envelope go with ring_call.tagged = 1",
+                    "ring_%s: ring_call.tag and envelope require ring_call.tagged = 1",
                     facts->name);
     if (options->tagged && !facts->pairwise)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.tagged is for ring_send and ring_recv",
-                    facts->name);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: ring_call.tagged is only for ring_send and ring_recv", facts->name);
     const bool any = call->collective == PLAN_RECV && options->tag == RING_ANY_TAG;
     if (options->tag < 0 && !any)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.tag is %d; want 0 or more%s",
+        return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.tag is %d; it must be 0 or more%s",
                     facts->name, options->tag,
                     call->collective == PLAN_RECV ? ", or RING_ANY_TAG" : "");
     if (options->envelope != NULL && call->collective == PLAN_SEND)
-        return fail(RING_ERR_ARGUMENT, "ring_send: ring_call.envelope is for ring_recv");
+        return fail(RING_ERR_ARGUMENT, "ring_send: ring_call.envelope is only for ring_recv");
     return RING_OK;
 }
 
@@ -47,19 +48,19 @@ ring_status tagged_read_again(const call_signature *call, const ring_call *optio
     const plan_facts *facts = plan_facts_of(call->collective);
     if (options->tagged || options->tag != 0)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: a tag is given when a call is prepared, not when it is started",
+                    "ring_%s: the tag is set when a call is prepared, not when it is started",
                     facts->name);
     if (options->envelope != NULL && !(call->tagged && call->collective == PLAN_RECV))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.envelope is for calls that were prepared as tagged "
+                    "ring_%s: ring_call.envelope is only for calls that were prepared as tagged "
                     "receives",
                     facts->name);
     return RING_OK;
 }
 
-/* ---- Places ----------------------------------------------------------------------------- */
+/* ---- Lists ------------------------------------------------------------------------------ */
 
-/* @return RING_OK, with the link dialed. */
+/* Finds the tagged traffic with a rank, and dials its link if that was not done yet. */
 static ring_status find_peer(ring_comm *comm, int rank, tagged_peer **out)
 {
     channel *c;
@@ -115,7 +116,7 @@ ring_status tagged_enlist(work *w, const call_signature *call, ring_envelope *en
     return w->call.collective == PLAN_SEND ? enlist_send(w) : enlist_recv(w);
 }
 
-/* ---- Going on ----------------------------------------------------------------------------- */
+/* ---- Progress ----------------------------------------------------------------------------- */
 
 static ring_status bind_program(work *w, int root)
 {
@@ -128,15 +129,14 @@ static ring_status bind_program(work *w, int root)
     return work_rebind(w, p);
 }
 
-/* The message is complete: in its buffer already, or to be copied, by an accelerator into its own
- * memory.
- */
+/* Ends a receive whose message is complete. The message is already in dst or is copied there; if
+ * dst is in device memory, the accelerator copies it as the work's op. */
 static ring_status finish_recv(work *w, tagged_message *m)
 {
     w->tagged.met = true;
     if (m->kept != NULL && w->buffers.dst_by != NULL) {
         RING_TRY(bind_program(w, w->comm->rank));
-        w->buffers.src = m->kept; /* until the work ends */
+        w->buffers.src = m->kept; /* valid until the work ends */
         return RING_OK;
     }
     if (m->kept != NULL)
@@ -165,12 +165,12 @@ static ring_status grant(work *w, tagged_message *m, bool *moved)
     return status == RING_IN_PROGRESS ? RING_OK : status; /* tagged_turn() sends the grant */
 }
 
-/* Send and receive are both of this rank. */
+/* Joins a receive with a send of this rank to itself. */
 static ring_status take_own(work *w, tagged_message *m)
 {
     work *sender = m->sender;
     if (!sender->tagged.open)
-        return RING_IN_PROGRESS; /* advance_send() holds this work when it is */
+        return RING_IN_PROGRESS; /* advance_send() holds this work when the send's gate opens */
     RING_TRY(bind_program(w, w->comm->rank));
     RING_TRY(self_pair_join(w, sender));
     w->tagged.met = sender->tagged.met = true;
@@ -205,7 +205,7 @@ static ring_status advance_send(work *w, bool *moved)
     const ring_status status = tagged_flush(p, w, moved);
     channel_activate(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
-    /* A send that was granted meanwhile is held already. */
+    /* A send that was granted meanwhile is already held. */
     return w->tagged.met && w->step.slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
 }
 
@@ -218,14 +218,14 @@ ring_status tagged_advance(work *w, bool *moved)
 
 ring_status tagged_timed_out(const work *w)
 {
-    char what[48] = "any tag", who[160] = "any rank";
+    char tag[48] = "any tag", peer[160] = "any rank";
     const bool sends = w->call.collective == PLAN_SEND;
     if (w->call.tag != RING_ANY_TAG)
-        text_format(what, sizeof what, "tag %d", w->call.tag);
+        text_format(tag, sizeof tag, "tag %d", w->call.tag);
     if (w->call.root != RING_ANY_SOURCE)
-        text_format(who, sizeof who, "rank %d (%s)", w->call.root,
+        text_format(peer, sizeof peer, "rank %d (%s)", w->call.root,
                     comm_host(w->comm, w->call.root));
     return fail(RING_ERR_TIMEOUT,
                 "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): %s %s %s",
-                what, sends ? "was not received by" : "was not sent by", who);
+                tag, sends ? "was not received by" : "was not sent by", peer);
 }

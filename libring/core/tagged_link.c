@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tagged messages as frames of a link, both ways. */
+ * Sends and receives the frames that carry tagged messages, questions, grants and credits; tagged.h
+ * describes the protocol. */
 #include "tagged_link.h"
 
 #include "placeholder_link.h"
@@ -17,7 +18,7 @@ typedef struct question {
     uint64_t number, count;
 } question;
 
-/* ---- Out ------------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------- */
 
 static transport_frame frame_of(const tagged_peer *p, enum tagged_kind kind, int32_t tag,
                                 uint64_t signature)
@@ -35,7 +36,7 @@ static ring_status send_frame(tagged_peer *p, const transport_frame *frame, cons
     return RING_OK;
 }
 
-/* @param of  [bytes] the frame's payload, at most TRANSPORT_INLINE. */
+/* @param of  [bytes] the frame's payload, at most TRANSPORT_INLINE bytes. */
 static ring_status send_inline(tagged_peer *p, transport_frame *frame, const void *of, size_t bytes)
 {
     frame->length = (uint8_t)bytes;
@@ -62,7 +63,7 @@ static ring_status send_segments(tagged_peer *p, work *w)
     return RING_OK;
 }
 
-/* All of the message has been given to the link; the send ends when the link has handed it over. */
+/* The link has all frames of the message; the send ends when the link has handed them over. */
 static void end_ahead(tagged_peer *p, work *w, const work *own)
 {
     const transport_link *l = p->on->link;
@@ -86,7 +87,7 @@ static ring_status send_ahead(tagged_peer *p, work *w)
                : send_segments(p, w);
 }
 
-/* Meanwhile the link for the granted message is dialed. */
+/* Makes the send wait for a grant, and dials the link for its message meanwhile. */
 static ring_status await_grant(tagged_peer *p, work *w)
 {
     channel *granted = w->program->on[0];
@@ -106,8 +107,8 @@ static ring_status ask(tagged_peer *p, const work *w)
 
 static ring_status take_all(tagged_peer *p);
 
-/* Decides whether a send goes ahead; reads credits that have arrived. */
-static ring_status goes_ahead(tagged_peer *p, const work *w, bool *ahead)
+/* Decides whether a send is sent ahead. Consumes frames first if that needs more credit. */
+static ring_status may_send_ahead(tagged_peer *p, const work *w, bool *ahead)
 {
     *ahead = w->step.position > 0;
     if (*ahead || w->buffers.src_bytes > EAGER_BYTES || w->buffers.src_by != NULL)
@@ -129,11 +130,11 @@ static void leave_queue(tagged_peer *p, const work *w)
     p->open--;
 }
 
-/* A work leaves the queue when all of it has left. */
+/* Sends one message ahead or asks for it; then the work leaves the queue. */
 static ring_status send_one(tagged_peer *p, work *w, const work *own)
 {
     bool ahead;
-    RING_TRY(goes_ahead(p, w, &ahead));
+    RING_TRY(may_send_ahead(p, w, &ahead));
     const ring_status status = ahead ? send_ahead(p, w) : ask(p, w);
     p->sending = status == RING_IN_PROGRESS && w->step.position > 0 ? w : NULL;
     RING_TRY(status);
@@ -144,7 +145,7 @@ static ring_status send_one(tagged_peer *p, work *w, const work *own)
     return RING_OK;
 }
 
-/* A broken link fails only if a work can end only by it. */
+/* Ignores the failure of a broken link unless a work cannot end without it. */
 static ring_status of_link(tagged_peer *p, ring_status status)
 {
     if (status == RING_OK || status == RING_IN_PROGRESS)
@@ -195,18 +196,17 @@ ring_status tagged_flush(tagged_peer *p, const work *own, bool *moved)
     return RING_OK;
 }
 
-/* ---- In ---------------------------------------------------------------------------------- */
+/* ---- Receiving --------------------------------------------------------------------------- */
 
 static ring_status unexpected(const tagged_peer *p, const transport_frame *f)
 {
-    return fail(
-        RING_ERR_INTERNAL,
-        "rank %d sent a frame of tagged messages that does not fit here (call %u, frame %u, "
-        "flags %u, length %u)",
-        p->on->rank, f->call, p->frames_in, f->flags, f->length);
+    return fail(RING_ERR_INTERNAL,
+                "rank %d sent an unexpected frame of tagged messages (call %u, frame %u, flags %u, "
+                "length %u)",
+                p->on->rank, f->call, p->frames_in, f->flags, f->length);
 }
 
-/* @param[out] call, bytes  what the sender called. */
+/* Reads the sender's call from a frame. @param[out] bytes  the size of its message. */
 static ring_status read_call(const tagged_peer *p, const transport_frame *f, size_t count,
                              call_signature *call, size_t *bytes)
 {
@@ -226,11 +226,11 @@ static ring_status begin_message(tagged_peer *p, const transport_frame *f,
 {
     tagged_message *m = tagged_message_new(p->on->comm);
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "taking a tagged message of rank %d", p->on->rank);
+        return fail(RING_ERR_MEMORY, "receiving a tagged message from rank %d", p->on->rank);
     m->from = p;
     m->call = *call;
     m->signature = f->signature;
-    m->seq = p->heard++;
+    m->seq = p->arrived++;
     m->peer = p->on->rank;
     *out = m;
     return RING_OK;
@@ -254,8 +254,9 @@ static ring_status take_question(tagged_peer *p, const transport_frame *f)
     return RING_OK;
 }
 
-/* Chooses where the bytes go: the receive's dst, or a buffer. */
-static ring_status place(tagged_message *m)
+/* Chooses the destination of the bytes: the receive's dst if it may be written now, else a new
+ * buffer. */
+static ring_status choose_destination(tagged_message *m)
 {
     ring_comm *comm = m->from->on->comm;
     const work *w = m->receiver;
@@ -267,7 +268,7 @@ static ring_status place(tagged_message *m)
     }
     m->to = m->kept = malloc(m->bytes);
     if (m->kept == NULL)
-        return fail(RING_ERR_MEMORY, "keeping a tagged message of rank %d (%zu bytes)", m->peer,
+        return fail(RING_ERR_MEMORY, "keeping a tagged message from rank %d (%zu bytes)", m->peer,
                     m->bytes);
     comm->tagged.bytes += m->bytes;
     return RING_OK;
@@ -289,7 +290,7 @@ static ring_status begin_bytes(tagged_peer *p, const transport_frame *f)
     p->unannounced += tagged_charge(bytes);
     m->bytes = bytes;
     RING_TRY(tagged_deliver(p->on->comm, m));
-    RING_TRY(place(m));
+    RING_TRY(choose_destination(m));
     p->in = m;
     return RING_OK;
 }
@@ -327,7 +328,7 @@ static ring_status take_number(const tagged_peer *p, const transport_frame *f, u
     return RING_OK;
 }
 
-/* Both ends give it the next message number, in the same order. */
+/* Both ends give granted messages the next message numbers, in the same order. */
 static ring_status take_grant(tagged_peer *p, const transport_frame *f)
 {
     uint64_t number = 0;
@@ -375,7 +376,7 @@ static ring_status take(tagged_peer *p, const transport_frame *f)
     return unexpected(p, f);
 }
 
-/* @return RING_IN_PROGRESS: no frame is here, or not all of it. */
+/* Consumes one frame. @return RING_IN_PROGRESS if no complete frame has arrived. */
 static ring_status take_frame(tagged_peer *p)
 {
     transport_link *l = p->on->link;
@@ -399,7 +400,8 @@ static ring_status take_all(tagged_peer *p)
 
 /* ---- A turn -------------------------------------------------------------------------------- */
 
-/* Serves one peer. A link that serves a receive from any source then comes last. */
+/* Serves one peer. If a receive from any source is matched, the next turn starts with the next
+ * peer. */
 static ring_status serve_peer(tagged_peer *p, bool *moved)
 {
     ring_comm *comm = p->on->comm;

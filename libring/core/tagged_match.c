@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matching tagged messages with receives, in the order of both. */
+ * Matches tagged messages with receives: messages in the order of their arrival, receives in the
+ * order of their calls. */
 #include "tagged_match.h"
 
 #include "channel_table.h"
@@ -18,7 +19,7 @@ static bool fits(const work *w, const tagged_message *m)
            (w->call.tag == RING_ANY_TAG || w->call.tag == m->call.tag);
 }
 
-/* @return the first message that matches the receive, off the list; NULL: none. */
+/* @return the first message that matches the receive, removed from the list; NULL: none. */
 static tagged_message *take_early(tagged_traffic *t, const work *w)
 {
     for (tagged_message **at = &t->early; *at != NULL; at = &(*at)->next) {
@@ -48,7 +49,7 @@ static void count_posted(const work *w, int32_t change)
         tagged_peer_of(comm, w->call.root)->named += change;
 }
 
-/* @return the first receive that matches the message, off the list; NULL: none. */
+/* @return the first receive that matches the message, removed from the list; NULL: none. */
 static work *take_posted(ring_comm *comm, const tagged_message *m)
 {
     tagged_traffic *t = &comm->tagged;
@@ -67,7 +68,7 @@ static work *take_posted(ring_comm *comm, const tagged_message *m)
 
 /* ---- Matching --------------------------------------------------------------------------- */
 
-static ring_status meet(work *receiver, tagged_message *m)
+static ring_status match(work *receiver, tagged_message *m)
 {
     receiver->tagged.message = m;
     m->receiver = receiver;
@@ -81,7 +82,7 @@ ring_status tagged_deliver(ring_comm *comm, tagged_message *m)
 {
     work *w = take_posted(comm, m);
     if (w != NULL)
-        return meet(w, m);
+        return match(w, m);
     set_aside(&comm->tagged, m);
     return RING_OK;
 }
@@ -92,7 +93,7 @@ void tagged_arrived(tagged_message *m)
         (void)work_hold(m->receiver);
 }
 
-/* Makes the channels active on which the receive's message may come. */
+/* Activates the channels on which the receive's message may arrive. */
 static void listen_for(const work *w)
 {
     tagged_traffic *t = &w->comm->tagged;
@@ -113,8 +114,8 @@ ring_status tagged_seek(work *w)
     tagged_message *m = take_early(t, w);
     if (m != NULL) {
         if (m->from != NULL)
-            channel_activate(m->from->on); /* the rest of it may be on its way */
-        return meet(w, m);
+            channel_activate(m->from->on); /* the rest of it may be in flight */
+        return match(w, m);
     }
     w->tagged.next = NULL;
     *t->posted_end = w;

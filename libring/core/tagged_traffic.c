@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records of tagged messages and of the peers that send them; what the peers still wait for. */
+ * Keeps the records of tagged messages and of peers, and decides which sends and frames are due for
+ * a peer. */
 #include "tagged_traffic.h"
 
 #include "comm.h"
@@ -42,7 +43,7 @@ ring_status tagged_peer_new(channel *c)
     tagged_traffic *t = &c->comm->tagged;
     tagged_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return fail(RING_ERR_MEMORY, "making a channel to rank %d", c->rank);
+        return fail(RING_ERR_MEMORY, "creating a channel to rank %d", c->rank);
     c->tagged = p;
     p->on = c;
     p->queue_end = &p->queue;
@@ -58,7 +59,7 @@ ring_status tagged_peer_new(channel *c)
     return RING_OK;
 }
 
-/* A send waits behind an earlier one of its tag, not behind others. */
+/* A send waits for earlier sends of its tag to leave, but not for others. */
 static bool is_first_of_tag(const tagged_peer *p, const work *w)
 {
     const work *first = p->queue;
@@ -79,8 +80,8 @@ work *tagged_next_to_send(const tagged_peer *p)
 
 bool tagged_wants_out(const tagged_peer *p)
 {
-    const bool tells = p->grants != NULL || p->owed >= TAGGED_OWED;
-    return (tells && !p->on->lost) || tagged_next_to_send(p) != NULL;
+    const bool announces = p->grants != NULL || p->owed >= TAGGED_OWED;
+    return (announces && !p->on->lost) || tagged_next_to_send(p) != NULL;
 }
 
 bool tagged_listens(const tagged_peer *p)
@@ -172,7 +173,7 @@ void tagged_clear(ring_comm *comm)
 void tagged_free(ring_comm *comm)
 {
     tagged_message *next;
-    comm->tagged.next_visited = NULL; /* freed with their channels */
+    comm->tagged.next_visited = NULL; /* the peers were freed with their channels */
     tagged_clear(comm);
     for (tagged_message *m = comm->tagged.spare; m != NULL; m = next) {
         next = m->next;

@@ -1,82 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tagged_traffic: records of tagged messages, and of the peers that send them (tagged.h). */
+ * tagged_traffic: defines the records of tagged messages and of the peers that exchange them
+ * (tagged.h). */
 #ifndef RING_CORE_TAGGED_TRAFFIC_H
 #define RING_CORE_TAGGED_TRAFFIC_H
 
 #include "work.h"
 
-/** Bytes of a pair sent ahead and kept by the receiver: payload, and TAGGED_KEEP a message. */
+/** TAGGED_WINDOW: the most bytes that a rank sends ahead to a peer, which the peer keeps. Each
+ *  message counts its payload and TAGGED_KEEP. */
 enum { TAGGED_WINDOW = 512 << 10, TAGGED_KEEP = 192 };
-/** A credit is sent when so much is owed. */
+/** A credit is sent when this many freed bytes are not announced yet. */
 enum { TAGGED_OWED = TAGGED_WINDOW / 4 };
 
-/** Bytes of the window that a message takes. */
+/** @return the bytes of the window that a message with @p bytes of payload uses. */
 static inline size_t tagged_charge(size_t bytes)
 {
     return bytes + TAGGED_KEEP;
 }
 
-/** A message, or its question, that has arrived; or a send of this rank to itself. */
+/** A message or question that arrived, or a send of this rank to itself. */
 typedef struct tagged_message {
     struct tagged_message *next;
-    struct tagged_peer *from; /* NULL: this rank itself                     */
-    call_signature call;      /* the sender's, with its tag                 */
-    uint64_t signature, seq;  /* of it                                      */
-    int32_t peer;             /* the sender                                 */
-    bool asked;               /* it is a question                           */
-    uint64_t question;        /* then its number                            */
-    size_t bytes, done;       /* of its payload, and here                   */
-    char *to, *kept;          /* where payload goes; its buffer here, or NULL */
-    work *receiver, *sender;  /* the receive that it has met; the send, if of this rank itself */
+    struct tagged_peer *from; /* NULL: this rank itself */
+    call_signature call;      /* the sender's call, with its tag */
+    uint64_t signature, seq;  /* the call's packed signature and number */
+    int32_t peer;             /* the sender's rank */
+    bool asked;               /* it is a question */
+    uint64_t question;        /* the number of the question */
+    size_t bytes, done;       /* bytes of payload, and those that arrived */
+    char *to, *kept;          /* destination of the payload; a buffer that keeps it, or NULL */
+    work *receiver, *sender;  /* the receive that it matched; the send, if of this rank itself */
 } tagged_message;
 
 /** The traffic over a channel of TRAFFIC_TAGGED. */
 typedef struct tagged_peer {
     channel *on;
-    struct tagged_peer *next; /* in a circle                                              */
-    work *queue, **queue_end; /* sends that have not left completely: call order */
-    work *sending;            /* of them, the one whose frames have begun */
-    work *asked, **asked_end; /* sends whose questions wait for a grant                   */
-    tagged_message *grants, **grants_end; /* not announced to the peer yet */
-    tagged_message *in;                   /* whose frames are arriving */
-    uint64_t sends, heard, questions;     /* counted so far */
-    uint16_t frames_out, frames_in;       /* low bits                                     */
-    size_t ahead, owed;                   /* kept by the peer; freed here, and in no credit yet */
-    size_t unannounced; /* taken ahead, and in no credit yet: at most the peer's `ahead` */
-    int32_t named;      /* receives that wait for this peer alone */
-    int32_t open;       /* sends of the queue whose gates are open                        */
+    struct tagged_peer *next;             /* in the circle of all peers */
+    work *queue, **queue_end;             /* sends that are not sent completely, in call order */
+    work *sending;                        /* the one among them that is sent partly */
+    work *asked, **asked_end;             /* sends whose questions wait for a grant */
+    tagged_message *grants, **grants_end; /* grants that are not sent yet */
+    tagged_message *in;                   /* the message whose frames are arriving */
+    uint64_t sends, arrived, questions;   /* sends, messages and own questions so far */
+    uint16_t frames_out, frames_in;       /* low bits of the numbers of frames */
+    size_t ahead, owed; /* bytes that the peer keeps; bytes freed here, in no credit yet */
+    size_t unannounced; /* bytes received ahead, in no credit yet: at most the peer's `ahead` */
+    int32_t named;      /* receives that wait for this peer only */
+    int32_t open;       /* sends in the queue whose gates are open */
 } tagged_peer;
 
 /** The tagged traffic of a communicator. */
 typedef struct tagged_traffic {
-    tagged_peer *next_visited;          /* by tagged_turn() */
-    work *posted, **posted_end;         /* receives without a message: call order */
-    int32_t any;                        /* of them, from any source                 */
-    tagged_message *early, **early_end; /* messages without a receive: by arrival */
+    tagged_peer *next_visited;          /* the peer with which the next tagged_turn() starts */
+    work *posted, **posted_end;         /* receives without a message, in call order */
+    int32_t any;                        /* those among them from any source */
+    tagged_message *early, **early_end; /* messages without a receive, in order of arrival */
     tagged_message *spare;
     uint64_t recvs, self_sends;
-    size_t bytes; /* of memory for messages, and of payload that is kept */
+    size_t bytes; /* memory for records and for payload that is kept */
 } tagged_traffic;
 
-/** @return an empty record; NULL: no memory. */
+/** @return an empty record; NULL if there is no memory. */
 tagged_message *tagged_message_new(ring_comm *comm);
+/** Frees the payload of a message, and keeps its record for later ones. */
 void tagged_message_drop(ring_comm *comm, tagged_message *m);
 /** Frees the message's share of the window; a credit announces it later. */
 void tagged_let_go(tagged_message *m);
+/** @return true if something is to be sent to the peer. */
 bool tagged_wants_out(const tagged_peer *p);
-/** @return true if a work waits for frames from there. */
+/** @return true if a work waits for frames from the peer. */
 bool tagged_listens(const tagged_peer *p);
-/** @return a work that can end only by this peer; NULL: none. */
+/** @return a work that cannot end without this peer; NULL: none. */
 work *tagged_first_waiter(const tagged_peer *p);
-/** @return the first send of the queue that may leave; NULL: none. */
+/** @return the first send in the queue that may be sent; NULL: none. */
 work *tagged_next_to_send(const tagged_peer *p);
-/** Makes the tagged_peer of a new channel of TRAFFIC_TAGGED. */
+/** Creates the tagged_peer of a new channel of TRAFFIC_TAGGED. */
 ring_status tagged_peer_new(channel *c);
 /** Drops the message of a work that ends. */
 void tagged_forget(work *w);
 /** Drops all messages when all works end. */
 void tagged_clear(ring_comm *comm);
-/** Frees its memory. */
+/** Frees the records of all messages. */
 void tagged_free(ring_comm *comm);
 
 #endif

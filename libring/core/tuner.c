@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tuner: chooses the algorithm whose plan the cost model prices lowest, or the one that
- * RING_ALGO names. Its inputs are known to every rank, so all choose alike: the collective, the
- * ranks, the size, and the weakest link between any two ranks.
+ * Chooses the algorithm whose plan has the lowest price in the cost model, or the one that
+ * RING_ALGO names. All ranks choose alike, because the tuner uses only facts that every rank knows:
+ * the collective, the ranks, the size, and the weakest link between any two ranks.
  */
 #include "tuner.h"
 
@@ -18,19 +18,20 @@ struct tuner {
     const plan_world *world;
     plan_prices prices;
     const algo *forced;
-    bool warned[PLAN_COLLECTIVE_COUNT]; /* that the forced one cannot do it; rank 0 warns */
-    /* By collective, by whether sums are wider than the type, and by log2 of the bytes. */
+    bool warned[PLAN_COLLECTIVE_COUNT]; /* of a forced algorithm that cannot run it; rank 0 warns */
+    /* Indexed by the collective, by whether sums are wider than the type, and by log2(bytes). */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
 };
 
-/* The inputs of a price besides the algorithm. */
+/* The inputs of a price, except the algorithm. */
 typedef struct tuner_call {
     plan_collective collective;
     size_t count, element, acc;
 } tuner_call;
 
-/* Measured with ringperf on two cores, 2 ranks; docs/performance.md has the commands.
- * Seconds a carried message, a reference, a carried byte, a byte of a kernel, a call. */
+/* Seconds per carried message (alpha), reference (alpha_ref), carried byte (beta), byte that a
+ * kernel processes (gamma) and call (overhead). Measured with ringperf with 2 ranks on two cores;
+ * docs/performance.md has the commands. */
 static const plan_cost_params mapped_links = {
     .alpha = 0.4e-6,
     .alpha_ref = 0.25e-6,
@@ -58,7 +59,8 @@ static ring_status unknown_algorithm(const char *name)
     char known[128] = "";
     for (size_t i = 0; i < count; i++)
         text_append(known, sizeof known, "%s%s", i > 0 ? ", " : "", all[i].name);
-    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
+    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name,
+                known);
 }
 
 ring_status tuner_new(const ring_comm *comm, struct tuner **out)
@@ -95,8 +97,8 @@ static ring_status price(const struct tuner *t, const tuner_choice *choice, cons
                       seconds);
 }
 
-/* @return a call like those of the class. For types that are their own accumulator it is one of
- * float32; the order of prices does not depend on their size. */
+/* @return a call that represents its class. For types that are their own accumulators it is a call
+ * of float32, because the order of prices does not depend on the size of the type. */
 static tuner_call typical_call(const struct tuner *t, plan_collective collective, bool widens,
                                size_t bytes)
 {
@@ -105,7 +107,8 @@ static tuner_call typical_call(const struct tuner *t, plan_collective collective
     return (tuner_call){collective, bytes / element / blocks, element, sizeof(float)};
 }
 
-/* A rank without memory to price one algorithm fails: another choice than its peers' would hang. */
+/* Prices all algorithms that serve the call, and returns the cheapest. A rank without memory to
+ * price one of them fails, because a choice that differs from its peers' would hang. */
 static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_t bytes,
                             tuner_choice *best)
 {
@@ -141,10 +144,10 @@ static bool is_forced(struct tuner *t, plan_collective collective)
         return false;
     const bool serves = algo_serves(t->forced, collective, t->world);
     if (!serves && !t->warned[collective])
-        log_warn("RING_ALGO=%s cannot do %s among %d rank%s%s: it goes by another algorithm",
+        log_warn("RING_ALGO=%s does not support %s among %d rank%s%s: using another algorithm",
                  t->forced->name, plan_collective_name(collective), t->world->ranks,
                  plural(t->world->ranks),
-                 t->world->rank_order ? " in their order (RING_REPRODUCIBLE=1)" : "");
+                 t->world->rank_order ? " in rank order (RING_REPRODUCIBLE=1)" : "");
     t->warned[collective] = true;
     return serves;
 }
@@ -167,7 +170,7 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
         RING_TRY(cheapest(t, &priced, typical, known));
     *choice = *known;
     return known->algorithm != NULL ? RING_OK
-                                    : fail(RING_ERR_INTERNAL, "no algorithm can do %s",
+                                    : fail(RING_ERR_INTERNAL, "no algorithm supports %s",
                                            plan_collective_name(collective));
 }
 

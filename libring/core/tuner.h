@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tuner: chooses algorithm and chunks, from what every rank knows. */
+ * tuner: chooses the algorithm and the number of chunks for a call, from facts that are the same on
+ * all ranks. */
 #ifndef RING_CORE_TUNER_H
 #define RING_CORE_TUNER_H
 
 #include "comm.h"
 
 typedef struct tuner_choice {
-    const algo *algorithm; /* NULL: between a pair there is no choice */
+    const algo *algorithm; /* NULL: send and recv have no algorithm */
     int chunks;
-    bool eager; /* of a pair: the send does not wait for its receiver */
+    bool eager; /* send and recv: the send does not wait for its receiver */
 } tuner_choice;
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
 void tuner_free(struct tuner *t);
+/** Chooses for a call other than send and recv. Prices each size class once; later calls of the
+ *  class cost a table lookup. */
 ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choice *choice);
-/** Seconds that the cost model predicts for a call; 0 if it cannot.
- *  @param longest  elements of its longest block, also where ranks do not agree on it. */
+/** @param longest  elements of the call's longest block, even if ranks know different ones.
+ *  @return the seconds that the cost model predicts for a call; 0 if it cannot. */
 double tuner_predict(struct tuner *t, const call_signature *call, size_t longest);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Polite waiting: spin a little on the word that the next frame will change, yield, then sleep
- * (poll_links.c), until the deadline.
+ * Waits for works without wasting the CPU: a thread first spins for a moment on the word that the
+ * next frame will change, then yields, then sleeps (poll_links.c), until the deadline.
  */
 #include "wait.h"
 
@@ -9,18 +9,19 @@
 #include "orphans.h"
 #include "sleep.h"
 
-/* Looks at one word before a waiter yields; see docs/decisions/0007. */
+/* Passes that spin on one word before a waiter yields; see docs/decisions/0007. */
 enum { SPIN_LOOKS = 8 };
-/* Reads of a word in one look: with a core for each rank about as long as a yield takes. */
+/* Reads of the word in one such pass. With a core per rank they take about as long as a yield. */
 enum { SPIN_READS = 100 };
-/* Reads before a waiter looks at the clock and lets other threads in: a prompt peer's answer. */
+/* Reads before a waiter reads the clock and releases the lock: a prompt peer answers meanwhile. */
 enum { GLANCE_READS = 200 };
-/* Looks in vain before a waiter moves works of other communicators. */
+/* Passes without progress before a waiter advances works of other communicators. */
 enum { HELP_LOOKS = 64 };
 
 /* ---- Waiting ------------------------------------------------------------------ */
 
-/* The one word that changes when anything waited for arrives; NULL: several links or held works. */
+/* @return the word that changes when the awaited frame arrives; NULL if works wait for several
+ * links or are held. */
 static const _Atomic uint32_t *only_word(const ring_comm *comm, uint32_t *value)
 {
     if (comm->channels.active_count != 1 || comm->works.held != NULL)
@@ -39,7 +40,7 @@ static void spin(const _Atomic uint32_t *word, uint32_t value, unsigned *looks)
     }
 }
 
-/* @return true if the awaited frame is there. */
+/* Spins briefly with the lock held. @return true if the awaited frame has arrived. */
 static bool glance(const ring_comm *comm)
 {
     uint32_t value;
@@ -50,13 +51,14 @@ static bool glance(const ring_comm *comm)
     return false;
 }
 
-/* After a look without progress: releases the lock, so that other threads of this rank get it. */
-static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
+/* Spins, yields or sleeps after a pass without progress, and releases the lock meanwhile, so that
+ * other threads of this rank get it. */
+static void pause_unlocked(ring_comm *comm, unsigned *looks, double deadline)
 {
     uint32_t value;
     const _Atomic uint32_t *word = *looks < SPIN_LOOKS && !comm->crowded ? only_word(comm, &value)
                                                                          : NULL;
-    if (wait_is_sleepy(*looks)) { /* nothing has changed since the look: the lock was held */
+    if (wait_is_sleepy(*looks)) { /* the lock was held, so nothing has changed since the pass */
         poll_links(comm, deadline);
         return;
     }
@@ -70,7 +72,8 @@ static void look_elsewhere(ring_comm *comm, unsigned *looks, double deadline)
     comm_lock(comm);
 }
 
-/* A closed gate is no failure of this rank or its peers: the wait ends, the call goes on. */
+/* @return when to stop waiting. A gate that stays closed is not a failure of this rank or its
+ * peers, so after the call's time-out only the wait ends, and the call continues. */
 static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
 {
     if (!work_is_gated(w))
@@ -86,7 +89,7 @@ static void wait_until(work *w, double deadline)
     double gate_deadline = 0;
     unsigned looks = 0;
     if (!w->result.finished)
-        (void)glance(comm); /* a call's first answer is often a few reads away */
+        (void)glance(comm); /* the first answer often arrives within a few reads */
     while (!w->result.finished) {
         if (engine_turn(comm, TURN_BYTES))
             looks = 0;
@@ -102,7 +105,7 @@ static void wait_until(work *w, double deadline)
             return;
         engine_look(comm, now);
         if (!w->result.finished)
-            look_elsewhere(comm, &looks, end > 0 ? end : now + 1);
+            pause_unlocked(comm, &looks, end > 0 ? end : now + 1);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Waiting for handles, and testing them: one, all, or any of them. */
+ * Implements the calls that wait for handles or test them: one, all, or any of several. */
 #include "call_group.h"
 #include "engine.h"
 #include "handle.h"
@@ -8,22 +8,23 @@
 
 #include <sched.h>
 
-/* No thread is in its handle any more, which has ended. The caller holds the lock. */
-static void give_back(work *w)
+/* Recycles a work whose handle has ended and is in use by no thread. The caller holds the lock. */
+static void drop_work(work *w)
 {
     w->result.handle = 0;
     if (!w->result.pending)
         work_recycle(w);
 }
 
-/* Returns how a call has ended, or what is known of it if its communicator is gone; else the caller
- * holds the lock. @param ends  the handle, which becomes NULL; else it is only left. */
+/* Leaves a handle. The caller holds the communicator's lock, unless view->comm is NULL because the
+ * communicator was destroyed. @param ends  also ends the handle, which becomes NULL.
+ * @return the result of the call, as far as it is known. */
 static ring_status end_handle(ring_work **handle, const handle_view *view, bool ends)
 {
     work *w = view->comm != NULL ? view->work : NULL;
     const ring_status status = w != NULL ? w->result.status : view->status;
     if (handle_leave(*handle, ends) && w != NULL)
-        give_back(w);
+        drop_work(w);
     *handle = ends ? NULL : *handle;
     return status == RING_OK
                ? RING_OK
@@ -32,8 +33,8 @@ static ring_status end_handle(ring_work **handle, const handle_view *view, bool 
                                 : "the communicator failed or was destroyed before the call ended");
 }
 
-/* Takes the lock of the communicator of a handle that was entered. With RING_OK it is held, unless
- * view->comm is NULL: that communicator is gone. */
+/* Takes the lock of the communicator of a handle that was entered. On RING_OK the lock is held,
+ * unless view->comm is NULL because the communicator was destroyed. */
 static ring_status lock_handle(const ring_work *handle, const char *call, handle_view *view)
 {
     *view = handle_look(handle);
@@ -51,7 +52,7 @@ static void leave(const ring_work *handle)
     if (!handle_leave(handle, false) || view.comm == NULL)
         return;
     comm_lock(view.comm);
-    give_back(view.work);
+    drop_work(view.work);
     comm_unlock(view.comm);
 }
 
@@ -70,7 +71,7 @@ static ring_status wait_entered(ring_work **handle, double deadline, bool ends, 
     if (status == RING_OK)
         status = end_handle(handle, &view, ends);
     else if (handle_leave(*handle, false))
-        give_back(view.work);
+        drop_work(view.work);
     comm_unlock(view.comm);
     return status;
 }
@@ -94,19 +95,19 @@ ring_status ring_wait(ring_work **handle)
 ring_status ring_wait_for(ring_work **handle, double seconds)
 {
     if (!(seconds >= 0))
-        return fail(RING_ERR_ARGUMENT, "ring_wait_for: want 0 or more seconds");
+        return fail(RING_ERR_ARGUMENT, "ring_wait_for: seconds must be 0 or more");
     return wait_until(handle, clock_now() + seconds, true, "wait_for");
 }
 
 ring_status ring_wait_keep(ring_work *handle, double seconds)
 {
     if (!(seconds >= 0))
-        return fail(RING_ERR_ARGUMENT, "ring_wait_keep: want 0 or more seconds");
+        return fail(RING_ERR_ARGUMENT, "ring_wait_keep: seconds must be 0 or more");
     return wait_until(&handle, clock_now() + seconds, false, "wait_keep");
 }
 
-/* Enters handles from the first one on, up to one that has ended. @return how many, counting NULL
- * ones. */
+/* Enters the handles in order, up to the first one that has ended. @return the number of handles
+ * entered, including NULL ones. */
 static size_t enter_each(ring_work *const *works, size_t count, const char *call)
 {
     size_t i = 0;
@@ -135,7 +136,7 @@ static ring_status wait_for_each(ring_work **works, size_t count, const char *ca
     return first;
 }
 
-/* All are waited for, even if one handle has ended before. */
+/* Waits for all calls, even if one of the handles had already ended. */
 ring_status ring_wait_all(ring_work **works, size_t count)
 {
     ring_status first = RING_OK;
@@ -153,60 +154,60 @@ ring_status ring_wait_all(ring_work **works, size_t count)
     return first != RING_OK ? first : waited;
 }
 
-/* ---- Looking ------------------------------------------------------------------------ */
+/* ---- Testing ------------------------------------------------------------------------ */
 
-/* Moves the work's communicator. @param[in,out] moved  true if anything did.
- * @return true if the work is over. */
-static bool look(const handle_view *view, bool *moved)
+/* Runs an engine turn for the work's communicator. @param[in,out] moved  set if anything moved.
+ * @return true if the work has ended. */
+static bool poll_work(const handle_view *view, bool *moved)
 {
     ring_comm *comm = view->comm;
     if (view->work->result.finished)
         return true;
-    const bool stirs = engine_turn(comm, TURN_BYTES);
-    *moved |= stirs;
-    if (!stirs && !view->work->result.finished)
+    const bool progressed = engine_turn(comm, TURN_BYTES);
+    *moved |= progressed;
+    if (!progressed && !view->work->result.finished)
         engine_look(comm, clock_now());
     return view->work->result.finished;
 }
 
-/* The result of a look at a handle. */
-typedef struct glimpse {
+/* The result of polling a handle. */
+typedef struct poll_result {
     bool over, moved;
-    double patience; /* the time-out of a call that is gated; 0: its own deadline ends it */
-} glimpse;
+    double patience; /* the time-out of a call that is gated; 0: the call has its own deadline */
+} poll_result;
 
-/* Looks at a handle that was entered. */
-static ring_status look_entered(const ring_work *handle, const char *call, glimpse *seen)
+/* Polls a handle that was entered. */
+static ring_status poll_entered(const ring_work *handle, const char *call, poll_result *seen)
 {
     handle_view view;
-    *seen = (glimpse){.over = true};
+    *seen = (poll_result){.over = true};
     RING_TRY(lock_handle(handle, call, &view));
     if (view.comm == NULL)
         return RING_OK;
     const bool crowded = view.comm->crowded;
-    seen->over = look(&view, &seen->moved);
+    seen->over = poll_work(&view, &seen->moved);
     if (!seen->over && work_is_gated(view.work))
         seen->patience = view.work->wait.timeout;
     comm_unlock(view.comm);
     if (!seen->over && crowded)
-        sched_yield(); /* a testing caller must not keep the core from the ranks it waits for */
+        sched_yield(); /* a caller that tests in a loop must leave the core to the other ranks */
     return RING_OK;
 }
 
-/* @param[out] done  all handles, which were entered. */
-static ring_status look_at_each(ring_work *const *works, size_t count, const char *call, bool *done)
+/* Polls handles that were entered. @param[out] done  true if all calls have ended. */
+static ring_status poll_each(ring_work *const *works, size_t count, const char *call, bool *done)
 {
     *done = true;
     for (size_t i = 0; i < count && *done; i++) {
-        glimpse seen = {.over = true};
+        poll_result seen = {.over = true};
         if (works[i] != NULL)
-            RING_TRY(look_entered(works[i], call, &seen));
+            RING_TRY(poll_entered(works[i], call, &seen));
         *done = seen.over;
     }
     return RING_OK;
 }
 
-/* Ends the handles if all calls are over, else only leaves them. */
+/* Ends the handles if all calls have ended, else only leaves them. */
 static ring_status test_each(ring_work **works, size_t count, int *done, const char *call)
 {
     bool over = true;
@@ -214,7 +215,7 @@ static ring_status test_each(ring_work **works, size_t count, int *done, const c
     RING_TRY(call_group_refuse(call));
     *done = 1;
     const size_t entered = enter_each(works, count, call);
-    const ring_status status = entered == count ? look_at_each(works, count, call, &over)
+    const ring_status status = entered == count ? poll_each(works, count, call, &over)
                                                 : RING_ERR_USAGE;
     if (status == RING_OK && over)
         return wait_for_each(works, count, call);
@@ -239,13 +240,13 @@ ring_status ring_test_all(ring_work **works, size_t count, int *done)
 
 /* ---- Waiting for any of several ------------------------------------------------------ */
 
-/** Works of which one is waited for. */
+/** The state of a wait for any of several works. */
 typedef struct choice {
     ring_work **works;
-    size_t count, index; /* of the first that is over; count: none is */
-    size_t entered;      /* those that were looked at so far */
-    bool any, moved;     /* any: some handle is not NULL; moved: by the last look */
-    double patience;     /* the longest of the calls if all are gated, else 0 */
+    size_t count, index; /* the first work that has ended; count if they are all in progress */
+    size_t entered;      /* handles that were entered so far */
+    bool any, moved;     /* a handle is not NULL; the last pass made progress */
+    double patience;     /* the longest patience of the calls if all are gated, else 0 */
 } choice;
 
 static ring_status find_ended(choice *c)
@@ -254,14 +255,14 @@ static ring_status find_ended(choice *c)
     c->any = c->moved = false;
     c->patience = 0;
     for (c->index = 0; c->index < c->count; c->index++) {
-        glimpse seen;
+        poll_result seen;
         if (c->works[c->index] == NULL)
             continue;
         c->any = true;
         if (c->index >= c->entered)
             RING_TRY(handle_enter(c->works[c->index], "wait_any"));
         c->entered = c->index < c->entered ? c->entered : c->index + 1;
-        RING_TRY(look_entered(c->works[c->index], "wait_any", &seen));
+        RING_TRY(poll_entered(c->works[c->index], "wait_any", &seen));
         c->moved |= seen.moved;
         if (seen.over)
             return RING_OK;
@@ -277,7 +278,8 @@ static bool is_decided(const choice *c)
     return !c->any || c->index < c->count;
 }
 
-/* Counts this thread as a waiter, so that the works are no orphans. */
+/* Counts this thread as a waiter of the works, or no longer, so that they are not orphans while it
+ * waits. */
 static void adopt_works(const choice *c, bool mine)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -293,8 +295,9 @@ static void adopt_works(const choice *c, bool mine)
     }
 }
 
-/* After its communicator was entered, the ends of the work and of the communicator wake this sleep.
- * An earlier end may have woken another sleeper only: it is checked here. */
+/* Adds the communicator of a handle to the poll list. From then on the end of the work or of the
+ * communicator wakes this thread; an earlier end may have woken only another sleeper, so it is
+ * checked afterwards. */
 static void enter_for(poll_list *s, ring_work *handle)
 {
     handle_view view;
@@ -317,8 +320,8 @@ static void sleep_on_works(const choice *c)
     poll_list_free(&s);
 }
 
-/* Events that are never set must not make a caller wait for ever. @param[in,out] since  all calls
- * are gated; 0: some was not. */
+/* @return true if the caller should stop waiting for events that may never be set.
+ * @param[in,out] since  since when all calls have been gated; 0: at least one was not. */
 static bool is_in_vain(const choice *c, double *since)
 {
     const double now = c->patience > 0 ? clock_now() : 0;
@@ -340,11 +343,11 @@ static ring_status wait_until_any(choice *c)
             sleep_on_works(c);
         if (is_in_vain(c, &since))
             return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
-                                          "within their time-out; the calls go on");
+                                          "within their time-out; the calls continue");
     }
 }
 
-/* Enters handles as it comes to them. */
+/* Waits until a work has ended; find_ended() enters the handles as it reaches them. */
 static ring_status choose(choice *c)
 {
     RING_TRY(find_ended(c));

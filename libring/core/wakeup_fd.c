@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Idle eventfds of the process. */
+ * Keeps a pool of idle eventfds for threads that sleep. It is one per process, and empty after a
+ * fork. */
 #include "wakeup_fd.h"
 
 #include "base.h"
@@ -13,12 +14,13 @@ enum { IN_ADVANCE = 2 };
 
 static struct {
     pthread_mutex_t lock;
-    unsigned generation; /* of the process that made the idle ones, see fork_generation() */
+    unsigned generation; /* fork_generation() of the process that created the idle ones */
     int users;
     wakeup_fd *idle;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A child must not sleep on what it shares with its parent; the fork has closed its copies. */
+/* Takes the lock, and empties the pool in a forked child: the fork has closed the child's copies of
+ * the descriptors. */
 static void lock_pool(void)
 {
     pthread_mutex_lock(&pool.lock);
@@ -102,5 +104,5 @@ void wakeup_fd_signal(const wakeup_fd *w)
 {
     const uint64_t one = 1;
     const ssize_t ignored = write(w->fd, &one, sizeof one);
-    (void)ignored; /* EAGAIN: it is readable already */
+    (void)ignored; /* EAGAIN: it is already readable */
 }

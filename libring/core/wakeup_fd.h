@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wakeup_fd: eventfds that wake sleeping threads, kept for the next sleep. A communicator has one
- * only while threads sleep on it, so descriptors grow with the threads of a process and not with
- * its communicators. */
+ * wakeup_fd: keeps a pool of eventfds that wake sleeping threads. A communicator uses one only
+ * while a thread sleeps on it, so descriptors grow with the threads of a process and not with its
+ * communicators. */
 #ifndef RING_CORE_WAKEUP_FD_H
 #define RING_CORE_WAKEUP_FD_H
 
@@ -11,18 +11,19 @@ typedef struct wakeup_fd {
     int fd;
 } wakeup_fd;
 
-/** A communicator that may take them exists. The first one makes those of a caller and of the
- *  progress thread in advance, if it can, so that later sleeps make none. */
+/** Counts a communicator as a user of the pool. The first one creates eventfds for a caller and for
+ *  the progress thread in advance, if it can, so that later sleeps create none. */
 void wakeup_fds_open(void);
-/** The last one closes all. */
+/** Ends the use of the pool by a communicator. The last one closes all eventfds. */
 void wakeup_fds_close(void);
 
-/** @return one that is not readable, NULL: no descriptor or memory is left. It is not closed before
- *  the last wakers_close(), so a thread that is late may still write to it. */
+/** @return an eventfd that is not readable; NULL if there is no descriptor or memory. It is not
+ *  closed before the last wakeup_fds_close(), so a thread that is late may still write to it. */
 wakeup_fd *wakeup_fd_take(void);
-/** NULL is allowed. */
+/** Returns an eventfd to the pool; NULL is allowed. */
 void wakeup_fd_give_back(wakeup_fd *w);
-/** Any thread, also of one that was given back: then a later sleep ends early. */
+/** Makes the eventfd readable. Any thread may call it, also after the eventfd was given back: then
+ * a later sleep ends early. */
 void wakeup_fd_signal(const wakeup_fd *w);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a work: from the pool, through the list of those under way, back to the pool. */
+ * Creates, binds, ends and recycles works. A work moves from the pool to the list of works in
+ * flight, and back to the pool. */
 #include "work.h"
 
 #include "automatic.h"
@@ -120,7 +121,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->parts = p->channels;
     w->index = w->step.slice = index;
     w->buffers = *buffers;
-    w->buffers.lists[PLAN_SRC] = w->buffers.lists[PLAN_DST] = NULL; /* the caller's, see bases */
+    w->buffers.lists[PLAN_SRC] = w->buffers.lists[PLAN_DST] = NULL; /* replaced by w->bases */
     w->src_region = w->dst_region = 0;
     w->by = w->buffers.dst_by != NULL ? w->buffers.dst_by : w->buffers.src_by;
     w->program = p;
@@ -143,7 +144,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     p->users++;
 }
 
-/* The allocations of a work; nothing is counted yet. */
+/* Makes the allocations of a work before anything is counted. */
 static ring_status prepare(work *w, const program *p, const ring_call *options)
 {
     w->result.handle = 0;
@@ -167,7 +168,7 @@ static void hold_regions(work *w)
     w->dst_region = hold_side(w, PLAN_DST, w->buffers.dst, w->buffers.dst_bytes, w->buffers.dst_by);
 }
 
-/* A list is lent only if all its blocks are held. */
+/* Links may use a list in place only if the call holds the regions of all its blocks. */
 static bool may_lend_lists(const work *w)
 {
     const work *lead = w->lead;
@@ -208,7 +209,7 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     bind_options(w, options);
 }
 
-/* A part: its lead holds the call's resources, and reports its end. */
+/* Binds a part of a call. Its lead holds the call's resources and reports its end. */
 static void bind_part(work *w, const work *lead, const call_buffers *buffers, int32_t index)
 {
     bind_work(w, buffers, lead->program, index);
@@ -226,7 +227,7 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     w->result.detached = true;
 }
 
-/* Starts the other parts of a call over several channels. */
+/* Binds the other parts of a call over several channels, and adds them to the works in flight. */
 RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buffers *buffers)
 {
     ring_status status = RING_OK;
@@ -251,7 +252,7 @@ ring_status work_take_place(work *w)
     return work_take_messages(w);
 }
 
-/* @param[out] parts  so many, linked by `behind`, with room for the program's peers. */
+/* @param[out] parts  @p count works, linked by wait.next, with room for the program's peers. */
 RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32_t count,
                                         work **parts)
 {
@@ -280,7 +281,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out)
 {
     const call_buffers *buffers = given;
-    call_buffers placed; /* with products as src */
+    call_buffers placed; /* the same with products as src */
     work *w = take_from_pool(comm);
     if (w == NULL)
         return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
@@ -414,7 +415,6 @@ void work_finish(work *w, ring_status status)
     }
 }
 
-/* Frees all works. Handles that callers hold keep the status for ring_wait(). */
 void works_free(ring_comm *comm)
 {
     work *next;

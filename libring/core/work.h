@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * work: a call under way. It belongs to no thread: any thread that holds the communicator's lock
- * may advance it. It goes from the pool to the list of its communicator, through the waiting lists
- * of channels, and back to the pool when it has ended and no caller holds its handle.
+ * work: represents a call in flight. It belongs to no thread: any thread that holds the
+ * communicator's lock may advance it. It moves from the pool to the list of its communicator,
+ * through the waiting lists of channels, and back to the pool when it has ended and no caller holds
+ * its handle.
  *
- * A call over several channels a peer is several works, one for each: the first one leads, and ends
- * when all have done their part.
+ * A call over several channels per peer consists of several works, one per channel. The first one
+ * leads, and ends when all of them have done their part.
  */
 #ifndef RING_CORE_WORK_H
 #define RING_CORE_WORK_H
@@ -13,22 +14,22 @@
 #include "event.h"
 #include "program.h"
 
-/** The asynchronous operation of the present op, if any. */
+/** The asynchronous operation of the current op, if any. */
 typedef enum work_phase {
     PHASE_NONE,
-    PHASE_FETCHING, /* a link gets bytes of a message */
+    PHASE_FETCHING, /* a link is getting bytes of a message */
     PHASE_FETCHED,
-    PHASE_FOLDING /* an accelerator folds */
+    PHASE_FOLDING /* an accelerator is folding */
 } work_phase;
 
 /** Products of src and this rank's factor, see products.c. */
 typedef struct work_products {
-    bool missing;          /* some are still to be computed */
-    const char *of;        /* src as the caller gave it */
+    bool missing;          /* some are not computed yet */
+    const char *of;        /* the caller's src */
     const uintptr_t *list; /* or the addresses of its blocks, as in work.bases */
     char *memory;          /* the communicator's memory that holds them, or NULL */
     double scale;          /* the factor; 1: the call has no products */
-    size_t done;           /* elements of the present block */
+    size_t done;           /* elements of the current block that are computed */
     int32_t block;
 } work_products;
 
@@ -39,33 +40,33 @@ typedef struct call_buffers {
     size_t src_bytes, dst_bytes;
     const accelerator *src_by, *dst_by; /* the accelerator that owns the memory; NULL: the host */
     work_products products;             /* products_place() fills in all but the scale */
-    bool listed;                        /* blocks are given by lists of their addresses */
+    bool listed;                        /* a list form: a side may have a list of addresses */
     const void *const *lists[2]; /* the caller's addresses of the [ranks] blocks of SRC and DST;
                                     NULL: the side is one piece. Not used after the work is bound */
 } call_buffers;
 
-/** The present op of a work, and how far it has come. */
+/** The current op of a work and its progress. */
 typedef struct work_step {
     int32_t op, slice;
     int32_t runs;     /* slices that are complete */
     size_t position;  /* elements of the op that are complete */
-    work_phase phase; /* of the elements that follow */
+    work_phase phase; /* of the next elements */
     size_t asked;     /* elements that the accelerator folds, in PHASE_FOLDING */
-    bool copies;      /* it is a recv that fold_run() carries out */
+    bool copies;      /* the op is a recv that fold_run() runs */
     ticket over;      /* closes when the operation of the phase ends */
-    posted relay;     /* its eager message */
-    int32_t posted;   /* messages that were not handed to a link yet */
+    posted relay;     /* the message of an eager send */
+    int32_t posted;   /* messages that are queued and not handed to a link yet */
 } work_step;
 
-/** The channel where a work waits, and how long it may. */
+/** The channel on which a work waits, and its deadline. */
 typedef struct work_wait {
     channel *on;   /* NULL: it does not wait */
-    channel *last; /* the channel where it last waited for a message */
+    channel *last; /* the channel that it last used or waited on, for messages */
     wait_kind kind;
-    uint64_t number;   /* of the message that it waits for */
+    uint64_t number;   /* number of the message that it waits for */
     struct work *next; /* in the channel's list of waiting works, in the list of held works, or
                           among the parts of a call that is being started */
-    double timeout, deadline; /* deadline 0: the clock was not read yet */
+    double timeout, deadline; /* seconds; deadline 0: the clock was not read yet */
 } work_wait;
 
 /** An event that must be set before the work may start. */
@@ -76,111 +77,111 @@ typedef struct work_gate {
 
 /** The place of a work in the stream of an accelerator. */
 typedef struct work_stream {
-    accelerator_stop
-        *stop;    /* the work starts after the stream has reached it; held until the end */
-    bool pending; /* the stream may not have reached the stop yet */
-    bool late;    /* the work takes its number when the stream reaches the stop */
-    uint32_t run; /* of a device program */
+    accelerator_stop *stop; /* the work starts after the stream reaches it; held until the end */
+    bool pending;           /* the stream may not have reached the stop yet */
+    bool late;              /* the work takes its number when the stream reaches the stop */
+    uint32_t run;           /* the run of a device program */
 } work_stream;
 
 /** The matching of a tagged send or recv, see tagged.h. */
 typedef struct work_tagged {
     struct work *next;              /* in its list */
-    struct tagged_message *message; /* that a recv has met, or that is a send to this rank itself */
-    ring_envelope *envelope;        /* of a recv */
-    bool open, met;                 /* its gate is open; its ops may run */
+    struct tagged_message *message; /* matched with a recv, or of a send to this rank itself */
+    ring_envelope *envelope;        /* the caller's, of a recv */
+    bool open, met;                 /* its gate is open; it was matched, and its ops may run */
 } work_tagged;
 
-/** The end of a work, and the callers that learn of it. */
+/** The result of a work, and the callers that it is reported to. */
 typedef struct work_result {
     ring_done on_done;
     void *context;
     struct work *next; /* in works.done of its communicator */
-    uint32_t handle;   /* its place in the table of handles, 0: it has none */
+    uint32_t handle;   /* its slot in the table of handles; 0: it has no handle */
     int32_t waiters;   /* threads that wait for it */
     bool detached;     /* it has no handle and no waiting thread: only on_done reports its end */
     bool pending;      /* on_done has not been called yet */
-    bool orphan;       /* it is under way without a waiting thread */
+    bool orphan;       /* it is in flight and no thread waits for it */
     bool finished;     /* status is final */
     ring_status status;
 } work_result;
 
 typedef struct work {
     ring_comm *comm;
-    struct work *next, **link; /* among the works under way, in call order; or in the pool */
-    struct work *sibling;      /* among all works of the communicator */
+    struct work *next, **link; /* in the list of works in flight, in call order; or in the pool */
+    struct work *sibling;      /* in the list of all works of the communicator */
     call_signature call;
     uint64_t signature, seq;
     call_buffers buffers;
     uintptr_t *bases[2]; /* for each block of SRC and DST, the address at which the first block
-                            would lie if the blocks were contiguous; NULL: the side is one piece */
-    struct list_room *list_room;     /* memory for `bases`; it stays with the work */
-    uint64_t src_region, dst_region; /* the lead holds them until the end; 0: none */
+                            would be if the blocks were contiguous; NULL: the side is one piece */
+    struct list_room *list_room;     /* memory for `bases`, kept with the work */
+    uint64_t src_region, dst_region; /* held by the lead until the end; 0: none */
     char *scratch, *stage;
     const accelerator *by; /* the accelerator that folds and copies; NULL: the host */
     program *program;
     work_peer *peers; /* [program->peer_count] */
     int32_t peer_cap;
-    struct work *lead; /* of its call */
-    int32_t parts;     /* of the lead: works of the call that are not complete */
-    int32_t index;     /* of its channels */
+    struct work *lead; /* the first work of its call */
+    int32_t parts;     /* in the lead: works of the call that are not complete */
+    int32_t index;     /* index of its channels */
     work_step step;
     work_wait wait;
     work_gate gate;
     work_stream stream;
     work_tagged tagged;
-    struct work *partner; /* of a send or recv to this rank itself: the other one */
-    bool lends;           /* links may still read memory of frames that were sent */
+    struct work *partner; /* send or recv to this rank itself: the other one of the two */
+    bool lends;           /* links may still read its memory for frames that were sent */
     work_result result;
 } work;
 
-/** @return the next number of a collective, or of a send or recv with a peer. @param packed  its
- *  signature, for the history. @param on  of a send or recv: its channel; NULL: to itself. */
+/** Takes the next number of a collective, or of a send or recv with a peer.
+ *  @param packed  its packed signature, for the history of collectives.
+ *  @param on  the channel of a send or recv; NULL: to this rank itself. @return the number. */
 uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed,
                           channel *on);
-/** Takes a work from the pool and binds it, with a handle if the options want one; the caller holds
- *  the lock. It is not started. */
+/** Takes a work from the pool and binds it to a call, with a handle if the options ask for one.
+ * Does not start it. The caller holds the lock. */
 ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out);
-/** Reserves the next message numbers of each channel for this work. A tagged work gets them when it
- *  has met its other end. */
+/** Reserves the next message numbers of each channel for this work. A tagged work reserves them
+ *  when its message is granted. */
 ring_status work_take_messages(work *w);
-/** Gates the call's works until the stream has come to @p stop, which is held until their end. */
+/** Gates the call's works until the stream reaches @p stop, which they hold until they end. */
 void work_stop(work *lead, accelerator_stop *stop);
-/** A late work takes its call number, in the order in which calls behind its stop were made.
- *  RING_IN_PROGRESS: others come first. */
+/** Lets a late work take its call number, in the order in which the calls of its stop were made.
+ *  @return RING_IN_PROGRESS if an earlier call has not taken its number yet. */
 ring_status work_take_place(work *w);
-/** The deadline of a call with these options, in seconds from when it can start. */
+/** @return the time-out of a call with these options, in seconds after it can start. */
 double work_timeout(const ring_comm *comm, const ring_call *options);
-/** @return true while its event is not set, or its stream has not come to the stop. */
+/** @return true while its event is not set, or its stream has not reached the stop. */
 bool work_is_gated(const work *w);
-/** The stream has come there, or is not waited for any more. */
+/** Stops waiting for the stream, which has reached the stop or does not matter any more. */
 void work_pass_stop(work *w);
-/** Gives it another program for the same count and type, before an op has run. */
+/** Replaces the program by one for the same count and type, before an op has run. */
 ring_status work_rebind(work *w, program *p);
-/** This work is done; the call ends when all its works are. */
+/** Ends this work; the call ends with the last of its works. */
 void work_part_done(work *w);
-/** Takes it off the list of those under way, with its final status. */
+/** Removes it from the works in flight, and sets its final status. */
 void work_finish(work *w, ring_status status);
-/** Keeps a finished work for the next call, unless its caller still holds a handle. */
+/** Returns a work to the pool. It has ended, and no handle refers to it. */
 void work_recycle(work *w);
-/** @return the accelerator whose memory an operand of @p buffer lies in; NULL: the host. */
+/** @return the accelerator that owns the memory of @p buffer; NULL: the host does. */
 static inline const accelerator *work_memory_of(const work *w, uint8_t buffer)
 {
     if (w->by == NULL || (buffer != PLAN_SRC && buffer != PLAN_DST))
         return NULL;
     return buffer == PLAN_SRC ? w->buffers.src_by : w->buffers.dst_by;
 }
-/** @return true if links may use memory of the work in place: it is scratch, or in a region that
- *  the call holds. A region that the call does not hold may end meanwhile. */
+/** @return true if links may use memory of the work in place, because it is scratch or in a region
+ *  that the call holds. Other regions may be unregistered during the call. */
 bool work_may_lend(const work *w, const char *at);
-/** Returns when no accelerator operation of the work is under way. */
+/** Blocks until no accelerator operation of the work is in flight. */
 void work_settle(work *w);
-/** Has it go on in the next turn; for one that cannot start yet, or has used up this turn's limit.
+/** Lets it continue in the next turn, because it cannot start yet or has used up this turn's limit.
  *  @return RING_IN_PROGRESS. */
 ring_status work_hold(work *w);
-/** Counts it in or out as an orphan: a work under way without a waiting thread, which threads that
- *  wait for other works move. */
+/** Marks it as an orphan or not. An orphan is a work in flight that no thread waits for; threads
+ *  that wait for other works and the progress thread advance it. */
 void work_set_orphan(work *w, bool orphan);
 /** Frees all works; handles that callers still hold keep the calls' results. */
 void works_free(ring_comm *comm);

@@ -226,7 +226,7 @@ static int what_is_wrong_is_refused_before_anything_is_sent(int rank, int ranks,
     ring_comm *comm;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_REFUSED(ring_all_gather_list(x, NULL, two, RING_FLOAT32, comm, NULL),
-                   "the addresses of the blocks of dst are NULL");
+                   "the list of the blocks of dst is NULL");
     EXPECT_REFUSED(ring_all_gather_list(x, apart, NULL, RING_FLOAT32, comm, NULL), "counts of dst");
     EXPECT_REFUSED(ring_all_gather_list(x, hole, two, RING_FLOAT32, comm, NULL),
                    "block 0 of dst is NULL but has 2 elements");

@@ -463,7 +463,8 @@ static int refused(ring_comm *comm, int rank, int ranks, harness_board *board)
     int32_t *elsewhere = far_alloc_elsewhere(4096), x = 0;
     far_stream *s = far_stream_create();
     ring_call call = behind((far_stream *)(void *)&x);
-    EXPECT(expect_refusal(ring_barrier(comm, &call), "is a stream of no accelerator") == 0, "none");
+    EXPECT(expect_refusal(ring_barrier(comm, &call), "is not a stream of an accelerator") == 0,
+           "none");
     call.stream = s;
     EXPECT(expect_refusal(ring_all_reduce(elsewhere, elsewhere, 4, RING_INT32, RING_SUM, comm,
                                           &call),
@@ -472,8 +473,9 @@ static int refused(ring_comm *comm, int rank, int ranks, harness_board *board)
     EXPECT_OK(ring_group_start());
     EXPECT_OK(ring_barrier(comm, &call));
     call.stream = &x;
-    EXPECT(expect_refusal(ring_barrier(comm, &call), "is a stream of no accelerator") == 0, "none");
-    EXPECT(expect_refusal(ring_group_end(), "is a stream of no accelerator") == 0, "a group");
+    EXPECT(expect_refusal(ring_barrier(comm, &call), "is not a stream of an accelerator") == 0,
+           "none");
+    EXPECT(expect_refusal(ring_group_end(), "is not a stream of an accelerator") == 0, "a group");
     far_stream_synchronize(s);
     EXPECT_OK(ring_barrier(comm, NULL));
     far_stream_destroy(s);
@@ -499,11 +501,11 @@ static int refused_in_graphs(ring_comm *comm, int rank, int ranks, harness_board
     far_stream *s = far_stream_create();
     ring_call call = none;
     call.work = &work;
-    EXPECT(refuse_capture(s, comm, call, "it has no work") == 0, "a handle");
+    EXPECT(refuse_capture(s, comm, call, "leave out ring_call.work") == 0, "a handle");
     EXPECT(work == NULL, "a handle");
     call = none;
     call.tagged = 1;
-    EXPECT(refuse_capture(s, comm, call, "it has no tag") == 0, "a tag");
+    EXPECT(refuse_capture(s, comm, call, "cannot have a tag") == 0, "a tag");
     EXPECT_OK(ring_barrier(comm, NULL)); /* nothing has taken a place */
     far_stream_destroy(s);
     return 0;

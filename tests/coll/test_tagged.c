@@ -659,23 +659,23 @@ static int refusals(ring_comm *comm, int rank, int ranks, harness_board *board)
            ring_last_error(NULL))
     const int other = 1 - rank;
     ring_call call = tagged(-1, NULL);
-    REFUSED("ring_send: ring_call.tag is -1; want 0 or more",
+    REFUSED("ring_send: ring_call.tag is -1; it must be 0 or more",
             ring_send(&x, 1, RING_INT32, other, comm, &call));
     call.tag = -2;
-    REFUSED("ring_recv: ring_call.tag is -2; want 0 or more, or RING_ANY_TAG",
+    REFUSED("ring_recv: ring_call.tag is -2; it must be 0 or more, or RING_ANY_TAG",
             ring_recv(&x, 1, RING_INT32, other, comm, &call));
     call.tag = 1;
-    REFUSED("ring_barrier: ring_call.tagged is for ring_send and ring_recv",
+    REFUSED("ring_barrier: ring_call.tagged is only for ring_send and ring_recv",
             ring_barrier(comm, &call));
     REFUSED("ring_send: peer -1; the communicator has ranks 0 to 1",
             ring_send(&x, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
     REFUSED("ring_recv: dst is NULL but has 1 element",
             ring_recv(NULL, 1, RING_INT32, RING_ANY_SOURCE, comm, &call));
     call.envelope = &envelope;
-    REFUSED("ring_send: ring_call.envelope is for ring_recv",
+    REFUSED("ring_send: ring_call.envelope is only for ring_recv",
             ring_send(&x, 1, RING_INT32, other, comm, &call));
     call.tagged = 0;
-    REFUSED("ring_recv: ring_call.tag and envelope go with ring_call.tagged = 1",
+    REFUSED("ring_recv: ring_call.tag and envelope require ring_call.tagged = 1",
             ring_recv(&x, 1, RING_INT32, other, comm, &call));
     EXPECT_OK(send_one(comm, other, 1, 3 + rank));
     EXPECT_OK(receive_one(comm, other, 1, &x, NULL));

@@ -422,7 +422,7 @@ static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ran
     EXPECT_REFUSED(ring_all_to_all_v(x, two, NULL, x, two, NULL, RING_FLOAT32, comm, NULL),
                    "overlap");
     EXPECT_REFUSED(ring_all_to_all_v(x, others, NULL, y, two, NULL, RING_FLOAT32, comm, NULL),
-                   "gives itself 3 elements and expects 2");
+                   "sends itself 3 elements and expects 2");
     EXPECT_REFUSED(ring_gather_v(x, 2, y, two, NULL, RING_FLOAT32, ranks, comm, NULL), "root 2");
     EXPECT_REFUSED(ring_scatter_v(x, two, NULL, y, 2, (ring_dtype)99, 0, comm, NULL), "dtype");
     EXPECT_OK(ring_all_gather_v(NULL, NULL, none, far, RING_FLOAT32, comm, NULL));
@@ -513,7 +513,7 @@ static int different_lengths(int rank, int ranks, harness_board *board, void *ar
                    RING_ERR_MISMATCH ||
                ring_barrier(comm, NULL) == RING_ERR_MISMATCH,
            "pair %d: %s", *(const int *)arg, ring_last_error(comm));
-    snprintf(wanted, sizeof wanted, "gives %zu elements", pair[0]);
+    snprintf(wanted, sizeof wanted, "sends %zu elements", pair[0]);
     EXPECT(strstr(ring_last_error(comm), wanted) != NULL, "%s", ring_last_error(comm));
     ring_comm_destroy(comm);
     free(x);

@@ -155,7 +155,7 @@ static void kernels(void **state)
     assert_int_equal(shell("FAKE_CUDA=no_binary timeout -k 5 300 " RINGPERF_ON_GPU
                            " all_reduce --device cuda"),
                      3);
-    assert_int_equal(shell_count("warn: the GPU that this thread uses is not used here: loading "
+    assert_int_equal(shell_count("warn: cannot use this thread's GPU: loading "
                                  "kernels (cuModuleLoadData): CUDA_ERROR_NO_BINARY_FOR_GPU"),
                      1);
     assert_int_equal(shell_count("libring does not use this GPU; its warning says why"), 1);
