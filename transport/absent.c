@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transports that this build has no headers for. They keep their places in the table, by which
- * ranks of different builds name them to each other. */
+ * Defines placeholders for transports whose library was missing at build time. They keep their
+ * places in the table, because ranks of different builds identify transports by these places. */
 #include "table.h"
 
 #define ABSENT(transport_name, package, what, power) \

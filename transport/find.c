@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding a transport in the table by name. */
+ * Finds a transport in the table by its name, for users' settings and for peers' offers. */
 #include "transport.h"
 
 #include <string.h>

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * payload_ring: a buffer that both ends of a link have alike, where payloads come to lie behind
- * each other, each at a whole line. Both know where from the bytes that went before, counted from
- * 0. At each place a whole segment finds room, so the rest at the end of the buffer may stay
- * unused.
+ * payload_ring: computes where payloads are stored in a ring buffer that both ends of a link have.
+ * Payloads follow each other, each at the start of a cache line, so both ends derive a payload's
+ * place from the bytes before it, counted from 0, and never transmit it. Every place has room for a
+ * whole segment; the end of the buffer may therefore stay unused.
  */
 #ifndef RING_PAYLOAD_RING_H
 #define RING_PAYLOAD_RING_H
 
 #include "transport.h"
 
-/** Where the payload lies whose predecessors end at @p bytes, still to be taken modulo @p size. */
+/** @return where a payload starts whose predecessors end at @p bytes; the place in the buffer is
+ *  the result modulo @p size. */
 static inline uint64_t payload_place(uint64_t bytes, uint64_t size)
 {
     const uint64_t at = bytes % size;
     return size - at < TRANSPORT_SEGMENT ? bytes + (size - at) : bytes;
 }
 
-/** Where one of @p bytes ends. One without any takes no place. */
+/** @return where a payload of @p bytes ends. An empty one occupies no space. */
 static inline uint64_t payload_end(uint64_t before, size_t bytes, uint64_t size)
 {
     const uint64_t lines = (bytes + RING_CACHE_LINE - 1) / RING_CACHE_LINE;

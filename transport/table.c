@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of transports, strongest first: links use the first that fits. */
+ * Lists all transports in order of preference. A link uses the first one that can join its two
+ * ranks. */
 #include "table.h"
 
 static const transport *const transports[] = {

@@ -171,7 +171,7 @@ static ring_status use_link(transport_link *l)
     const ring_status status = transport_shm.progress(l);
     if (status != RING_OK)
         return status;
-    lines_link_hear_answer((lines_link *)l);
+    lines_link_check_mapped((lines_link *)l);
     check_references(l);
     must(transport_shm.peek(l, &frame, &payload) == RING_IN_PROGRESS); /* nothing was sent */
     return RING_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bells of this process, found by their pair of ranks. */
+ * Keeps a table of this process's bells, so that links find the bell of their pair of ranks. */
 #include "bell.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct bell {
     int fd;
     atomic_bool gone;
     pthread_mutex_t lock;
-    bell_sleeper *sleepers;
+    bell_waiter *waiters;
 };
 
 /* All bells, oldest first. */
@@ -96,7 +96,7 @@ void bell_drop(bell *b)
     free(b);
 }
 
-/* ---- Ringing and hearing ------------------------------------------------------------- */
+/* ---- Ringing and draining ------------------------------------------------------------ */
 
 uint64_t bell_id(const bell *b)
 {
@@ -108,7 +108,7 @@ int bell_fd(const bell *b)
     return b->fd;
 }
 
-/* A full socket holds enough bytes, and a closed one has no sleeper. */
+/* Failures need no handling: a full socket wakes the peer anyway, and a closed one has no peer. */
 void bell_ring(const bell *b)
 {
     const char byte = 0;
@@ -116,7 +116,7 @@ void bell_ring(const bell *b)
     (void)ignored;
 }
 
-static bool was_rung(const bell_sleeper *s)
+static bool was_rung(const bell_waiter *s)
 {
     const bell_flags *f = &s->flags;
     return (f->in != NULL && atomic_load(f->in) == 0) ||
@@ -125,12 +125,12 @@ static bool was_rung(const bell_sleeper *s)
 
 static void wake_others(const bell *b, bool all)
 {
-    for (const bell_sleeper *s = b->sleepers; s != NULL; s = s->next)
+    for (const bell_waiter *s = b->waiters; s != NULL; s = s->next)
         if (s->pair->wake != NULL && (all || was_rung(s)))
             s->pair->wake(s->pair->context);
 }
 
-bool bell_hear(bell *b)
+bool bell_drain(bell *b)
 {
     char bytes[64];
     pthread_mutex_lock(&b->lock);
@@ -145,28 +145,28 @@ bool bell_hear(bell *b)
 
 /* ---- Sleeping ------------------------------------------------------------------------- */
 
-static void unlist(bell *b, bell_sleeper *s)
+static void unlist(bell *b, bell_waiter *s)
 {
-    bell_sleeper **at = &b->sleepers;
+    bell_waiter **at = &b->waiters;
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
     s->listed = false;
 }
 
-void bell_enter(bell *b, bell_sleeper *s, const bell_flags *flags)
+void bell_add_waiter(bell *b, bell_waiter *s, const bell_flags *flags)
 {
     pthread_mutex_lock(&b->lock);
     s->flags = *flags;
     if (!s->listed) {
-        s->next = b->sleepers;
-        b->sleepers = s;
+        s->next = b->waiters;
+        b->waiters = s;
         s->listed = true;
     }
     pthread_mutex_unlock(&b->lock);
 }
 
-void bell_leave(bell *b, bell_sleeper *s)
+void bell_remove_waiter(bell *b, bell_waiter *s)
 {
     pthread_mutex_lock(&b->lock);
     if (s->listed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ring of lines. Nothing here blocks; a system call is made only when a page of the ring is
- * used for the first time. */
+ * Implements the ring of lines of lines.h. Nothing here blocks; system calls are made only when a
+ * page of the ring is used for the first time. */
 #include "lines.h"
 
 #include <errno.h>
@@ -9,16 +9,16 @@
 #include <sys/mman.h>
 
 enum {
-    SKIP = 0x80, /* the flag of a skip, used in this file only; ext.bytes is the line */
+    SKIP = 0x80, /* the flag of a skip, used only in this file; ext.bytes is the line */
     WINDOW_LINES = (TRANSPORT_WINDOW + 1) * (1 + TRANSPORT_SEGMENT / (int)sizeof(line)) + 1,
     COMMIT_STEP = 16384, /* bytes, where short frames travel                         */
-    FAR_STEP = 65536     /* behind: few calls and faults until all of it has been used */
+    FAR_STEP = 65536     /* bytes, beyond: the ring is soon committed, with few calls and faults */
 };
 
-/* Rings produced in this process. */
+/* Number of rings that this process produces. */
 static _Atomic uint32_t producers;
 
-/* ---- Handing over -------------------------------------------------------------- */
+/* ---- Publishing words ---------------------------------------------------------- */
 
 static void hand_over(_Atomic uint32_t *word, uint32_t value, bool strict)
 {
@@ -36,8 +36,8 @@ static void hand_over_wide(_Atomic uint64_t *word, uint64_t value, bool strict)
         atomic_store_explicit(word, value, memory_order_release);
 }
 
-/* After handing over. The fence keeps the compiler from reading first; lines.h explains the
- * processor's side. */
+/* Called after a word was published. The fence keeps the compiler from reading the flag first;
+ * lines.h explains why the processor's order is right. */
 static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -46,8 +46,8 @@ static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
     return up != 0 && atomic_exchange(sleeps, 0) != 0;
 }
 
-/* Prefetches a line for writing. GCC's builtin prefetches for reading unless the machine is named;
- * this instruction is as old as the oldest x86-64 that matters, and else does nothing. */
+/* Prefetches a line for writing. GCC's builtin prefetches for reading unless the target processor
+ * is named; all x86-64 processors that matter have this instruction, and others ignore it. */
 static void prefetch_to_write(const line *at)
 {
 #if defined(__x86_64__)
@@ -59,8 +59,8 @@ static void prefetch_to_write(const line *at)
 
 /* ---- Producer ---------------------------------------------------------------- */
 
-/* Commits pages through the mapping, and takes their faults in one call. @return false: there is no
- * memory, or the kernel is older than 5.14. */
+/* Commits pages through the mapping, with all their page faults in one call. @return false: there
+ * is no memory, or the kernel is older than 5.14. */
 static bool populate(const lines_producer *p, size_t from, size_t end)
 {
 #if defined(MADV_POPULATE_WRITE)
@@ -92,12 +92,12 @@ static bool take_pages(const lines_producer *p, size_t end)
         return true;
     const bool there = allocate(p, end);
     if (there)
-        (void)populate(p, p->committed, end); /* else each page takes a fault */
+        (void)populate(p, p->committed, end); /* if it fails, each page takes a fault later */
     return there;
 }
 
-/* Commits pages here, where a full machine is an error, and not at the first touch, where it would
- * be a SIGBUS. */
+/* Commits pages explicitly: if memory is short, this returns an error, where the first access would
+ * raise SIGBUS. */
 static ring_status commit(lines_producer *p, uint32_t lines)
 {
     const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
@@ -146,18 +146,21 @@ void lines_produce_no_more(lines_producer *p)
     p->lines = 0;
 }
 
-/* Reads the consumer's position, and finds a place. Runs of frames between skips lie one after the
- * other here: the consumer's own, `behind` skips back, and ours. A consumer above us in the ring
- * ends our run, one below us leaves us the rest of the ring. */
+/* Reads the consumer's position and finds a place for a frame of @p lines.
+ *
+ * Skips divide the frames into contiguous runs, and the consumer is in a run that is `skips_left`
+ * skips older than ours. If the consumer is above us in the ring (its line is greater than ours),
+ * our run must end before it. If it is below us, the rest of the ring is free for our run, and
+ * `may_go_back` tells whether the frame fits below the consumer, after a skip back to line 0. */
 static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     const uint64_t taken = atomic_load(&p->ring->taken);
-    const uint32_t theirs = (uint32_t)taken, behind = p->skips - (uint32_t)(taken >> 32);
-    if (theirs >= p->lines || behind > 2)
-        return false; /* cannot be right: a caller that waits for room has a deadline */
+    const uint32_t theirs = (uint32_t)taken, skips_left = p->skips - (uint32_t)(taken >> 32);
+    if (theirs >= p->lines || skips_left > 2)
+        return false; /* the word is damaged; the caller's wait for room has a deadline */
     const bool below = theirs <= p->line;
-    const bool may_go_back = below && behind < 2 && lines < theirs;
-    const bool all_taken = behind == 0 && theirs == p->line;
+    const bool may_go_back = below && skips_left < 2 && lines < theirs;
+    const bool all_taken = skips_left == 0 && theirs == p->line;
     const bool is_long = lines > LINES_NEAR;
     const bool keeps_near = all_taken && p->line >= LINES_NEAR && !is_long;
     const bool goes_on = all_taken && is_long && p->far > p->line &&
@@ -170,11 +173,11 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
         return true;
     *at = below ? 0 : p->over;
     *limit = below ? theirs : p->lines;
-    return below ? may_go_back : behind == 1 && lines < p->lines - p->over;
+    return below ? may_go_back : skips_left == 1 && lines < p->lines - p->over;
 }
 
-/* One line more than the frame's is free for the next header. A long frame searches for its
- * place. */
+/* The place is one line longer than the frame, for the next header. A short frame usually continues
+ * the current run; a long one always searches. */
 static bool place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     *at = p->line;
@@ -206,7 +209,7 @@ static void fill_header(line *at, const transport_frame *frame)
     memcpy(at->rest, (const char *)frame + sizeof frame->stamp, sizeof at->rest);
 }
 
-/* Publishes the frame at p->at, where the consumer does not look yet. */
+/* Publishes the frame at p->at by a skip at p->line, where the consumer looks for the header. */
 static void publish_skip(lines_producer *p)
 {
     const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
@@ -271,7 +274,7 @@ ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
     RING_TRY(read_header(c, frame));
     if (frame->flags == SKIP)
         RING_TRY(follow_skip(c, frame));
-    /* A second skip, and a frame that leaves no line for the next header, are damage too. */
+    /* A second skip in a row, or a frame that leaves no line for the next header, is damage too. */
     const size_t bytes = transport_behind(frame);
     const bool fits = bytes <= TRANSPORT_SEGMENT && lines_of(bytes) < c->lines - c->line;
     return fits && frame->flags != SKIP ? RING_OK : RING_ERR_PEER;
@@ -291,7 +294,7 @@ bool lines_release(lines_consumer *c, uint64_t messages)
     return must_wake(&c->ring->producer_sleeps, c->strict);
 }
 
-/* ---- Both ---------------------------------------------------------------------- */
+/* ---- Both ends ----------------------------------------------------------------- */
 
 bool lines_end(lines_producer *p, lines_consumer *c)
 {

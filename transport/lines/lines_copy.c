@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plain copies and copies past the caches, and the choice between them. */
+ * Copies payloads either with plain stores or with stores that bypass the caches, and times some of
+ * the plain copies to choose between the two. */
 #include "lines_copy.h"
 
 #include "base.h"
@@ -11,14 +12,14 @@
 #endif
 
 enum {
-    TIMED_OF = 4,        /* of so many plain copies one is timed */
-    SLOW_IN_A_ROW = 3,   /* one alone may have been interrupted                               */
-    STREAMED_LEAST = 64, /* copies past the caches until a plain one is tried                 */
-    LEFT_BEHIND = 2048   /* bytes that a core has stored before they are written: not counted */
+    TIMED_OF = 4,        /* one of this many plain copies is timed                            */
+    SLOW_IN_A_ROW = 3,   /* a single slow copy may have been interrupted                      */
+    STREAMED_LEAST = 64, /* copies that bypass the caches before a plain one is tried         */
+    LEFT_BEHIND = 2048   /* bytes that are still in the core's store buffers: not counted     */
 };
 /* Measured on Zen 4: 2.5e9 between cores that share no cache, 7e9 and more between others. */
 static const double slow_bytes_per_s = 4e9;
-/* Least time between such tries: one takes as long as ten copies past the caches. */
+/* Least time in seconds between two such tries: each takes as long as ten streamed copies. */
 static const double try_again_after = 0.02;
 
 #if defined(__x86_64__)

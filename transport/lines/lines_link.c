@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The calls of a link over rings of lines. */
+ * Implements a transport's calls over two rings of lines, for loop and shm. */
 #include "lines_link.h"
 
 #include "membarrier.h"
@@ -8,17 +8,17 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Quiet calls of progress() until the socket is read: tens of microseconds of spinning, or sixteen
- * sleeps. */
+/* Calls of progress() without a frame after which the socket is read: tens of microseconds of
+ * spinning, or sixteen sleeps. */
 enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
-/* Lines of a short payload, see prefetch_payload(). */
+/* Lines that prefetch_payload() fetches. */
 enum { PREFETCH_LINES = 4 };
 
 static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '2'};
 
 /* ---- Opening -------------------------------------------------------------------- */
 
-/* The inbound ring until the other end has greeted: it has no frames. */
+/* Stands in for the inbound ring until the other end has greeted; it never has frames. */
 static lines_ring nothing;
 
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
@@ -30,7 +30,7 @@ void lines_link_init(lines_link *l, const transport *made_by, const transport_pe
     l->look = look;
     lines_consume_from(&l->in, &nothing);
     l->pair = peer->pair;
-    l->sleeper.pair = &l->pair;
+    l->waiter.pair = &l->pair;
     if (peer->pair.owner == NULL || getrandom(&l->nonce, sizeof l->nonce, 0) != sizeof l->nonce)
         l->nonce = 0;
     if (l->nonce != 0)
@@ -63,7 +63,7 @@ ring_status lines_link_check(const lines_greeting *theirs)
 {
     if (memcmp(theirs->magic, magic, sizeof magic) == 0 && theirs->lines == LINES)
         return RING_OK;
-    return fail(RING_ERR_PEER, "what it says first is no greeting of a link over lines");
+    return fail(RING_ERR_PEER, "the peer's first message is not a shared-memory greeting");
 }
 
 /* Both ends compare the same two offers, and both compute the same id of a new bell. */
@@ -80,11 +80,11 @@ static ring_status choose_bell(lines_link *l, const lines_greeting *theirs)
     l->fd = -1;
     bell_drop(l->offered);
     l->offered = NULL;
-    return l->bell != NULL ? RING_OK : fail(RING_ERR_MEMORY, "no memory for the link's bell");
+    return l->bell != NULL ? RING_OK : fail(RING_ERR_MEMORY, "no memory for the link's socket");
 }
 
-ring_status lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_ring *in,
-                            uint8_t refers)
+ring_status lines_link_accept(lines_link *l, const lines_greeting *theirs, lines_ring *in,
+                              uint8_t refers)
 {
     RING_TRY(choose_bell(l, theirs));
     lines_consume_from(&l->in, in);
@@ -95,14 +95,15 @@ ring_status lines_link_meet(lines_link *l, const lines_greeting *theirs, lines_r
     return RING_OK;
 }
 
-/* A peer that has not been met may have met this end, and sleep: then it does so on the bell that
- * both offered, if there is one, else on the socket, whose end it notices. */
-void lines_link_leave(lines_link *l)
+/* If this end has not received the peer's greeting, the peer may still have received ours, and may
+ * sleep: either on the bell that both have offered, which is rung, or on the socket, where it
+ * notices the end of file. */
+void lines_link_close(lines_link *l)
 {
-    l->out.strict = l->in.strict = true; /* also towards a peer that has not been met */
+    l->out.strict = l->in.strict = true; /* right with any peer, even one that has not greeted */
     const bool sleeps = l->out.ring != NULL && lines_end(&l->out, &l->in);
     if (l->bell != NULL) {
-        bell_leave(l->bell, &l->sleeper);
+        bell_remove_waiter(l->bell, &l->waiter);
         if (sleeps)
             bell_ring(l->bell);
     } else if (l->offered != NULL) {
@@ -123,7 +124,7 @@ static ring_status repeat_error(const lines_link *l)
 static ring_status link_break(lines_link *l, ring_status status, const char *why)
 {
     l->state = status;
-    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer one is cut */
+    (void)text_format(l->why, sizeof l->why, "%s", why); /* a longer text is truncated */
     return repeat_error(l);
 }
 
@@ -147,8 +148,8 @@ static ring_status link_state(lines_link *l)
         return repeat_error(l);
     if (l->gone && !l->peeked && !has_news(l))
         return link_break(l, RING_ERR_PEER,
-                          "the peer closed the connection: it ended, or was killed; its own output "
-                          "or the launcher says why");
+                          "the peer closed the connection: it ended, or was killed; see its own "
+                          "output, or the launcher's, for the reason");
     return RING_OK;
 }
 
@@ -159,13 +160,13 @@ static bool has_ended(const lines_link *l)
     return atomic_load(&l->in.ring->ended) != 0;
 }
 
-static void hear(lines_link *l)
+static void drain_bell(lines_link *l)
 {
-    l->gone = !bell_hear(l->bell) || has_ended(l);
+    l->gone = !bell_drain(l->bell) || has_ended(l);
     l->quiet = 0;
 }
 
-void lines_link_hear_answer(lines_link *l)
+void lines_link_check_mapped(lines_link *l)
 {
     const uint32_t maps = atomic_load(&l->in.ring->maps);
     l->answered = maps != 0;
@@ -176,7 +177,7 @@ ring_status lines_link_progress(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
     if (l->state == RING_OK && ++l->quiet >= QUIET_LOOKS)
-        hear(l);
+        drain_bell(l);
     return link_state(l);
 }
 
@@ -186,7 +187,7 @@ static ring_status make_room(lines_link *l, size_t bytes)
 {
     const ring_status status = lines_room(&l->out, bytes);
     if (status != RING_OK && status != RING_IN_PROGRESS)
-        return link_break(l, status, "no memory for its lines");
+        return link_break(l, status, "no memory for its ring");
     l->refused = status != RING_OK;
     l->wanted = bytes;
     return status;
@@ -215,7 +216,7 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
     (void)copy; /* always */
     RING_TRY(link_state(l));
     if (!transport_is_sound(frame, sendable(l)))
-        return link_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
+        return link_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
     if (!l->reserved || payload != lines_payload(&l->out))
         RING_TRY(make_room(l, transport_behind(frame)));
     if (lines_publish(&l->out, frame, payload))
@@ -229,7 +230,7 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
 
 uint64_t lines_link_flushed(const transport_link *head)
 {
-    return head->frames_sent; /* copies always */
+    return head->frames_sent; /* payloads are always copied */
 }
 
 uint64_t lines_link_released(const transport_link *head)
@@ -253,7 +254,7 @@ static void prefetch_payload(const lines_link *l)
 static bool is_sound(lines_link *l)
 {
     if (!l->answered && (l->frame.flags & FRAME_STORED))
-        lines_link_hear_answer(l);
+        lines_link_check_mapped(l);
     return transport_is_sound(&l->frame, l->flags);
 }
 
@@ -264,8 +265,8 @@ static ring_status take_oldest(lines_link *l)
         return l->gone ? link_state(l) : RING_IN_PROGRESS;
     if (status != RING_OK || !is_sound(l))
         return link_break(l, RING_ERR_PEER,
-                          "a damaged frame: the peer overwrote shared memory, or refers to memory "
-                          "that it was not lent");
+                          "received a damaged frame: the peer overwrote shared memory, or referred "
+                          "to memory that was not exposed to it");
     if (l->frame.flags == FRAME_LONG)
         prefetch_payload(l);
     l->peeked = true;
@@ -335,8 +336,8 @@ int lines_link_wake_fd(const transport_link *head)
     return l->bell != NULL ? bell_fd(l->bell) : l->fd;
 }
 
-/* Each step of releasing wakes once: a caller that waits for one message looks again; one that
- * waits for a later message sleeps. */
+/* Every change of `released` wakes once: a caller that waits for that message continues, one that
+ * waits for a later message goes back to sleep. */
 static bool sending_has_news(lines_link *l)
 {
     const uint64_t released = atomic_load(&l->out.ring->released);
@@ -355,15 +356,15 @@ static void raise_flags(lines_link *l)
 {
     _Atomic uint32_t *const in = l->armed_in ? &l->in.ring->consumer_sleeps : NULL;
     _Atomic uint32_t *const out = l->armed_out ? &l->out.ring->producer_sleeps : NULL;
-    bell_enter(l->bell, &l->sleeper, &(bell_flags){in, out});
+    bell_add_waiter(l->bell, &l->waiter, &(bell_flags){in, out});
     if (in != NULL)
         atomic_store(in, 1);
     if (out != NULL)
         atomic_store(out, 1);
 }
 
-/* Raises the flags first, then reads: lines.h explains it. A caller that has peeked a frame and
- * left it waits for something else, and later frames are behind it. */
+/* Sets the flags first and reads afterwards, as lines.h explains. A caller that has peeked a frame
+ * without consuming it waits for something else, so frames do not wake it. */
 bool lines_link_arm(transport_link *head, bool wants_send)
 {
     lines_link *l = (lines_link *)head;
@@ -378,24 +379,25 @@ bool lines_link_arm(transport_link *head, bool wants_send)
     return false;
 }
 
-/* Lowers a flag of this end. @return true if the peer did before: its bell rings, or will. */
-static bool was_taken(_Atomic uint32_t *flag, bool armed)
+/* Clears a flag of this end. @return true if the peer has already cleared it: then it has rung the
+ * bell, or is about to. */
+static bool clear_flag(_Atomic uint32_t *flag, bool armed)
 {
     return armed && atomic_exchange(flag, 0) == 0;
 }
 
-/* A bell after this, or the end of the socket, makes the next sleep end at once; after a few of
- * those the socket is read. */
+/* If the bell rings later, or the socket ends, the next sleep ends at once; after a few such sleeps
+ * the socket is read. */
 void lines_link_disarm(transport_link *head)
 {
     lines_link *l = (lines_link *)head;
-    const bool taken_in = was_taken(&l->in.ring->consumer_sleeps, l->armed_in);
-    const bool taken_out = was_taken(&l->out.ring->producer_sleeps, l->armed_out);
+    const bool cleared_in = clear_flag(&l->in.ring->consumer_sleeps, l->armed_in);
+    const bool cleared_out = clear_flag(&l->out.ring->producer_sleeps, l->armed_out);
     l->armed_in = l->armed_out = false;
     if (l->bell != NULL)
-        bell_leave(l->bell, &l->sleeper);
-    if (taken_in || taken_out)
-        hear(l);
+        bell_remove_waiter(l->bell, &l->waiter);
+    if (cleared_in || cleared_out)
+        drain_bell(l);
     else
         l->quiet += QUIET_SLEEP;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two commands of membarrier(2), for which there is no wrapper in libc. */
+ * Calls membarrier(2) directly, because libc has no wrapper for it. */
 #include "membarrier.h"
 
 #include <linux/membarrier.h>
@@ -14,7 +14,7 @@ static bool membarrier(int command)
 bool membarrier_join(void)
 {
 #if defined(__SANITIZE_THREAD__)
-    return false; /* it does not know the kernel's ordering */
+    return false; /* ThreadSanitizer does not know about the kernel's barriers */
 #else
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membarrier: a memory barrier in every running thread of every process that has joined, at the
- * cost of the caller alone. */
+ * membarrier: executes a memory barrier in every running thread of every process that has joined.
+ * Only the caller pays for it. */
 #ifndef RING_LINES_MEMBARRIER_H
 #define RING_LINES_MEMBARRIER_H
 
 #include <stdbool.h>
 
-/** This process joins. @return false: the kernel has no such thing, or refuses it. */
+/** Registers this process. @return false if the kernel does not support it, or refuses. */
 bool membarrier_join(void);
 
-/** @return true once every thread has passed one since the call. */
+/** Executes the barrier. @return true after every thread has executed one. */
 bool membarrier_all(void);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: ranks as threads of one process. The reference among the transports: all memory is already
- * shared, so a reference is a pointer.
+ * loop: connects ranks that are threads of one process. It is the simplest transport: all memory
+ * is already shared, so a reference is a pointer.
  *
- * Each end makes the ring that it sends through, offers it under a lock, and sends the peer its
- * number; the peer claims it. A ring is freed by the last end that holds it, so either may close
- * first. An unclaimed ring stays for a peer that has greeted: frames may be in it; else its maker
- * frees it. Numbers from the socket are only looked up among the offers, never used as addresses.
+ * Each end makes the ring that it sends through, adds it to a list of offers, and sends the peer
+ * its number; the peer claims it. The last end that holds a ring frees it, so either may close
+ * first. An unclaimed ring is kept for a peer that has greeted, because frames may be in it;
+ * otherwise its maker frees it. A number from the socket is only looked up among the offers, and
+ * never used as an address.
  */
 #include "lines_link.h"
 #include "table.h"
@@ -18,7 +19,7 @@
 
 typedef struct loop_ring {
     lines_ring lines;
-    uint64_t offer; /* its number; none is given twice */
+    uint64_t offer; /* its number, unique in the process */
     bool offered;
     int users;              /* ends that hold it            */
     struct loop_ring *next; /* among the offers             */
@@ -53,7 +54,7 @@ static loop_ring *ring_offer(void)
     return ring;
 }
 
-/* Takes an offer off the desk. @return NULL if it is not there. */
+/* Removes an offer from the list; needs the lock. @return NULL if it is not listed. */
 static loop_ring *withdraw(uint64_t offer)
 {
     for (loop_ring **at = &desk.offers; *at != NULL; at = &(*at)->next) {
@@ -77,7 +78,7 @@ static loop_ring *ring_claim(uint64_t offer)
     return ring;
 }
 
-/* @param stays  for the peer, if it has not claimed it yet. */
+/* @param stays  keep the ring for the peer if it has not claimed it yet. */
 static void ring_drop(loop_ring *ring, bool stays)
 {
     if (ring == NULL)
@@ -105,7 +106,7 @@ static ring_status check_same_process(int fd)
     socklen_t size = sizeof other;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 || other.pid != getpid())
         return fail(RING_ERR_UNSUPPORTED,
-                    "the peer is not in this process; allow shm or tcp in RING_TRANSPORT");
+                    "the peer is in another process; allow shm or tcp in RING_TRANSPORT");
     return RING_OK;
 }
 
@@ -122,17 +123,17 @@ static ring_status look_for_greeting(lines_link *lines)
     RING_TRY(receive_greeting(lines->fd, &theirs));
     l->in = ring_claim(theirs.offer);
     if (l->in == NULL)
-        return fail(RING_ERR_PEER, "the peer offers no lines");
-    return lines_link_meet(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
+        return fail(RING_ERR_PEER, "the peer's greeting names a ring that it has not offered");
+    return lines_link_accept(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
 }
 
-/* Claims the peer's ring now at the latest, so that it is freed. */
+/* Claims the peer's ring if that has not been done yet, so that it is freed. */
 static void loop_close(transport_link *head)
 {
     loop_link *l = (loop_link *)head;
     if (l->in == NULL && l->lines.state == RING_IN_PROGRESS)
         (void)look_for_greeting(&l->lines);
-    lines_link_leave(&l->lines);
+    lines_link_close(&l->lines);
     lines_produce_no_more(&l->lines.out);
     ring_drop(l->out, l->in != NULL);
     ring_drop(l->in, false);

@@ -32,11 +32,12 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
     if (put < 0)
         return fail(errno == EPIPE || errno == ECONNRESET ? RING_ERR_PEER : RING_ERR_SYSTEM,
                     "passing shared memory to the peer: %m");
-    return (size_t)put == bytes ? RING_OK
-                                : fail(RING_ERR_PEER, "the peer's socket has no room for it");
+    return (size_t)put == bytes
+               ? RING_OK
+               : fail(RING_ERR_PEER, "the peer's socket has no room for the greeting");
 }
 
-/* @return the number of descriptors that came; the first ones go to @p fds, others are closed. */
+/* @return the number of received descriptors; the first are stored in @p fds, others are closed. */
 static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
 {
     size_t count = 0;
@@ -77,7 +78,7 @@ static ring_status receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FD
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     const ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const size_t count = got > 0 ? collect(&message, fds) : 0; /* also of a refused message */
+    const size_t count = got > 0 ? collect(&message, fds) : 0; /* even if the message is rejected */
     RING_TRY(lines_link_received(got, bytes));
     return check_parts(&message, count);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pass: a message of fixed size and the two descriptors of shm's greeting, over an AF_UNIX socket.
- * Superfluous descriptors are closed, on failure all are. */
+ * pass: sends and receives shm's greeting over an AF_UNIX socket: a message of fixed size together
+ * with two descriptors. Superfluous descriptors are closed; after a failure all are. */
 #ifndef RING_SHM_PASS_H
 #define RING_SHM_PASS_H
 
@@ -9,12 +9,13 @@
 
 enum { SHM_PASS_FDS = 2 };
 
-/** The first message on a socket: there is room for it. RING_IN_PROGRESS: this user has as many
- *  descriptors under way as the kernel allows (RLIMIT_NOFILE), until peers take some. */
+/** Sends the first message on a socket, which therefore has room for it. RING_IN_PROGRESS: this
+ *  user has as many descriptors in flight as the kernel allows (RLIMIT_NOFILE); retry after peers
+ *  have received some. */
 ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[SHM_PASS_FDS]);
 
-/** RING_IN_PROGRESS: no message is here yet.
- *  @param[out] fds  the caller's from here; all -1 unless RING_OK. */
+/** Receives such a message. RING_IN_PROGRESS: it has not arrived yet.
+ *  @param[out] fds  owned by the caller; all -1 unless RING_OK. */
 ring_status shm_pass_receive(int fd, void *data, size_t bytes, int fds[SHM_PASS_FDS]);
 
 #endif

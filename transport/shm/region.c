@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory files of rings of lines. */
+ * Creates and maps the memory files that hold rings of lines. */
 #include "region.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 enum { PAGE = 4096, REGION = (sizeof(lines_ring) + PAGE - 1) / PAGE * PAGE };
-/* Under a limit on file sizes. Address space is the same, but the file ends before. */
+/* Used under a limit on file sizes: the same address range is mapped, but the file is shorter. */
 enum { SMALL_REGION = (lines_bytes(LINES_OF_MANY) + PAGE - 1) / PAGE * PAGE };
 
 _Static_assert(REGION / PAGE % 2 == 1 && SMALL_REGION / PAGE % 2 == 1,
@@ -42,11 +42,12 @@ ring_status shm_region_check_seals(int fd)
 {
     const int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-        return fail(RING_ERR_PEER, "the peer's shared memory may shrink; it is not used");
+        return fail(RING_ERR_PEER, "rejecting the peer's shared memory: it is not sealed against "
+                                   "shrinking");
     return RING_OK;
 }
 
-/* @return 0 if the file is no region. */
+/* @return 0 if the file is not a region. */
 static uint32_t lines_of_region(int fd)
 {
     struct stat file;
@@ -61,7 +62,8 @@ ring_status shm_region_map(int fd, lines_ring **ring, uint32_t *lines)
     *lines = lines_of_region(fd);
     if (*lines == 0)
         return fail(RING_ERR_PEER,
-                    "the peer's lines are neither %d nor %d bytes: another version of libring?",
+                    "the peer's ring is neither %d nor %d bytes; does it run another version of "
+                    "libring?",
                     (int)REGION, (int)SMALL_REGION);
     return region_map(fd, ring);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shm: between processes of one host. Frames go through rings of lines in memory files, one made by
- * each end; memory from ring_mem_alloc() is mapped by the peers and used in place.
+ * shm: connects processes of one host. Frames travel through two rings of lines in memory files,
+ * one created by each end; peers map memory from ring_mem_alloc() and use it in place.
  *
- * Both ends greet with the same message, which carries their ring and their heap; each maps both
- * and announces whether it could map the heap. An end without address space for it, or without a
- * heap, carries all bytes through lines. In a steady state there is no system call and no
- * allocation.
+ * Both ends send the same greeting, which carries the descriptors of their ring and of their heap;
+ * each end maps both and announces whether it could map the heap. If an end has no heap, or no
+ * address space for the peer's, all bytes travel through lines. In the steady state the link makes
+ * no system calls and no allocations.
  */
 #include "heap.h"
 #include "lines_link.h"
@@ -21,15 +21,15 @@
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
     lines_ring *out, *in;
-    int file;            /* of `out`; -1: closed, once pages are committed without it */
+    int file;            /* of `out`; -1: closed, as pages can be committed without it */
     void *peer_heap;     /* NULL: not mapped               */
-    size_t peer_span;    /* of it                          */
-    uint32_t peer_lines; /* that its ring has */
+    size_t peer_span;    /* bytes of peer_heap             */
+    uint32_t peer_lines; /* number of lines in the peer's ring */
     lines_greeting theirs;
 } shm_link;
 
-/* The descriptors that come with a greeting, whose offer is the heap's span. An end without a
- * heap passes its ring twice and offers 0. */
+/* The descriptors of a greeting, whose `offer` is the heap's span. An end without a heap passes its
+ * ring twice and offers 0. */
 enum { PASSED_RING, PASSED_HEAP };
 
 /* ---- Opening and closing --------------------------------------------------------- */
@@ -52,7 +52,7 @@ static bool shm_probe(const transport_ib *ib, char *why, size_t size)
 static void shm_link_close(transport_link *head)
 {
     shm_link *l = (shm_link *)head;
-    lines_link_leave(&l->lines);
+    lines_link_close(&l->lines);
     fd_close(&l->file);
     lines_produce_no_more(&l->lines.out);
     shm_region_unmap(l->in);
@@ -62,7 +62,7 @@ static void shm_link_close(transport_link *head)
     free(l);
 }
 
-/* Without address space for the heap the link copies. */
+/* If there is no address space for the heap, the link copies. */
 static ring_status map_heap(shm_link *l, int fd, uint64_t span)
 {
     if (span == 0)
@@ -113,8 +113,8 @@ static ring_status greet(shm_link *l)
     return status;
 }
 
-/* The kernel bounds the descriptors that a user has under way between processes. So a greeting may
- * have to wait, and those of others are taken meanwhile. */
+/* The kernel limits the descriptors that a user has in flight between processes. If this end's
+ * greeting has to wait for that, the peer's is received meanwhile, which frees descriptors. */
 static ring_status look_for_greeting(lines_link *lines)
 {
     shm_link *l = (shm_link *)lines;
@@ -123,12 +123,12 @@ static ring_status look_for_greeting(lines_link *lines)
     RING_TRY(received);
     RING_TRY(sent);
     answer(l);
-    RING_TRY(lines_link_meet(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0));
+    RING_TRY(lines_link_accept(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0));
     l->lines.in.lines = l->peer_lines;
     return RING_OK;
 }
 
-/* The ring is complete before the peer gets it. */
+/* Completes the ring before the greeting passes it to the peer. */
 static ring_status build(shm_link *l)
 {
     if (heap_open() != RING_OK)
@@ -166,7 +166,7 @@ static uint64_t shm_ref(transport_link *head, const void *ptr, size_t bytes)
 {
     lines_link *l = (lines_link *)head;
     if (l->state == RING_OK && !l->answered)
-        lines_link_hear_answer(l);
+        lines_link_check_mapped(l);
     return l->flags & FRAME_STORED ? heap_ref(ptr, bytes) : 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Short frames there and back for the time, long puts into registered memory for the speed. */
+ * Measures latency with short frames that go back and forth, and bandwidth with long puts into
+ * registered memory. Both ends of the link are driven by the calling thread. */
 #include "link_trial.h"
 
 #include "regions.h"
@@ -17,7 +18,7 @@ static const double measured_for = 0.15, patience = 5; /* s */
 typedef struct trial {
     const transport *t;
     transport_link *a, *b;
-    unsigned char *from, *to; /* of BYTES, in one region */
+    unsigned char *from, *to; /* [BYTES] each, in one region */
     double give_up;
 } trial;
 
@@ -37,11 +38,12 @@ static ring_status open_both(trial *t, const transport_ib *ib)
     return status;
 }
 
-/* Progresses both ends once: an end may wait for the other. @param[out] opens  one is opening. */
+/* Progresses both ends once, as each may wait for the other.
+ * @param[out] opens  an end is still opening. */
 static ring_status move(const trial *t, bool *opens)
 {
     if (clock_now() > t->give_up)
-        return fail(RING_ERR_TIMEOUT, "nothing came within %g s", patience);
+        return fail(RING_ERR_TIMEOUT, "nothing arrived within %g s", patience);
     transport_link *const ends[] = {t->a, t->b};
     *opens = false;
     for (size_t i = 0; i < 2; i++) {
@@ -86,7 +88,7 @@ static ring_status one_way(const trial *t, transport_link *from, transport_link 
     RING_TRY(take(t, to, &got));
     if (got.length == sizeof n && memcmp(got.data, &n, sizeof n) == 0)
         return RING_OK;
-    return fail(RING_ERR_PEER, "8 bytes arrived changed");
+    return fail(RING_ERR_PEER, "an 8-byte message arrived corrupted");
 }
 
 static int by_value(const void *a, const void *b)
@@ -159,7 +161,7 @@ static ring_status measure_speed(const trial *t, link_trial *out)
         RING_TRY(take(t, t->b, &got));
     return memcmp(t->from, t->to, BYTES) == 0
                ? RING_OK
-               : fail(RING_ERR_PEER, "a long message arrived changed");
+               : fail(RING_ERR_PEER, "a long message arrived corrupted");
 }
 
 /* ---- All of it ---------------------------------------------------------------------------- */
