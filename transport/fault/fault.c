@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The misbehaving link. Frames are dropped when sent; they are delayed or truncated when received;
- * so it is enough to wrap one end. */
+ * Implements the calls of a link that injects faults. It drops frames and falsifies headers when it
+ * sends, and delays and truncates frames when it receives, so wrapping one end is enough. */
 #include "fault.h"
 
 #include "regions.h"
@@ -13,7 +13,7 @@ enum { DICE_DROP = 1, DICE_TRUNCATE, DICE_LIE };
 static ring_status fault_break(fault_link *l, ring_status status)
 {
     l->broken = status;
-    /* A longer text is cut. */
+    /* A longer text is truncated. */
     (void)text_format(l->text, sizeof l->text, "%s", fail_text());
     return status;
 }
@@ -26,7 +26,8 @@ static void end_connection(fault_link *l)
     l->inner = NULL;
 }
 
-/* At the start of each call that returns a status: what broke the link, or breaks it now. */
+/* Called at the start of each call that returns a status. @return what broke the link before, or
+ * breaks it now. */
 static ring_status verdict(fault_link *l)
 {
     if (l->broken != RING_OK)
@@ -113,7 +114,7 @@ static void *fault_reserve(transport_link *link)
     return l->broken == RING_OK ? l->inner->transport->reserve(l->inner) : NULL;
 }
 
-/* Frames count in order: a dropped one counts when all before it do. */
+/* Frames are counted in order: a dropped one counts when all earlier ones count. */
 static uint64_t fault_flushed(const transport_link *link)
 {
     const fault_link *l = (const fault_link *)link;
@@ -166,7 +167,7 @@ static ring_status fault_peek(transport_link *link, const transport_frame **fram
     if (!l->truncated)
         return RING_OK;
     if (transport_behind(*frame) == 0)
-        return frame_ended(l); /* its bytes would come with its header */
+        return frame_ended(l); /* its bytes are in its header, which was received whole */
     *payload = NULL;
     return RING_OK;
 }
@@ -197,12 +198,12 @@ static void fault_consume(transport_link *link)
         return;
     l->inner->transport->consume(l->inner);
     fault_hold_next(l);
-    l->truncated = false; /* a frame consumed without a pull misses nothing */
+    l->truncated = false; /* a frame that is consumed without a pull lacks nothing */
     l->head.frames_received++;
     l->head.bytes_received += l->carried;
 }
 
-/* No word to watch with a delay: it would keep the reader of held-back frames awake. */
+/* With a delay there is no word to watch: it would keep the reader of held-back frames awake. */
 static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *value)
 {
     const fault_link *l = (const fault_link *)link;
@@ -210,7 +211,7 @@ static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *
     return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
-/* Held-back frames are copied, which memory of accelerators does not allow. */
+/* Held-back frames are copied, which is not possible in an accelerator's memory. */
 static uint64_t fault_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     const fault_link *l = (const fault_link *)link;
@@ -236,7 +237,7 @@ static bool fault_arm(transport_link *link, bool wants_send)
     fault_link *l = (fault_link *)link;
     if (verdict(l) != RING_OK || l->truncated)
         return false;
-    /* With a held-back frame the inner link always has news; only the timer counts. */
+    /* While a frame is held back, the inner link always has news, so only the timer counts. */
     const bool inner = wants_send || !fault_holds(l);
     return fault_hold_arm(l, inner) && (!inner || l->inner->transport->arm(l->inner, wants_send));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Late delivery: the oldest frame stays hidden for the delay after it was first seen here. A timer
- * wakes the reader when it is due. */
+ * Delivers frames late: the oldest frame stays hidden for the delay after it was first seen. A
+ * timer wakes the reader when it is due. */
 #include "fault.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ ring_status fault_hold_open(fault_link *l)
     if (l->hold.epoll < 0 || l->hold.timer < 0 ||
         !watch(l, EPOLL_CTL_ADD, l->hold.timer, EPOLLIN) ||
         !watch(l, EPOLL_CTL_ADD, inner_fd, EPOLLIN))
-        return fail(RING_ERR_SYSTEM, "a timer for delayed frames: %m");
+        return fail(RING_ERR_SYSTEM, "creating a timer for delayed frames: %m");
     return RING_OK;
 }
 
@@ -85,5 +85,5 @@ bool fault_hold_arm(fault_link *l, bool inner)
 void fault_hold_disarm(fault_link *l)
 {
     if (l->spec.delay > 0)
-        (void)set_timer(l, 0); /* clears an expiry, too */
+        (void)set_timer(l, 0); /* also clears an expiry */
 }

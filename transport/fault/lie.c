@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Wrong claims that a peer may make in a header. */
+ * Falsifies headers the way a faulty peer might, for the fault "lie". */
 #include "fault.h"
 
 enum { DICE_WHAT = 4, DICE_VALUE, DICE_WAY };
 
-/* Near the true value, or far from it. */
+/* @return a value close to the true one, or far from it. */
 static uint64_t other_than(uint64_t truth, uint64_t way, uint64_t value)
 {
     const uint64_t others[] = {0,     truth + 1, truth - 1, truth ^ UINT64_C(1) << value % 64,

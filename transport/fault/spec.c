@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parsing RING_FAULT, and its random decisions. */
+ * Parses RING_FAULT, and makes the random decisions of a fault link. */
 #include "fault.h"
 
 #include "numbers.h"
@@ -31,10 +31,9 @@ static bool parse_real(const char *text, double most, double *value)
 static ring_status wrong_key(const char *key)
 {
     const char *near = words_nearest(key, keys, sizeof keys / sizeof *keys);
-    return fail(
-        RING_ERR_CONFIG,
-        "RING_FAULT: unknown word \"%s\"%s%s; known are seed, delay, drop, truncate, lie, close",
-        key, near != NULL ? ", meant is perhaps " : "", near != NULL ? near : "");
+    return fail(RING_ERR_CONFIG,
+                "RING_FAULT: unknown word \"%s\"%s%s; use seed, delay, drop, truncate, lie, close",
+                key, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
 }
 
 static ring_status parse_item(const char *key, const char *value, fault_spec *spec)
@@ -56,7 +55,7 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
         return wrong_key(key);
     if (!good)
         return fail(RING_ERR_CONFIG,
-                    "RING_FAULT: \"%s\" is no value for %s; seed and close take whole numbers, "
+                    "RING_FAULT: \"%s\" is not a value for %s; seed and close take whole numbers, "
                     "delay seconds up to 3600, drop, truncate and lie a probability from 0 to 1",
                     value, key);
     return RING_OK;
@@ -72,8 +71,8 @@ ring_status fault_parse(const char *text, fault_spec *spec)
         if (text_format(item, sizeof item, "%.*s", (int)min_size(length, ITEM_MAX), at))
             value = strchr(item, '=');
         if (value == NULL)
-            return fail(RING_ERR_CONFIG, "RING_FAULT: \"%s\" is not a comma list of WORD=VALUE",
-                        text);
+            return fail(RING_ERR_CONFIG,
+                        "RING_FAULT: \"%s\" is not a comma-separated list of WORD=VALUE", text);
         *value++ = '\0';
         RING_TRY(parse_item(item, value, spec));
         at += length;
@@ -88,7 +87,7 @@ ring_status transport_fault_check(const char *text)
     return fault_parse(text, &spec);
 }
 
-/* splitmix64: neighbouring inputs give unrelated outputs. */
+/* splitmix64: similar inputs give unrelated outputs. */
 static uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The backlog: a buffer of frames, one after the other, that wraps round when the room up to its
- * end is too short for the next. While the kernel takes all frames, the buffer is not touched. */
+ * Keeps the frames that the kernel has not accepted yet in a buffer, one after the other. It wraps
+ * around when the next frame does not fit before its end. While the kernel accepts all frames, the
+ * buffer is not touched. */
 #include "tcp.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ ring_status tcp_backlog_open(tcp_backlog *b)
     if (b->bytes == NULL)
         b->bytes = aligned_alloc(TCP_ALIGN, TCP_BACKLOG);
     if (b->bytes == NULL)
-        return fail(RING_ERR_MEMORY, "no memory for frames that wait for a tcp connection");
+        return fail(RING_ERR_MEMORY, "no memory to queue frames for a tcp connection");
     return RING_OK;
 }
 
@@ -55,7 +56,7 @@ void tcp_backlog_lend(tcp_backlog *b, uint64_t frame, const void *payload)
 
 /* ---- Frames ------------------------------------------------------------------------ */
 
-/** A frame in the backlog; starts as the oldest one. */
+/** An iterator over the frames of the backlog, from the oldest one on. */
 typedef struct walk {
     const tcp_backlog *b;
     uint64_t frame, loan;
@@ -87,11 +88,11 @@ static void walk_on(walk *w)
     w->frame++;
 }
 
-/** Parts for one sendmsg(). */
+/** Collects the parts for one sendmsg(). */
 typedef struct gather {
     struct iovec *parts;
     size_t count;
-    size_t skip; /* bytes that the kernel has already */
+    size_t skip; /* bytes that the kernel already has, still to be skipped */
 } gather;
 
 static void gather_add(gather *g, const unsigned char *data, size_t bytes)
@@ -111,7 +112,7 @@ static void gather_add(gather *g, const unsigned char *data, size_t bytes)
 size_t tcp_backlog_gather(const tcp_backlog *b, uint64_t frame, size_t skip,
                           struct iovec parts[TCP_PARTS])
 {
-    enum { MOST_FRAMES = 256 }; /* the kernel may take none */
+    enum { MOST_FRAMES = 256 }; /* limits the work in case the kernel accepts nothing */
     gather g = {.parts = parts, .skip = skip};
     walk w = {.b = b, .frame = frame, .loan = b->returned, .at = b->first};
     const uint64_t end = frame + (b->frames < MOST_FRAMES ? b->frames : MOST_FRAMES);

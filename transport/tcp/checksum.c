@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checksums of frames (XXH3). They find changes by faulty adapters, drivers or proxies, also those
- * that TCP's own sixteen bits miss; they are no protection against deliberate changes. */
+ * Computes checksums of frames (XXH3). They detect corruption by faulty adapters, drivers or
+ * proxies, including errors that TCP's own 16-bit checksum misses; they do not protect against
+ * deliberate changes. */
 #include "tcp.h"
 
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h> /* the best instructions that the processor has */
+#include <xxh_x86dispatch.h> /* selects the processor's best instructions at run time */
 #else
 #include <xxhash.h>
 #endif

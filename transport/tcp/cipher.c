@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records. Several are sealed for one sendmsg(), and one recv() brings several. A record is sealed
- * and opened in place; its bytes are copied once on each side. */
+ * Encrypts and decrypts the records of a connection. Several are sealed for one sendmsg(), and one
+ * recv() may return several. Records are sealed and opened in place; their bytes are copied once on
+ * each side. */
 #include "cipher.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ enum {
     TAG = crypto_aead_aes256gcm_ABYTES,
     NONCE = crypto_aead_aes256gcm_NPUBBYTES,
     HEAD = LENGTH + TAG,
-    PLAIN_MOST = 16384, /* of a record: the reader opens one while the next ones are under way */
+    PLAIN_MOST = 16384, /* of a record: the reader opens one while the next ones are in flight */
     RECORD_MOST = HEAD + PLAIN_MOST + TAG,
     ROOM = 5 * RECORD_MOST /* a whole segment, its header, and the start of the next */
 };
@@ -23,7 +24,7 @@ _Static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)TAG &&
                    (int)crypto_aead_chacha20poly1305_ietf_NPUBBYTES == (int)NONCE,
                "both ciphers have tags and nonces of one size");
 
-/** One direction. */
+/** Key and nonce counter of one direction. */
 typedef struct sealer {
     crypto_aead_aes256gcm_state aes; /* aligned by its type */
     unsigned char key[TRANSPORT_KEY];
@@ -33,14 +34,14 @@ typedef struct sealer {
 
 struct tcp_cipher {
     sealer out, in;
-    unsigned char sealed[ROOM]; /* records for the kernel: [sealed_first, sealed_end)      */
+    unsigned char sealed[ROOM]; /* [sealed_first, sealed_end): records for the kernel      */
     size_t sealed_first, sealed_end;
-    size_t sealed_plain;          /* their plaintext bytes; counted as sent when the kernel has all
-                                     records */
-    unsigned char received[ROOM]; /* of the stream: [first, end)                             */
+    size_t sealed_plain;          /* plaintext bytes in `sealed`; they count as sent when the kernel
+                                     has all the records */
+    unsigned char received[ROOM]; /* [first, end): bytes of the stream                       */
     size_t first, end;
-    size_t length;           /* of the next record; 0: its head was not opened yet             */
-    size_t plain, plain_end; /* received[plain, plain_end) is open and not taken; before `first` */
+    size_t length;           /* of the next record; 0: its head is not opened yet              */
+    size_t plain, plain_end; /* received[plain, plain_end): opened, not yet taken, before first */
 };
 
 /* ---- One piece --------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static void next_nonce(sealer *s, unsigned char nonce[NONCE])
     s->nonces++;
 }
 
-/* In place. @param known  readable bytes that go into the tag. */
+/* Encrypts in place. @param known  plaintext bytes that the tag also authenticates. */
 static void seal(sealer *s, unsigned char *at, size_t bytes, const unsigned char *known,
                  size_t known_bytes, unsigned char tag[TAG])
 {
@@ -74,7 +75,7 @@ static void seal(sealer *s, unsigned char *at, size_t bytes, const unsigned char
                                                            known_bytes, NULL, nonce, s->key);
 }
 
-/* In place. @return false if the bytes are not those that the peer sealed. */
+/* Decrypts in place. @return false if the bytes are not those that the peer sealed. */
 static bool unseal(sealer *s, unsigned char *at, size_t bytes, const unsigned char *known,
                    size_t known_bytes, const unsigned char tag[TAG])
 {
@@ -119,10 +120,10 @@ size_t tcp_cipher_memory(void)
 /** A position in the caller's parts. */
 typedef struct reader {
     const struct iovec *parts;
-    size_t count, offset; /* offset: in the first of them */
+    size_t count, offset; /* offset: in parts[0] */
 } reader;
 
-/* @return bytes copied, fewer than @p most only at the end of the parts. */
+/* @return the number of copied bytes; fewer than @p most only at the end of the parts. */
 static size_t read_parts(reader *r, unsigned char *to, size_t most)
 {
     size_t done = 0;
@@ -210,7 +211,7 @@ static bool open_length(tcp_cipher *c)
     return length > 0;
 }
 
-/* To be called when all opened bytes are taken. */
+/* Must be called only when all opened bytes have been taken. */
 static enum outcome open_next(tcp_cipher *c)
 {
     if (c->length == 0 && buffered(c) >= HEAD && !open_length(c))
@@ -227,7 +228,7 @@ static enum outcome open_next(tcp_cipher *c)
     return OPENED;
 }
 
-/* To be called when all opened bytes are taken. @return as recv(). */
+/* Must be called only when all opened bytes have been taken. @return as recv(). */
 static ssize_t fill(tcp_cipher *c, int fd)
 {
     if (buffered(c) == 0 || c->first + RECORD_MOST > ROOM) {
@@ -240,7 +241,7 @@ static ssize_t fill(tcp_cipher *c, int fd)
     return got;
 }
 
-/* @return more than 0: there are bytes to take; else as recv(). */
+/* @return a positive value if there are opened bytes; otherwise as recv(). */
 static ssize_t open_some(tcp_cipher *c, int fd)
 {
     ssize_t got = 1;
@@ -256,7 +257,7 @@ static ssize_t open_some(tcp_cipher *c, int fd)
     return got;
 }
 
-/* @return bytes, fewer than @p most if no more are open. */
+/* @return the number of copied bytes; fewer than @p most if no more are open. */
 static size_t take(tcp_cipher *c, unsigned char *to, size_t most)
 {
     const size_t bytes = min_size(most, c->plain_end - c->plain);

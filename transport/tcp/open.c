@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening and closing a tcp link. */
+ * Opens and closes tcp links, and defines the transport's table. */
 #include "tcp.h"
 
 #include <fcntl.h>
@@ -13,15 +13,15 @@ static ring_status socket_prepare(int fd)
     const int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
         return fail(RING_ERR_SYSTEM, "fcntl on a tcp link's socket: %m");
-    /* Fails on sockets that are not TCP, which never wait to fill a packet. Buffer sizes
-     * stay with the kernel: to set them ends their growth, and most hosts cap them low. */
+    /* Fails on sockets that are not TCP, which never wait to fill a packet. The kernel keeps
+     * control of buffer sizes: setting them stops their growth, and most hosts cap them low. */
     const int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return RING_OK;
 }
 
-/* Closing over unread bytes would reset the connection, and discard bytes that the peer has still
- * to read. */
+/* Closing a socket with unread bytes would reset the connection and discard bytes that the peer has
+ * not read yet. */
 static void read_the_rest(int fd)
 {
     char waste[4096];
@@ -42,7 +42,7 @@ static void tcp_close(transport_link *link)
     free(l);
 }
 
-/* The buffer is apart from the state: unused pages are never committed. */
+/* The buffer is allocated separately, so that unused pages are never committed. */
 static tcp_link *link_new(const transport_peer *peer)
 {
     tcp_link *l = calloc(1, sizeof *l);
@@ -98,7 +98,7 @@ static bool tcp_probe(const transport_ib *ib, char *why, size_t size)
     return true;
 }
 
-/* The peer is another process, and only a copy through the kernel joins them. */
+/* The peer is another process, whose memory can only be reached by copying through the kernel. */
 static uint64_t tcp_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     (void)link, (void)ptr, (void)bytes;
@@ -120,7 +120,7 @@ static size_t tcp_memory(const transport_link *link)
 
 const transport transport_tcp = {
     .name = "tcp",
-    .about = "one TCP connection a pair of ranks and lane, between any hosts",
+    .about = "one TCP connection per pair of ranks and kind of traffic, between any hosts",
     .powers = TRANSPORT_SEALS,
     .probe = tcp_probe,
     .open = tcp_open,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames from the kernel. A reader that works on payloads in place (peek) gets them in the buffer,
- * where one recv() brings many; a reader that wants them elsewhere (pull) gets most of them
- * straight from the kernel. The latest payload shows which kind of reader it is.
+ * Receives frames from the kernel. A reader that works on payloads in place (peek) finds them in
+ * the buffer, which one recv() fills with many frames; a reader that wants them elsewhere (pull)
+ * gets most bytes directly from the kernel. The latest payload shows which kind of reader it is.
  *
- * Invariant: buffer[first] is byte `first` of the stream, modulo 64. */
+ * Invariant: the offset of buffer[first] in the stream is equal to `first` modulo 64. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Bytes that pull() reads beyond its payload: many small frames, little to copy of a large one. */
+/* Bytes that pull() reads beyond its payload: enough for many small frames, and little to copy if a
+ * large one follows. */
 enum { READ_AHEAD = 4096 };
 
 enum { HEADER = sizeof(transport_frame) };
@@ -23,7 +24,7 @@ static size_t buffered(const tcp_link *l)
     return l->end - l->first;
 }
 
-/* Bytes from `first` on that belong to the next frame of peek(). */
+/* @return the bytes from `first` on that peek() needs next: a header or a payload. */
 static size_t wanted(const tcp_link *l)
 {
     return l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
@@ -34,14 +35,14 @@ static bool payload_is_here(const tcp_link *l)
     return !l->pulling && buffered(l) >= tcp_padded(transport_behind(&l->frame));
 }
 
-/* Not RING_ERR_PEER: the peer is well, and may have left since. */
+/* This is not RING_ERR_PEER: the peer is not at fault, and may have ended since. */
 static ring_status damaged(tcp_link *l, const char *what)
 {
     const uint64_t number = l->head.frames_received;
     return tcp_break(l, fail(RING_ERR_SYSTEM,
                              "frame %" PRIu64
-                             " from rank %d came damaged over tcp: %s; a network adapter, a driver "
-                             "or a proxy on the way changes, drops or doubles bytes",
+                             " from rank %d arrived damaged over tcp: %s; a network adapter, a "
+                             "driver or a proxy on the path changes, drops or duplicates bytes",
                              number, l->head.peer, what));
 }
 
@@ -51,7 +52,7 @@ static ssize_t read_stream(tcp_link *l, const struct iovec *parts, int count)
                              : readv(l->fd, parts, count);
 }
 
-/* The result of read_stream() as a status. */
+/* Converts the result of read_stream() to a status. */
 static ring_status received(tcp_link *l, ssize_t got)
 {
     if (got > 0)
@@ -62,9 +63,9 @@ static ring_status received(tcp_link *l, ssize_t got)
     if (got < 0 && errno == EBADMSG)
         return tcp_break(
             l, fail(RING_ERR_SYSTEM,
-                    "data from rank %d came damaged over tcp: it does not open with the "
-                    "key of this connection; a network adapter, a driver or a proxy on "
-                    "the way changes, drops or doubles bytes, or a third party forges them",
+                    "data from rank %d arrived damaged over tcp: it cannot be decrypted with "
+                    "the key of this connection; a network adapter, a driver or a proxy on the "
+                    "path changes, drops or duplicates bytes, or a third party forges them",
                     peer));
     if (got < 0)
         return tcp_break(l, fail(RING_ERR_PEER, "receiving from rank %d over tcp: %m", peer));
@@ -84,7 +85,7 @@ static void move_to_front(tcp_link *l)
     l->end = front + bytes;
 }
 
-/* One read to the buffer. */
+/* Reads once into the buffer. */
 static ring_status fill(tcp_link *l)
 {
     const size_t need = min_size(wanted(l), TRANSPORT_SEGMENT);
@@ -122,7 +123,7 @@ static ring_status check_payload(tcp_link *l, const void *payload)
     return damaged(l, "its payload's checksum is wrong");
 }
 
-/* Takes the checksum, which only this end of the link needs, out of the header. */
+/* Moves the payload's checksum out of the header: the reader of the frame must not see it. */
 static void keep_payload_sum(tcp_link *l)
 {
     if (!l->checksum || transport_behind(&l->frame) == 0)
@@ -131,7 +132,7 @@ static void keep_payload_sum(tcp_link *l)
     l->frame.ext.src_ref = 0;
 }
 
-/* Takes the next header out of the buffer. */
+/* Moves the next header from the buffer to l->frame. */
 static ring_status take_header(tcp_link *l)
 {
     skip_unwanted(l);
@@ -155,7 +156,8 @@ static ring_status next_frame(tcp_link *l)
     return status;
 }
 
-/* A reader that pulls gets the chance to do so before the payload goes to the buffer. */
+/* If the reader usually pulls, it gets the chance to do so before the payload is read into the
+ * buffer. */
 static ring_status fetch_payload(tcp_link *l, bool header_is_new)
 {
     if (l->pulling || payload_is_here(l) || (header_is_new && !l->greedy))
@@ -197,7 +199,8 @@ static void pull_buffered(tcp_link *l, unsigned char *dst)
     l->pulled += bytes;
 }
 
-/* The buffer is empty: reads on to dst, and a little of the next frames to the buffer. */
+/* Called with an empty buffer: reads the rest of the payload into dst, and up to READ_AHEAD bytes
+ * of the next frames into the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
 {
     const size_t rest = transport_behind(&l->frame) - l->pulled;
@@ -258,7 +261,7 @@ bool tcp_is_served(const tcp_link *l)
     return l->has_frame && (l->shown || l->pulled == transport_behind(&l->frame));
 }
 
-/* A socket has no word that announces frames. */
+/* A socket has no word in memory that announces frames. */
 const _Atomic uint32_t *tcp_news(const transport_link *link, uint32_t *value)
 {
     (void)link, (void)value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames to the kernel: straight from the caller's memory while it takes them; the rest goes to the
- * backlog, of which one sendmsg() gathers many. A frame is flushed when the kernel has it. */
+ * Passes frames to the kernel, directly from the caller's memory as long as the kernel accepts
+ * them. The rest is queued in the backlog, from which one sendmsg() gathers many. A frame is
+ * flushed when the kernel has all of it. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -12,7 +13,7 @@ enum { HEADER = sizeof(transport_frame) };
 
 static const unsigned char zeros[TCP_ALIGN];
 
-/* @param[out] took  bytes, 0 if the kernel takes no more now. */
+/* @param[out] took  accepted bytes; 0 if the kernel accepts no more now. */
 static ring_status hand_parts(tcp_link *l, struct iovec *parts, size_t count, size_t *took)
 {
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -31,7 +32,7 @@ static bool is_pending(const tcp_link *l)
     return l->backlog.frames > 0;
 }
 
-/* Drops the frames that the kernel has taken. */
+/* Drops the frames that the kernel has completely, now that it has @p bytes more. */
 static void count_handed(tcp_link *l, size_t bytes)
 {
     size_t whole;
@@ -58,13 +59,13 @@ ring_status tcp_progress(transport_link *link)
 
 /* ---- Sending ----------------------------------------------------------------------- */
 
-/** A frame that is being sent. */
+/** A frame that tcp_send() is sending. */
 typedef struct outgoing {
     transport_frame frame;
     const unsigned char *payload;
-    size_t bytes;  /* of it                                   */
+    size_t bytes;  /* of the payload                          */
     bool in_room;  /* its payload is in the room of reserve() */
-    tcp_need need; /* its need of the backlog */
+    tcp_need need; /* the room that it needs in the backlog   */
 } outgoing;
 
 static outgoing prepare(const tcp_link *l, const transport_frame *frame, const void *payload,
@@ -114,7 +115,8 @@ static ring_status leave_in_backlog(tcp_link *l, const outgoing *out)
     return RING_OK;
 }
 
-/* No frame is pending. Bytes of this frame that the kernel does not take stay in the backlog. */
+/* Called when no frame is pending. If the kernel accepts only part of the frame, the frame is
+ * queued. */
 static ring_status send_straight(tcp_link *l, const outgoing *out)
 {
     const size_t padding = tcp_padded(out->bytes) - out->bytes;
@@ -139,7 +141,7 @@ ring_status tcp_send(transport_link *link, const transport_frame *frame, const v
     RING_TRY(tcp_verdict(l));
     if (!transport_is_sound(frame, TCP_FLAGS))
         return tcp_break(l, fail(RING_ERR_INTERNAL,
-                                 "a frame to rank %d is none that tcp takes (flags 0x%x)",
+                                 "tcp cannot carry this frame to rank %d (flags 0x%x)",
                                  l->head.peer, frame->flags));
     outgoing out = prepare(l, frame, payload, copy);
     if (!fits(l, &out))
@@ -181,7 +183,7 @@ uint64_t tcp_flushed(const transport_link *link)
     return ((const tcp_link *)link)->flushed;
 }
 
-/* No frame refers to memory, so there is none to release. */
+/* Frames never refer to memory, so there is nothing to release. */
 void tcp_release(transport_link *link, uint64_t messages)
 {
     (void)link, (void)messages;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The failure that ended a link, kept for all that use it. */
+ * Stores the failure that broke a link, so that every later call can report it. */
 #include "tcp_failure.h"
 
 ring_status tcp_break(tcp_link *l, ring_status status)
 {
     l->broken = status;
-    /* A longer text loses its end, no more. */
+    /* A longer text is truncated. */
     (void)text_format(l->text, sizeof l->text, "%s", fail_text());
     return status;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tcp_failure: the end of a link by a failure. */
+ * tcp_failure: breaks a tcp link, and reports the failure again to every later call. */
 #ifndef RING_TCP_FAILURE_H
 #define RING_TCP_FAILURE_H
 
 #include "tcp.h"
 
-/** Breaks the link by a failure of this thread that was just told by fail(). */
+/** Breaks the link with the failure that this thread has just passed to fail(). @return status. */
 ring_status tcp_break(tcp_link *l, ring_status status);
-/** @return RING_OK, or tells again what broke the link. */
+/** @return RING_OK, or the failure that broke the link, which is reported again. */
 ring_status tcp_verdict(const tcp_link *l);
 
 #endif

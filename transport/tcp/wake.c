@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sleeping on a tcp link. The caller polls for input only, so an epoll descriptor stands for the
- * socket; it watches only for events that can be used, or a peer that runs ahead would keep its
- * reader awake. No event is lost between arm() and poll(): epoll reports states. */
+ * Lets callers sleep on a tcp link. A caller polls its descriptor only for input, so it gets an
+ * epoll descriptor that watches the socket. This watches only for events that the link can use now;
+ * otherwise a peer that runs ahead would keep its reader awake. No event is lost between arm() and
+ * poll(), because epoll is level-triggered. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -12,7 +13,8 @@ ring_status tcp_wake_open(tcp_link *l)
     l->wake = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN};
     if (l->wake < 0 || epoll_ctl(l->wake, EPOLL_CTL_ADD, l->fd, &event) != 0)
-        return fail(RING_ERR_SYSTEM, "epoll for the tcp link to rank %d: %m; see ulimit -n",
+        return fail(RING_ERR_SYSTEM,
+                    "creating an epoll descriptor for the tcp link to rank %d: %m; see ulimit -n",
                     l->head.peer);
     l->events = EPOLLIN;
     return RING_OK;
@@ -37,8 +39,8 @@ static bool watch(tcp_link *l, uint32_t events)
     return true;
 }
 
-/* Each step of flushing wakes once: a caller that waits for one frame looks again; one that waits
- * for a later frame sleeps. */
+/* Every change of `flushed` wakes once: a caller that waits for that frame continues, one that
+ * waits for a later frame goes back to sleep. */
 static bool sent_news(tcp_link *l)
 {
     const bool more = l->notified != l->flushed;
@@ -51,7 +53,7 @@ bool tcp_arm(transport_link *link, bool wants_send)
     tcp_link *l = (tcp_link *)link;
     if (tcp_progress(link) != RING_OK || tcp_has_news(l) || (wants_send && sent_news(l)))
         return false;
-    /* Sent bytes must leave even if the caller waits only to receive. */
+    /* Queued bytes must be sent even if the caller waits only to receive. */
     const bool pending = l->flushed < l->head.frames_sent;
     const uint32_t in = tcp_is_served(l) ? 0 : EPOLLIN, out = pending ? EPOLLOUT : 0;
     return watch(l, in | out);
@@ -59,5 +61,5 @@ bool tcp_arm(transport_link *link, bool wants_send)
 
 void tcp_disarm(transport_link *link)
 {
-    (void)link; /* states, not events: nothing to drain */
+    (void)link; /* level-triggered: there is nothing to drain */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Detecting an unreachable peer. No end of file reports a cut cable or a host that is down; but a
- * live host's kernel acknowledges, even for slow or stopped processes: data, window probes to a
- * full receiver, and keepalive probes when no data is under way. So the kernel probes, and a
- * waiting caller checks how long no answer has come.
+ * Detects an unreachable peer. A cut cable or a host that is down causes no end of file. But the
+ * kernel of a live host acknowledges data, window probes to a full receiver, and keepalive probes
+ * when no data is in flight, even if the process is slow or stopped. So the kernel probes, and a
+ * waiting caller checks how long the peer's kernel has not answered.
  *
- * TCP_USER_TIMEOUT is no remedy: it ends connections to live readers that are slow. */
+ * TCP_USER_TIMEOUT is not an alternative: it ends connections to live readers that are slow. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -12,11 +12,11 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#define LOOKS 20.0     /* in one peer_timeout: a check is a system call */
-#define QUESTIONS 5    /* keepalive probes, likewise; the kernel counts whole seconds */
-#define MOST_ASKED 127 /* the kernel's most: it only probes, the check decides */
-/* Seconds. A kernel leaves window probes unanswered that come within half a second of an answer,
- * and the next one may be twice as far. */
+#define LOOKS 20.0     /* checks per peer_timeout; each is a system call */
+#define QUESTIONS 5    /* keepalive probes per peer_timeout; the kernel counts whole seconds */
+#define MOST_ASKED 127 /* the kernel's maximum: it only probes, and tcp_watch() decides */
+/* Seconds. A kernel ignores window probes that arrive within half a second of its last answer, and
+ * the next probe may come after twice that time. */
 #define LEAST_TIMEOUT 2.0
 
 static bool set_option(int fd, int level, int name, int value)
@@ -33,12 +33,12 @@ void tcp_watch_open(tcp_link *l, double peer_timeout)
                       set_option(l->fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds) &&
                       set_option(l->fd, IPPROTO_TCP, TCP_KEEPCNT, MOST_ASKED);
     const double limit = peer_timeout > LEAST_TIMEOUT ? peer_timeout : LEAST_TIMEOUT;
-    l->peer_timeout = asks ? limit : 0; /* not on a socket that is not TCP */
+    l->peer_timeout = asks ? limit : 0; /* the options fail on a socket that is not TCP */
     l->looked = l->silent_since = clock_now();
 }
 
-/* @return seconds for which no byte under way was acknowledged. An acknowledgement may be old
- * because no byte was under way before, so its age alone is not enough. */
+/* @return the seconds for which no byte in flight has been acknowledged. The age of the last
+ * acknowledgement alone is not enough: it may be old because nothing was in flight. */
 static double silence(tcp_link *l, double now)
 {
     struct tcp_info info = {0};
@@ -50,7 +50,7 @@ static double silence(tcp_link *l, double now)
     return asked < heard ? asked : heard;
 }
 
-/* Between two waits there are no checks, so silence counts from the first check of this one. */
+/* Nothing is checked while no caller waits, so a new wait counts silence from its first check. */
 ring_status tcp_watch(tcp_link *l)
 {
     const double limit = l->peer_timeout, now = clock_now(), pause = now - l->looked;
