@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Accepting connections, the handshake with each, and refusals. */
+ *
+ * Accepts connections, runs the handshake with each, and evicts peers when places run out. A
+ * newcomer is accepted only when there is a place or a pending peer that has used up its patience,
+ * so that a crowd of members does not evict itself.
+ */
 #include "acceptor.h"
 
 #include <errno.h>
@@ -8,19 +12,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* s: a pending peer may be evicted for a newer one after this time. Until then newcomers wait in
- * the kernel's queue, so a crowd of members does not evict itself. A hello comes with the
- * connection itself, at any distance; a proof a round trip later, and a peer that needs that time
- * has shown by its hello that it has the key. Where the key is public, all peers are of this
- * host. */
+/* s: the time after which a pending peer may be evicted for a newer one; until then newcomers wait
+ * in the kernel's queue. A hello arrives together with the connection, at any distance. A proof
+ * arrives a round trip later, but a peer that needs that time has already shown by its hello that
+ * it has the key. With a public key all peers are on this host, so they need less time. */
 #define HELLO_PATIENCE 0.005
 #define PROOF_PATIENCE 2.0
 #define PUBLIC_PATIENCE 0.02
-#define REST_SECONDS 0.02 /* when accept() fails */
+#define REST_SECONDS 0.02 /* pause after a failed accept() */
 #define WARN_SECONDS 60.0
 
-/* The acceptors of this process, guarded by the lock. A forked child begins with none: its copies
- * have no descriptors. */
+/* The list of this process's acceptors, guarded by the lock. A forked child starts with an empty
+ * list, since the descriptors of its copies are closed. */
 static acceptor **first(void)
 {
     static acceptor *all;
@@ -44,15 +47,15 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* @return when this one may be evicted. */
+/* @return when the peer may be evicted. */
 static double patience_ends(const pending_peer *p)
 {
     const double for_proof = p->acceptor->terms->users != NULL ? PUBLIC_PATIENCE : PROOF_PATIENCE;
     return p->handshake.started + (p->handshake.shows_key ? for_proof : HELLO_PATIENCE);
 }
 
-/* Peers that have not shown the key are evicted first; among equals the older one.
- * @return NULL if no peer's time is over by @p now. */
+/* Chooses peers that have not shown the key first, and the oldest among equals.
+ * @return NULL if no peer may be evicted at @p now. */
 static pending_peer *next_to_evict(const acceptor *a, double now)
 {
     pending_peer *proving = NULL;
@@ -67,7 +70,7 @@ static pending_peer *next_to_evict(const acceptor *a, double now)
     return proving;
 }
 
-/* Keeps the place free: descriptors are needed elsewhere. */
+/* Lowers the limit of pending peers, too, because their descriptors are needed elsewhere. */
 static bool evict_one(acceptor *a)
 {
     pending_peer *p = next_to_evict(a, CONTROL_NEVER);
@@ -94,7 +97,7 @@ static double opens_at(const acceptor *a)
         const double end = patience_ends(a->pending[i]);
         polite = end < polite ? end : polite;
     }
-    return polite > a->rest ? polite : a->rest;
+    return polite > a->resume_at ? polite : a->resume_at;
 }
 
 static void make_room(acceptor *a, double now)
@@ -113,7 +116,7 @@ static void note_refusal(acceptor *a, const net_address *from, const handshake *
     const double now = clock_now();
     const bool loud = why == RING_ERR_AUTH && (a->warned <= 0 || now - a->warned > WARN_SECONDS);
     if (h->state == HANDSHAKE_PROOF)
-        text_format(who, sizeof who, ", which says that it is rank %d of %d", h->dialer.rank,
+        text_format(who, sizeof who, ", which claims to be rank %d of %d", h->dialer.rank,
                     h->dialer.size);
     log_at(loud ? LOG_WARN : LOG_DEBUG, "refused a connection from %s%s: %s",
            address_text(from, text), who, fail_text());
@@ -121,7 +124,7 @@ static void note_refusal(acceptor *a, const net_address *from, const handshake *
         a->warned = now;
 }
 
-/* A member that is not wanted now tries again, or has its connection by then. */
+/* A member that is refused for now retries, unless it gets its connection in another way. */
 static ring_status welcome(pending_peer *p)
 {
     acceptor *a = p->acceptor;
@@ -131,7 +134,7 @@ static ring_status welcome(pending_peer *p)
     return wanted == RING_OK ? handshake_welcome(&p->handshake) : wanted;
 }
 
-/* p is freed afterwards, unless its handshake goes on. */
+/* Advances the handshake of @p p, and frees @p p when the handshake has ended. */
 static void advance(pending_peer *p)
 {
     acceptor *a = p->acceptor;
@@ -163,14 +166,15 @@ static void on_pending(control_source *s)
 
 /* ---- Accepting --------------------------------------------------------------------- */
 
-/* The failure may be temporary; the pending handshakes go on, with their deadlines. */
+/* The failure may be temporary. Pending handshakes continue, until their deadlines. */
 static void pause_accepting(acceptor *a)
 {
-    log_debug("accepting a connection: %m; trying on");
-    a->rest = clock_now() + REST_SECONDS;
+    log_debug("accepting a connection: %m; retrying");
+    a->resume_at = clock_now() + REST_SECONDS;
 }
 
-/* Strangers at other acceptors may have the descriptors; else this process lacks them. */
+/* Lets the pending peers of this acceptor finish first; without any, evicts a stranger from another
+ * acceptor. If there is none either, the process has too few descriptors. */
 static void on_no_descriptor(acceptor *a)
 {
     if (a->count > 0) {
@@ -218,14 +222,14 @@ static bool somebody_waits(const acceptor *a)
     return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
 }
 
-/* Accepts at most so many at once: this thread has other work, and strangers must not hold it
- * up. */
+/* Accepts at most ACCEPTOR_PENDING peers at once, so that strangers cannot keep this thread from
+ * its other work. */
 static void accept_waiting(acceptor *a)
 {
     for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
         const double now = clock_now();
         make_room(a, now);
-        if (a->count >= a->room || now < a->rest)
+        if (a->count >= a->room || now < a->resume_at)
             break;
         accept_one(a);
     }
@@ -243,7 +247,7 @@ static void on_listener(control_source *s)
     accept_waiting((acceptor *)s);
 }
 
-/* It listens, but does not accept now. */
+/* @return true if it listens but does not accept at present. */
 static bool is_resting(const acceptor *a)
 {
     return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
@@ -255,7 +259,7 @@ double acceptor_tick(acceptor *a, double now)
     for (size_t i = 0; i < a->count;) {
         pending_peer *p = a->pending[i];
         if (now >= p->handshake.expires)
-            advance(p); /* it expires, and is removed */
+            advance(p); /* removes it, since it has expired */
         else if (p->handshake.expires < due)
             due = p->handshake.expires;
         i += i < a->count && a->pending[i] == p;
@@ -297,7 +301,6 @@ void acceptor_close(acceptor *a)
     while (a->count > 0)
         remove_pending(a, a->pending[0]);
     if (a->source.fd >= 0)
-        shutdown(a->source.fd, SHUT_RDWR); /* a parent may have a copy: that one stops listening,
-                                              too */
+        shutdown(a->source.fd, SHUT_RDWR); /* a copy in a parent stops listening, too */
     control_close(&a->source);
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The barriers of the start, and ranks that are late for them. */
+ *
+ * Implements the barriers of the start and control_agree(). Barriers are numbered from 1, and each
+ * connection remembers which number it has announced, so a message never needs to be queued.
+ */
 #include "barrier.h"
 
 #include "peers.h"
 #include "verdict.h"
 
-/* s: rank 0 gives up at the earliest deadline of all ranks; a failing rank needs time to report. */
+/* s: after the earliest deadline of all ranks, at which rank 0 gives up. A failing rank needs time
+ * to report its failure. */
 #define LATE_SECONDS 1.0
 #define PATIENCE 2.0
 
+/* @return the latest barrier that this rank and all ranks below it have reached. */
 static int reached(const membership *m)
 {
     const int children = tree_children(m->world.rank, m->world.size);

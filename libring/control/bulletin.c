@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two logs: one drops old notes once all neighbours know them, the other at once. Connections count
- * the notes that they have sent of each. A known note is not sent on, so none circulates; one that
- * was dropped and comes again, over a new connection, counts as new. */
+ *
+ * Keeps two logs of notes and floods them. The lasting log drops old notes after all neighbours
+ * have them; the log of recent statements is a ring that overwrites the oldest. Each connection
+ * counts the notes that it has sent of each log. A note that is known already is not forwarded, so
+ * notes do not circulate. A note that was dropped and arrives again, over a new connection, counts
+ * as new.
+ */
 #include "bulletin.h"
 
 #include "peers.h"
 
 #include <stdlib.h>
 
-#define BYPASS_SECONDS 0.1 /* for a neighbour to confirm a note */
+#define BYPASS_SECONDS 0.1 /* in which a neighbour must confirm a note */
 
 /* ---- Keeping ----------------------------------------------------------------------- */
 
@@ -22,7 +26,7 @@ static int oldest_kept(const bulletin *b)
     return b->count > b->room ? b->count - b->room : 0;
 }
 
-/* Statements that a rank waits in one collective are equal, whichever rank states it. */
+/* Statements of several ranks that wait in the same collective count as equal. */
 static bool is_same_statement(const control_message *a, const control_message *b)
 {
     const control_statement *x = &a->body.statement, *y = &b->body.statement;
@@ -31,7 +35,8 @@ static bool is_same_statement(const control_message *a, const control_message *b
            x->sends == y->sends && (x->peer < 0 || a->rank == b->rank);
 }
 
-/* Threads of a rank may come to one round with several deadlines, and the earliest ends it. */
+/* Arrivals of one rank with different deadlines differ: several of its threads may arrive at one
+ * round, and the earliest deadline counts. */
 static bool is_same_arrival(const control_message *a, const control_message *b)
 {
     return a->rank == b->rank && a->count == b->count && a->status == b->status &&
@@ -59,12 +64,13 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_STATEMENT:
         return is_same_statement(a, b);
     default:
-        return false; /* no note to all ranks */
+        return false; /* not a note to all ranks */
     }
 }
 
-/* Statements of each rank are remembered by number, in any order; older ones count as seen. Else a
- * circulating note would be new again after others had pushed it out of the log. */
+/* Remembers which statements of a rank have arrived, by their number and in any order, since the
+ * small log forgets them soon and a note that arrives again would count as new. Very old numbers
+ * count as seen. */
 static bool was_seen(const statements_seen *s, int count)
 {
     const int age = s->latest - count;
@@ -124,20 +130,22 @@ static bool is_live_edge(const membership *m, const connection *c)
     return c->edge && connection_is_open(c) && !c->left && m->ranks[c->peer].lost == LOSS_NONE;
 }
 
-/* A neighbour sends each note that it knows once: as many as are here are the same ones. */
+/* @return true if the neighbour must still confirm notes. It sends each note that it knows once, so
+ * when it has sent as many notes as this rank keeps, it knows all of them. */
 static bool is_awaited(const membership *m, const connection *c)
 {
-    return is_live_edge(m, c) && !c->bypassed && c->answers < m->bulletins[BULLETIN_LASTING].count;
+    return is_live_edge(m, c) && !c->bypassed &&
+           c->confirmed < m->bulletins[BULLETIN_LASTING].count;
 }
 
-/* Losses are few, and every new connection must learn them. */
+/* Losses stay: they are few, and every new connection must learn of them. */
 static bool may_be_dropped(const control_message *note)
 {
     return note->kind != CONTROL_LOST;
 }
 
-/* Drops the oldest notes of the lasting log that may go, and adjusts the counters of
- * connections. */
+/* Drops the @p count oldest notes of the lasting log that may be dropped. Where a connection has
+ * sent a dropped note, or the peer has confirmed it, its counters go down by one. */
 static void drop_notes(membership *m, int count)
 {
     bulletin *b = &m->bulletins[BULLETIN_LASTING];
@@ -150,7 +158,7 @@ static void drop_notes(membership *m, int count)
         count--;
         for (connection *c = m->connections; c != NULL; c = c->next) {
             c->announced[BULLETIN_LASTING] -= c->announced[BULLETIN_LASTING] > to;
-            c->answers -= c->answers > 0;
+            c->confirmed -= c->confirmed > 0;
         }
     }
     b->count = to;
@@ -164,8 +172,9 @@ static int count_ends(const bulletin *b)
     return ends;
 }
 
-/* A bypassed neighbour need not confirm: it may have sent a note before this rank dropped it and
- * heard it again from another one, and then it never sends it again. */
+/* Notes may be dropped after all neighbours have received and confirmed them. A bypassed neighbour
+ * need not confirm, because it may never do so: it sends each note only once, and that may have
+ * been before this rank dropped the note and received it again from another rank. */
 static bool may_prune(const membership *m)
 {
     const int count = m->bulletins[BULLETIN_LASTING].count;
@@ -216,7 +225,7 @@ void bulletin_post(membership *m, const control_message *note)
 
 void bulletin_receive(membership *m, connection *c, const control_message *note)
 {
-    c->answers += c->edge && log_of(note) == BULLETIN_LASTING;
+    c->confirmed += c->edge && log_of(note) == BULLETIN_LASTING;
     bulletin_post(m, note);
     prune(m);
 }
@@ -253,8 +262,8 @@ void bulletin_replay(group *g, int which)
 
 /* ---- Sending ----------------------------------------------------------------------- */
 
-/* While ranks join, rank 0 sends a verdict only to ranks whose card came: others do not read yet.
- * All other notes are for ranks that have all cards. */
+/* While ranks join, rank 0 sends a verdict only to ranks whose card has arrived, since the others
+ * do not read yet. All other notes are for ranks that have all cards. */
 static bool is_for(const membership *m, const connection *c, const control_message *note)
 {
     if (note->kind == CONTROL_VERDICT)
@@ -274,7 +283,7 @@ static bool announce(membership *m, connection *c, int which, control_message *o
         return false;
     c->announced[which]++;
     m->start.notified += !c->edge &&
-                         m->ranks[c->peer].lost == LOSS_NONE; /* a lost one may come again */
+                         m->ranks[c->peer].lost == LOSS_NONE; /* a lost rank may connect again */
     *out = *next;
     return true;
 }
@@ -286,7 +295,7 @@ bool bulletin_compose(membership *m, connection *c, control_message *out)
 
 /* ---- When a neighbour does not answer ---------------------------------------------- */
 
-/* Dials the neighbours of @p silent in the tree, so that they hear of the note. */
+/* Dials the neighbours of @p silent in the tree, so that they receive the note. */
 static void bypass(membership *m, connection *silent)
 {
     const int first = tree_first_child(silent->peer);
@@ -300,7 +309,7 @@ static void bypass(membership *m, connection *silent)
 void bulletin_tick(membership *m, double now)
 {
     if (m->state < STATE_LINKING)
-        return; /* some ranks have no cards yet: rank 0 sends to each */
+        return; /* some ranks have no cards yet, and rank 0 sends to each directly */
     for (connection *c = m->connections; c != NULL; c = c->next) {
         const double since = c->heard > m->posted_at ? c->heard : m->posted_at;
         if (!is_awaited(m, c))

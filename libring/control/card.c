@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Same host: same boot of the same kernel and same network namespace, so that abstract
- * sockets and 127.0.0.1 mean the same. Same process: same pid, in the same pid namespace,
- * started at the same moment. Nothing is remembered, so a fork needs no care.
+ * Fills the cards and identifies hosts and processes by hashes. Two ranks are on the same host if
+ * they share the boot of the kernel and the network namespace, so that abstract sockets and
+ * 127.0.0.1 connect them. They are in the same process if pid, pid namespace and start time are
+ * equal. The values are read anew for each card, so a forked child gets its own.
  */
 #include "card.h"
 
@@ -52,7 +53,8 @@ static ring_status host_hash(unsigned char out[16])
     return RING_OK;
 }
 
-/* Field 22 of /proc/self/stat; the program's name, field 2, may hold anything up to ')'. */
+/* Finds field 22 of /proc/self/stat. It is searched after the last ')', because the program's name,
+ * field 2, may contain any character. */
 static const char *start_time(const char *stat)
 {
     const char *at = strrchr(stat, ')');

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes to messages and back; a part of a message is kept until the rest arrives. */
+ *
+ * Turns bytes into messages and messages into bytes. A message that has arrived in part is kept
+ * until the rest arrives, and one that was sent in part until the socket takes more.
+ */
 #include "connection.h"
 
 #include "membership_state.h"
@@ -78,9 +81,10 @@ static void take_message(connection *c)
     if (!c->distrusted)
         dispatch->receive(c->member, c, &c->in.message);
     else
-        dispatch->distrust(c->member, c, RING_ERR_SYSTEM,
-                           "sent a control message that came changed: a proxy, an adapter or a "
-                           "driver on the way damages it, or a third party forges it");
+        dispatch->distrust(
+            c->member, c, RING_ERR_SYSTEM,
+            "sent a control message that arrived altered: a proxy, adapter or driver "
+            "on the way corrupts data, or a third party forges it");
 }
 
 void connection_read(connection *c)
@@ -107,7 +111,7 @@ bool connection_is_busy(const connection *c)
     return c->sent < sizeof c->out;
 }
 
-/* @return false if the kernel takes no more now. */
+/* @return false if the socket is full. */
 static bool send_some(connection *c)
 {
     const char *at = (const char *)&c->out + c->sent;
@@ -115,7 +119,7 @@ static bool send_some(connection *c)
                              MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0 && would_block())
         return false;
-    c->send_closed = put < 0; /* a message that can still be read has the reason, e.g. a goodbye */
+    c->send_closed = put < 0; /* a message that can still be read may tell why, e.g. a goodbye */
     c->sent += put > 0 ? (size_t)put : 0;
     c->member->sent.bytes += put > 0 ? (uint64_t)put : 0;
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining: by a unique id, or by the launcher's environment. One rank alone opens no socket and
- * needs no thread.
+ * Implements joining, by a unique id or by the environment that the launcher has set, and reports a
+ * failure of this rank to the others. A rank that is alone opens no socket and starts no thread.
  */
 #include "control.h"
 
@@ -18,13 +18,14 @@
 static ring_status prepare(const settings *s)
 {
     log_set_level(s->debug);
-    return sodium_init() >= 0 ? RING_OK
-                              : fail(RING_ERR_SYSTEM, "libsodium cannot start: no random numbers");
+    return sodium_init() >= 0
+               ? RING_OK
+               : fail(RING_ERR_SYSTEM, "libsodium failed to start: no source of random numbers");
 }
 
 /* ---- Ids --------------------------------------------------------------------------- */
 
-/* Binds the chosen address, or @p otherwise. */
+/* Binds the address that the user has chosen, or @p otherwise. */
 static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -55,21 +56,21 @@ ring_status control_make_id(ring_unique_id *id)
 
 /* ---- Joining ----------------------------------------------------------------------- */
 
-/** A rank that joins. */
+/** The parameters and state of a rank that joins. */
 typedef struct joiner {
     const settings *settings;
     launch_info launch;
     uint32_t transports;
     ring_status failed; /* the failure before joining (control_refuse()), else RING_OK */
-    const char *why;
+    const char *why;    /* its text */
     double deadline;
     credential credential;
-    int listener; /* rank 0: bound where the credential says; -1 once the channel has it */
+    int listener; /* rank 0: bound to an address of the credential; -1: the membership owns it */
 } joiner;
 
 #define REFUSING_SECONDS 1.0 /* to find the ranks to notify */
 
-/* @param x  the source of the credential, NULL: it cannot change. */
+/* @param x  the source of the credential; NULL if the credential cannot change. */
 static ring_status start(joiner *j, membership *m, id_exchange *x)
 {
     m->world.deadline = j->deadline;
@@ -79,13 +80,14 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
         return joining_run(m, &j->credential, x);
     if (j->listener < 0)
         return fail(RING_ERR_USAGE,
-                    "rank 0 must be in the process that made the unique id, within "
-                    "RING_INIT_TIMEOUT (%g s), and an id serves one communicator",
+                    "rank 0 must join in the process that made the unique id, within "
+                    "RING_INIT_TIMEOUT (%g s), and an id can be used for one communicator only",
                     m->world.settings.init_timeout);
     return gathering_run(m, &j->credential, &j->listener);
 }
 
-/* @return false if the handshake has named the failure on both sides, e.g. another version. */
+/* @return false if the others know of the failure: rank 0 announces it, or the handshake has named
+ * it on both sides, e.g. another version. */
 static bool must_report(const joiner *j, const membership *m)
 {
     if (j->launch.rank == 0)
@@ -93,7 +95,8 @@ static bool must_report(const joiner *j, const membership *m)
     return m == NULL || (!m->start.at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
 }
 
-/* Frees the membership first: its memory or descriptors may be what is short. */
+/* Reports the failure to the other ranks. Frees the membership before that, since the reason may be
+ * a lack of memory or descriptors. */
 static ring_status report_failure(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
@@ -124,7 +127,7 @@ static ring_status join_membership(joiner *j, id_exchange *x, control_world **ou
 
 /* ---- By an id ---------------------------------------------------------------------- */
 
-/* @return the socket that the id holds, at rank 0. */
+/* @return at rank 0 the socket that is kept for the id, else -1. */
 static int take_listener(int rank, const ring_unique_id *id)
 {
     int bound = -1;
@@ -263,7 +266,7 @@ void control_start(control_world *world, void (*wake)(void *), void *context)
     if (g == &m->all) {
         m->started = true;
         m->state = STATE_RUNNING;
-        sodium_memzero(m->job->key, sizeof m->job->key); /* no rank joins any more */
+        sodium_memzero(m->job->key, sizeof m->job->key); /* no rank can join any more */
         if (m->served)
             membership_due(m, 0); /* neighbours may have left already */
     }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Composing messages, and checking all fields of received ones. */
+ *
+ * Composes, signs and checks messages. A received message is checked in all its fields before any
+ * part acts on it, because even a member may be faulty.
+ */
 #include "control_message.h"
 
 #include "numbers.h"
@@ -7,7 +10,7 @@
 #include <sodium.h>
 #include <string.h>
 
-/* Rounding of sums with the clock may add to the longest time-out. */
+/* The longest accepted duration: the longest time-out, and what rounding may add to it. */
 #define MOST_SECONDS (NUMBER_SECONDS_MOST + 1)
 
 void control_message_begin(control_message *m, enum control_kind kind, int rank)
@@ -22,7 +25,7 @@ void control_message_reason(control_message *m, enum control_kind kind, int rank
 {
     control_message_begin(m, kind, rank);
     m->status = (int32_t)status;
-    text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer one is cut */
+    text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer text is cut */
 }
 
 /* ---- Seals ------------------------------------------------------------------------- */
@@ -53,6 +56,7 @@ bool control_message_is_genuine(const control_sealed *s, const unsigned char key
 
 /* ---- Checks ------------------------------------------------------------------------ */
 
+/* @return the error of this number; RING_ERR_INTERNAL if it is not an error. */
 static ring_status known_error(int32_t status)
 {
     switch (status) {

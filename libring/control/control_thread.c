@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop. An event carries a pointer to its source, which a caller may have freed since: any
- * release makes the events at hand void.
+ * Implements the event loop of the control thread. An event has a pointer to its source, which
+ * another thread may have freed since the event was fetched. So the loop drops the remaining events
+ * of a batch when any source was released; epoll reports them again.
  */
 #include "control_thread.h"
 
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 enum { EVENTS = 32 };
-#define STALL_LEAST 0.05 /* s; a longer delay is more than the scheduling of a busy machine */
+#define STALL_LEAST 0.05 /* s; longer delays mean that this process was not running */
 
 static struct {
-    pthread_mutex_t life; /* of the thread; taken before the lock */
+    pthread_mutex_t life; /* guards starting and stopping the thread; taken before the lock */
     pthread_mutex_t lock;
     pthread_t thread;
     size_t users;
@@ -23,7 +24,7 @@ static struct {
     bool asleep;
     double sleeps_until;
     control_client *clients;
-    uint64_t releases; /* of sources, so far */
+    uint64_t releases; /* number of sources released so far */
 } loop = {.life = PTHREAD_MUTEX_INITIALIZER,
           .lock = PTHREAD_MUTEX_INITIALIZER,
           .epoll = -1,
@@ -70,7 +71,8 @@ ring_status control_watch(control_source *s, uint32_t events)
     return RING_OK;
 }
 
-/* Removes it from epoll: a copy of the descriptor in a forked child would keep it alive. */
+/* Removes the descriptor from epoll explicitly: closing it would not, if a forked child has a copy.
+ */
 int control_release(control_source *s)
 {
     const int fd = s->fd;
@@ -115,7 +117,7 @@ static void hear_bell(void)
 {
     uint64_t rings;
     const ssize_t got = read(loop.bell, &rings, sizeof rings);
-    (void)got; /* it is only emptied */
+    (void)got; /* the read only empties it */
 }
 
 static void dispatch(control_source *s)
@@ -139,8 +141,7 @@ static void serve_clients(double now, double stall)
     }
 }
 
-/* A released source voids the rest of the batch: one of its events may be among them. epoll reports
- * the others again. */
+/* Waits for events and timers once, and serves them. */
 static void serve_once(void)
 {
     struct epoll_event events[EVENTS];
@@ -155,7 +156,7 @@ static void serve_once(void)
 
 bool control_wait(pthread_cond_t *changed, double deadline)
 {
-    const double latest = clock_now() + 1e6; /* far ones do not fit a timespec */
+    const double latest = clock_now() + 1e6; /* CONTROL_NEVER does not fit into a timespec */
     const double moment = deadline < latest ? deadline : latest;
     const struct timespec until = {.tv_sec = (time_t)moment,
                                    .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
@@ -260,8 +261,8 @@ static void give_up_both(void)
     pthread_mutex_unlock(&loop.life);
 }
 
-/* The child has neither the thread nor, being guarded, its descriptors. The parent's communicators
- * stay in its memory and are not used. */
+/* The child has no control thread, and fd_guard() closes its copies of the descriptors. Copies of
+ * the parent's communicators stay in its memory and are not used. */
 static void in_child(void)
 {
     loop.users = 0;

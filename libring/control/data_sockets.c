@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dialing, handing over once, and holding sockets that come early. */
+ *
+ * Dials data sockets, gives each to the sink of its communicator exactly once, and holds those that
+ * arrive before there is a sink.
+ */
 #include "data_sockets.h"
 
 #include "bulletin.h"
@@ -78,17 +81,18 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
     if (g == NULL ? group_was_left(m, p->communicator) ||
                         bulletin_find(m, CONTROL_VERDICT, p->communicator, 0) != NULL
                   : group_is_decided(g))
-        return fail(RING_ERR_ABORTED, "the communicator is over here");
+        return fail(RING_ERR_ABORTED, "this communicator has already ended on this rank");
     if (g != NULL && hello->rank < m->world.rank &&
         (is_opened(g, hello->rank, p->traffic, p->index) ||
          dialer_of(g, hello->rank, p->traffic, p->index) != NULL))
-        return fail(RING_ERR_PEER, "there is such a connection");
+        return fail(RING_ERR_PEER, "this connection already exists");
     return RING_OK;
 }
 
 /* ---- Handing over ------------------------------------------------------------------ */
 
-/* Sockets are handed over as plain blocking ones. */
+/* Makes the socket blocking and gives it to the sink. @return false if the sink does not take it.
+ */
 static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
                          const control_socket *socket)
 {
@@ -104,7 +108,7 @@ static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
     return false;
 }
 
-/* Wipes the keys in @p socket: the sink has its copy. */
+/* Gives @p socket to the sink, or closes it, and wipes its keys; the sink has a copy of them. */
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
     if (group_rank(g, peer) < 0 || !give_to_sink(g, peer, purpose, socket)) {
@@ -136,7 +140,7 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
 {
     held_socket *h = m->held.count < HELD_MOST ? malloc(sizeof *h) : NULL;
     if (h == NULL) {
-        log_debug("rank %d: too many sockets of communicators that are not made here yet", peer);
+        log_debug("rank %d: too many sockets for communicators that do not exist here yet", peer);
         fd_close(&socket->fd);
         return;
     }
@@ -151,8 +155,8 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
     membership_due(m, h->until);
 }
 
-/* Gives held sockets of one communicator, or of all (NULL), that expire by @p now to @p taker, or
- * closes them. */
+/* Releases the held sockets of one communicator, or of all (NULL), that expire by @p now: gives
+ * them to @p taker, or closes them if it is NULL. */
 static void release_held(membership *m, const uint64_t *communicator, double now, group *taker)
 {
     for (held_socket **at = &m->held.sockets; *at != NULL;) {
@@ -211,7 +215,7 @@ void control_set_sink(control_world *world, control_sink *sink, void *context)
 
 /* ---- Dialing ----------------------------------------------------------------------- */
 
-/* Gives the sink a failure instead of a socket: fail_text() says why. */
+/* Reports a failed dial to the sink, with fail_text() as the reason. */
 static void give_failure(group *g, int peer, const control_purpose *purpose, ring_status status)
 {
     if (g->sink != NULL)
@@ -221,8 +225,8 @@ static void give_failure(group *g, int peer, const control_purpose *purpose, rin
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     const control_purpose purpose = purpose_of(&d->purpose, d->local);
-    group *g = group_find(d->context, d->purpose.communicator); /* leaving drops dialers, so it is
-                                                                   not NULL */
+    group *g = group_find(d->context,
+                          d->purpose.communicator); /* not NULL: leaving drops dialers */
     if (status != RING_OK) {
         give_failure(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
         return;
@@ -231,7 +235,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     hand_over(g, d->peer, &purpose, &socket);
 }
 
-/* @param g  NULL: of all communicators. @param peer  -1: to all ranks. */
+/* Fails the dials of @p g (NULL: of all communicators) to @p peer (-1: to all ranks). */
 static void end_dials(membership *m, const group *g, int peer, ring_status status, const char *text)
 {
     for (dialer *d = m->dialers; d != NULL; d = d->next) {
@@ -274,7 +278,7 @@ static ring_status dial(group *g, int peer, const control_purpose *purpose, doub
                            .done = on_dialed};
     const int member_rank = group_member_rank(g, peer);
     if (!g->member->served)
-        return fail(RING_ERR_USAGE, "the communicator was left");
+        return fail(RING_ERR_USAGE, "this rank has left the communicator");
     if (is_opened(g, member_rank, purpose->traffic, purpose->index) ||
         dialer_of(g, member_rank, purpose->traffic, purpose->index) != NULL)
         return RING_OK;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goodbyes, and the end of the channel. */
+ *
+ * Composes and handles goodbyes, and implements control_leave(), which ends the channel after the
+ * last communicator. A leaving rank closes a connection only when the peer has read everything, and
+ * when no rank below still needs it.
+ */
 #include "departure.h"
 
 #include "bulletin.h"
@@ -12,8 +16,8 @@
 
 #include <string.h>
 
-/* s: for peers to take the last messages, which their ends of file confirm, and for ranks that
- * still come to a start that has failed. */
+/* s: the time for peers to read the last messages, which they confirm by closing, and for late
+ * ranks to connect to rank 0 of a failed start. */
 #define LEAVING_SECONDS 1.0
 
 /* ---- On the channel ---------------------------------------------------------------- */
@@ -30,7 +34,7 @@ void departure_receive(membership *m, connection *c, const control_message *mess
         c->left = true;
         losses_on_close(m, c);
     }
-    membership_due(m, 0); /* a vote may be complete without them */
+    membership_due(m, 0); /* a vote may be complete without the ranks that have left */
     losses_adopt_later(m);
     peers_flush(m);
 }
@@ -48,7 +52,8 @@ static bool compose_left(const membership *m, connection *c, control_message *ou
     return true;
 }
 
-/* A leaver waits for this: until then it hears and announces what becomes of this rank. */
+/* A leaving rank above waits for this message; until then it watches this rank, and announces its
+ * loss or goodbye to the others. */
 static bool compose_moved(const membership *m, connection *c, control_message *out)
 {
     if (!c->left || c->peer > m->world.rank || c->announced_moved || !losses_has_way_up(m))
@@ -81,8 +86,8 @@ static int count_lost(const membership *m)
     return count;
 }
 
-/* Rank 0 of a start that failed waits a moment for ranks that have not come yet: they would dial in
- * vain until their deadline. Not after a time-out, which was that long itself. */
+/* Rank 0 of a failed start waits a moment for ranks that have not connected yet, which would
+ * otherwise dial in vain until their deadline. After a time-out it has waited long enough. */
 static bool awaits_latecomers(const membership *m)
 {
     return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
@@ -90,7 +95,8 @@ static bool awaits_latecomers(const membership *m)
            m->start.notified + count_lost(m) < m->world.size - 1;
 }
 
-/* A peer answers the end of what this rank says by its own end. A lost one does not. */
+/* @return true if all peers have closed their connections in turn, except lost ones, and all notes
+ * are delivered. */
 static bool is_complete(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL; c = c->next)
@@ -99,7 +105,7 @@ static bool is_complete(const membership *m)
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
-/* @return true while a rank below is not known to have another way up, to leave, or to be lost. */
+/* @return true while a rank below may depend on this one: it has not moved, left or been lost. */
 static bool is_needed(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL && m->started; c = c->next)
@@ -109,7 +115,7 @@ static bool is_needed(const membership *m)
     return false;
 }
 
-/* Half-closes connections with nothing left to send, so that the peers read to the end. */
+/* Half-closes connections that have nothing left to send, so that the peers read up to the end. */
 static void shut_idle(membership *m)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
@@ -135,7 +141,7 @@ void departure_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Says goodbye, if started, and ends the connections. */
+/* Says goodbye, if the membership was started, and closes the connections. */
 static void run(membership *m)
 {
     if (!m->served)
@@ -147,9 +153,9 @@ static void run(membership *m)
     acceptor_close(&m->local);
     peers_drop_dialers(m, HANDSHAKE_JOIN);
     peers_drop_dialers(m, HANDSHAKE_LINK);
-    if (m->bulletins[BULLETIN_LASTING].count == 0) /* else they deliver notes that all must have */
+    if (m->bulletins[BULLETIN_LASTING].count == 0) /* otherwise they deliver lasting notes */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
-    tick_leaving(m, clock_now()); /* the goodbyes go out before anything else can happen */
+    tick_leaving(m, clock_now()); /* sends the goodbyes before anything else can happen */
     while (!is_complete(m) && clock_now() < m->goodbyes.stop_by)
         (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
@@ -163,7 +169,7 @@ static void run(membership *m)
     control_exit(&m->client);
 }
 
-/* Locked. @return true if it was the last one. */
+/* Locked. @return true if @p g was the last communicator of the membership. */
 static bool detach(group *g)
 {
     membership *m = g->member;
@@ -171,7 +177,7 @@ static bool detach(group *g)
     while (*at != NULL && *at != g)
         at = &(*at)->next;
     if (*at == NULL)
-        return false; /* it was left before */
+        return false; /* this rank has left it before */
     *at = g->next;
     m->left_ids[m->left_groups++ % GROUPS_LEFT_KEPT] = g->world.id;
     g->wake = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * departure: leaving in order. A leaving rank says goodbye to its neighbours, which announce it. */
+ *
+ * departure: lets a rank leave in order. The leaving rank says goodbye to its neighbours, which
+ * announce it to all others, and stays until the ranks below it are connected elsewhere.
+ */
 #ifndef RING_CONTROL_DEPARTURE_H
 #define RING_CONTROL_DEPARTURE_H
 

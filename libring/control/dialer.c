@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Connecting until a member of this job answers. */
+ *
+ * Connects and retries until a member of this job answers. Each try is a new socket with a new
+ * handshake; the pause between tries doubles up to a limit.
+ */
 #include "dialer.h"
 
 #include "acceptor.h"
@@ -8,7 +11,8 @@
 
 #define FIRST_PAUSE 0.001
 
-/* Keeps RING_ERR_AUTH of an earlier try: that a stranger was there is the better reason. */
+/* Keeps the RING_ERR_AUTH of an earlier try: a stranger at the address is the more telling reason.
+ */
 static void note_reason(dialer *d, ring_status why)
 {
     if (d->why == RING_ERR_AUTH && why != RING_ERR_AUTH)
@@ -31,7 +35,8 @@ void dialer_drop(dialer *d)
     d->ended = true;
 }
 
-/* The other side may not be there yet, or a stranger may hold its port for a moment. */
+/* Schedules the next try: the other side may not listen yet, or a stranger may hold its port for a
+ * moment. */
 static void try_later(dialer *d, ring_status why)
 {
     control_close(&d->source);
@@ -62,7 +67,7 @@ static ring_status start(dialer *d)
     return RING_OK;
 }
 
-/* Sends a stranger away if descriptors are short. */
+/* Evicts strangers if there is no free descriptor. */
 static ring_status start_at_any_cost(dialer *d)
 {
     ring_status status;

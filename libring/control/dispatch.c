@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rule of each kind of message, and the order in which parts speak and tick. */
+ *
+ * Defines the rule for each kind of message, and the order in which the parts compose messages and
+ * tick. This is the only file of the room that knows all parts.
+ */
 #include "dispatch.h"
 
 #include "barrier.h"
@@ -42,7 +45,8 @@ static const control_rule rules[CONTROL_KINDS] = {
     [CONTROL_ROLL] = {bulletin_receive, roll_on_note, roll_replay},
 };
 
-/* Before all cards are here, only the senders of cards may send other messages. */
+/* Cards go to rank 0 over connections of joining ranks. Before such a connection becomes an edge of
+ * the tree, only the kinds of messages that the start needs may arrive over it. */
 static bool is_timely(const membership *m, const connection *c, uint32_t kind)
 {
     const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;

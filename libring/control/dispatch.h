@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dispatch: events go up to the parts, one for each concern: gathering, visiting, handout, barrier,
- * verdict, bulletin, losses, departure, heartbeat, shrink, roll. Each may have four functions: hear
- * (a message of its kinds arrived), speak (compose the next message for a connection, if there is
- * one), lose (a connection broke) and tick (a timer is due).
+ * dispatch: passes events to the parts of control, one for each concern: gathering, joining,
+ * handout, barrier, verdict, bulletin, losses, departure, heartbeat, shrink and roll. A part may
+ * have four functions: receive (a message of its kinds has arrived), compose (the next message for
+ * a connection, if there is one), on_close (a connection broke) and tick (a timer is due).
  */
 #ifndef RING_CONTROL_DISPATCH_H
 #define RING_CONTROL_DISPATCH_H

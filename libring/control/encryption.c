@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Choosing a cipher that all ranks have. */
+ *
+ * Chooses a cipher, and checks that this processor can run it. AES-256-GCM needs instructions that
+ * not all processors have; ChaCha20 runs everywhere.
+ */
 #include "encryption.h"
 
 #include <sodium.h>
@@ -8,9 +11,9 @@ static ring_status check_processor(encryption wanted)
 {
     if (wanted != ENCRYPT_AES256GCM || crypto_aead_aes256gcm_is_available())
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "RING_ENCRYPT: data is to be encrypted by AES-256-GCM, and this "
-                                 "processor has no instructions for it; set RING_ENCRYPT=chacha20 "
-                                 "on rank 0");
+    return fail(RING_ERR_CONFIG,
+                "RING_ENCRYPT: rank 0 chose AES-256-GCM, but this processor has no "
+                "instructions for it; set RING_ENCRYPT=chacha20 on rank 0");
 }
 
 ring_status encryption_choose(settings *s, const credential *c, int rank)
@@ -30,10 +33,10 @@ ring_status encryption_follow(settings *s, encryption rank_0)
 {
     if (rank_0 == ENCRYPT_NO && s->encrypt != ENCRYPT_NO)
         return fail(RING_ERR_CONFIG, "RING_ENCRYPT is set here, but not on rank 0, whose setting "
-                                     "holds for all; set it alike on all ranks");
+                                     "applies to all ranks; set it to the same value on all ranks");
     RING_TRY(check_processor(rank_0));
     if (rank_0 != s->encrypt && s->encrypt != ENCRYPT_NO && s->encrypt != ENCRYPT_BEST)
-        log_warn("RING_ENCRYPT names another cipher here, but rank 0's holds for all ranks");
+        log_warn("RING_ENCRYPT names another cipher here, but rank 0's applies to all ranks");
     s->encrypt = rank_0;
     return RING_OK;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Seats of ranks at rank 0. */
+ *
+ * Admits joining ranks at rank 0 and stores their cards. When the last card arrives, the rendezvous
+ * closes and the cards are handed out; a rank that joins twice, or is lost, fails the start.
+ */
 #include "gathering.h"
 
 #include "handout.h"
@@ -12,7 +15,7 @@
 #include <sodium.h>
 #include <string.h>
 
-/* ---- Seats ------------------------------------------------------------------------- */
+/* ---- Cards ------------------------------------------------------------------------- */
 
 static bool is_missing(const membership *m, int rank)
 {
@@ -24,8 +27,8 @@ static void refuse_duplicate(membership *m, const control_card *second)
     char text[CONTROL_TEXT];
     const control_card *first = &m->world.cards[second->rank];
     text_format(text, sizeof text,
-                "two processes say that they are rank %d: pid %d on %s and pid %d on %s",
-                second->rank, first->pid, first->hostname, second->pid, second->hostname);
+                "two processes claim to be rank %d: pid %d on %s and pid %d on %s", second->rank,
+                first->pid, first->hostname, second->pid, second->hostname);
     verdict_decide(m, RING_ERR_CONFIG, text);
 }
 
@@ -48,7 +51,7 @@ static void seat(membership *m, const control_message *message)
 void gathering_receive(membership *m, connection *c, const control_message *message)
 {
     if (message->kind == CONTROL_SEATED) {
-        c->left = true; /* its end is no loss any more */
+        c->left = true; /* from now on, its end does not mean that the rank is lost */
         connection_shut(c);
         return;
     }
@@ -64,7 +67,7 @@ void gathering_receive(membership *m, connection *c, const control_message *mess
     peers_flush(m);
 }
 
-/* A rank that is lost before its card is here never joined. */
+/* A rank whose connection breaks before its card has arrived has not joined, so it is not lost. */
 void gathering_on_close(membership *m, const connection *c)
 {
     if (c->has_card && !c->left)
@@ -79,10 +82,10 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
         fd_close(&fd);
     else if (connection_new(a->context, fd, h, false) == NULL)
         verdict_propose_own(a->context,
-                            fail(RING_ERR_MEMORY, "seating rank %d", handshake_peer(h)));
+                            fail(RING_ERR_MEMORY, "admitting rank %d", handshake_peer(h)));
 }
 
-/* The refused rank has found, in the same handshake, that it cannot take part. */
+/* A rank that is refused with RING_ERR_CONFIG knows the reason from the same handshake. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
@@ -90,6 +93,7 @@ static void on_refused(acceptor *a, ring_status status)
     verdict_decide(m, status, fail_text());
 }
 
+/* Appends "1" or "3-5", or ends the list with "..." when it is full. */
 static void add_range(int first, int last, char *out, size_t bytes)
 {
     const size_t used = strlen(out);
@@ -130,10 +134,10 @@ static void time_out(membership *m)
         address_text(&at, place);
     const int count = list_missing(m, ranks, sizeof ranks);
     text_format(text, sizeof text,
-                "%s %s of %d did not come to rank 0 (%s at %s) in time (RING_INIT_TIMEOUT=%g)%s",
+                "%s %s of %d did not reach rank 0 (%s at %s) in time (RING_INIT_TIMEOUT=%g)%s",
                 count == 1 ? "rank" : "ranks", ranks, m->world.size, m->world.cards[0].hostname,
                 place, m->world.settings.init_timeout,
-                address_is_loopback(&at) ? "; only ranks of this host can reach that address" : "");
+                address_is_loopback(&at) ? "; only ranks on this host can reach that address" : "");
     verdict_decide(m, RING_ERR_TIMEOUT, text);
 }
 
@@ -170,7 +174,7 @@ static ring_status gather(membership *m, int *listener)
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
     m->start.cards_here = 1;
-    memcpy(m->job->session, session, sizeof session); /* joining ranks learn it with the proof */
+    memcpy(m->job->session, session, sizeof session); /* joining ranks get it with the proof */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));
     membership_due(m, m->world.deadline);

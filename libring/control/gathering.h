@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gathering: rank 0 while ranks join. It answers each with a handshake, keeps its card, notices
- * ranks that are lost meanwhile, and ends the start for all at the earliest of their deadlines.
+ * gathering: rank 0's part while ranks join. It answers the handshake of each rank, stores its
+ * card, notices ranks that are lost meanwhile, and fails the start for all ranks at the earliest of
+ * their deadlines.
  */
 #ifndef RING_CONTROL_GATHERING_H
 #define RING_CONTROL_GATHERING_H
 
 #include "membership_state.h"
 
-/** Gathers at @p listener (bound), whose address is c->at[0], until the cards are on their way
- *  down. Not locked.
- *  @param[in,out] listener  -1: taken over; later ranks that come are notified of a failure.
- */
+/** Gathers the cards of all ranks, and sends them to the ranks below. Must be called without the
+ *  lock.
+ *  @param[in,out] listener  a socket bound to c->at[0]. It becomes -1 when the membership has taken
+ *                           it over, so that ranks which join later are told of a failure. */
 ring_status gathering_run(membership *m, const credential *c, int *listener);
 
 void gathering_receive(membership *m, connection *c, const control_message *message);

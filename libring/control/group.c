@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Looking up communicators of a membership, and making more. */
+ *
+ * Looks up the communicators of a membership and derives new ones. A new communicator gets the kept
+ * notes, so that losses from before its creation end it at once.
+ */
 #include "group.h"
 
 #include "bulletin.h"
@@ -52,20 +55,21 @@ bool control_left(const control_world *world, int peer)
 
 /* ---- Deriving ---------------------------------------------------------------------- */
 
-/* @param[out] rank  this rank's index among them. */
+/* Checks the list of ranks. @param[out] rank  this rank's index in it. */
 static ring_status find_own(const control_world *of, const int *ranks, int count, int *rank)
 {
     *rank = -1;
     for (int r = 0; r < count; r++) {
         if (ranks[r] < 0 || ranks[r] >= of->size)
-            return fail(RING_ERR_ARGUMENT, "rank %d of %d: no rank of the communicator", ranks[r],
-                        of->size);
+            return fail(RING_ERR_ARGUMENT, "rank %d is not in this communicator of %d ranks",
+                        ranks[r], of->size);
         if (ranks[r] == of->rank)
             *rank = r;
     }
-    return *rank >= 0 ? RING_OK
-                      : fail(RING_ERR_ARGUMENT, "rank %d makes a communicator that it is not in",
-                             of->rank);
+    return *rank >= 0
+               ? RING_OK
+               : fail(RING_ERR_ARGUMENT,
+                      "rank %d cannot make a communicator that does not include it", of->rank);
 }
 
 void group_free(group *g)
@@ -118,7 +122,7 @@ static group *new_group(const group *of, uint64_t id, const int *ranks, int coun
 static ring_status enter(membership *m, group *g)
 {
     if (group_find(m, g->world.id) != NULL)
-        return fail(RING_ERR_USAGE, "communicator %#llx is there already",
+        return fail(RING_ERR_USAGE, "communicator %#llx already exists",
                     (unsigned long long)g->world.id);
     g->next = m->groups;
     m->groups = g;
@@ -135,7 +139,7 @@ ring_status control_derive(control_world *of, uint64_t id, const int *ranks, int
     RING_TRY(find_own(of, ranks, count, &rank));
     group *g = new_group(group_of(of), id, ranks, count, rank);
     if (g == NULL)
-        return fail(RING_ERR_MEMORY, "a communicator of %d rank%s", count, plural(count));
+        return fail(RING_ERR_MEMORY, "making a communicator of %d rank%s", count, plural(count));
     control_lock();
     const ring_status status = enter(g->member, g);
     control_unlock();

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Terms and cards, rank by rank down the tree. */
+ *
+ * Receives the terms and cards from the rank above, and sends them to the ranks below. Rank 0 uses
+ * the connections over which its children joined; other ranks dial their children, which await the
+ * cards.
+ */
 #include "handout.h"
 
 #include "encryption.h"
@@ -11,12 +15,12 @@
 
 #define MOST_PAUSE 0.05
 
-/* ---- Taking ------------------------------------------------------------------------ */
+/* ---- Receiving --------------------------------------------------------------------- */
 
 static void warn_overruled(const char *name, double mine, double theirs)
 {
     if (mine > theirs || mine < theirs)
-        log_warn("%s=%g here, but rank 0's %g holds for all ranks", name, mine, theirs);
+        log_warn("%s=%g here, but rank 0's %g applies to all ranks", name, mine, theirs);
 }
 
 static ring_status take_terms(membership *m, const control_message *message)
@@ -31,7 +35,7 @@ static ring_status take_terms(membership *m, const control_message *message)
     warn_overruled("RING_CHECKSUM", s->checksum, message->body.terms.checksum);
     warn_overruled("RING_REPRODUCIBLE", s->reproducible, message->body.terms.reproducible);
     if (strncmp(s->algo, algo, sizeof s->algo) != 0)
-        log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" holds for all ranks", s->algo, algo);
+        log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" applies to all ranks", s->algo, algo);
     s->timeout = message->body.terms.timeout;
     s->peer_timeout = message->body.terms.peer_timeout;
     s->channels = message->body.terms.channels;
@@ -46,7 +50,7 @@ void handout_receive(membership *m, connection *c, const control_message *messag
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
         losses_protocol_error(m, c);
     } else if (message->kind == CONTROL_TERMS) {
-        connection_join_tree(c); /* the connection of the rendezvous becomes an edge */
+        connection_join_tree(c); /* the child of rank 0 keeps the connection over which it joined */
         const ring_status status = take_terms(m, message);
         if (status != RING_OK)
             verdict_propose_own(m, status);
@@ -61,7 +65,7 @@ void handout_receive(membership *m, connection *c, const control_message *messag
     }
 }
 
-/* ---- Giving ------------------------------------------------------------------------ */
+/* ---- Sending ----------------------------------------------------------------------- */
 
 static void begin_sending(connection *c)
 {
@@ -75,7 +79,7 @@ static void on_dialed(dialer *d, ring_status status, int fd)
     connection *c = status == RING_OK ? connection_new(m, fd, &d->handshake, true) : NULL;
     if (c == NULL) {
         verdict_propose_own(m, fail(status != RING_OK ? status : RING_ERR_MEMORY,
-                                    "handing the cards to rank %d (%s): %s", d->peer,
+                                    "sending the cards to rank %d (%s): %s", d->peer,
                                     m->world.cards[d->peer].hostname, fail_text()));
         return;
     }

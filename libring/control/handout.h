@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * handout: the cards of all ranks, from the rank above to the ranks below. */
+ *
+ * handout: distributes the settings and the cards of all ranks down the tree. Each rank receives
+ * them from the rank above and passes them to the ranks below, so that rank 0 serves only its
+ * children.
+ */
 #ifndef RING_CONTROL_HANDOUT_H
 #define RING_CONTROL_HANDOUT_H
 
 #include "membership_state.h"
 
-/** All cards are here: hands them on. */
+/** Begins to send the cards to the ranks below; all cards must have arrived. */
 void handout_begin(membership *m);
 void handout_receive(membership *m, connection *c, const control_message *message);
 bool handout_compose(membership *m, connection *c, control_message *out);
-/** Goes on with the start once the kernel has all cards for the ranks below. */
+/** Continues the start when the kernel has accepted all cards for the ranks below. */
 void handout_check(membership *m);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The handshake's states, and the comparison of the two hellos. */
+ *
+ * Implements the states of the handshake, its MACs, and the comparison of the two hellos. Nothing
+ * is read beyond the handshake, so the socket can be given to other code afterwards.
+ */
 #include "handshake.h"
 #include "card.h"
 #include "peer_credentials.h"
@@ -13,7 +16,8 @@
 enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 };
 static const char magic[8] = "ringboot";
 
-/* A MAC by the key over a dialer's hello, except the second half of its nonce, where it is put. */
+/* Computes a MAC by the key over a dialer's hello, except the second half of the nonce, where the
+ * MAC is stored. */
 static void make_mark(const handshake_terms *terms, const handshake_hello *hello,
                       unsigned char out[HANDSHAKE_MARK])
 {
@@ -82,7 +86,7 @@ uint32_t handshake_events(const handshake *h)
 
 /* ---- Bytes ------------------------------------------------------------------------- */
 
-/* A few hundred bytes always fit into the buffer of a new socket. */
+/* Never waits: a few hundred bytes always fit into the buffer of a new socket. */
 static ring_status send_all(handshake *h, const void *data, size_t bytes)
 {
     const char *at = data;
@@ -100,7 +104,7 @@ static ring_status send_all(handshake *h, const void *data, size_t bytes)
     return RING_OK;
 }
 
-/* Never reads more than `want`: bytes after the handshake stay in the socket. */
+/* Never reads more than @p want bytes, so that bytes after the handshake stay in the socket. */
 static ring_status receive(handshake *h, size_t want)
 {
     while (h->got < want) {
@@ -162,13 +166,12 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
     return peer_check(h->fd, h->terms->users);
 }
 
-/* From here both sides are members of one job. */
+/* Compares the hellos after both sides have proved that they belong to one job. */
 static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
 {
     if (theirs->order == ORDER_SWAPPED)
-        return fail(
-            RING_ERR_CONFIG,
-            "a rank of this job has the other byte order; mixed machines are not supported");
+        return fail(RING_ERR_CONFIG,
+                    "a rank of this job has another byte order; mixed machines are not supported");
     if (theirs->version != mine->version || theirs->card_bytes != mine->card_bytes)
         return fail(RING_ERR_CONFIG,
                     "rank %d runs libring %u (cards of %u bytes), rank %d runs libring %u (%u "
@@ -182,21 +185,21 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
             theirs->rank, theirs->size, mine->rank, mine->size);
     if (theirs->rank < 0 || theirs->rank >= mine->size)
         return fail(RING_ERR_CONFIG,
-                    "a process says that it is rank %d of %d; ranks are numbered from 0",
-                    theirs->rank, mine->size);
+                    "a process claims to be rank %d of %d; ranks are numbered from 0", theirs->rank,
+                    mine->size);
     if (theirs->rank == mine->rank || theirs->peer != mine->rank || mine->peer != theirs->rank ||
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
-        return fail(RING_ERR_PEER, "rank %d is not whom rank %d wanted to speak to", theirs->rank,
+        return fail(RING_ERR_PEER, "rank %d is not the peer that rank %d expects", theirs->rank,
                     mine->rank);
-    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank does not know it yet */
+    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank does not know the session */
                    memcmp(mine->session, theirs->session, sizeof mine->session) == 0
                ? RING_OK
-               : fail(RING_ERR_PEER, "rank %d speaks for another start of this job", theirs->rank);
+               : fail(RING_ERR_PEER, "rank %d belongs to another start of this job", theirs->rank);
 }
 
 /* ---- States ------------------------------------------------------------------------ */
 
-/* On one host a socket may connect to itself when no process listens on that port yet. */
+/* A socket may connect to itself on one host while no process listens on the port. */
 static bool is_itself(int fd)
 {
     struct sockaddr_storage a = {0}, b = {0};
@@ -236,7 +239,7 @@ static ring_status on_hello(handshake *h)
     h->shows_key = is_marked(h->terms, &h->dialer);
     h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
     randombytes_buf(h->acceptor.nonce,
-                    HANDSHAKE_NONCE); /* no mark: a stranger could send it back */
+                    HANDSHAKE_NONCE); /* without a mark, which a stranger could send back */
     answer.hello = h->acceptor;
     prove(h, acceptor_side, answer.mac);
     RING_TRY(send_all(h, &answer, sizeof answer));
@@ -244,7 +247,7 @@ static ring_status on_hello(handshake *h)
     return RING_OK;
 }
 
-/* Sends the proof even to a wrong version, so that both sides can name it. */
+/* Sends the proof even to a peer of another version, so that both sides can report the versions. */
 static ring_status on_answer(handshake *h)
 {
     unsigned char proof[HANDSHAKE_MAC];
@@ -255,7 +258,7 @@ static ring_status on_answer(handshake *h)
     RING_TRY(send_all(h, proof, sizeof proof));
     RING_TRY(compare(&h->dialer, &h->acceptor));
     h->state = HANDSHAKE_WELCOME;
-    h->expires = 1e300; /* the other side is a member: it may be slow from here on */
+    h->expires = 1e300; /* the other side is a member, which may be slow from now on */
     return RING_OK;
 }
 
@@ -273,7 +276,7 @@ ring_status handshake_welcome(handshake *h)
 
 void handshake_decline(handshake *h)
 {
-    (void)send_all(h, "l", 1); /* a dialer that misses it tries again */
+    (void)send_all(h, "l", 1); /* a dialer that misses it retries */
 }
 
 static ring_status on_welcome(handshake *h)
@@ -281,7 +284,7 @@ static ring_status on_welcome(handshake *h)
     RING_TRY(receive(h, 1));
     if (h->in[0] == 'l')
         return fail(RING_ERR_ABORTED, "it has left the communicator");
-    return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side said nonsense");
+    return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side sent no valid welcome");
 }
 
 static ring_status step_once(handshake *h, bool *done)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handshake: the beginning of every connection between ranks, control and data alike, either side
- * of it, as a state machine that never blocks. Every message has a fixed size.
+ * handshake: begins every connection between ranks, control or data, and proves to both sides that
+ * the other one belongs to the job. It is a state machine for either side that never blocks. Every
+ * message has a fixed size.
  *
  *     dialer                          acceptor
  *     hello                   ──▶     (magic wrong: closed)
@@ -9,11 +10,11 @@
  *     MAC of both hellos      ──▶     (MAC wrong: closed)
  *     done                    ◀──     one byte: welcome
  *
- * The MACs are by the job's key, and cover all fields of the hellos: membership, communicator,
- * pair, traffic and the rest. The nonces are new each time, so a replay proves nothing; half of a
- * nonce is a MAC, by which an acceptor prefers peers with the key before any answer. The layout of
- * these messages is the same in all versions; version, byte order and sizes are compared after both
- * sides have proved themselves, so that only a member of the job can cause the error.
+ * The MACs are computed with the job's key and cover all fields of the hellos: membership,
+ * communicator, pair, traffic and so on. The nonces are new each time, so a replay proves nothing.
+ * Half of a dialer's nonce is a MAC, by which an acceptor can prefer peers that have the key before
+ * it answers. The layout of these messages is the same in all versions. Version, byte order and
+ * sizes are compared only after both proofs, so that only members of the job can cause an error.
  */
 #ifndef RING_CONTROL_HANDSHAKE_H
 #define RING_CONTROL_HANDSHAKE_H
@@ -26,20 +27,19 @@
 enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
 enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
 
-/** The purpose of a connection. Of a link also which one: two ends with different purposes do not
- *  connect. */
+/** The purpose of a connection, which must be equal at both ends. Links also have the kind of
+ *  traffic, an index and the transport. */
 typedef struct handshake_purpose {
     uint64_t communicator; /* its id */
     uint16_t kind, traffic, index, transport;
 } handshake_purpose;
 
-/** This rank's facts for handshakes, and its expectations. Borrowed by them. */
+/** The facts about this rank that its handshakes send and expect; they borrow it. */
 typedef struct handshake_terms {
     unsigned char key[CREDENTIAL_KEY];
-    unsigned char session[HANDSHAKE_SESSION]; /* which membership of the job; rank 0 draws it, and
-                                                 joining ranks learn it with rank 0's proof */
-    FILE *users; /* not NULL: the key is no secret, so the peer must be of our user
-                    (peer_table()) */
+    unsigned char session[HANDSHAKE_SESSION]; /* identifies the membership within the job; rank 0
+                                                 draws it, and the others get it with its proof */
+    FILE *users; /* peer_table() if the key is public, so that peers must be of our user */
     int rank, size;
 } handshake_terms;
 
@@ -49,7 +49,7 @@ typedef struct handshake_hello {
     uint32_t order, version, card_bytes;
     int32_t size, rank, peer; /* peer: the rank that is dialed */
     unsigned char session[HANDSHAKE_SESSION];
-    unsigned char nonce[HANDSHAKE_NONCE]; /* half of it random, half a MAC of all before */
+    unsigned char nonce[HANDSHAKE_NONCE]; /* half of it random, half a MAC of all bytes before */
 } handshake_hello;
 
 _Static_assert(sizeof(handshake_hello) == 96, "hellos look the same in all versions");
@@ -69,36 +69,36 @@ typedef struct handshake {
     handshake_hello dialer, acceptor;
     unsigned char in[sizeof(handshake_hello) + HANDSHAKE_MAC];
     size_t got;
-    bool shows_key; /* at the acceptor: the dialer's hello has the MAC of the key, or is a copy of
+    bool shows_key; /* at the acceptor: the dialer's hello has a MAC by the key, or is a copy of
                        one that has */
     double started, expires; /* for the other side's proof */
 } handshake;
 
-/** A hello of this rank for @p peer. */
+/** @return a new hello of this rank for @p peer. */
 handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose);
 
-/** The side that dials; @p fd is connected or connecting. */
+/** Begins the dialing side; @p fd is connected or connecting. */
 void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
                     const handshake_hello *hello, double patience);
-/** The side that accepts; @p fd was just accepted. */
+/** Begins the accepting side; @p fd was just accepted. */
 void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 
-/** Advances it as far as possible.
- *  @return RING_OK: h->dialer and h->acceptor are true; RING_IN_PROGRESS;
- *          RING_ERR_CONFIG: a member of the job, but another version, byte order or size;
- *          RING_ERR_ABORTED: declined, and so will be the next one;
- *          else this socket is of no use: RING_ERR_AUTH, _PEER, _TIMEOUT, _SYSTEM. */
+/** Advances the handshake as far as possible.
+ *  @return RING_OK: both hellos are proved; RING_IN_PROGRESS: it waits for handshake_events();
+ *          RING_ERR_CONFIG: the peer is a member of the job with another version, byte order or
+ *          size; RING_ERR_ABORTED: the peer declined, and always will; otherwise the socket cannot
+ *          be used: RING_ERR_AUTH, _PEER, _TIMEOUT, _SYSTEM. */
 ring_status handshake_step(handshake *h);
 /** @return the rank of the other side. */
 int handshake_peer(const handshake *h);
-/** The connection's keys, after RING_OK. */
+/** Computes the connection's keys, after RING_OK. */
 void handshake_derive(const handshake *h, control_keys *keys);
-/** The acceptor's last message, after RING_OK: the dialer is done when it arrives. */
+/** Sends the acceptor's last message, after RING_OK; the dialer has finished when it arrives. */
 ring_status handshake_welcome(handshake *h);
-/** Instead of it: this rank has left the communicator. */
+/** Sends, instead of the welcome, that this rank has left the communicator. */
 void handshake_decline(handshake *h);
-/** The events that it waits for, for epoll and poll alike. */
+/** @return the events that the handshake waits for; the values suit both epoll and poll. */
 uint32_t handshake_events(const handshake *h);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sending beats, and judging the silence of neighbours. */
+ *
+ * Sends heartbeats and measures the silence of neighbours. Any received bytes count as a sign of
+ * life, so heartbeats are sent only while there is nothing else to send.
+ */
 #include "heartbeat.h"
 
 #include "losses.h"
@@ -31,7 +34,7 @@ void heartbeat_expedite(membership *m, connection *c)
     membership_due(m, c->beat);
 }
 
-/* After a stall of this process each peer has another interval to be heard. */
+/* After a stall of this process each peer has at least one more interval to be heard. */
 void heartbeat_forgive(membership *m, double now, double stall)
 {
     const double least = now - m->world.settings.peer_timeout + interval(m);
@@ -46,7 +49,7 @@ void heartbeat_forgive(membership *m, double now, double stall)
     }
 }
 
-/* Bytes that have arrived and were not read yet are a sign of life, too. */
+/* Reads first: bytes that have arrived unread are a sign of life, too. */
 static bool is_silent(connection *c, double now, double limit)
 {
     if (now - c->heard <= limit)
@@ -62,7 +65,7 @@ static void judge(membership *m, connection *c, double now)
     if (is_silent(c, now, limit)) {
         text_format(why, sizeof why,
                     "no sign of life for %g s (RING_PEER_TIMEOUT); its process is stopped or its "
-                    "host cut off",
+                    "host is cut off",
                     limit);
         losses_report(m, c->peer, LOSS_SILENT, why);
     } else {

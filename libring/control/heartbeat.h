@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heartbeat: signs of life between neighbours of the tree, each peer_timeout / 5, at most 1 s. A
- * live process always beats, however busy it is; a stopped or cut-off one does not.
+ * heartbeat: sends signs of life to the neighbours in the tree, every peer_timeout / 5 but at least
+ * once a second, and reports neighbours that are silent. The control thread of a live process
+ * always sends them, however busy the process is; a stopped or disconnected one does not.
  */
 #ifndef RING_CONTROL_HEARTBEAT_H
 #define RING_CONTROL_HEARTBEAT_H
@@ -9,12 +10,14 @@
 #include "membership_state.h"
 
 bool heartbeat_compose(membership *m, connection *c, control_message *out);
-/** Another message was sent over @p c: a beat soon follows, while ranks join too. If bytes were
- *  lost on the way, it completes the message that lacks them, and so shows it. */
+/** Makes a heartbeat follow soon after another message over @p c, even while ranks join. If bytes
+ *  of that message were lost on the way, the heartbeat fills it up to its size, and the receiver
+ *  notices that it is damaged. */
 void heartbeat_expedite(membership *m, connection *c);
-/** Judges neighbours that were silent too long. */
+/** Sends the heartbeats that are due, and reports neighbours that were silent for too long. */
 void heartbeat_tick(membership *m, double now);
-/** Time in which this process itself did not run does not count as silence of its peers. */
+/** Does not count the @p stall seconds in which this process did not run as silence of its peers.
+ */
 void heartbeat_forgive(membership *m, double now, double stall);
 
 #endif

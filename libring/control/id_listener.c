@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The only state of control that outlives a communicator. */
+ *
+ * Keeps the sockets of unique ids in a list of this process. It is the only state of control that
+ * exists without a membership.
+ */
 #include "id_listener.h"
 
 #include <sodium.h>

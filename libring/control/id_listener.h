@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * id listener: the ports of unique ids made here and not joined yet. They are bound but do not
- * listen, so no peer can connect before a thread would authenticate it; they are closed after
- * RING_INIT_TIMEOUT. All functions need the lock (control_thread.h).
+ * id listener: keeps the sockets of unique ids that this process made and that rank 0 has not
+ * joined yet. The sockets are bound but do not listen, so no peer can connect before there is a
+ * thread that authenticates it. They are closed after RING_INIT_TIMEOUT. All functions need the
+ * lock (control_thread.h).
  */
 #ifndef RING_CONTROL_ID_LISTENER_H
 #define RING_CONTROL_ID_LISTENER_H
 
 #include "base.h"
 
-/** Remembers @p bound (owned) for @p id, for @p seconds. */
+/** Keeps the socket @p bound for @p id, for @p seconds; owns it from now on. */
 ring_status id_listener_add(const ring_unique_id *id, int bound, double seconds);
-/** Hands the socket over; -1 if @p id was not made here, or was joined or given back already. */
+/** @return the socket, which the caller owns; -1 if this process has not made @p id, or the id was
+ *  joined or has expired. */
 int id_listener_take(const ring_unique_id *id);
-/** After a fork the child has a copy: closes it unless this process made it. */
+/** Closes the copy of the socket that a forked child has; the process that made it keeps it. */
 void id_listener_forget_copy(const ring_unique_id *id);
-/** Gives back what is too old. @return when the next one will be. */
+/** Closes expired sockets. @return when the next one expires. */
 double id_listener_expire(double now);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding rank 0, and the messages to it. */
+ *
+ * Dials all addresses where rank 0 may be until it answers, sends this rank's card, and waits for
+ * the cards of all. While rank 0 does not answer, the exchange is asked for newer addresses.
+ */
 #include "joining.h"
 
 #include "listeners.h"
@@ -10,10 +13,10 @@
 #include <sodium.h>
 #include <string.h>
 
-/* s: rank 0 gives up at the earliest deadline of all ranks, and then sends the reason. */
+/* s: after the deadline, for rank 0 to give up and to send the reason. */
 #define VERDICT_PATIENCE 2.0
-#define LOOK_SECONDS 0.01
-/* s: for rank 0 to answer again; it serves only joining ranks. */
+#define LOOK_SECONDS 0.01 /* between two looks into the exchange */
+/* s: for rank 0 to answer a redial. It serves only joining ranks, so it answers soon. */
 #define RETURN_PATIENCE 1.0
 
 typedef struct search {
@@ -53,8 +56,9 @@ static void on_redialed(dialer *d, ring_status status, int fd)
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
 }
 
-/* A connection may break while rank 0 lives, which then awaits this rank as before. If it had this
- * rank's card by then, it fails the start with the reason. */
+/* Redials rank 0 once, since the connection may have broken although rank 0 is alive and awaits
+ * this rank as before. If rank 0 already had this rank's card, it fails the start with the reason.
+ */
 void joining_on_close(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
@@ -106,7 +110,8 @@ static ring_status dial_places(search *v)
     const credential *c = v->credential;
     memcpy(m->job->key, c->key, sizeof m->job->key);
     m->start.one_place = c->places == 1;
-    for (size_t i = c->places; i-- > 0;) { /* dialers are stacked: the first place ends on top */
+    for (size_t i = c->places;
+         i-- > 0;) { /* the list is a stack, and the first place must be first */
         const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN,
                                  .terms = m->job,
                                  .to = c->at[i],
@@ -126,7 +131,8 @@ static bool is_elsewhere(const search *v, const credential *fresh)
            memcmp(fresh->key, v->credential->key, sizeof fresh->key) != 0;
 }
 
-/* Unlocked meanwhile: files may be slow. A place that was noted down may be out of date. */
+/* Asks the exchange again, and dials the new places if its answer has changed. Releases the lock
+ * meanwhile, since files may be slow. */
 static ring_status refresh_places(search *v)
 {
     ring_unique_id id;
@@ -147,7 +153,7 @@ static ring_status refresh_places(search *v)
     return dial_places(v);
 }
 
-/* Each try that fails makes a tick due. */
+/* Runs after each failed try, which makes a tick due. */
 void joining_tick(membership *m)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -156,7 +162,7 @@ void joining_tick(membership *m)
         first->purpose.kind != HANDSHAKE_JOIN)
         return;
     m->start.warned = true;
-    log_warn("at %s, where rank 0 should be: %s; trying on", address_text(&first->to, text),
+    log_warn("at %s, where rank 0 should be: %s; retrying", address_text(&first->to, text),
              first->text);
 }
 
@@ -199,7 +205,7 @@ static ring_status await_cards(membership *m)
     while (m->state < STATE_LINKING && !membership_has_failed(m))
         if (!control_wait(&m->changed, limit))
             return fail(RING_ERR_TIMEOUT,
-                        "rank 0 did not say within %g s (RING_INIT_TIMEOUT) that all ranks have "
+                        "rank 0 did not report within %g s (RING_INIT_TIMEOUT) that all ranks have "
                         "joined; is it stopped?",
                         m->world.settings.init_timeout);
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);

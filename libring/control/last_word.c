@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A handshake and one message of the channel, with waits of their own. */
+ *
+ * Reports a failure with a handshake and one message of the channel. It waits in the calling
+ * thread, because there may be no control thread.
+ */
 #include "last_word.h"
 
 #include "control_message.h"
@@ -11,9 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE 1.0      /* s: for rank 0 to listen, or for the next one to come */
-#define HOST_SECONDS 5.0  /* s: rank 0 leaves then, even if more ranks come */
-#define GUEST_SECONDS 0.5 /* s: for each of them, so that a stranger holds up no member */
+#define PATIENCE 1.0     /* s: until rank 0 listens, or the next rank connects */
+#define HOST_SECONDS 5.0 /* s: rank 0 stops after this time, even if more ranks connect */
+#define GUEST_SECONDS \
+    0.5 /* s: for each of them, so that a stranger does not delay members for long */
 #define PAUSE 0.01
 
 static double sooner(double a, double b)
@@ -50,7 +54,8 @@ static bool send_word(const handshake *h, const last_word *w, enum control_kind 
     return fd_write_all(h->fd, &word, sizeof word, until) == RING_OK;
 }
 
-/* Closing with bytes unread would reset the connection and discard the message. */
+/* Waits until the peer has closed. Closing with unread bytes would reset the connection, and the
+ * message would be discarded. */
 static void await_reader(int fd, double until)
 {
     char unread[1024];
@@ -84,7 +89,7 @@ void last_word_to_joiners(const credential *c, const last_word *w, int listener)
     while (notified < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
-            clock_sleep(PAUSE); /* descriptors may be short */
+            clock_sleep(PAUSE); /* there may be no free descriptor at the moment */
         if (fd >= 0 && answer(&terms, w, fd)) {
             until = clock_now() + PATIENCE;
             notified++;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listening at one address, never at all of them; peers become neighbours or bring a link. */
+ *
+ * Binds the listeners to one address, never to the wildcard, and admits peers: they become
+ * neighbours in the tree, or open data sockets.
+ */
 #include "listeners.h"
 
 #include "data_sockets.h"
@@ -11,12 +14,12 @@
 #include <sodium.h>
 #include <string.h>
 
-#define LACK_SECONDS 1.0 /* without a descriptor, until it is this rank's failure */
+#define LACK_SECONDS 1.0 /* without a free descriptor, after which this rank fails */
 
 /* ---- Addresses --------------------------------------------------------------------- */
 
-/* The address of the settings, unless there is no secret: then 127.0.0.1 only. Default: the address
- * from which rank 0 is reached. */
+/* Chooses the address of the settings, or by default the one from which rank 0 is reached. Without
+ * a secret the settings are ignored, and rank 0 is at 127.0.0.1. */
 static ring_status choose_address(const settings *s, const credential *c, int rank,
                                   net_address *own)
 {
@@ -25,8 +28,8 @@ static ring_status choose_address(const settings *s, const credential *c, int ra
         RING_TRY(address_chosen(s, own));
     else if (rank == 0 && (s->address[0] != '\0' || s->interface[0] != '\0'))
         log_at(s->address[0] != '\0' ? LOG_WARN : LOG_INFO,
-               "without a secret only 127.0.0.1 is listened on, whatever RING_ADDR and "
-               "RING_SOCKET_IFNAME say");
+               "without a secret libring listens on 127.0.0.1 only; RING_ADDR and "
+               "RING_SOCKET_IFNAME are ignored");
     return own->length != 0 ? RING_OK : address_towards(&c->at[0], own);
 }
 
@@ -61,7 +64,7 @@ static ring_status look_up_users(membership *m)
     return m->job->users != NULL
                ? RING_OK
                : fail(RING_ERR_SYSTEM,
-                      "reading the table of users' connections: %m; set RING_SECRET_FILE");
+                      "reading the kernel's table of connections: %m; set RING_SECRET_FILE");
 }
 
 ring_status listeners_bind(membership *m, const credential *c)
@@ -102,8 +105,8 @@ static ring_status on_proved(acceptor *a, const handshake_hello *hello)
     return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
 }
 
-/* A start fails without descriptors. Later some may be freed in a moment; if not, this rank fails,
- * since its peers would wait for it in vain. */
+/* Without a free descriptor a start fails at once. Later some may be freed in a moment; if not,
+ * this rank fails, since its peers would wait for it in vain. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;

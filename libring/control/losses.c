@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Losses, the list of ranks that have left, and new ways up. */
+ *
+ * Records losses and the ranks that have left, and dials new ways up. The rank to which a rank must
+ * connect follows from the tree and from the ranks that are gone, so all ranks compute the same one
+ * without an agreement as soon as they know of the same losses.
+ */
 #include "losses.h"
 
 #include "bulletin.h"
@@ -7,8 +11,8 @@
 #include "peers.h"
 #include "verdict.h"
 
-#define ATTACH_SECONDS 0.05 /* a rank that leaves with all others needs no new way up */
-#define ADOPT_SECONDS 0.3   /* for a rank to come whose way up is this one now */
+#define ATTACH_SECONDS 0.05 /* before dialing a way up: when all ranks leave, none is needed */
+#define ADOPT_SECONDS 0.3   /* in which a rank whose way up is now this one must connect */
 
 void losses_left(membership *m, int rank)
 {
@@ -32,7 +36,7 @@ static void seek_way_up(membership *m)
     membership_due(m, m->ways.attach_at);
 }
 
-/* All ranks that see a rank die compose the same note. */
+/* Composes a note with the same text on all ranks that notice the loss. */
 void losses_report(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
@@ -43,7 +47,7 @@ void losses_report(membership *m, int rank, enum loss how, const char *why)
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
     if (m->state < STATE_LINKING)
-        m->ranks[rank].lost = how; /* ranks that have not joined yet hear the verdict alone */
+        m->ranks[rank].lost = how; /* ranks that have not joined yet get only the verdict */
     if (!m->started)
         verdict_decide(m, RING_ERR_PEER, text);
     if (m->state < STATE_LINKING)
@@ -79,7 +83,7 @@ void losses_distrust(membership *m, const connection *c, ring_status status, con
 
 void losses_protocol_error(membership *m, const connection *c)
 {
-    losses_distrust(m, c, RING_ERR_INTERNAL, "sent a control message that makes no sense");
+    losses_distrust(m, c, RING_ERR_INTERNAL, "sent an invalid control message");
 }
 
 /* ---- A new way up ------------------------------------------------------------------ */
@@ -89,8 +93,8 @@ static bool may_lead_up(const membership *m, int from, int to)
     return membership_has(m, to) && (from != m->world.rank || !m->ranks[to].unreachable);
 }
 
-/* @return the rank to which @p rank should connect, as far as this rank knows; -1: it is the
- * top. */
+/* @return the rank to which @p rank should connect, as far as this rank knows: the nearest
+ * remaining ancestor in the tree, else the lowest remaining rank; -1 if @p rank is the top. */
 static int way_up_from(const membership *m, int rank)
 {
     for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
@@ -120,7 +124,7 @@ static void attach(membership *m)
         peers_dial_neighbour(m, above);
     else if (m->ways.unanswered >= 0)
         losses_report(m, m->ways.unanswered, LOSS_SILENT,
-                      "it did not answer when the rank between was gone");
+                      "it did not answer after the rank between was gone");
 }
 
 /* ---- Ranks below a rank that is gone ----------------------------------------------- */
@@ -133,13 +137,13 @@ static bool lost_one_above(const membership *m, int rank)
     return false;
 }
 
-/* A rank that cannot be reached has ended; or it left when all above it did, without a rank for its
- * goodbye. The second failure decides: the goodbye may be on its way. A silent rank is dialed
- * again. */
+/* A rank that cannot be reached has ended; or it left after all ranks above it had left, so that it
+ * had no rank to say goodbye to. After the first failed dial its goodbye may still be on the way,
+ * so only the second one decides. A rank that does not answer in time is silent. */
 static void on_orphan_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    const char *why = "it could not be reached when the rank between was gone";
+    const char *why = "it could not be reached after the rank between was gone";
     const bool again = status == RING_ERR_SYSTEM || !m->ranks[d->peer].unreachable;
     if (status == RING_OK) {
         peers_welcome(d, fd);
@@ -157,7 +161,8 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     peers_flush(m);
 }
 
-/* A rank below should have come here. One above this rank, the top, did not answer its call. */
+/* @return true if this rank must dial @p rank: a rank below, whose way up is this one, has not
+ * connected; or a rank above did not answer, and left this rank at the top. */
 static bool is_orphan(const membership *m, int rank)
 {
     if (membership_has_left(m, rank) || m->ranks[rank].lost == LOSS_ENDED)
@@ -166,7 +171,7 @@ static bool is_orphan(const membership *m, int rank)
                                 : m->ranks[rank].unreachable && way_up_from(m, m->world.rank) < 0;
 }
 
-/* Dials orphans: they may have ended with the rank between, unnoticed by others. */
+/* Dials orphans, which may have ended together with the rank between, unnoticed by the others. */
 static void adopt(membership *m)
 {
     m->ways.adopt_at = CONTROL_NEVER;

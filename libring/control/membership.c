@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making, serving and freeing a membership. */
+ *
+ * Allocates, fills and frees a membership, and frees its connections and dialers that have ended.
+ * The keys of the membership are in a page that is locked in memory and wiped when it is freed.
+ */
 #include "membership.h"
 
 #include "roll.h"
@@ -30,12 +33,12 @@ void membership_free_ended(membership *m)
     }
 }
 
-/* Allocates the keys' page. A process that may lock no memory has them in ordinary pages. */
+/* Allocates the page with the keys. If the process may not lock memory, it is an ordinary page. */
 static ring_status make_terms(membership *m)
 {
     m->job = sodium_malloc(2 * sizeof *m->job);
     if (m->job == NULL)
-        return fail(RING_ERR_MEMORY, "keeping the key of a start");
+        return fail(RING_ERR_MEMORY, "storing the key of a start");
     memset(m->job, 0, 2 * sizeof *m->job);
     m->terms = m->job + 1;
     m->job->rank = m->terms->rank = m->world.rank;
@@ -50,13 +53,13 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     m->ranks = calloc(size, sizeof *m->ranks);
     m->goodbyes.leavers = calloc(size, sizeof *m->goodbyes.leavers);
     m->all.votes = calloc(size, sizeof *m->all.votes);
-    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks take no
-                                                          memory */
+    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks must not fail
+                                                          for lack of memory */
     recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
     recent->room = BULLETIN_STATEMENTS;
     if (m->world.cards == NULL || m->ranks == NULL || m->goodbyes.leavers == NULL ||
         m->all.votes == NULL || recent->notes == NULL)
-        return fail(RING_ERR_MEMORY, "cards of %zu rank%s", size, plural(size));
+        return fail(RING_ERR_MEMORY, "storing the cards of %zu rank%s", size, plural(size));
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
     control_card *card = &m->world.cards[m->world.rank];
@@ -128,7 +131,7 @@ void membership_free(membership *m)
 {
     if (m->job != NULL && m->job->users != NULL)
         fclose(m->job->users);
-    fd_close(&m->rendezvous.source.fd); /* of a start that failed before the thread had them */
+    fd_close(&m->rendezvous.source.fd); /* open if the start failed before the thread served it */
     fd_close(&m->tcp.source.fd);
     fd_close(&m->local.source.fd);
     sodium_free(m->job); /* wipes it */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membership state: what this rank knows in one start, as the control thread sees it: the phase,
- * the connections, and the communicators (group.h). The lock (control_thread.h) guards all of it
- * except atomics; all functions with a membership are called with it held, unless they say
- * otherwise.
+ * membership state: holds the state of one start on this rank: its phase, its connections and its
+ * communicators (group.h). The lock (control_thread.h) guards all of it except atomics; functions
+ * that take a membership are called under the lock unless their comment says otherwise.
  */
 #ifndef RING_CONTROL_MEMBERSHIP_STATE_H
 #define RING_CONTROL_MEMBERSHIP_STATE_H
@@ -16,21 +15,21 @@
 #include "tree.h"
 
 enum control_state {
-    STATE_JOINING, /* rank 0: gathers cards; others: find rank 0, bring theirs */
-    STATE_CARDS,   /* has all cards, and hands them to the ranks below it */
-    STATE_LINKING, /* the caller makes its part and agrees */
-    STATE_RUNNING, /* control_start() was called                                        */
-    STATE_LEAVING  /* control_leave() was called                                        */
+    STATE_JOINING, /* rank 0 gathers the cards; the others find it and send theirs */
+    STATE_CARDS,   /* all cards have arrived, and are sent to the ranks below */
+    STATE_LINKING, /* the caller opens its links, and calls control_agree() */
+    STATE_RUNNING, /* control_start() was called */
+    STATE_LEAVING  /* control_leave() was called for the last communicator */
 };
 
-/** Notes to all ranks, see bulletin.h. */
+/** A log of notes to all ranks, see bulletin.h. */
 typedef struct bulletin {
-    control_message *notes; /* [room] the latest ones, number i at i % room */
+    control_message *notes; /* [room] the latest notes; note i is at i % room */
     int count, room;
 } bulletin;
 enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
-/** The most notes about ended communicators, besides two for each rank; half of them are dropped at
- *  once. */
+/** The limit of notes about ended communicators, besides two for each rank. When it is exceeded,
+ *  half of this number are dropped at once. */
 enum { BULLETIN_ENDS = 256 };
 
 typedef struct proposal proposal;       /* verdict.c      */
@@ -39,65 +38,66 @@ typedef struct held_socket held_socket; /* data_sockets.c */
 
 enum { GROUPS_LEFT_KEPT = 256, SEEN_STATEMENTS = 64 };
 
-/** The statements of a rank that were heard: number latest - i if bit i is set. */
+/** The statements of a rank that have arrived: bit i stands for number latest - i. */
 typedef struct statements_seen {
     int latest;
     uint64_t bits;
 } statements_seen;
 
-/** The state of a rank of the membership, as far as this one knows. */
+/** The state of a rank of the membership, as far as this rank knows. */
 typedef struct rank_state {
     enum loss lost;
     atomic_bool left;
-    bool unreachable; /* it did not answer while a way up was sought */
+    bool unreachable; /* it did not answer when this rank needed a way up */
     statements_seen statements;
 } rank_state;
 
-/** The rule for messages of one kind: functions to call, NULL: none. */
+/** The functions that handle messages of one kind; each may be NULL. */
 typedef struct control_rule {
     void (*receive)(struct membership *m, connection *c, const control_message *message);
-    /* A new note to all ranks: once, then for each communicator that it is about. */
+    /* Called for a new note to all ranks, once; then for each communicator that it is about. */
     void (*note)(struct membership *m, const control_message *note);
     void (*group_note)(group *g, const control_message *note);
 } control_rule;
 
-/** The way up of events, from files that know none of the parts (dispatch.h). */
+/** The callbacks by which lower files report events to the parts, which they do not include
+ *  (dispatch.h). */
 typedef struct control_dispatch {
     const control_rule *rules; /* [CONTROL_KINDS] */
     void (*receive)(struct membership *m, connection *c, control_message *message);
-    /** The peer of @p c is not to be trusted: see losses_distrust(). */
+    /** Reports that the peer of @p c cannot be trusted: see losses_distrust(). */
     void (*distrust)(struct membership *m, const connection *c, ring_status status,
                      const char *what);
-    /** Composes the next message for @p c. @return false: there is none. */
+    /** Composes the next message for @p c. @return false if there is none. */
     bool (*compose)(struct membership *m, connection *c, control_message *out);
-    void (*on_close)(struct membership *m, connection *c); /* it is about to be closed */
+    void (*on_close)(struct membership *m, connection *c); /* before @p c is closed */
     void (*settle)(struct membership *m);                  /* at the end of each event */
     void (*tick)(control_client *client, double now, double stall);
 } control_dispatch;
 
 typedef struct membership {
     union {
-        control_world world; /* all ranks                                             */
-        group all;           /* the communicator of the start, which begins with that */
+        control_world world; /* all ranks */
+        group all;           /* the communicator of the start, which begins with its world */
     };
-    group *groups;                       /* those that are not left         */
-    uint64_t left_ids[GROUPS_LEFT_KEPT]; /* of those that were left, the latest */
+    group *groups;                       /* communicators that this rank has not left */
+    uint64_t left_ids[GROUPS_LEFT_KEPT]; /* the latest communicators that it has left */
     size_t left_groups;
-    int references; /* those that are not freed        */
+    int references; /* communicators that are not freed */
     uint32_t ids_given;
     const control_dispatch *dispatch;
     control_client client;
     enum control_state state;
-    bool served;            /* the thread serves it */
-    bool started;           /* it was running                  */
+    bool served;            /* the control thread serves it */
+    bool started;           /* control_start() was called */
     pthread_cond_t changed; /* signalled on every change that a caller may wait for */
 
-    handshake_terms *job; /* of the rendezvous; both lie in a page that is locked and not dumped */
+    handshake_terms *job;   /* of joining; both are in a page that is locked and never dumped */
     handshake_terms *terms; /* of all later handshakes */
     acceptor rendezvous, tcp, local;
     struct {
         double since, last;
-    } lack; /* of a descriptor for newcomers */
+    } lack; /* the time in which no descriptor was free for new connections */
     connection *connections;
     dialer *dialers;
     rank_state *ranks; /* [size] */
@@ -106,39 +106,39 @@ typedef struct membership {
     } sent;
 
     struct {
-        int cards_here;      /* rank 0: ranks that came; others: cards from above */
-        int notified;        /* rank 0: ranks, not lost ones, that know of its failure */
-        bool at_rank_0;      /* others: rank 0 has welcomed this rank */
-        bool came_back;      /* others: to rank 0, after the first connection broke */
-        net_address root_at; /* others: where rank 0 was found */
-        bool warned;         /* of a stranger at rank 0's address */
-        bool one_place;      /* there is one address only for rank 0 */
+        int cards_here;      /* cards that have arrived, this rank's own included at rank 0 */
+        int notified;        /* at rank 0: ranks, except lost ones, that know of its failure */
+        bool at_rank_0;      /* other ranks: rank 0 has welcomed this rank */
+        bool came_back;      /* other ranks: it redialed rank 0 after the first connection broke */
+        net_address root_at; /* other ranks: the address where rank 0 was found */
+        bool warned;         /* a warning of a stranger at rank 0's address was logged */
+        bool one_place;      /* rank 0 has only one possible address */
     } start;                 /* gathering.c, joining.c, handout.c */
     struct {
-        int entered, passed;
-        int below[CONTROL_FANOUT]; /* how far the ranks below each child are */
+        int entered, passed;       /* barriers, counted from 1 */
+        int below[CONTROL_FANOUT]; /* the barrier that all ranks below each child have reached */
     } barrier;                     /* of the start: barrier.c */
 
     bulletin bulletins[BULLETINS]; /* notes to all ranks: bulletin.c */
     double posted_at;              /* the time of the latest lasting note */
     proposal *proposals;           /* verdict.c */
     struct {
-        double lost_at;   /* the latest loss */
-        int unanswered;   /* the latest unreachable rank that was silent, -1 */
-        double attach_at; /* when a new way up is due */
-        double adopt_at;  /* when ranks should be here whose way up is now this rank */
+        double lost_at;   /* the time of the latest loss */
+        int unanswered;   /* the latest rank that did not answer a dial in time; -1: none */
+        double attach_at; /* when to dial a new way up */
+        double adopt_at;  /* when ranks whose way up is now this rank should have connected */
     } ways;               /* losses.c */
     struct {
-        int *leavers; /* [size], in the order in which it was heard */
+        int *leavers; /* [size], in the order in which this rank learned of them */
         int count;
-        double stop_by; /* the end of this rank's leaving */
+        double stop_by; /* the latest time at which this rank leaves */
     } goodbyes;         /* departure.c */
     struct {
-        struct roll *rolls;          /* with calls */
+        struct roll *rolls;
         struct roll_caller *callers; /* calls of this rank that wait for the end of a round */
     } calls;                         /* roll.c */
     struct {
-        held_socket *sockets; /* without a sink yet */
+        held_socket *sockets; /* waiting for a sink */
         int count;
     } held; /* data_sockets.c */
 } membership;
@@ -160,13 +160,13 @@ static inline bool membership_has(const membership *m, int rank)
     return !membership_has_left(m, rank) && m->ranks[rank].lost == LOSS_NONE;
 }
 
-/** @return true if the rank is on this host: AF_UNIX reaches it. */
+/** @return true if the rank can be reached by AF_UNIX. */
 static inline bool membership_is_local(const membership *m, int rank)
 {
     return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);
 }
 
-/** tick() no later than at @p moment. */
+/** Makes the thread call tick() at @p moment or earlier. */
 static inline void membership_due(membership *m, double moment)
 {
     control_due(&m->client, moment);

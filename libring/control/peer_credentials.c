@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The user of the process at the other end of a local connection. AF_UNIX sockets have it; for TCP
- * over 127.0.0.1 it is in the kernel's table of connections.
+ * Finds the user of the process at the other end of a local connection. For AF_UNIX a socket option
+ * has it; for TCP over 127.0.0.1 it is in the kernel's table of connections.
  */
 #include "peer_credentials.h"
 
@@ -27,7 +27,8 @@ FILE *peer_table(void)
     return fopen("/proc/thread-self/net/tcp", "re");
 }
 
-/* The table has addresses as raw numbers in network order, ports in host order. */
+/* Looks for the other end's row. The table has addresses as hexadecimal numbers in network byte
+ * order, and ports in host byte order. */
 static bool uid_by_table(FILE *table, const connection *c, unsigned *uid)
 {
     char row[512], other_end[40];
@@ -65,7 +66,7 @@ ring_status peer_check(int fd, FILE *table)
     if (!local && table == NULL)
         return RING_OK;
     if (local ? !uid_by_socket(fd, &uid) : !(ends_of(fd, &c) && uid_by_table(table, &c, &uid)))
-        return fail(RING_ERR_AUTH, "cannot find out which user connects; set RING_SECRET_FILE");
+        return fail(RING_ERR_AUTH, "cannot determine which user connects; set RING_SECRET_FILE");
     if (uid != (unsigned)geteuid())
         return fail(RING_ERR_AUTH, "the other side is user %u, this is user %u", uid,
                     (unsigned)geteuid());

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dialers are only marked as ended: they are freed at the end of an event. Neighbours are dialed
- * once, without a second try. */
+ *
+ * Finds the connection that leads up, and starts and drops dialers. An ended dialer is only marked,
+ * and freed at the end of the event, because callers may still walk the list. Neighbours are dialed
+ * once, without a second try.
+ */
 #include "peers.h"
 
 #include <stdlib.h>

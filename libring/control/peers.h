@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peers: how this rank reaches others: sending on all connections, the one that leads up, dialers
- * for every purpose, and dialing neighbours.
+ * peers: the means by which this rank reaches others. It finds the connection that leads up, sends
+ * on all connections, and starts dialers, for neighbours in the tree and other purposes.
  */
 #ifndef RING_CONTROL_PEERS_H
 #define RING_CONTROL_PEERS_H
 
 #include "membership_state.h"
 
-/** @return the connection that leads up: to the lowest rank among the neighbours, below this one
- *  and not lost; while joining to rank 0. It may be of a rank that leaves, and waits for this one
- * to have another. NULL: this rank is the top. */
+/** @return the connection that leads up: the one to the lowest-numbered neighbour that is not lost
+ *  and has a lower number than this rank; while joining, the one to rank 0. That neighbour may be
+ *  leaving, and waiting for this rank to find another. NULL: this rank is the top. */
 connection *peers_up(const membership *m);
-/** @return true if one leads up to a rank that does not leave. */
+/** @return true if a connection leads up to a rank that is not leaving. */
 bool peers_has_way_up(const membership *m);
-/** After a change: sends what is due now on all connections, and wakes waiting callers. */
+/** Sends all messages that are due after a change, and wakes waiting callers. */
 void peers_flush(membership *m);
 
-/** Starts a dialer like this one, which has the address, the purpose and the callback. */
+/** Starts a copy of the dialer @p like, which has the address, the purpose and the callback. */
 ring_status peers_start_dialer(membership *m, const dialer *like);
-/** The same to the listener of @p peer: to its AF_UNIX name if @p local. */
+/** Starts a copy of @p like to the listener of @p peer: its AF_UNIX socket if @p local, else TCP.
+ */
 ring_status peers_start_dialer_to(membership *m, int peer, bool local, const dialer *like);
-/** Drops dialers of one handshake_kind, or all (0), without calling back. */
+/** Drops the dialers of one handshake_kind, or all (0), without calling their callbacks. */
 void peers_drop_dialers(membership *m, int kind);
-/** Makes the tries that are due. */
+/** Starts the tries that are due. */
 void peers_tick(membership *m, double now);
 
-/** Dials @p peer as a neighbour, unless it is one, is lost, has left, or is no rank. If it cannot
- * be reached a new way up is sought at once. */
+/** Dials @p peer as a neighbour, unless it is one, is lost, has left, or is not a valid rank. If it
+ *  cannot be reached, this rank looks for a new way up at once. */
 void peers_dial_neighbour(membership *m, int peer);
-/** The same, whether it has left or not, with a callback of the caller's. */
+/** Dials @p peer as a neighbour with the callback @p done, even if it is lost or has left. */
 void peers_dial_neighbour_by(membership *m, int peer, void (*done)(dialer *d, ring_status, int fd));
-/** A dial to a neighbour has succeeded with @p fd. */
+/** Makes the connection @p fd that @p d has opened an edge of the tree. */
 void peers_welcome(dialer *d, int fd);
-/** @return true while any of the ranks from @p first to @p last is being dialed so. */
+/** @return true while any rank from @p first to @p last is being dialed as a neighbour. */
 bool peers_are_dialed(const membership *m, int first, int last);
 
 #endif

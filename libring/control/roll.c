@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounds, their end, and the calls that wait for it. */
+ *
+ * Collects the arrivals of each round, closes rounds, and implements the calls that wait for the
+ * answer: control_meet(), control_agree_id() and control_agree_made().
+ */
 #include "roll.h"
 
 #include "bulletin.h"
@@ -8,30 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The purpose of a roll of a communicator. Of a list of ranks it is a hash instead. */
+/** The keys of a communicator's rolls. A call of a list of ranks has a hash from KEY_LISTS on. */
 enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
-/** The latest round, open or not. */
+/** The latest round of a roll, open or closed. */
 typedef struct roll_round {
-    control_message close;                 /* the note that will close it, with an error if one was
-                                              reported */
-    unsigned char came[CONTROL_ROLL_TEXT]; /* bits: ranks of the membership */
-    int count;                             /* of those ranks */
-    double close_by;                       /* the earliest deadline; once closed: when it was */
+    control_message close;                 /* the note that will close it; has a reported error */
+    unsigned char came[CONTROL_ROLL_TEXT]; /* bits: ranks of the membership that have arrived */
+    int count;                             /* number of these ranks */
+    double close_by;                       /* the earliest deadline; later the time of its end */
 } roll_round;
 
 struct roll {
     uint64_t communicator, key;
-    int closed;        /* the latest round that is over */
-    roll_round *round; /* NULL: not needed any more */
+    int closed;        /* the latest closed round */
+    roll_round *round; /* NULL: no longer needed */
     struct roll *next;
 };
 
-/** A call that waits. */
+/** A call of this rank that waits for the answer of a round. */
 struct roll_caller {
     uint64_t communicator, key;
     int wanted, tag;
-    int round; /* the round that it is in, 0: none yet */
+    int round; /* the round that it is in; 0: none yet */
     double deadline;
     bool complains; /* it has announced that the round cannot succeed */
     bool answered;
@@ -39,7 +41,7 @@ struct roll_caller {
     struct roll_caller *next;
 };
 
-/* @return true if the note lists ranks; else it has the text of an error. */
+/* @return true if the note lists ranks; otherwise it has the text of an error. */
 static bool names_ranks(const control_message *close)
 {
     return close->status == RING_OK || close->status == RING_IN_PROGRESS;
@@ -91,7 +93,8 @@ static bool is_open(const roll *r)
     return r->round != NULL && r->round->close.count > r->closed;
 }
 
-/* Keeps open rounds: other ranks may be in them, and this rank may have to close them. */
+/* Keeps rolls with open rounds: other ranks may be in them, and this rank may have to close them.
+ */
 void roll_forget(membership *m, uint64_t communicator)
 {
     roll *next;
@@ -102,7 +105,7 @@ void roll_forget(membership *m, uint64_t communicator)
     }
 }
 
-/* @return false: no memory. */
+/* @return false if there is no memory for a round. */
 static bool make_room(roll *r)
 {
     if (r->round == NULL)
@@ -136,7 +139,9 @@ static bool is_closer(const membership *m)
     return r == m->world.rank;
 }
 
-/* After a rank without memory the round stays open: ranks that call later must hear of it. */
+/* A round ends when all ranks have arrived, at its deadline, or after an error. When a rank has
+ * reported a lack of memory the round stays open, since ranks that call later must get the error.
+ */
 static bool can_close(const roll_round *o, double now)
 {
     const ring_status trouble = names_ranks(&o->close) ? RING_OK : (ring_status)o->close.status;
@@ -155,10 +160,10 @@ static void close_round(membership *m, const roll *r)
         memcpy(note.body.roll.came, r->round->came, sizeof note.body.roll.came);
     }
     bulletin_post(m, &note);
-    roll_on_note(m, &note); /* if it was known already: the round must not stay open */
+    roll_on_note(m, &note); /* closes the round here even if the bulletin knew the note */
 }
 
-/* @return true if a round was closed: the list has changed then. */
+/* @return true if a round was closed, which changes the list. */
 static bool close_one(membership *m, double now, double settled)
 {
     for (const roll *r = m->calls.rolls; r != NULL; r = r->next) {
@@ -199,8 +204,9 @@ static void add_arrival(roll_round *o, const control_message *note)
     memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
 }
 
-/* Rolls of communicators that this rank is not in are dropped as a round ends. A rank may have come
- * before it heard of the end, and must not open the round again. */
+/* @return true if the round of the arrival has ended. The arriving rank may not have known that,
+ * and must not open the round again. Rolls of communicators that this rank is not in are dropped at
+ * the end of a round, so for them the bulletin is asked. */
 static bool is_over(const membership *m, const control_message *present)
 {
     const roll *r = find(m, present->communicator, present->body.roll.key);
@@ -215,13 +221,14 @@ static void on_present(membership *m, const control_message *note)
     if (r != NULL && (r->round == NULL || r->round->close.count < note->count))
         begin_round(r, note);
     if (r == NULL || r->round == NULL)
-        log_warn("no memory to note which ranks have come to a call");
+        log_warn("no memory to record which ranks have arrived at a call");
     else if (r->round->close.count == note->count)
         add_arrival(r->round, note);
     membership_due(m, 0);
 }
 
-/* Calls that came too late for this round go to the next one by themselves. */
+/* Answers the callers of the round in which this rank arrived in time. Callers that were too late
+ * enter the next round themselves. */
 static void answer(const membership *m, const control_message *note)
 {
     for (struct roll_caller *c = m->calls.callers; c != NULL; c = c->next) {
@@ -233,8 +240,8 @@ static void answer(const membership *m, const control_message *note)
     }
 }
 
-/* A round without all its ranks is kept for a while: elsewhere() names it to ranks in another
- * one. */
+/* Keeps a round in which ranks were missing: find_other_list() names it to callers of another list.
+ */
 static void end_round(roll *r, const control_message *note)
 {
     if (r->round == NULL || is_open(r))
@@ -250,7 +257,7 @@ static void on_closed(membership *m, const control_message *note)
 {
     roll *r = find_or_make(m, note->communicator, note->body.roll.key);
     if (r == NULL) {
-        log_warn("no memory to note which ranks had come to a call");
+        log_warn("no memory to record the end of a call of several ranks");
         return;
     }
     if (note->count <= r->closed)
@@ -259,7 +266,7 @@ static void on_closed(membership *m, const control_message *note)
     end_round(r, note);
     answer(m, note);
     if (!is_open(r) && group_find(m, r->communicator) == NULL)
-        drop(m, r); /* not of this rank; if it will be, the bulletin replays the note */
+        drop(m, r); /* if this rank creates the communicator later, the bulletin replays the note */
 }
 
 void roll_on_note(membership *m, const control_message *note)
@@ -277,7 +284,8 @@ void roll_replay(group *g, const control_message *note)
 
 /* ---- Callers ----------------------------------------------------------------------- */
 
-/* @param trouble  RING_OK, or why the round cannot succeed, with @p text. */
+/* Announces to all ranks that this rank has arrived. @param trouble  RING_OK, or the reason why the
+ * round cannot succeed, with @p text. */
 static void announce_arrival(membership *m, const struct roll_caller *c, ring_status trouble,
                              const char *text)
 {
@@ -319,13 +327,13 @@ static bool another_waits(const membership *m, uint64_t communicator, uint64_t k
 
 static ring_status arrive_without_memory(membership *m, const struct roll_caller *c)
 {
-    static const char why[] = "no memory to come to a call of several ranks";
+    static const char why[] = "no memory for a call of several ranks";
     announce_arrival(m, c, RING_ERR_MEMORY, why);
     return fail(RING_ERR_MEMORY, "%s", why);
 }
 
-/* Comes to the next round, at first, and after one was closed without this rank. Lack of memory is
- * announced once a round: the others act on the first note. */
+/* Enters the next round if this caller is in none, or its round was closed without this rank. A
+ * lack of memory is announced once per round, since the others act on the first note. */
 static ring_status enter_round(membership *m, struct roll_caller *c)
 {
     roll *r = find_or_make(m, c->communicator, c->key);
@@ -345,8 +353,9 @@ static ring_status verdict_of(const group *g)
     return fail(control_verdict(&g->world), "%s", g->text);
 }
 
-/* @param ends  a verdict of it ends the call. @param complains  then all in the round are notified,
- * and their answer is waited for. @return RING_OK: answered. */
+/* Waits for the answer, entering the next round when it was too late for one. A verdict of @p ends
+ * ends the call: at once, or with @p complains after the other ranks of the round were notified and
+ * their answer has arrived. @return RING_OK if c->answer is set. */
 static ring_status await_answer(membership *m, struct roll_caller *c, const group *ends,
                                 bool complains)
 {
@@ -367,7 +376,7 @@ static ring_status await_answer(membership *m, struct roll_caller *c, const grou
         roll_tick(m, clock_now());
         if (!c->answered && !control_wait(&m->changed, limit))
             return over ? verdict_of(ends)
-                        : fail(RING_ERR_TIMEOUT, "no rank said in time who had come to the call");
+                        : fail(RING_ERR_TIMEOUT, "timed out waiting for the list of arrived ranks");
     }
 }
 
@@ -387,7 +396,7 @@ static ring_status check_size(const membership *m)
 {
     return m->world.size <= CONTROL_ROLL_MOST
                ? RING_OK
-               : fail(RING_ERR_UNSUPPORTED, "a call of this kind among %d ranks; at most %d can be",
+               : fail(RING_ERR_UNSUPPORTED, "%d ranks are too many for this call; the limit is %d",
                       m->world.size, CONTROL_ROLL_MOST);
 }
 
@@ -430,7 +439,7 @@ static uint64_t key_of(const group *g, const control_list *list)
     return key < KEY_LISTS ? key + KEY_LISTS : key;
 }
 
-/* @return a recent round of another list that the rank has come to, NULL: none. */
+/* @return a recent round of another list at which the rank has arrived; NULL if there is none. */
 static const control_message *find_other_list(const membership *m, const control_message *here,
                                               int rank)
 {
@@ -459,12 +468,12 @@ static void add_missing(const group *g, const control_message *close, int rank, 
     add_text(out, size, one);
     if (other == NULL)
         return;
-    text_format(one, sizeof one, ", which called for another list, of %d rank%s, tag %d",
+    text_format(one, sizeof one, ", which called with another list of %d rank%s, tag %d",
                 other->body.roll.wanted, plural(other->body.roll.wanted), other->body.roll.tag);
     add_text(out, size, one);
 }
 
-/* Locked. */
+/* Locked. Fails with the names of the ranks that did not arrive. */
 static ring_status name_missing(const group *g, const control_list *list,
                                 const control_message *close)
 {
@@ -503,15 +512,16 @@ ring_status control_agree_id(control_world *world, const control_list *list, uin
     }
     control_lock();
     ring_status status = another_waits(m, c.communicator, c.key)
-                             ? fail(RING_ERR_USAGE, "another thread waits in a call for the same "
-                                                    "list and tag; give one of them another tag")
+                             ? fail(RING_ERR_USAGE,
+                                    "another thread is already in a call with the same list and "
+                                    "tag; use a different tag for one of them")
                              : call_list(g, list, &c, g, true);
     control_unlock();
     *id = c.answer.body.roll.id;
     return status;
 }
 
-/* A rank that could not make its part has no communicator, and needs no answer. */
+/* A rank that could not create the communicator announces that, and needs no answer. */
 ring_status control_agree_made(control_world *world, const control_list *list, uint64_t id,
                                control_world *made, ring_status mine)
 {
@@ -525,7 +535,7 @@ ring_status control_agree_made(control_world *world, const control_list *list, u
     char text[CONTROL_TEXT];
     if (list->count == 1)
         return mine;
-    text_format(text, sizeof text, "rank %d (%s) could not make its part: %s", world->rank,
+    text_format(text, sizeof text, "rank %d (%s) could not make the communicator: %s", world->rank,
                 world->cards[world->rank].hostname, fail_text());
     ring_status status = mine;
     control_lock();

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Votes, the decision, and the new communicator. */
+ *
+ * Counts the votes for continuing, decides, and derives the new communicator. Two groups of ranks
+ * must never continue separately, so a rank that is silent, but may be alive, can block the
+ * decision.
+ */
 #include "shrink.h"
 
 #include "bulletin.h"
@@ -9,7 +13,7 @@
 
 enum { RESIGNED = -1 };
 
-/* ---- Ranks that are there ---------------------------------------------------------- */
+/* ---- Remaining ranks --------------------------------------------------------------- */
 
 static enum loss loss_of(const group *g, int r)
 {
@@ -53,7 +57,8 @@ static bool shares_host(const group *g, int rank)
     return false;
 }
 
-/* @return a silent rank, with @p near one of a host with other ranks; -1: none. */
+/* @return a silent rank, with @p near only one that shares its host with a remaining rank; -1 if
+ * there is none. */
 static int find_silent(const group *g, bool near)
 {
     for (int r = 0; r < g->world.size; r++)
@@ -63,7 +68,9 @@ static int find_silent(const group *g, bool near)
     return -1;
 }
 
-/* @return RING_OK, or the reason why no rank may go on. */
+/* @return RING_OK, or the reason why the ranks may not continue. A silent rank on a host of a
+ * remaining one is only stopped, and could wake up. Other silent ranks may be beyond a broken
+ * network, where they may decide, too; so the voters must be a majority. */
 static ring_status judge(const group *g)
 {
     char name[128];
@@ -75,13 +82,13 @@ static ring_status judge(const group *g)
     card_name(&g->member->world.cards[silent], silent, name, sizeof name);
     if (near >= 0)
         return fail(RING_ERR_PEER,
-                    "%s is stopped, not gone: it could wake and write; kill it and shrink again",
+                    "%s is stopped, not gone: it could wake up and write; kill it and shrink again",
                     name);
     return 2 * voters > g->world.size
                ? RING_OK
                : fail(RING_ERR_PEER,
-                      "%s may live on beyond a broken network, and only %d of %d ranks are here, "
-                      "not more than half; shrink again when it is gone",
+                      "%s may still be alive beyond a broken network, and only %d of %d ranks are "
+                      "here, not more than half; shrink again when it is gone",
                       name, voters, g->world.size);
 }
 
@@ -113,7 +120,7 @@ void shrink_tick(membership *m, double now)
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
-            g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round is over */
+            g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round has ended */
         if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
             continue;
         if (now >= settled && can_decide(g, now))
@@ -139,7 +146,7 @@ static void on_vote(group *g, const control_message *note)
         g->decide_by = deadline;
 }
 
-/* The group keeps it: the bulletin may drop it before a late caller asks. */
+/* Stores the decision in the group, since the bulletin may drop it before a late caller asks. */
 static void on_decision(group *g, const control_message *note)
 {
     if (note->count < g->round)
@@ -150,7 +157,7 @@ static void on_decision(group *g, const control_message *note)
     if (kept != NULL)
         *kept = *note;
     else
-        log_warn("no memory to keep who goes on");
+        log_warn("no memory to store the ranks that continue");
 }
 
 void shrink_on_note(group *g, const control_message *note)
@@ -162,13 +169,13 @@ void shrink_on_note(group *g, const control_message *note)
     membership_due(g->member, 0);
 }
 
-/* The latest decision, if it made a communicator. */
+/* @return the latest decision if it made a communicator, else NULL. */
 static const control_message *success(const group *g)
 {
     return g->decision != NULL && g->decision->status == RING_OK ? g->decision : NULL;
 }
 
-/* @param round  0: resigns. */
+/* Votes in @p round; 0 resigns. */
 static void vote(group *g, int round, double deadline)
 {
     control_message note;
@@ -201,7 +208,7 @@ static ring_status await_decision(group *g, double deadline, control_message *de
         found = g->round > round ? g->decision : NULL;
         if (found == NULL && !control_wait(&m->changed, deadline + BULLETIN_GRACE_SECONDS))
             return fail(RING_ERR_TIMEOUT,
-                        "the ranks that are left did not agree in time on who goes on");
+                        "the remaining ranks did not agree in time on which ranks continue");
     }
     *decision = *found;
     return RING_OK;
@@ -221,8 +228,8 @@ static ring_status take(group *g, const control_message *decision, control_world
         control_has_bit(in, g->world.rank)
             ? control_derive(&g->world, decision->body.decision.id, ranks, members, out)
             : fail(RING_ERR_PEER,
-                   "rank %d is out: %d rank%s went on without it; it had not "
-                   "called ring_comm_shrink in time, or was taken for lost",
+                   "rank %d is excluded: %d rank%s continued without it, since it had not "
+                   "called ring_comm_shrink in time or was considered lost",
                    g->world.rank, members, plural(members));
     free(ranks);
     return status;
@@ -235,9 +242,10 @@ ring_status control_shrink(control_world *broken, double deadline, control_world
     *out = NULL;
     if (control_verdict(broken) == RING_OK)
         return fail(RING_ERR_USAGE,
-                    "the communicator lives: shrink one that has failed or was aborted");
+                    "the communicator is alive; only one that has failed or was aborted can be "
+                    "shrunk");
     if (broken->size > CONTROL_SHRINK_MOST)
-        return fail(RING_ERR_UNSUPPORTED, "shrinking %d ranks; at most %d can be", broken->size,
+        return fail(RING_ERR_UNSUPPORTED, "cannot shrink %d ranks; the limit is %d", broken->size,
                     CONTROL_SHRINK_MOST);
     control_lock();
     const ring_status status = await_decision(g, deadline, &decision);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sinks, and sending. */
+ *
+ * Posts this rank's statements to the bulletin, and passes those of other ranks to the sink of
+ * their communicator.
+ */
 #include "statement.h"
 
 #include "bulletin.h"
 
-/* This rank's own statements do not go to its sink. */
+/* This rank's own statements are not passed to its sink. */
 void statement_on_note(group *g, const control_message *note)
 {
     const int rank = group_rank(g, note->rank);

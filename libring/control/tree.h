@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tree: the tree of ranks for cards and barriers: rank 0 at the top, CONTROL_FANOUT below each. */
+ *
+ * tree: computes neighbours in the tree along which cards and barriers travel. Rank 0 is at the
+ * top, and each rank has up to CONTROL_FANOUT children with consecutive numbers.
+ */
 #ifndef RING_CONTROL_TREE_H
 #define RING_CONTROL_TREE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Proposals, and decisions: by the top, or by the proposing rank if the top does not answer. */
+ *
+ * Keeps the proposals to end communicators, and decides on them: normally the top of the tree does,
+ * or the proposing rank if the top does not answer in time.
+ */
 #include "verdict.h"
 
 #include "bulletin.h"
@@ -9,13 +12,13 @@
 #include <stdlib.h>
 
 #define ANSWER_SECONDS 0.2  /* for the top to answer a proposal */
-#define SUSPECT_SECONDS 0.4 /* for the real culprit to be known */
+#define SUSPECT_SECONDS 0.4 /* until the real culprit is known */
 
-/** A reason to end a communicator that the top has not answered. */
+/** A proposal to end a communicator that the top has not answered yet. */
 struct proposal {
     control_message message;
-    int announced_to; /* the rank that has it; -1: none */
-    double decide_by; /* without an answer by then this rank decides */
+    int announced_to; /* the rank to which it was sent; -1: none */
+    double decide_by; /* without an answer by then, this rank decides */
     proposal *next;
 };
 
@@ -54,8 +57,8 @@ void verdict_on_note(membership *m, const control_message *note)
     data_sockets_forget(m, note->communicator);
 }
 
-/* The text is complete before the verdict is stored with release order, and never changes
- * afterwards. */
+/* Writes the text before it stores the verdict with release order; later the text never changes. So
+ * readers that see the verdict may read the text without the lock. */
 void verdict_end_group(group *g, const control_message *note)
 {
     const bool lost = note->kind == CONTROL_LOST;
@@ -69,7 +72,7 @@ void verdict_end_group(group *g, const control_message *note)
         g->wake(g->wake_context);
 }
 
-/* This rank may not know the communicator: it passes the proposal on all the same. */
+/* @return true if the communicator has ended. This rank need not be in it to forward a proposal. */
 static bool is_over(membership *m, uint64_t communicator)
 {
     const group *g = group_find(m, communicator);
@@ -77,6 +80,7 @@ static bool is_over(membership *m, uint64_t communicator)
            bulletin_find(m, CONTROL_VERDICT, communicator, 0) != NULL;
 }
 
+/* Keeps the proposal for the rank above, or decides if this rank is the top. */
 static void consider(membership *m, const control_message *reason)
 {
     if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
@@ -97,7 +101,7 @@ static void consider(membership *m, const control_message *reason)
 
 void verdict_receive(membership *m, connection *c, const control_message *reason)
 {
-    c->has_card |= !c->edge; /* instead of its card */
+    c->has_card |= !c->edge; /* a failing rank proposes instead of sending its card */
     consider(m, reason);
 }
 
@@ -145,7 +149,8 @@ bool verdict_compose(membership *m, connection *c, control_message *out)
     return false;
 }
 
-/* Another rank's failure may have caused the broken link, but no rank has reported it in time. */
+/* Proposes that the suspect was lost, after no rank has reported another cause of the broken link.
+ */
 static void accuse(group *g)
 {
     char text[CONTROL_TEXT];
@@ -176,7 +181,7 @@ void verdict_tick(membership *m, double now)
             membership_due(m, p->decide_by);
             continue;
         }
-        decide(m, &p->message); /* freed by this, and the list has changed */
+        decide(m, &p->message); /* frees p and changes the list */
         membership_due(m, 0);
         return;
     }
@@ -184,7 +189,7 @@ void verdict_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Locked. The top answers, or the proposal is overdue and this thread decides. */
+/* Locked. Waits until the top answers, or the proposal is overdue and this thread decides. */
 static void await_verdict(const group *g)
 {
     const double deadline = clock_now() + ANSWER_SECONDS;
@@ -234,7 +239,7 @@ void control_report(control_world *world, ring_status status, const char *text)
     control_unlock();
 }
 
-/* Locked. Another rank's failure may have caused this rank's. */
+/* Locked. Waits for another rank's failure to be reported, which may have caused this rank's. */
 static void await_better_reason(const group *g)
 {
     const double deadline = clock_now() + SUSPECT_SECONDS;

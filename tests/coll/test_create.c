@@ -176,8 +176,8 @@ static int missing(int rank, int ranks, harness_board *board, void *arg)
         ring_comm_destroy(two);
         EXPECT(bad == 0, "members");
         EXPECT(try_pair(comm, rank, 1 - rank, 5 + rank, &two) == RING_ERR_TIMEOUT, "they match");
-        EXPECT(harness_says(rank == 0 ? "which called for another list, of 2 ranks, tag 6"
-                                      : "which called for another list, of 2 ranks, tag 5"),
+        EXPECT(harness_says(rank == 0 ? "which called with another list of 2 ranks, tag 6"
+                                      : "which called with another list of 2 ranks, tag 5"),
                "%s", ring_last_error(NULL));
         atomic_fetch_add(&board->counters[1], 1);
     }

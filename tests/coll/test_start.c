@@ -100,8 +100,8 @@ static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
     assert_int_equal(ring_comm_status(comm), RING_IN_PROGRESS);
     assert_string_equal(ring_last_error(comm), "");
     assert_int_equal(ring_barrier(comm, NULL), RING_ERR_TIMEOUT);
-    assert_non_null(strstr(ring_last_error(NULL), "rank 1 of 2 did not come"));
-    assert_non_null(strstr(ring_last_error(comm), "rank 1 of 2 did not come"));
+    assert_non_null(strstr(ring_last_error(NULL), "rank 1 of 2 did not reach"));
+    assert_non_null(strstr(ring_last_error(comm), "rank 1 of 2 did not reach"));
     assert_int_equal(ring_comm_status(comm), RING_ERR_TIMEOUT);
     assert_int_equal(ring_comm_abort(comm, "late"), RING_ERR_TIMEOUT);
     ring_comm_destroy(comm);

@@ -158,11 +158,10 @@ static void nonsense_ends_the_communicator_with_a_text(void **state)
     control_message_reason(&m, CONTROL_PROPOSAL, 1, RING_ERR_MEMORY, "\033[2Jno memory");
     expect(&m, RING_ERR_MEMORY, "?[2Jno memory");
     control_message_begin(&m, (enum control_kind)4711, 1);
-    expect(&m, RING_ERR_INTERNAL,
-           "rank 1 (li?ar, pid 7) sent a control message that makes no sense");
+    expect(&m, RING_ERR_INTERNAL, "rank 1 (li?ar, pid 7) sent an invalid control message");
     control_message_begin(&m, CONTROL_CARDS, 0);
     m.count = 1;
-    expect(&m, RING_ERR_INTERNAL, "makes no sense");
+    expect(&m, RING_ERR_INTERNAL, "an invalid control message");
 }
 
 /* ---- From a wire that changes what is said ----------------------------------------- */
@@ -206,7 +205,7 @@ static void a_changed_message_ends_the_communicator(void **state)
         control_message_begin(&l.lie, CONTROL_BEAT, 1);
         crew_threads(c, 2, hear_lies, &l);
         outcome_assert(&c->outcomes[0], RING_ERR_SYSTEM,
-                       "rank 1 (li?ar, pid 7) sent a control message that came changed");
+                       "rank 1 (li?ar, pid 7) sent a control message that arrived altered");
         crew_free(c);
     }
 }

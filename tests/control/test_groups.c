@@ -325,7 +325,7 @@ static ring_status learns_that_it_is_out(control_world *broken)
 {
     control_world *left;
     const ring_status status = control_shrink(broken, clock_now() + 5, &left);
-    return status == RING_ERR_PEER && strstr(fail_text(), "is out") != NULL
+    return status == RING_ERR_PEER && strstr(fail_text(), "is excluded") != NULL
                ? RING_OK
                : fail(RING_ERR_INTERNAL, "the late shrink: %d", (int)status);
 }
@@ -374,7 +374,7 @@ static void miss_answers(control_world *w)
 {
     control_lock();
     for (connection *c = group_of(w)->member->connections; c != NULL; c = c->next)
-        c->answers -= 1000; /* for good */
+        c->confirmed -= 1000; /* for good */
     control_unlock();
 }
 

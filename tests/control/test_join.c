@@ -302,7 +302,7 @@ static const failing_start failing_starts[] = {
     {"the_first_deadline_is_that_of_all", late_host, 3, 2, NULL, crew_threads, 2.5, 2.8,
      RING_ERR_TIMEOUT, "*rank 2 of 3*", NONE},
     {"a_rank_that_is_there_twice_is_named_on_all", full_start, 3, 3, twice, crew_threads, 0, 0,
-     RING_ERR_CONFIG, "*two processes say that they are rank 1*", NONE},
+     RING_ERR_CONFIG, "*two processes claim to be rank 1*", NONE},
     {"another_number_of_ranks_is_told_on_both_sides", with_its_own_size, 2, 2, NULL, crew_threads,
      0, 0, RING_ERR_CONFIG, "*rank 1 was started with 3 ranks*", 1, RING_ERR_CONFIG,
      "*rank 0 was started with 2 ranks*"},

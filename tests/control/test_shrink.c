@@ -122,7 +122,7 @@ static ring_status come_too_late(stage *s, control_world *w)
     control_world *out;
     RING_TRY(stage_meet(s, 1, SIZE));
     const ring_status status = control_shrink(w, clock_now() + 5, &out);
-    if (status != RING_ERR_PEER || strstr(fail_text(), "is out") == NULL)
+    if (status != RING_ERR_PEER || strstr(fail_text(), "is excluded") == NULL)
         return fail(RING_ERR_INTERNAL, "it got %d: %s", (int)status, fail_text());
     return RING_OK;
 }
