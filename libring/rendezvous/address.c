@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Addresses as values: resolving, comparing, packing, listening. */
+ *
+ * Compares, prints and packs addresses, and opens sockets that are bound to exactly one of them.
+ * IPv4, IPv6 and abstract AF_UNIX addresses share one type, so callers do not tell them apart.
+ */
 #include "address.h"
 
 #include <arpa/inet.h>
@@ -39,7 +42,8 @@ bool address_equal(const net_address *a, const net_address *b)
     return memcmp(pa, pb, sizeof pa) == 0;
 }
 
-/* The IPv4 address, also one that is written as IPv6 ("::ffff:127.0.0.1"). */
+/* Extracts the IPv4 address, also from one that is mapped into IPv6 ("::ffff:127.0.0.1").
+ * @return false if @p a is a genuine IPv6 address. */
 static bool as_v4(const net_address *a, uint32_t *v4)
 {
     const bool mapped = a->at.any.sa_family == AF_INET6 &&
@@ -126,7 +130,7 @@ net_address address_unix(const char *name)
 
 void address_unix_name(char name[ADDRESS_NAME_MAX])
 {
-    unsigned char random[16]; /* 128 bits: no other process can take the name before */
+    unsigned char random[16]; /* 128 bits: no other process can guess the name */
     char hex[2 * sizeof random + 1];
     randombytes_buf(random, sizeof random);
     sodium_bin2hex(hex, sizeof hex, random, sizeof random);
@@ -144,7 +148,7 @@ ring_status address_socket(const net_address *a, int *fd)
     if (*fd < 0)
         return fail(RING_ERR_UNSUPPORTED, "opening a socket: %m");
     if (a->at.any.sa_family != AF_UNIX)
-        setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only speed */
+        setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a failure costs only speed */
     return RING_OK;
 }
 
@@ -181,7 +185,7 @@ static ring_status in_use(const net_address *a, const char *what)
 static ring_status bind_to(net_address *a, int fd)
 {
     const int on = 1;
-    if (a->at.any.sa_family != AF_UNIX && address_port(a) != 0) /* old connections may linger */
+    if (a->at.any.sa_family != AF_UNIX && address_port(a) != 0) /* in spite of old connections */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &a->at.any, a->length) != 0)
         return in_use(a, "binding to");

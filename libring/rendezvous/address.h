@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address: the address of a listener, as a value. IPv4, IPv6, or an abstract AF_UNIX name;
- * comparing, packing for the wire, and listening on exactly one of them.
+ * address: holds the address of a listener as a value: IPv4, IPv6, or an abstract AF_UNIX name. The
+ * functions compare addresses, pack them for the wire, and listen on exactly one of them.
  */
 #ifndef RING_RENDEZVOUS_ADDRESS_H
 #define RING_RENDEZVOUS_ADDRESS_H
@@ -28,38 +28,40 @@ typedef struct net_address {
     socklen_t length; /* 0: none */
 } net_address;
 
-/** 127.0.0.1 */
+/** @return 127.0.0.1 with that port. */
 net_address address_loopback(int port);
-/** The local end of a connected socket, port 0. */
+/** Gets the local address of a connected socket, with port 0. */
 ring_status address_of_socket(int fd, net_address *out);
 
 int address_port(const net_address *a);
 void address_set_port(net_address *a, int port);
 bool address_equal(const net_address *a, const net_address *b);
 bool address_is_loopback(const net_address *a);
-/** @return true if it stands for all addresses of a host (0.0.0.0). */
+/** @return true for the wildcard address (0.0.0.0 or ::). */
 bool address_is_unspecified(const net_address *a);
-/** @return true if this host has it. */
+/** @return true if it is an address of this host. */
 bool address_is_here(const net_address *a);
-/** "127.0.0.1:29500"; returns @p out. */
+/** Writes e.g. "127.0.0.1:29500" to @p out. @return @p out. */
 const char *address_text(const net_address *a, char out[ADDRESS_TEXT_MAX]);
 
 void address_pack(const net_address *a, unsigned char out[ADDRESS_PACKED]);
-/** @return false if it is no address. */
+/** @return false if the bytes are not an address. */
 bool address_unpack(const unsigned char in[ADDRESS_PACKED], net_address *out);
 
-/** An abstract AF_UNIX address from its printable name / with a new random name. */
+/** @return the abstract AF_UNIX address with that printable name. */
 net_address address_unix(const char *name);
+/** Draws a random name for address_unix(). */
 void address_unix_name(char name[ADDRESS_NAME_MAX]);
 
-/** A new non-blocking stream socket of the family of @p a.
- *  @return RING_ERR_SYSTEM if no descriptor is free, RING_ERR_UNSUPPORTED without the family. */
+/** Opens a non-blocking stream socket of the family of @p a.
+ *  @return RING_ERR_SYSTEM if no descriptor is free, RING_ERR_UNSUPPORTED if the kernel lacks the
+ *  family. */
 ring_status address_socket(const net_address *a, int *fd);
-/** Binds to exactly @p a; port 0 becomes the port got.
- *  @return RING_IN_PROGRESS if the port is taken, with the text set. */
+/** Opens a socket that is bound to exactly @p a; port 0 is replaced by the assigned port.
+ *  @return RING_IN_PROGRESS, with fail_text(), if the port is in use. */
 ring_status address_bind(net_address *a, int *fd);
-/** The same, and listens; port 0 becomes the port got.
- *  @return RING_IN_PROGRESS if the port is taken, with the text set. */
+/** Opens a socket that listens on exactly @p a; port 0 is replaced by the assigned port.
+ *  @return RING_IN_PROGRESS, with fail_text(), if the port is in use. */
 ring_status address_listen(net_address *a, int *fd);
 
 #endif

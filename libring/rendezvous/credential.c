@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From launch variables or a unique id to a key and places. Without a secret the key is no
- * secret, so only 127.0.0.1 is used and the other side's user is looked up.
+ * Derives the key and the addresses of rank 0 from the launch variables or a unique id. Without a
+ * secret the key is public, so that only 127.0.0.1 is used and the user of each peer is checked.
  */
 #include "credential.h"
 #include "name_lookup.h"
@@ -13,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORT_PATIENCE 2.0 /* s: the job before this one may be just ending */
+#define PORT_PATIENCE 2.0 /* s: an earlier job may be about to release the port */
 
 /* ---- The key ---------------------------------------------------------------------- */
 
-/* Jobs that share a secret, or have none, still must not mix. Under torchrun ranks look for rank 0
- * at several ports, so its address and the number of ranks tell jobs apart too. */
+/* Mixes the identity of the job into the key, so that jobs that share a secret, or have none, do
+ * not connect to each other. Under torchrun the ranks try several ports, so rank 0's address and
+ * the number of ranks are included, too. */
 static void derive_key(const launch_info *l, const unsigned char secret[CREDENTIAL_KEY],
                        unsigned char key[CREDENTIAL_KEY])
 {
@@ -34,9 +35,8 @@ static void warn_insecure_once(const launch_info *l)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (l->rank == 0 && !atomic_flag_test_and_set(&warned))
-        log_warn("RING_INSECURE=1 and no secret: any process that reaches this host's ports may "
-                 "join this "
-                 "job; set RING_SECRET_FILE instead");
+        log_warn("RING_INSECURE=1 and no secret: any process that can reach this host's ports may "
+                 "join this job; set RING_SECRET_FILE instead");
 }
 
 /* ---- The places ---------------------------------------------------------------------- */
@@ -74,7 +74,8 @@ static ring_status local_only(const launch_info *l, const net_address *found, si
                       l->address);
 }
 
-/* "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
+/* @return true if MASTER_ADDR is the loopback and some ranks run on other hosts. Causes are
+ * "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
 static bool leads_others_nowhere(const launch_info *l, const net_address *first)
 {
     return address_is_loopback(first) && l->local_size > 0 && l->local_size < l->size;
@@ -88,13 +89,13 @@ static ring_status instead_of_loopback(const launch_info *l, const settings *s, 
         return fail(
             RING_ERR_CONFIG,
             "MASTER_ADDR=%s is the loopback on this host, but %d of %d ranks run on others: set "
-            "RING_ADDR here to the address of this host that they have as MASTER_ADDR",
+            "RING_ADDR here to the address of this host that they use as MASTER_ADDR",
             l->address, l->size - l->local_size, l->size);
     add_ports(l, chosen, out);
     return RING_OK;
 }
 
-/* @param found  what others may reach comes first. */
+/* @param found  addresses that other hosts may reach first, loopback addresses last. */
 static ring_status find_places(const launch_info *l, const settings *s, const net_address *found,
                                size_t count, credential *out)
 {
@@ -151,7 +152,7 @@ static ring_status move_here(credential *c, const launch_info *l, const settings
     return RING_OK;
 }
 
-/* @return RING_IN_PROGRESS if all places of this host are taken. */
+/* Listens at the first free place of this host. @return RING_IN_PROGRESS if all are in use. */
 static ring_status listen_somewhere(credential *c, int *fd)
 {
     for (size_t i = 0; i < c->places; i++) {
@@ -213,8 +214,8 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     memcpy(out->key, layout.key, sizeof layout.key);
     sodium_memzero(&layout, sizeof layout);
     out->places = 1;
-    return sound
-               ? RING_OK
-               : fail(RING_ERR_ARGUMENT,
-                      "the unique id is not one of ring_get_unique_id(); was it passed on whole?");
+    return sound ? RING_OK
+                 : fail(RING_ERR_ARGUMENT, "the unique id was not made by ring_get_unique_id(); "
+                                           "were all its bytes passed "
+                                           "on?");
 }

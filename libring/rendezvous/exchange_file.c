@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchange by a file of mode 0600 in a directory that the ranks share. Rank 0 creates it complete
- * by a rename and removes it when all have joined. With a dead job's file ranks connect in vain,
- * and read it again until the new one is there.
+ * Exchanges the id through a file of mode 0600 in a directory that the ranks share. Rank 0 makes
+ * the complete file visible by a rename, and removes it when all ranks have joined. Ranks that find
+ * the file of a dead job connect in vain, and read it again until the new one appears.
  *
- * Ranks of one host share a folder in /tmp that belongs to their user. Every rank checks the
- * directory itself, so none waits for a rank 0 that could not write.
+ * By default ranks of one host use a folder in /tmp that belongs to their user. Every rank checks
+ * the directory itself, so that no rank waits for a rank 0 that could not write.
  */
 #include "id_exchange.h"
 
@@ -26,7 +26,8 @@ typedef struct file_state {
     bool mine; /* written here, so removed here */
 } file_state;
 
-/* Variables that tell this job from others of the same user; all ranks have the same values. */
+/* Hashes variables that distinguish this job from others of the same user. All ranks have the same
+ * values. */
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
@@ -42,7 +43,7 @@ static void job_name(char *out, size_t size)
         "PBS_JOBID",
         "LSB_JOBID",
     };
-    /* A value set by the user is used alone. */
+    /* A value that the user has set overrides those of the launchers. */
     const char *own = getenv("RING_JOB_ID");
     const size_t count = own != NULL && *own != '\0' ? 1 : sizeof names / sizeof names[0];
     unsigned char hash[16];
@@ -59,7 +60,7 @@ static void job_name(char *out, size_t size)
 
 /* ---- The directory ----------------------------------------------------------------- */
 
-/* Another process may have made one of that name before. */
+/* Makes a folder for this user, or checks the existing one, which another user may have made. */
 static ring_status own_folder(const char *path)
 {
     struct stat info;
@@ -86,7 +87,7 @@ static ring_status choose_folder(const id_exchange *x, char *dir, size_t size)
     return access(dir, W_OK | X_OK) == 0
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "%s, where ranks shall find rank 0: %m; set RING_RENDEZVOUS_DIR to a "
+                      "%s, where ranks look for rank 0: %m; set RING_RENDEZVOUS_DIR to a "
                       "directory that all ranks share",
                       dir);
 }
@@ -107,7 +108,7 @@ static ring_status file_open(id_exchange *x)
 
 /* ---- The file ---------------------------------------------------------------------- */
 
-/* A new file with a random name: no other process can have prepared it. */
+/* Creates a new file with a random name, so that another user cannot have prepared it. */
 static ring_status write_new(char *path, const char *text)
 {
     int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */
@@ -139,8 +140,9 @@ static ring_status file_publish(id_exchange *x, const char *hex)
     return status;
 }
 
-/* In a directory that others may write to, only a file of our own user counts. */
-static bool trusted(int fd)
+/* @return true for a regular file that only our user can access, since other users may write to the
+ * directory. */
+static bool is_trusted(int fd)
 {
     struct stat file;
     return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
@@ -155,7 +157,7 @@ static ring_status file_look(id_exchange *x, char *hex, size_t size)
         return fail(RING_IN_PROGRESS,
                     "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all ranks share",
                     f->path);
-    const bool ours = trusted(fd);
+    const bool ours = is_trusted(fd);
     const ssize_t got = ours ? read(fd, hex, size - 1) : -1;
     fd_close(&fd);
     if (!ours)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By PMI-1: lines of "cmd=… key=value …" over the descriptor PMI_FD, as MPICH's and Intel's
- * mpiexec and Slurm's pmi2 plug-in speak it. A process may say "init" and "finalize" once
- * only, so the conversation lasts as long as the process.
+ * Exchanges the id by PMI-1: lines of "cmd=… key=value …" over the descriptor PMI_FD, the protocol
+ * of MPICH's and Intel's mpiexec and of Slurm's pmi2 plug-in. A process may send "init" and
+ * "finalize" only once, so the conversation lasts as long as the process.
  */
 #include "id_exchange.h"
 
@@ -19,18 +19,18 @@ enum { PMI_LINE = 2048 };
 static struct {
     pthread_mutex_t lock;
     enum { PMI_NOT_TRIED, PMI_READY, PMI_BROKEN } state;
-    pid_t owner; /* a forked child has no part in the conversation */
+    pid_t owner; /* the process that began the conversation; a forked child must not use it */
     int fd;
-    ino_t inode; /* to know at exit that the descriptor is still the same */
-    char space[256];
+    ino_t inode;     /* shows at exit whether the descriptor is still the same socket */
+    char space[256]; /* the name of the job's key-value space */
 } pmi = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 /* ---- Lines ----------------------------------------------------------------------- */
 
-static ring_status broken(const char *what)
+static ring_status broken(const char *why)
 {
     pmi.state = PMI_BROKEN;
-    return fail(RING_ERR_SYSTEM, "the process manager (PMI_FD=%d): %s", pmi.fd, what);
+    return fail(RING_ERR_SYSTEM, "the process manager (PMI_FD=%d): %s", pmi.fd, why);
 }
 
 static ring_status read_byte(char *byte, double deadline)
@@ -39,12 +39,12 @@ static ring_status read_byte(char *byte, double deadline)
     if (status == RING_OK)
         return RING_OK;
     broken(fail_text());
-    return status == RING_ERR_TIMEOUT ? fail(status, "not all ranks came to the process manager's "
+    return status == RING_ERR_TIMEOUT ? fail(status, "not all ranks reached the process manager's "
                                                      "barrier in time (RING_INIT_TIMEOUT)")
                                       : RING_ERR_SYSTEM;
 }
 
-/* Byte by byte: the lines are few, and bytes behind a line must stay unread. */
+/* Reads byte by byte, because bytes after the line must stay unread; there are only few lines. */
 static ring_status read_line(char *line, double deadline)
 {
     for (size_t used = 0; used + 1 < PMI_LINE;) {
@@ -61,10 +61,10 @@ static ring_status write_line(const char *line, double deadline)
 {
     return fd_write_all(pmi.fd, line, strlen(line), deadline) == RING_OK
                ? RING_OK
-               : broken("it does not listen");
+               : broken("it does not accept requests");
 }
 
-/* Says `line` and expects an answer that begins with "cmd=<answer>". */
+/* Sends @p line and expects a reply that begins with "cmd=", followed by @p answer. */
 static ring_status ask(const char *line, const char *answer, char *reply, double deadline)
 {
     char start[64];
@@ -77,7 +77,7 @@ static ring_status ask(const char *line, const char *answer, char *reply, double
     return broken("it does not speak PMI-1");
 }
 
-/* The text behind " name=", up to the next blank. */
+/* Copies the text after " name=", up to the next blank. @return false if there is no such text. */
 static bool value_of(const char *reply, const char *name, char *out, size_t size)
 {
     char start[64];
@@ -91,7 +91,8 @@ static bool value_of(const char *reply, const char *name, char *out, size_t size
 
 /* ---- The conversation --------------------------------------------------------------- */
 
-/* An MPI library in this process may have ended the conversation and closed the descriptor. */
+/* @return false if the conversation has ended: an MPI library in this process may have finalized it
+ * and closed the descriptor. */
 static bool still_open(void)
 {
     struct stat file;
@@ -114,7 +115,7 @@ static ring_status begin(double deadline)
     const char *text = getenv("PMI_FD");
     pmi.fd = text != NULL ? (int)strtol(text, NULL, 10) : -1;
     if (pmi.fd < 0 || fstat(pmi.fd, &file) != 0 || !S_ISSOCK(file.st_mode))
-        return fail(RING_ERR_UNSUPPORTED, "PMI_FD is not set, or no socket");
+        return fail(RING_ERR_UNSUPPORTED, "PMI_FD is not set, or not a socket");
     pmi.inode = file.st_ino;
     pmi.owner = getpid();
     RING_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", reply, deadline));
@@ -166,7 +167,7 @@ static ring_status meet_and_get(const id_exchange *x, char *hex, size_t size)
     return value_of(reply, "value", hex, size) ? RING_OK : broken("it lost rank 0's address");
 }
 
-/* The barrier is passed once; later looks find the same result. */
+/* Passes the barrier once; later looks return the stored result. */
 static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
 {
     if (x->state != NULL)
@@ -176,7 +177,7 @@ static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
     pthread_mutex_unlock(&pmi.lock);
     if (status == RING_OK)
         x->state = strdup(hex);
-    return status == RING_OK && x->state == NULL ? fail(RING_ERR_MEMORY, "noting rank 0's address")
+    return status == RING_OK && x->state == NULL ? fail(RING_ERR_MEMORY, "storing rank 0's address")
                                                  : status;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By PMIx: rank 0 puts the id, the others get it from the servers of the launcher. The
- * library is opened at run time, so that nothing here depends on it; the few functions that
- * are used have had the same interface since its version 2. Like MPI, which may use it in
- * the same process, we leave it at exit only: it does not start again well.
+ * Exchanges the id by PMIx: rank 0 puts it, and the others get it from the servers of the launcher.
+ * The library is opened at run time, so that libring does not depend on it; the few functions that
+ * are used have had the same interface since PMIx 2. It is finalized only at exit, because it does
+ * not restart well; MPI, which may use it in the same process, does the same.
  */
 #include "id_exchange.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- PMIx' interface, as far as needed ---------------------------------------------- */
+/* ---- The part of PMIx' interface that is used --------------------------------------- */
 
 enum { PMIX_OK = 0, PMIX_TYPE_STRING = 3, PMIX_TYPE_UINT32 = 14, PMIX_SCOPE_GLOBAL = 3 };
 #define PMIX_ANY_RANK (UINT32_MAX - 1)
@@ -68,7 +68,7 @@ static ring_status load(pmix_library *p)
 
 static struct {
     pthread_mutex_t lock;
-    pid_t owner; /* the process that started it: a forked child does not use it. 0: not started */
+    pid_t owner; /* the process that started it; a forked child must not use it. 0: not started */
     pmix_library library;
 } pmix = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -89,7 +89,7 @@ static ring_status start(pmix_library *p)
     return RING_OK;
 }
 
-/* @param[out] out  the library, started once a process. */
+/* @param[out] out  the library, which is started once per process. */
 static ring_status library_open(const pmix_library **out)
 {
     *out = &pmix.library;
@@ -115,12 +115,12 @@ static ring_status size_from(const pmix_library *p, int *size)
     const int status = p->get(&all, "pmix.job.size", NULL, 0, &datum);
     if (status != PMIX_OK || datum == NULL || datum->type != PMIX_TYPE_UINT32)
         return fail(RING_ERR_CONFIG,
-                    "PMIX_RANK is set, but PMIx does not tell the number of ranks: %s; set "
+                    "PMIX_RANK is set, but PMIx does not report the number of ranks: %s; set "
                     "RING_RANK and RING_SIZE",
                     p->error(status));
     *size = (int)datum->data.number;
     free(datum);
-    return *size > 0 ? RING_OK : fail(RING_ERR_CONFIG, "PMIx says that there are no ranks");
+    return *size > 0 ? RING_OK : fail(RING_ERR_CONFIG, "PMIx reports a job without ranks");
 }
 
 ring_status exchange_pmix_size(int *size)
@@ -128,7 +128,7 @@ ring_status exchange_pmix_size(int *size)
     const pmix_library *p;
     if (library_open(&p) != RING_OK)
         return fail(RING_ERR_CONFIG,
-                    "PMIX_RANK is set, but the number of ranks is nowhere (%s); set RING_RANK and "
+                    "PMIX_RANK is set, but the number of ranks is unknown (%s); set RING_RANK and "
                     "RING_SIZE",
                     fail_text());
     return size_from(p, size);
@@ -138,7 +138,7 @@ ring_status exchange_pmix_size(int *size)
 
 typedef enum answer_state { NOT_ASKED, ASKED, ANSWERED, REFUSED, ABANDONED } answer_state;
 
-/* Shared with PMIx' thread; the last of the two frees it. */
+/* The answer of a request, shared with PMIx' thread; whichever uses it last frees it. */
 typedef struct answer {
     pthread_mutex_t lock;
     answer_state state;
@@ -197,17 +197,17 @@ static ring_status pmix_publish(id_exchange *x, const char *hex)
     const pmix_library *p = ((pmix_state *)x->state)->library;
     pmix_datum datum = {.type = PMIX_TYPE_STRING, .data.string = strdup(hex)};
     if (datum.data.string == NULL)
-        return fail(RING_ERR_MEMORY, "telling PMIx rank 0's address");
+        return fail(RING_ERR_MEMORY, "passing rank 0's address to PMIx");
     int status = p->put(PMIX_SCOPE_GLOBAL, x->key, &datum);
     if (status == PMIX_OK)
         status = p->commit();
     free(datum.data.string);
-    return status == PMIX_OK
-               ? RING_OK
-               : fail(RING_ERR_SYSTEM, "PMIx did not take rank 0's address: %s", p->error(status));
+    return status == PMIX_OK ? RING_OK
+                             : fail(RING_ERR_SYSTEM, "PMIx did not accept rank 0's address: %s",
+                                    p->error(status));
 }
 
-/* PMIx holds the request until rank 0 has put the id. */
+/* Asks for the id without waiting; PMIx answers when rank 0 has put it. */
 static ring_status request(id_exchange *x, const pmix_library *p, answer *a)
 {
     pmix_process rank0 = p->self;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Choosing the way, and ids as text. */
+ *
+ * Chooses the first exchange that is available, and converts ids to text for it. Rank 0 can publish
+ * its failure in place of an id, so that the others do not wait until their deadline.
+ */
 #include "id_exchange.h"
 
 #include <sodium.h>
@@ -8,10 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1, REFUSAL_SECONDS = 2 /* it is believed */ };
-#define REFUSAL_STAYS 1.0 /* s: others look each 10 ms, and may come later */
+enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1, REFUSAL_SECONDS = 2 /* older ones are ignored */ };
+#define REFUSAL_STAYS 1.0 /* s: the others look every 10 ms, and may start a little later */
 
-/* All ranks make their communicators from the environment in the same order. */
+/* Numbers the exchanges of this process. The number is equal on all ranks, because they make their
+ * communicators from the environment in the same order. */
 static unsigned next_number(void)
 {
     static atomic_uint number;
@@ -59,18 +63,20 @@ ring_status id_exchange_publish(id_exchange *x, const ring_unique_id *id)
     return status;
 }
 
-/* Rank 0's failure, published in place of an id: of an id's size, so all ways carry it. */
+/* Rank 0's failure, published in place of an id. It has the size of an id, so all exchanges can
+ * carry it. */
 typedef struct refusal {
     char magic[8];
-    int64_t when; /* s since 1970: a killed rank 0 cannot remove it */
+    int64_t when; /* s since 1970: shows its age, since a killed rank 0 cannot remove it */
     uint32_t status;
     char text[RING_UNIQUE_ID_BYTES - 20];
 } refusal;
 
-_Static_assert(sizeof(refusal) == RING_UNIQUE_ID_BYTES, "it goes the way of an id");
+_Static_assert(sizeof(refusal) == RING_UNIQUE_ID_BYTES, "a refusal has the size of an id");
 static const char refusal_magic[8] = "ring no";
 
-/* If hosts' clocks differ, ranks wait as for a missing id. */
+/* Fails with rank 0's reason if @p id is a recent refusal. An older one, or one of a host whose
+ * clock differs, is treated like a missing id. */
 static ring_status check_refusal(const ring_unique_id *id)
 {
     refusal r;
@@ -108,7 +114,7 @@ ring_status id_exchange_look(id_exchange *x, ring_unique_id *id)
                                      NULL);
     sodium_memzero(hex, sizeof hex);
     if (wrong != 0 || bytes != sizeof id->bytes)
-        return fail(RING_IN_PROGRESS, "what %s holds is not an id", x->way->name);
+        return fail(RING_IN_PROGRESS, "%s does not contain a unique id", x->way->name);
     return check_refusal(id);
 }
 

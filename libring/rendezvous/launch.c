@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launcher of this process, and its rank of how many: one table row a launcher, first
- * match wins. Half a launcher's variables are an error, unless a later row is complete.
+ * Finds the launcher of this process, the rank and the number of ranks in the environment. A table
+ * has one row per launcher, and the first complete row wins. If only half of a launcher's variables
+ * are set, and no other row is complete, that is an error.
  */
 #include "launch.h"
 #include "id_exchange.h"
@@ -15,10 +16,10 @@ enum { RANKS_MAX = 1 << 20 };
 
 typedef struct launcher {
     const char *name, *rank, *sizes[2], *local, *local_size;
-    bool needs_address; /* it has no other way to find rank 0 */
-    const char *mark;   /* must be set too, if not NULL       */
+    bool needs_address; /* there is no other way to find rank 0 */
+    const char *mark;   /* a variable that must be set, too; or NULL */
     bool (*applies)(void);
-    const char *jobs[2]; /* what tells jobs apart, alike on all ranks  */
+    const char *jobs[2]; /* variables that distinguish jobs, equal on all ranks */
 } launcher;
 
 static const char *variable(const char *name)
@@ -27,7 +28,8 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* A batch script has Slurm's variables too, but it is no rank: only numbered steps are. */
+/* @return true in a numbered step. A batch script has Slurm's variables, too, but it is not a rank.
+ */
 static bool in_slurm_step(void)
 {
     const char *step = variable("SLURM_STEP_ID");
@@ -50,7 +52,7 @@ static const launcher launchers[] = {
      .local_size = "LOCAL_WORLD_SIZE",
      .needs_address = true,
      .jobs = {"TORCHELASTIC_RUN_ID"}},
-    /* Open MPI sets PMIx' variables as well, but only its own tell the size. */
+    /* Open MPI sets PMIx' variables as well, but only its own variables have the size. */
     {.name = "Open MPI",
      .rank = "OMPI_COMM_WORLD_RANK",
      .sizes = {"OMPI_COMM_WORLD_SIZE"},
@@ -131,17 +133,19 @@ static ring_status read_address(const launcher *l, launch_info *out)
             log_info("MASTER_ADDR and MASTER_PORT are used only when both are set");
         if (!needs_address)
             return RING_OK;
-        return fail(RING_ERR_CONFIG,
-                    "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to where rank 0 "
-                    "shall listen, e.g. 127.0.0.1 and 29500",
-                    l->rank, address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
+        return fail(
+            RING_ERR_CONFIG,
+            "%s is set, but %s is not: set MASTER_ADDR and MASTER_PORT to the address where "
+            "rank 0 listens, e.g. 127.0.0.1 and 29500",
+            l->rank, address == NULL ? "MASTER_ADDR" : "MASTER_PORT");
     }
     const bool fits = strlen(address) < sizeof out->address;
     const ring_status status = fits ? number("MASTER_PORT", 1, 65535, &out->port)
-                                    : fail(RING_ERR_CONFIG, "MASTER_ADDR: longer than %zu letters",
+                                    : fail(RING_ERR_CONFIG,
+                                           "MASTER_ADDR is longer than %zu characters",
                                            sizeof out->address - 1);
     if (status != RING_OK && !needs_address)
-        log_warn("%s; it is not used", fail_text());
+        log_warn("%s; it is ignored", fail_text());
     if (status != RING_OK)
         return needs_address ? status : RING_OK;
     text_format(out->address, sizeof out->address, "%s", address);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names to addresses. */
+ *
+ * Resolves the value of a variable to addresses. Loopback addresses come last, since a host's own
+ * name often resolves to one that other hosts cannot use.
+ */
 #include "name_lookup.h"
 
 #include "name_question.h"
 
 #include <string.h>
 
-/* A server that is not ready yet is asked again. */
+/* Asks again while the name server is not ready. */
 static int look_up(const char *name, double deadline, struct addrinfo **found)
 {
     const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -49,7 +52,7 @@ static ring_status refuse_all_of_them(const char *variable, const char *name,
 {
     for (size_t i = 0; i < count; i++)
         if (address_is_unspecified(&found[i]))
-            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, never all of them", variable,
+            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, not the wildcard", variable,
                         name);
     return RING_OK;
 }
@@ -65,8 +68,8 @@ ring_status name_lookup(const char *variable, const char *name, int port, double
     const int error = look_up(name, deadline, &found);
     if (error == EAI_AGAIN)
         return fail(RING_ERR_TIMEOUT,
-                    "%s=%.100s: no name server answered in time (RING_INIT_TIMEOUT); give the "
-                    "address in numbers",
+                    "%s=%.100s: no name server answered in time (RING_INIT_TIMEOUT); give a "
+                    "numeric address",
                     variable, name);
     if (error != 0)
         return fail(RING_ERR_CONFIG, "%s=%.100s: %s", variable, name, gai_strerror(error));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * This host's address to listen on: the user's choice, or a sensible one. */
+ *
+ * Chooses the address on which this host listens: the one that the user has set, that of an
+ * interface that others may reach, or the one from which packets to rank 0 leave.
+ */
 #include "own_address.h"
 
 #include "interface.h"
@@ -53,7 +56,7 @@ ring_status address_towards(const net_address *to, net_address *own)
     int fd = socket(to->at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ring_status status = RING_OK;
     if (fd < 0 || connect(fd, &to->at.any, to->length) != 0)
-        status = fail(RING_ERR_SYSTEM, "no way to %s: %m", address_text(to, text));
+        status = fail(RING_ERR_SYSTEM, "no route to %s: %m", address_text(to, text));
     else
         status = address_of_socket(fd, own);
     fd_close(&fd);

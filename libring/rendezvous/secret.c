@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The secret of a job: any file that only its owner can read, hashed to a key. */
+ *
+ * Reads the secret of a job and hashes it to a key. The secret is the content of any file that only
+ * its owner can read.
+ */
 #include "secret.h"
 
 #include <fcntl.h>
@@ -65,7 +68,8 @@ ring_status secret_read(const settings *s, unsigned char hash[CREDENTIAL_KEY], b
 {
     *found = s->secret_fd >= 0 || s->secret_file[0] != '\0';
     if (s->secret_fd >= 0) {
-        (void)fcntl(s->secret_fd, F_SETFD, FD_CLOEXEC); /* it was for this program alone */
+        (void)fcntl(s->secret_fd, F_SETFD,
+                    FD_CLOEXEC); /* programs that it starts must not get it */
         return hash_content(s->secret_fd, "RING_SECRET_FD", hash);
     }
     return *found ? read_file(s->secret_file, hash) : RING_OK;

@@ -311,11 +311,11 @@ static void listening_on_all_addresses_is_refused(void **state)
     setenv("RING_SECRET_FILE", secret, 1);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         setenv("MASTER_ADDR", all[i], 1);
-        expect_refusal("never all");
+        expect_refusal("not the wildcard");
         expect_refusal("MASTER_ADDR");
         setenv("MASTER_ADDR", "127.0.0.1", 1);
         setenv("RING_ADDR", all[i], 1);
-        expect_refusal("never all");
+        expect_refusal("not the wildcard");
         expect_refusal("RING_ADDR");
         unsetenv("RING_ADDR");
     }
@@ -618,7 +618,7 @@ static void a_directory_that_is_not_there_is_told_at_once(void **state)
     crew *c = crew_new(2);
     crew_processes(c, 2, in_a_slurm_step, NULL);
     for (int i = 0; i < 2; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "/nowhere/at/all, where ranks shall find");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "/nowhere/at/all, where ranks look for");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);
