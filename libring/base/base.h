@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base: what every room may use. Errors with text, logging, the clock, small helpers.
+ * base: provides the helpers that every room may use: errors with text, logging, the clock, and
+ * small functions for text, descriptors and threads.
  *
- * Error rule: the function that detects a failure writes its text with fail() and returns
- * the status; callers on the way up only pass the status on (RING_TRY).
+ * Error rule: the function that detects a failure writes its text with fail() and returns the
+ * status; its callers only return that status (RING_TRY).
  */
 #ifndef RING_BASE_H
 #define RING_BASE_H
@@ -20,7 +21,7 @@
 /** Keeps rarely used code out of hot callers. */
 #define RING_RARE __attribute__((noinline, cold))
 
-/** An invariant of libring; checked in debug and sanitizer builds. */
+/** Asserts an invariant of libring, in debug and sanitizer builds. */
 #ifdef RING_CHECKED
 #define ring_assert(condition) \
     ((condition) ? (void)0 : assertion_failed(#condition, __FILE__, __LINE__))
@@ -38,13 +39,12 @@ _Noreturn void assertion_failed(const char *condition, const char *file, int lin
     } while (0)
 
 /** Sets this thread's error text (one line: what, where, why, what to do) and returns
- *  @p status. "%m" is the system's errno text, as in printf. Bytes that cannot be shown become '?'.
- */
+ *  @p status. "%m" is the system's errno text, as in printf. Unprintable bytes become '?'. */
 ring_status fail(ring_status status, const char *format, ...) RING_PRINTF(2, 3);
 
 /** @return this thread's latest error text; "" if there was none. */
 const char *fail_text(void);
-/** Makes it ""; for tests. */
+/** Clears this thread's error text; for tests. */
 void fail_clear(void);
 
 /* ---- Log: "[ring r3/8] text" on stderr; RING_DEBUG = error, warn (default), info, debug. */
@@ -54,7 +54,7 @@ typedef enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG } log_level;
 void log_set_level(log_level level);
 /** @return false for an unknown name. */
 bool log_level_parse(const char *name, log_level *level);
-/** Names this thread's rank in the prefix; ranks < 1 clears it. */
+/** Sets the rank in the prefix of this thread's lines; ranks < 1 clears it. */
 void log_set_rank(int rank, int ranks);
 void log_at(log_level level, const char *format, ...) RING_PRINTF(2, 3);
 
@@ -71,7 +71,7 @@ void clock_sleep(double seconds);
 /** @return milliseconds until @p deadline for poll(), at least 0, at most @p most_ms. */
 int clock_ms_until(double deadline, int most_ms);
 
-/** Tells the core that this thread spins. */
+/** Hints to the core that this thread is spinning. */
 static inline void cpu_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -81,52 +81,57 @@ static inline void cpu_pause(void)
 #endif
 }
 
-/** Yields the core. @return false: the yield took as long as a time slice, or one did a moment ago
- *  and this one is left out. The core is shared with a thread that does not yield: better sleep. */
+/** Yields the core. @return false if the yield took as long as a time slice, or was skipped because
+ *  a recent one did. Then the core is shared with a thread that does not yield, and the caller had
+ *  better sleep. */
 bool clock_yield(void);
-/** One step of a polite wait: spins, yields while that is quick, then says it is time to sleep.
- *  @param[in,out] looks  0 at the start of the wait. @param crowded  more ranks than cores: a yield
- *  goes to one of them, however long it takes. @return true when to sleep. */
+/** Makes one step of a polite wait, which spins first, then yields while yields are quick, and then
+ *  should sleep.
+ *  @param[in,out] looks  the steps so far, 0 at the start of the wait.
+ *  @param crowded  there are more ranks than cores: yields always, since another rank gets the
+ * core.
+ *  @return true when the caller should sleep. */
 bool wait_politely(unsigned *looks, bool crowded);
-/** @return true if the next step would say so. */
+/** @return true if the next step of wait_politely() would return true. */
 bool wait_is_sleepy(unsigned looks);
 
 /* ---- Text ---------------------------------------------------------------------- */
 
 /** snprintf that reports truncation. @return false if it did not fit. */
 bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
-/** The same behind the text that is there. */
+/** Appends to the text in @p out. @return false if it did not fit. */
 bool text_append(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
-/** Makes text from elsewhere fit to be shown: ends it, and puts '?' for what is neither printable
- *  ASCII nor well-formed UTF-8. */
+/** Makes text from outside printable: terminates it, and replaces bytes that are neither printable
+ *  ASCII nor well-formed UTF-8 by '?'. */
 void text_make_printable(char *text, size_t size);
 
 /* ---- Files and descriptors -------------------------------------------------------- */
 
-/** Waits at most a second for @p events (poll); RING_OK may come early. RING_ERR_TIMEOUT when
- *  @p deadline has passed without them. */
+/** Waits for @p events (poll), at most a second; may return RING_OK without them.
+ *  @return RING_ERR_TIMEOUT if @p deadline has passed without them. */
 ring_status fd_await(int fd, short events, double deadline);
 /** Reads/writes exactly @p bytes from/to a socket (blocking or not) before @p deadline. */
 ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
 ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
-/** Gives a memfd its size for good; an error, and no signal, beyond the limit on file sizes. */
+/** Sets the size of a memfd and seals it. Beyond the limit on file sizes it returns an error and
+ *  raises no signal. */
 ring_status fd_size_and_seal(int fd, size_t bytes);
 
-/** Has @p fd closed in forked children, so that peers notice this process's end also while children
- *  live. From now on only fd_close() may close it. For connections; a listener may be made for a
- *  child.
- *  @return fd, for use around the call that makes one; a negative one passes. */
+/** Registers @p fd to be closed in forked children, so that peers notice the end of this process
+ * even while its children are alive. From now on only fd_close() may close it. Meant for
+ * connections; a listener may be made for a child.
+ *  @return @p fd, so that it can enclose the call that opens one; a negative value is ignored. */
 int fd_guard(int fd);
 void fd_close(int *fd);
 
-/** @return the number of forks between the process that loaded libring and this one: objects made
- *  at another number belong to a parent. */
+/** @return the number of forks between the process that loaded libring and this one. An object that
+ *  was made at another number belongs to a parent. */
 unsigned fork_generation(void);
 
 /* ---- Threads ------------------------------------------------------------------------ */
 
-/** pthread_create() for a thread of the library's own: signals are the program's business, so
- *  they go to the program's threads. @return 0 or an errno. */
+/** Calls pthread_create() for a thread of the library with all signals blocked, so that they go to
+ * the program's threads. @return 0 or an errno. */
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */

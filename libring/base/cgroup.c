@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds this process's cgroups by /proc/self/cgroup and /proc/self/mountinfo. */
+ *
+ * Finds this process's cgroups by /proc/self/cgroup and /proc/self/mountinfo: the first file has
+ * the path of its cgroup, the second one the folder where such paths are visible.
+ */
 #include "cgroup.h"
 
 #include "base.h"
@@ -10,15 +13,15 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* A search in the lines of a file: its criteria and results. */
+/* The criteria and results of a search in the lines of a file. */
 typedef struct search {
     int version;
     const char *controller;
-    char path[PATH_BYTES];                   /* of this process's cgroup, as the kernel says */
-    char top[PATH_BYTES], point[PATH_BYTES]; /* which cgroup is to be seen, and where        */
+    char path[PATH_BYTES];                   /* of this process's cgroup */
+    char top[PATH_BYTES], point[PATH_BYTES]; /* the mounted cgroup, and its mount point */
 } search;
 
-/* @return true if @p word is among those that commas join. */
+/* @return true if the comma-separated list has @p word. */
 static bool has_word(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -28,7 +31,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* "7:memory,cpu:/user/job" or "0::/user/job". */
+/* Parses "7:memory,cpu:/user/job" or "0::/user/job". */
 static bool parse_cgroup(char *line, search *s)
 {
     char *at = line, *number = strsep(&at, ":"), *controllers = strsep(&at, ":");
@@ -40,7 +43,7 @@ static bool parse_cgroup(char *line, search *s)
     return found && text_format(s->path, sizeof s->path, "%s", at);
 }
 
-/* "31 23 0:28 /TOP /POINT rw - TYPE SOURCE OPTIONS" */
+/* Parses "31 23 0:28 /TOP /POINT rw - TYPE SOURCE OPTIONS". */
 static bool parse_mount(char *line, search *s)
 {
     char type[32], options[512] = "";
@@ -67,7 +70,8 @@ static bool find(const char *root, const char *name, bool (*parse)(char *line, s
     return found;
 }
 
-/* A container may see its own cgroup as the topmost, or get a path outside of its view. */
+/* @return the path below the mount point; "" if it is outside. A container may see its own cgroup
+ * as the topmost one, or get a path outside its view. */
 static char *visible_path(search *s)
 {
     const size_t hidden = strcmp(s->top, "/") == 0 ? 0 : strlen(s->top);

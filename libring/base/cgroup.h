@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cgroup: finding the cgroups that limit this process. */
+ *
+ * cgroup: finds the cgroups that limit this process, so that callers can read their limits. Both
+ * versions of cgroups may be in use on one machine.
+ */
 #ifndef RING_CGROUP_H
 #define RING_CGROUP_H
 
@@ -10,9 +13,9 @@ typedef struct cgroup {
     const char *name;   /* for messages */
 } cgroup;
 
-/** Calls @p visit for the cgroups of both versions that @p controller ("memory", "cpu") may limit
- *  this process by: from its own to the topmost that can be seen.
- *  @param root  "" for this machine; tests give the folder of a made one. */
+/** Calls @p visit for each cgroup, of both versions, through which @p controller ("memory", "cpu")
+ *  may limit this process: from its own to the topmost visible one.
+ *  @param root  "" for this machine; tests pass the folder of an artificial one. */
 void cgroup_visit(const char *root, const char *controller,
                   void (*visit)(const cgroup *at, void *context), void *context);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The clock and the polite wait. */
+ *
+ * Implements the clock and the polite wait. A wait spins briefly, then yields its core, and gives
+ * up yielding when that gives the core to a thread that keeps it for a whole time slice.
+ */
 #include "base.h"
 
 #include <errno.h>
@@ -7,17 +10,18 @@
 #include <sched.h>
 #include <time.h>
 
-/* Measured on 2 cores: spinning longer than a few tens of looks before yielding costs a
- * time slice whenever there are more ranks than cores; yielding is cheap when alone. */
+/* Numbers of steps. Measured on 2 cores: spinning longer than a few tens of steps before yielding
+ * costs a time slice whenever there are more ranks than cores, and a yield is cheap on a free core.
+ */
 enum { SPIN_LOOKS = 8, CROWDED_LOOKS = 1, YIELD_LOOKS = 2000 };
-/* A yield that takes so long gave the core to a thread that uses its time slice. */
+/* A yield that takes longer gave the core to a thread that uses its time slice. */
 static const double long_yield = 0.5e-3;
-/* Then so many of them are left out, before one shows whether it is still so. */
-enum { YIELDS_LEFT_OUT = 64 };
-/* A wait looks so often instead, some tenths of a millisecond at most. */
+/* After a long yield this many are skipped, before another one shows whether that has changed. */
+enum { YIELDS_SKIPPED = 64 };
+/* A wait that skips its yields spins for this many steps, for some tenths of a millisecond. */
 enum { LOOKS_INSTEAD = 500 };
 
-static _Thread_local int left_out;
+static _Thread_local int to_skip;
 
 double clock_now(void)
 {
@@ -48,15 +52,15 @@ static bool yield_is_quick(void)
     sched_yield();
     if (clock_now() - before < long_yield)
         return true;
-    left_out = YIELDS_LEFT_OUT;
+    to_skip = YIELDS_SKIPPED;
     return false;
 }
 
 bool clock_yield(void)
 {
-    if (left_out == 0)
+    if (to_skip == 0)
         return yield_is_quick();
-    left_out--;
+    to_skip--;
     return false;
 }
 
@@ -65,12 +69,14 @@ bool wait_is_sleepy(unsigned looks)
     return looks >= SPIN_LOOKS + YIELD_LOOKS;
 }
 
-/* Of a wait that ends in sleep all yields count as one that is left out. */
-static void look_instead(unsigned *looks)
+/* Spins once in place of a yield. All yields of a wait that ends in sleep count as one skipped
+ * yield.
+ */
+static void spin_instead(unsigned *looks)
 {
     cpu_pause();
     *looks += YIELD_LOOKS / LOOKS_INSTEAD - 1;
-    left_out -= wait_is_sleepy(*looks);
+    to_skip -= wait_is_sleepy(*looks);
 }
 
 bool wait_politely(unsigned *looks, bool crowded)
@@ -82,8 +88,8 @@ bool wait_politely(unsigned *looks, bool crowded)
         return true;
     else if (crowded)
         sched_yield();
-    else if (left_out > 0)
-        look_instead(looks);
+    else if (to_skip > 0)
+        spin_instead(looks);
     else if (!yield_is_quick())
         *looks = SPIN_LOOKS + YIELD_LOOKS;
     return false;

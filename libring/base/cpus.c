@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs by the affinity mask and by the cgroups' quota. */
+ *
+ * Counts CPUs by the affinity mask of the thread, and reads the quota of CPU time from its cgroups.
+ */
 #include "cpus.h"
 
 #include "cgroup.h"
@@ -9,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* FNV-1a. */
+/* Computes the FNV-1a hash. */
 static uint32_t hash_of(const cpu_set_t *mask)
 {
     const unsigned char *bytes = (const unsigned char *)mask;
@@ -28,7 +30,8 @@ cpus_allowed cpus_read(void)
     return (cpus_allowed){.count = (uint32_t)CPU_COUNT(&mask), .set = hash_of(&mask)};
 }
 
-/* "200000 100000" is two CPUs' worth of time; "max 100000", or -1 in version 1, is no limit. */
+/* Lowers *least to the quota of one cgroup. "200000 100000" is the time of two CPUs; "max 100000",
+ * or -1 in version 1, is no limit. */
 static void take_quota(const cgroup *at, void *least)
 {
     char line[128] = "";

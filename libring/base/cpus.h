@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cpus: how many CPUs this process may use. */
+ *
+ * cpus: reports how many CPUs this process may use, which may be fewer than the machine has: an
+ * affinity mask limits the CPUs, and a cgroup the time on them.
+ */
 #ifndef RING_CPUS_H
 #define RING_CPUS_H
 
@@ -12,11 +15,12 @@ typedef struct cpus_allowed {
     uint32_t set; /* hash of the affinity mask: equal for equal masks */
 } cpus_allowed;
 
-/** Without an answer of the kernel: all CPUs that are online, and set 0. */
+/** @return the CPUs of the calling thread; all online CPUs, and set 0, if the kernel does not
+ * report them. */
 cpus_allowed cpus_read(void);
 
-/** @return CPUs' worth of time that the cgroup grants, 0: no limit. @param root  as
- *  cgroup_visit()'s. */
+/** @return the CPU time per time that the cgroups grant, in CPUs; 0: no limit.
+ *  @param root  see cgroup_visit(). */
 double cpus_quota(const char *root);
 
 #endif

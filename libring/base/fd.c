@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole reads and writes on sockets, with a deadline; sizes of memory files. */
+ *
+ * Reads and writes whole buffers on sockets, with a deadline, and sizes memory files. It never
+ * changes a socket's blocking mode, which a copy in another process may share.
+ */
 #include "base.h"
 
 #include <errno.h>
@@ -56,15 +59,14 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
     return RING_OK;
 }
 
-/* The kernel would send SIGXFSZ, which ends the process. */
+/* Checks the limit on file sizes first, since the kernel would end the process by SIGXFSZ. */
 ring_status fd_size_and_seal(int fd, size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
-        return fail(
-            RING_ERR_MEMORY,
-            "%zu KiB of shared memory are over the limit on file sizes; raise it (ulimit -f)",
-            bytes >> 10);
+        return fail(RING_ERR_MEMORY,
+                    "%zu KiB of shared memory exceed the limit on file sizes; raise it (ulimit -f)",
+                    bytes >> 10);
     if (ftruncate(fd, (off_t)bytes) != 0)
         return fail(RING_ERR_SYSTEM, "sizing shared memory: %m");
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

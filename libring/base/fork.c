@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * State that a forked child must not keep. A data loader's worker that holds a copy of a rank's
- * sockets would hide from the peers that the rank was killed.
  *
- * The table has a bit a descriptor, so that noting one takes no lock and the child, which may
- * call only what is safe in a signal handler, just walks it. A fork amid the few instructions
- * between a descriptor's birth and its note is not covered. */
+ * Closes guarded descriptors in forked children. If the worker process of a data loader kept copies
+ * of a rank's sockets, the peers would not notice that the rank was killed.
+ *
+ * A table has one bit per descriptor, so that guarding one takes no lock, and the child, which may
+ * call only functions that are safe in a signal handler, just scans it. A fork in the few
+ * instructions between opening a descriptor and guarding it is not covered.
+ */
 #include "base.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { WORD_BITS = 64, WORDS = (1 << 20) / WORD_BITS }; /* as many as Linux allows by default */
+enum { WORD_BITS = 64, WORDS = (1 << 20) / WORD_BITS }; /* the limit of Linux, by default */
 
 static _Atomic uint64_t guarded[WORDS];
 static _Atomic unsigned generation;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line a message, written with one write() so that ranks' lines do not mix. */
+ *
+ * Writes log lines to stderr. Each message is one line that is written with one write(), so that
+ * the lines of several ranks do not mix.
+ */
 #include "base.h"
 
 #include "numbers.h"
@@ -52,7 +55,7 @@ void log_at(log_level level, const char *format, ...)
     size_t length = min_size((size_t)used + (size_t)(body > 0 ? body : 0), sizeof line - 2);
     line[length++] = '\n';
     const ssize_t ignored = write(STDERR_FILENO, line, length);
-    (void)ignored; /* nowhere left to complain */
+    (void)ignored; /* a failure cannot be reported anywhere */
 }
 
 #ifdef RING_CHECKED

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name server that is silent would hold getaddrinfo() for minutes, so the C library asks in a
- * thread of its own. */
+ *
+ * Resolves names with getaddrinfo_a(), which asks in a thread of the C library. A silent name
+ * server would block getaddrinfo() for minutes.
+ */
 #include "name_question.h"
 
 #include <stdlib.h>
@@ -10,7 +12,7 @@ struct name_question {
     struct gaicb request; /* first */
     struct addrinfo hints;
     char name[256], service[32];
-    bool known; /* without asking */
+    bool known; /* the name is a numeric address, so no server is asked */
 };
 
 name_question *name_ask_begin(const char *name, const char *service, const struct addrinfo *hints)
@@ -36,8 +38,8 @@ name_question *name_ask_begin(const char *name, const char *service, const struc
     return NULL;
 }
 
-/* @return as getaddrinfo(); EAI_AGAIN when the time is up. A question that cannot be cancelled is
- * left to the thread that asks it. */
+/* @return the error of getaddrinfo(); EAI_AGAIN after the deadline. A question that cannot be
+ * cancelled is left allocated, because the thread that asks still uses it. */
 int name_ask_end(name_question *q, double deadline, struct addrinfo **found)
 {
     const struct gaicb *const list[] = {&q->request};

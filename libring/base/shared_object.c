@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loads a library with dlopen() and looks up its symbols. The library is never closed, because its
+ * functions may be in use until the process ends.
+ */
 #include "shared_object.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Status names, type tables, and the thread's error text. */
+ *
+ * Keeps each thread's error text, and implements the public functions that describe statuses, data
+ * types and operations by tables.
+ */
 #include "base.h"
 
 #include "numbers.h"
@@ -22,7 +25,7 @@ ring_status fail(ring_status status, const char *format, ...)
     errno = saved_errno;
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text_make_printable(text, sizeof text); /* it may quote a file, or a variable */
+    text_make_printable(text, sizeof text); /* it may quote a file or a variable */
     memcpy(fail_buffer, text, sizeof text);
     return status;
 }
@@ -101,7 +104,7 @@ const char *ring_op_name(ring_op op)
     return (unsigned)op < RING_OP_COUNT ? ops[op] : "?";
 }
 
-/* Bits are of integers, factors of floats. */
+/* Bitwise and logical operations are defined for integers only, a factor for floats only. */
 int ring_op_serves(ring_op op, ring_dtype dtype)
 {
     const bool is_float = dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Formatting, and text from elsewhere. */
+ *
+ * Formats text and reports truncation, and makes text from files, peers and users printable.
+ */
 #include "base.h"
 
 #include "numbers.h"
@@ -28,8 +30,8 @@ bool text_append(char *out, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size - used;
 }
 
-/* @return how many bytes a printable character at @p at has, 0: there is none. Overlong forms,
- * surrogates and the control characters up to U+009F are none. */
+/* @return the length in bytes of the printable UTF-8 character at @p at; 0 if there is none there.
+ * Overlong forms, surrogates and the control characters up to U+009F are not printable. */
 static size_t character_bytes(const unsigned char *at)
 {
     static const struct {

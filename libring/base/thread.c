@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of the library's own. */
+ *
+ * Starts threads of the library with all signals blocked, so that signals are delivered to the
+ * program's own threads.
+ */
 #include "base.h"
 
 #include <signal.h>

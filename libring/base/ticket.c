@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The waiter that is woken. */
+ *
+ * Keeps the callback that wakes sleeping waiters. Rooms below the core report a completion by it
+ * without knowing the threads that wait.
+ */
 #include "ticket.h"
 
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ticket: completion of an asynchronous operation: a transfer of a network adapter, a kernel of an
- * accelerator. The caller owns the ticket, which must stay in place until it is closed.
+ * ticket: signals the completion of an asynchronous operation, such as a transfer of a network
+ * adapter or a kernel of an accelerator. The caller owns the ticket, which must stay at its address
+ * until it is closed.
  */
 #ifndef RING_TICKET_H
 #define RING_TICKET_H
@@ -10,7 +11,7 @@
 #include <stdatomic.h>
 
 typedef struct ticket {
-    _Atomic int status; /* RING_IN_PROGRESS until it is over */
+    _Atomic int status; /* RING_IN_PROGRESS until the operation has ended */
 } ticket;
 
 static inline void ticket_open(ticket *t)
@@ -18,7 +19,8 @@ static inline void ticket_open(ticket *t)
     atomic_store_explicit(&t->status, RING_IN_PROGRESS, memory_order_relaxed);
 }
 
-/** The moved bytes are visible to threads that see the final status (release / acquire). */
+/** Ends the operation. A thread that sees the final status also sees the bytes that were moved
+ *  (release / acquire). */
 static inline void ticket_close(ticket *t, ring_status status)
 {
     atomic_store_explicit(&t->status, (int)status, memory_order_release);
@@ -29,10 +31,10 @@ static inline ring_status ticket_status(const ticket *t)
     return (ring_status)atomic_load_explicit(&t->status, memory_order_acquire);
 }
 
-/** Has those who wait look again, for something is over that no descriptor tells of. Any thread
- *  that holds no lock. */
+/** Makes all waiting threads check again, after a completion that no descriptor signals. May be
+ *  called by any thread that holds no lock. */
 void ticket_wake_all(void);
-/** @param wake  called by ticket_wake_all(). Once a process. */
+/** Sets the function that ticket_wake_all() calls; once per process. */
 void ticket_on_wake(void (*wake)(void));
 
 #endif
