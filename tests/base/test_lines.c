@@ -27,7 +27,7 @@ static int make_ring(void **state)
 {
     both_ends *b = calloc(1, sizeof *b);
     b->ring = aligned_alloc(_Alignof(lines_ring), sizeof *b->ring);
-    memset(b->ring, 0xa5, sizeof *b->ring); /* what lies there looks like headers */
+    memset(b->ring, 0xa5, sizeof *b->ring); /* its old content looks like headers */
     lines_clear(b->ring);
     lines_consume_from(&b->consumer, b->ring);
     *state = b;
@@ -328,7 +328,7 @@ static void headers_that_no_producer_writes_are_damage(void **state)
     }
     skip.ext.bytes = b->consumer.line; /* to itself */
     expect_damage(b, turn, &skip);
-    b->consumer.line = LINES - 1; /* no line behind it for the next header */
+    b->consumer.line = LINES - 1; /* there is no line after it for the next header */
     expect_damage(b, turn, &sound);
     b->consumer.line = LINES - 1000;
     const transport_frame over_the_end = numbered(0, 64 * 999);

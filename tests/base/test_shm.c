@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cases of shm alone: memory files passed between processes, and what is checked of them. */
+ * Cases of shm alone: memory files that are passed between processes, and the checks of them. */
 #include "heap.h"
 #include "lines_link.h"
 #include "pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ranks: runs a body once a rank, as threads of this process or as processes, and collects
- * what each returned. Bodies fail by fail(), since assertions belong to the main thread.
+ * ranks: runs a body once per rank, as threads of this process or as processes, and collects their
+ * results. Bodies fail by fail(), since assertions belong to the main thread.
  */
 #ifndef TEST_RANKS_H
 #define TEST_RANKS_H
@@ -38,7 +38,7 @@ typedef ring_status (*rank_body)(int rank, int size, void *context);
 typedef struct crew {
     outcome outcomes[RANKS_MAX];
     pid_t pids[RANKS_MAX];
-    int ranks[RANKS_MAX]; /* what the i-th body is told; by default i */
+    int ranks[RANKS_MAX]; /* the rank passed to the i-th body; by default i */
     int started;          /* bodies to start; by default size */
 } crew;
 

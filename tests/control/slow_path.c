@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connections arrive later, and so do bytes and ends, each way. A connection and the bytes that are
- * sent right behind it arrive together, as over a real network. */
+ * Delays connections, bytes and ends in each direction. A connection and the bytes that are sent
+ * right after it arrive together, as over a real network. */
 #include "slow_path.h"
 
 #include "ranks.h"
@@ -19,7 +19,7 @@
 enum { TUNNELS = 256, PART = 2048 };
 #define TICK 0.0005
 
-/** Bytes under way; none: the end. */
+/** Bytes in flight; without bytes it is the end of the stream. */
 typedef struct parcel {
     double arrives;
     ssize_t bytes;
@@ -28,8 +28,8 @@ typedef struct parcel {
 } parcel;
 
 typedef struct tunnel {
-    int fds[2];           /* who came, and where it goes: -1 before it arrives */
-    bool ended[2];        /* what fds[i] says */
+    int fds[2];           /* the accepted and the outgoing socket; -1 before it is open */
+    bool ended[2];        /* fds[i] has ended */
     parcel *under_way[2]; /* from fds[i], oldest first */
     double arrives;
 } tunnel;

@@ -85,7 +85,7 @@ static void without_a_secret_ranks_of_one_host_join(void **state)
     run_well(2, full_start_env); /* the port is free again at once */
 }
 
-/* Terms and cards carry them, and the time that is left. */
+/* Terms and cards carry the deadlines and the remaining times. */
 static void deadlines_may_be_as_far_as_a_setting_says(void **state)
 {
     static const char *const names[] = {"RING_TIMEOUT", "RING_PEER_TIMEOUT", "RING_INIT_TIMEOUT"};
@@ -656,7 +656,7 @@ static ring_status refuse_as_rank_1(int rank, int size, void *join)
     set_number("RANK", rank);
     set_number("WORLD_SIZE", size);
     RING_TRY(settings_read(&s));
-    return control_refuse(&s, NULL, 0, 0, fail(RING_ERR_CONFIG, "what a value"));
+    return control_refuse(&s, NULL, 0, 0, fail(RING_ERR_CONFIG, "an invalid value"));
 }
 
 static void a_rank_that_failed_before_says_why_at_the_address(void **state)
@@ -665,7 +665,7 @@ static void a_rank_that_failed_before_says_why_at_the_address(void **state)
     crew *c = crew_new(3);
     crew_processes(c, 3, refuse_as_rank_1, full_start_env);
     for (int i = 0; i < 3; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what a value");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "an invalid value");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);

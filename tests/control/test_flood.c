@@ -92,7 +92,7 @@ static void flood_main(flood *f)
 {
     int fds[HELD];
     double next = clock_now();
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no strangers behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no stranger survives a failed test */
     memset(fds, -1, sizeof fds);
     for (int i = 0; !atomic_load(&f->stop); i++) {
         int *fd = &fds[i % HELD];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators of one membership: what they share, what ends one and not the others, what comes
- * before they are made, and what ranks say to each other in them.
+ * Communicators of one membership: their shared connections, ends of one but not of the others,
+ * events from before they are made, and statements of ranks in them.
  */
 #include "stage.h"
 
@@ -24,7 +24,7 @@ static int count_bits(unsigned bits)
     return __builtin_popcount(bits);
 }
 
-/* ---- What they share --------------------------------------------------------------- */
+/* ---- Sharing ----------------------------------------------------------------------- */
 
 /* Of all sizes; rank 0 is in most, rank 8 in few. */
 static unsigned subset(int i)
@@ -271,7 +271,7 @@ static void statements_do_not_go_in_circles(void **state)
     stage_run(stage_new(4, flood_by_all), 0);
 }
 
-/* ---- What is forgotten --------------------------------------------------------------- */
+/* ---- Forgetting ---------------------------------------------------------------------- */
 
 enum { FEW = 4, FEW_BITS = 0xf, FAILURES = 150, FIRST_ID = 1000 };
 

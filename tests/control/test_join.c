@@ -206,7 +206,7 @@ static ring_status refuse_or_join(int rank, int size, void *context)
     settings s;
     RING_TRY(settings_read(&s));
     if (rank == u->victim)
-        return control_refuse(&s, &u->id, size, rank, fail(RING_ERR_CONFIG, "what a value"));
+        return control_refuse(&s, &u->id, size, rank, fail(RING_ERR_CONFIG, "an invalid value"));
     RING_TRY(control_join(&s, &u->id, size, rank, 5, &world));
     control_free(world);
     return RING_OK;
@@ -219,7 +219,7 @@ static void a_rank_that_failed_before_says_why_on_all(void **state)
         crew *c = crew_new(3);
         crew_processes(c, 3, refuse_or_join, &u);
         for (int i = 0; i < 3; i++) {
-            outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "what a value");
+            outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "an invalid value");
             assert_true(c->outcomes[i].seconds < seconds_allowed(victim == 0 ? 2 : 0.8));
         }
         crew_free(c);
@@ -265,7 +265,7 @@ static ring_status see_only_the_effect(int rank, int size, void *id)
         mine = fail(RING_ERR_PEER, "the link to rank 3 broke");
     if (rank == 3) {
         clock_sleep(0.05);
-        mine = fail(RING_ERR_CONFIG, "what I was told makes no sense");
+        mine = fail(RING_ERR_CONFIG, "the arguments make no sense");
         control_announce(world, mine);
         fail(mine, "and closing the rest failed, too");
     }
@@ -322,7 +322,7 @@ static const failing_start failing_starts[] = {
     {"the_first_disagreement_is_that_of_all", disagree, 4, 4, NULL, crew_threads, 0, 0,
      RING_ERR_MEMORY, "*rank 2 (*no memory for what I want*", NONE},
     {"the_reason_beats_its_effects", see_only_the_effect, 4, 4, NULL, crew_threads, 0, 0,
-     RING_ERR_CONFIG, "*rank 3 (*what I was told makes no sense*", NONE},
+     RING_ERR_CONFIG, "*rank 3 (*the arguments make no sense*", NONE},
 };
 enum { FAILING_STARTS = sizeof failing_starts / sizeof failing_starts[0] };
 

@@ -344,7 +344,7 @@ static ring_status meet_by_sockets(stage *s, control_world **w)
         control_report(two, RING_ERR_ABORTED, "enough of it");
         RING_TRY(dial_early(two));
         if (b.failed != RING_ERR_ABORTED || strcmp(b.text, "enough of it") != 0)
-            return fail(RING_ERR_INTERNAL, "the sink was told %d \"%s\"", (int)b.failed, b.text);
+            return fail(RING_ERR_INTERNAL, "the sink got %d \"%s\"", (int)b.failed, b.text);
     }
     RING_TRY(stage_meet(s, 1, s->size));
     control_free(two);
@@ -404,7 +404,7 @@ static ring_status dial_whoever_left(int rank, int size, void *id)
         status = control_dial(w, 0, &(control_purpose){.local = true}, clock_now() + 0.3);
         clock_sleep(0.6);
         if (status == RING_OK && basket_failure(&b) != RING_ERR_PEER)
-            status = fail(RING_ERR_INTERNAL, "the sink was told %d", (int)basket_failure(&b));
+            status = fail(RING_ERR_INTERNAL, "the sink got %d", (int)basket_failure(&b));
     }
     control_free(w);
     basket_free(&b);

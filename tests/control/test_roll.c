@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which ranks have come to a call that they make together: whoever is missing, leaves, stops or
- * dies, all that were in a round have one answer. */
+ * Cases of rolls: ranks are missing, leave, stop or die, and all ranks of a round get one answer.
+ */
 #include "bulletin.h"
 #include "membership_state.h"
 #include "stage.h"
@@ -59,8 +59,8 @@ static void all_come_again_and_again(void **state)
     stage_run(stage_new(SIZE, meet_many_times), 0);
 }
 
-/* Rank 5 asks with no time until rank 4 waits: both have the same answer. A round that rank 4 was
- * not in is none of its. */
+/* Rank 5 asks without waiting until rank 4 waits: both get the same answer. Rank 4 ignores a round
+ * that it was not in. */
 static ring_status come_late(stage *s, control_world **w)
 {
     unsigned who = 0;

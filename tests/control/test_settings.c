@@ -236,7 +236,7 @@ static void nccl_numbers_are_read_as_nccl_reads_them(void **state)
     assert_int_equal(s.unfit, 0);
 }
 
-/* Each with the default that holds instead, and with its subject. */
+/* Each with the default that is used instead, and its subject. */
 static void values_of_other_libraries_that_do_not_fit_stop_nothing(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Going on with those who are left: whoever died, stopped, or does not call. RING_TEST_LONG=1
- * kills each rank ten times as often. */
+ * Cases of shrinking after ranks died, were stopped, or do not call. RING_TEST_LONG=1 kills each
+ * rank ten times as often. */
 #include "stage.h"
 
 #include <pthread.h>

@@ -75,7 +75,7 @@ enum {
 };
 
 typedef struct recording {
-    unsigned char bytes[RECORD_MAX]; /* what the member sent */
+    unsigned char bytes[RECORD_MAX]; /* sent by the member */
     atomic_size_t count;
     int listener, target; /* ports: of the relay, of rank 0 */
     atomic_bool stop;
@@ -256,7 +256,7 @@ static void trickle(crowd *w, const int *fds, int round)
 static void crowd_main(crowd *w)
 {
     int fds[HELD];
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no crowd behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no crowd survives a failed test */
     memset(fds, -1, sizeof fds);
     for (int i = 0; !atomic_load(&w->stop); i++) {
         int *fd = &fds[i % HELD];
@@ -520,7 +520,7 @@ static void who_says_nothing_or_too_little_goes_after_5_seconds(void **state)
 
 /* ---- While rank 0 is awaited --------------------------------------------------------- */
 
-/* @return the port of a TCP socket that is bound to one and connected to nobody, 0: it is none. */
+/* @return the port of a TCP socket that is bound but not connected; 0 for other descriptors. */
 static int bound_port(int fd)
 {
     struct sockaddr_in at = {.sin_family = AF_UNSPEC}, peer;

@@ -55,7 +55,7 @@ static ring_status fail_and_exit_at_once(int rank, int size, void *context)
     control_world *w;
     RING_TRY(join_by_id(&d->id, size, rank, 5, &w));
     if (rank == d->victim) {
-        control_announce(w, fail(RING_ERR_CONFIG, "what I was told makes no sense"));
+        control_announce(w, fail(RING_ERR_CONFIG, "the arguments make no sense"));
         _exit(0);
     }
     const ring_status status = control_agree(w, RING_OK);
@@ -72,7 +72,7 @@ static void a_rank_that_fails_and_exits_does_not_outrun_its_reason(void **state)
         crew_processes(c, SIZE, fail_and_exit_at_once, &d);
         for (int r = 0; r < SIZE; r++)
             if (r != d.victim)
-                outcome_assert(&c->outcomes[r], RING_ERR_CONFIG, "what I was told makes no sense");
+                outcome_assert(&c->outcomes[r], RING_ERR_CONFIG, "the arguments make no sense");
         crew_free(c);
     }
 }

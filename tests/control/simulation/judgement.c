@@ -239,7 +239,8 @@ static const fault *cause_of(const end *e)
 }
 
 /* A report is known soon, around ranks that are silent. So is a death, unless another fault hides
- * it. Silent ranks are known after their time-out, and a rank behind them after another each. */
+ * it. Silent ranks are known after their time-out, and a rank beyond them after another time-out
+ * for each. */
 static bool judge_speed(int rank, const end *e)
 {
     static const double most[] = {[KILL] = 1, [BOTH] = 1.5, [REPORT] = 1, [ALL_REPORT] = 1};

@@ -241,7 +241,7 @@ static void deliver(sock *from, const segment *g)
     wake(to);
 }
 
-/* Bytes that arrive behind a cut wait for its end, and for the sender to try again. */
+/* Bytes that arrive during a cut wait for its end, and for the sender to retry. */
 static void on_arrival(void *object, uint64_t unused)
 {
     sock *from = object;

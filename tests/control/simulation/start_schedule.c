@@ -195,7 +195,7 @@ static void count_faults(void)
 
 static void print_faults(void)
 {
-    printf("faults, by what the rank did\n%-24s", "");
+    printf("faults, by call of the rank\n%-24s", "");
     for (int k = 0; k < FAULT_KINDS; k++)
         printf("%20s", fault_names[k]);
     for (int c = 0; c < CALLS; c++) {
