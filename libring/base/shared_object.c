@@ -8,21 +8,18 @@
 #include <dlfcn.h>
 #include <string.h>
 
-static ring_status fill(const shared_object *object, void *handle, const object_symbol *symbol)
-{
-    void *found = dlsym(handle, symbol->name);
-    memcpy(symbol->at, &found, sizeof found);
-    return found != NULL || symbol->optional ? RING_OK
-                                             : fail(RING_ERR_UNSUPPORTED, "%s has no %s: %s",
-                                                    object->file, symbol->name, object->if_old);
-}
-
 ring_status shared_object_load(const shared_object *object)
 {
     void *handle = dlopen(object->file, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return fail(RING_ERR_UNSUPPORTED, "%s; %s", dlerror(), object->if_absent);
-    for (size_t i = 0; i < object->count; i++)
-        RING_TRY(fill(object, handle, &object->symbols[i]));
+    for (size_t i = 0; i < object->count; i++) {
+        const object_symbol *symbol = &object->symbols[i];
+        void *found = dlsym(handle, symbol->name);
+        memcpy(symbol->at, &found, sizeof found);
+        if (found == NULL && !symbol->optional)
+            return fail(RING_ERR_UNSUPPORTED, "%s has no %s: %s", object->file, symbol->name,
+                        object->if_old);
+    }
     return RING_OK;
 }

@@ -70,22 +70,16 @@ static pending_peer *next_to_evict(const acceptor *a, double now)
     return proving;
 }
 
-/* Lowers the limit of pending peers, too, because their descriptors are needed elsewhere. */
-static bool evict_one(acceptor *a)
-{
-    pending_peer *p = next_to_evict(a, CONTROL_NEVER);
-    if (p == NULL)
-        return false;
-    remove_pending(a, p);
-    a->room = max_size(a->count, 1);
-    return true;
-}
-
 bool acceptor_evict_any(void)
 {
-    for (acceptor *a = *first(); a != NULL; a = a->next)
-        if (evict_one(a))
-            return true;
+    for (acceptor *a = *first(); a != NULL; a = a->next) {
+        pending_peer *p = next_to_evict(a, CONTROL_NEVER);
+        if (p == NULL)
+            continue;
+        remove_pending(a, p);
+        a->room = max_size(a->count, 1); /* the descriptor is needed elsewhere */
+        return true;
+    }
     return false;
 }
 
@@ -98,13 +92,6 @@ static double opens_at(const acceptor *a)
         polite = end < polite ? end : polite;
     }
     return polite > a->resume_at ? polite : a->resume_at;
-}
-
-static void make_room(acceptor *a, double now)
-{
-    pending_peer *p;
-    while (a->count >= a->room && (p = next_to_evict(a, now)) != NULL)
-        remove_pending(a, p);
 }
 
 /* ---- Handshakes -------------------------------------------------------------------- */
@@ -124,16 +111,6 @@ static void note_refusal(acceptor *a, const net_address *from, const handshake *
         a->warned = now;
 }
 
-/* A member that is refused for now retries, unless it gets its connection in another way. */
-static ring_status welcome(pending_peer *p)
-{
-    acceptor *a = p->acceptor;
-    const ring_status wanted = a->wants != NULL ? a->wants(a, &p->handshake.dialer) : RING_OK;
-    if (wanted == RING_ERR_ABORTED)
-        handshake_decline(&p->handshake);
-    return wanted == RING_OK ? handshake_welcome(&p->handshake) : wanted;
-}
-
 /* Advances the handshake of @p p, and frees @p p when the handshake has ended. */
 static void advance(pending_peer *p)
 {
@@ -145,7 +122,11 @@ static void advance(pending_peer *p)
         if (status == RING_OK)
             return;
     } else if (status == RING_OK) {
-        status = welcome(p);
+        status = a->wants != NULL ? a->wants(a, &p->handshake.dialer) : RING_OK;
+        if (status == RING_OK)
+            status = handshake_welcome(&p->handshake);
+        else if (status == RING_ERR_ABORTED)
+            handshake_decline(&p->handshake);
     }
     const handshake over = p->handshake;
     const net_address from = p->from;
@@ -228,7 +209,9 @@ static void accept_waiting(acceptor *a)
 {
     for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
         const double now = clock_now();
-        make_room(a, now);
+        pending_peer *p;
+        while (a->count >= a->room && (p = next_to_evict(a, now)) != NULL)
+            remove_pending(a, p);
         if (a->count >= a->room || now < a->resume_at)
             break;
         accept_one(a);
@@ -285,19 +268,13 @@ ring_status acceptor_open(acceptor *a, const acceptor *like, int fd)
     return control_watch(&a->source, EPOLLIN);
 }
 
-static void forget(const acceptor *a)
-{
-    for (acceptor **at = first(); *at != NULL; at = &(*at)->next) {
-        if (*at == a) {
-            *at = a->next;
-            return;
-        }
-    }
-}
-
 void acceptor_close(acceptor *a)
 {
-    forget(a);
+    acceptor **at = first();
+    while (*at != NULL && *at != a)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = a->next;
     while (a->count > 0)
         remove_pending(a, a->pending[0]);
     if (a->source.fd >= 0)

@@ -35,15 +35,6 @@ static bool is_same_statement(const control_message *a, const control_message *b
            x->sends == y->sends && (x->peer < 0 || a->rank == b->rank);
 }
 
-/* Arrivals of one rank with different deadlines differ: several of its threads may arrive at one
- * round, and the earliest deadline counts. */
-static bool is_same_arrival(const control_message *a, const control_message *b)
-{
-    return a->rank == b->rank && a->count == b->count && a->status == b->status &&
-           a->body.roll.key == b->body.roll.key &&
-           (a->status != RING_OK || a->body.roll.remaining == b->body.roll.remaining);
-}
-
 /* Compares the fields that identify a note of each kind. */
 static bool is_same(const control_message *a, const control_message *b)
 {
@@ -58,7 +49,10 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_VOTE:
         return a->rank == b->rank && a->count == b->count;
     case CONTROL_PRESENT:
-        return is_same_arrival(a, b);
+        /* Several threads of a rank may arrive at one round, and the earliest deadline counts. */
+        return a->rank == b->rank && a->count == b->count && a->status == b->status &&
+               a->body.roll.key == b->body.roll.key &&
+               (a->status != RING_OK || a->body.roll.remaining == b->body.roll.remaining);
     case CONTROL_ROLL:
         return a->count == b->count && a->body.roll.key == b->body.roll.key;
     case CONTROL_STATEMENT:
@@ -164,14 +158,6 @@ static void drop_notes(membership *m, int count)
     b->count = to;
 }
 
-static int count_ends(const bulletin *b)
-{
-    int ends = 0;
-    for (int i = 0; i < b->count; i++)
-        ends += may_be_dropped(&b->notes[i]);
-    return ends;
-}
-
 /* Notes may be dropped after all neighbours have received and confirmed them. A bypassed neighbour
  * need not confirm, because it may never do so: it sends each note only once, and that may have
  * been before this rank dropped the note and received it again from another rank. */
@@ -187,9 +173,12 @@ static bool may_prune(const membership *m)
 static void prune(membership *m)
 {
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    const int most = bulletin_most_ends(m->world.size);
+    int ends = 0;
     if (!may_prune(m))
         return;
-    const int ends = count_ends(b), most = bulletin_most_ends(m->world.size);
+    for (int i = 0; i < b->count; i++)
+        ends += may_be_dropped(&b->notes[i]);
     if (ends > most)
         drop_notes(m, ends - most + BULLETIN_ENDS / 2);
 }
@@ -295,17 +284,6 @@ bool bulletin_compose(membership *m, connection *c, control_message *out)
 
 /* ---- When a neighbour does not answer ---------------------------------------------- */
 
-/* Dials the neighbours of @p silent in the tree, so that they receive the note. */
-static void bypass(membership *m, connection *silent)
-{
-    const int first = tree_first_child(silent->peer);
-    const int children = tree_children(silent->peer, m->world.size);
-    silent->bypassed = true;
-    peers_dial_neighbour(m, tree_parent(silent->peer));
-    for (int i = 0; i < children; i++)
-        peers_dial_neighbour(m, first + i);
-}
-
 void bulletin_tick(membership *m, double now)
 {
     if (m->state < STATE_LINKING)
@@ -314,10 +292,14 @@ void bulletin_tick(membership *m, double now)
         const double since = c->heard > m->posted_at ? c->heard : m->posted_at;
         if (!is_awaited(m, c))
             continue;
-        if (now >= since + BYPASS_SECONDS)
-            bypass(m, c);
-        else
+        if (now < since + BYPASS_SECONDS) {
             membership_due(m, since + BYPASS_SECONDS);
+            continue;
+        }
+        c->bypassed = true; /* its neighbours in the tree get the notes from this rank */
+        peers_dial_neighbour(m, tree_parent(c->peer));
+        for (int i = 0; i < tree_children(c->peer, m->world.size); i++)
+            peers_dial_neighbour(m, tree_first_child(c->peer) + i);
     }
     prune(m);
 }

@@ -53,16 +53,6 @@ static ring_status host_hash(unsigned char out[16])
     return RING_OK;
 }
 
-/* Finds field 22 of /proc/self/stat. It is searched after the last ')', because the program's name,
- * field 2, may contain any character. */
-static const char *start_time(const char *stat)
-{
-    const char *at = strrchr(stat, ')');
-    for (int field = 2; field < 22 && at != NULL; field++)
-        at = strchr(at + 1, ' ');
-    return at;
-}
-
 static ring_status process_hash(const unsigned char host[16], unsigned char out[16])
 {
     char stat[1024];
@@ -72,7 +62,11 @@ static ring_status process_hash(const unsigned char host[16], unsigned char out[
     crypto_generichash_state state;
     RING_TRY(read_text("/proc/self/stat", stat, sizeof stat));
     RING_TRY(namespace_number("/proc/self/ns/pid", &number.namespace));
-    const char *start = start_time(stat);
+    /* Field 22 is the start time. The search begins at the last ')', because the program's name,
+     * field 2, may contain any character. */
+    const char *start = strrchr(stat, ')');
+    for (int field = 2; field < 22 && start != NULL; field++)
+        start = strchr(start + 1, ' ');
     if (start == NULL)
         return fail(RING_ERR_SYSTEM, "/proc/self/stat has fewer than 22 fields");
     crypto_generichash_init(&state, host, 16, 16);

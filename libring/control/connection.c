@@ -64,12 +64,6 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-static void end(connection *c)
-{
-    c->member->dispatch->on_close(c->member, c);
-    control_close(&c->source);
-}
-
 static void take_message(connection *c)
 {
     const control_dispatch *dispatch = c->member->dispatch;
@@ -95,7 +89,8 @@ void connection_read(connection *c)
         if (got < 0 && would_block())
             return;
         if (got <= 0) {
-            end(c);
+            c->member->dispatch->on_close(c->member, c);
+            control_close(&c->source);
             return;
         }
         c->heard = clock_now();

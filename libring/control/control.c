@@ -153,15 +153,6 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
 
 /* ---- By the environment ------------------------------------------------------------ */
 
-static ring_status join_at_address(joiner *j, control_world **out)
-{
-    RING_TRY(credential_from_launch(&j->launch, j->settings, j->deadline, &j->credential));
-    if (j->launch.rank == 0)
-        RING_TRY(
-            credential_listen(&j->credential, &j->launch, j->settings, j->deadline, &j->listener));
-    return join_membership(j, NULL, out);
-}
-
 /* Rank 0 makes an id and publishes it. */
 static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
 {
@@ -206,7 +197,13 @@ static ring_status join_by_env(joiner *j, control_world **out)
     RING_TRY(launch_detect(&j->launch));
     if (j->launch.size == 1)
         return join_membership(j, NULL, out);
-    return j->launch.address[0] != '\0' ? join_at_address(j, out) : join_by_exchange(j, out);
+    if (j->launch.address[0] == '\0')
+        return join_by_exchange(j, out);
+    RING_TRY(credential_from_launch(&j->launch, j->settings, j->deadline, &j->credential));
+    if (j->launch.rank == 0)
+        RING_TRY(
+            credential_listen(&j->credential, &j->launch, j->settings, j->deadline, &j->listener));
+    return join_membership(j, NULL, out);
 }
 
 /* ---- For callers ------------------------------------------------------------------- */

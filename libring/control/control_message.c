@@ -137,12 +137,6 @@ static bool check_left(const control_message *m, int size)
     return true;
 }
 
-static bool check_statement(control_message *m, int size)
-{
-    text_make_printable(m->body.statement.text, sizeof m->body.statement.text);
-    return m->count > 0 && m->body.statement.peer >= -1 && m->body.statement.peer < size;
-}
-
 bool control_message_check(control_message *m, int size)
 {
     if (m->rank < 0 || m->rank >= size)
@@ -162,7 +156,8 @@ bool control_message_check(control_message *m, int size)
     case CONTROL_VERDICT:
         return check_reason(m);
     case CONTROL_STATEMENT:
-        return check_statement(m, size);
+        text_make_printable(m->body.statement.text, sizeof m->body.statement.text);
+        return m->count > 0 && m->body.statement.peer >= -1 && m->body.statement.peer < size;
     case CONTROL_LOST:
         return check_reason(m) && (m->count == LOSS_SILENT || m->count == LOSS_ENDED);
     case CONTROL_VOTE:

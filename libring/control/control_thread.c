@@ -93,15 +93,6 @@ void control_close(control_source *s)
 
 /* ---- The loop ---------------------------------------------------------------------- */
 
-static double next_due(void)
-{
-    double due = CONTROL_NEVER;
-    for (const control_client *c = loop.clients; c != NULL; c = c->next)
-        if (c->due < due)
-            due = c->due;
-    return due;
-}
-
 static int sleep_until(double due, struct epoll_event *events)
 {
     loop.asleep = true;
@@ -113,17 +104,12 @@ static int sleep_until(double due, struct epoll_event *events)
     return count;
 }
 
-static void hear_bell(void)
-{
-    uint64_t rings;
-    const ssize_t got = read(loop.bell, &rings, sizeof rings);
-    (void)got; /* the read only empties it */
-}
-
 static void dispatch(control_source *s)
 {
     if (s == NULL) {
-        hear_bell();
+        uint64_t rings;
+        const ssize_t got = read(loop.bell, &rings, sizeof rings);
+        (void)got; /* the read only empties the bell */
         return;
     }
     log_set_rank(s->client->rank, s->client->size);
@@ -145,8 +131,11 @@ static void serve_clients(double now, double stall)
 static void serve_once(void)
 {
     struct epoll_event events[EVENTS];
-    const double due = next_due();
     const uint64_t releases = loop.releases;
+    double due = CONTROL_NEVER;
+    for (const control_client *c = loop.clients; c != NULL; c = c->next)
+        if (c->due < due)
+            due = c->due;
     const int count = sleep_until(due, events);
     const double now = clock_now();
     for (int i = 0; i < count && loop.releases == releases; i++)
@@ -193,21 +182,13 @@ static ring_status open_loop(void)
     return errno == 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting the control thread: %m");
 }
 
-static ring_status start_once(void)
-{
-    if (loop.users > 0)
-        return RING_OK;
-    const ring_status status = open_loop();
-    if (status != RING_OK)
-        close_loop();
-    return status;
-}
-
 ring_status control_enter(control_client *c)
 {
     pthread_mutex_lock(&loop.life);
-    const ring_status status = start_once();
-    if (status == RING_OK) {
+    const ring_status status = loop.users == 0 ? open_loop() : RING_OK;
+    if (status != RING_OK) {
+        close_loop();
+    } else {
         control_lock();
         loop.users++;
         c->next = loop.clients;
@@ -219,31 +200,22 @@ ring_status control_enter(control_client *c)
     return status;
 }
 
-static void remove_client(const control_client *c)
-{
-    control_client **at = &loop.clients;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-}
-
-static void stop_thread(void)
-{
-    ring_bell();
-    pthread_join(loop.thread, NULL);
-    close_loop();
-}
-
 void control_exit(control_client *c)
 {
     pthread_mutex_lock(&loop.life);
     control_lock();
-    remove_client(c);
+    control_client **at = &loop.clients;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
     loop.stopping = --loop.users == 0;
     const bool last = loop.stopping;
     control_unlock();
-    if (last)
-        stop_thread();
+    if (last) {
+        ring_bell();
+        pthread_join(loop.thread, NULL);
+        close_loop();
+    }
     pthread_mutex_unlock(&loop.life);
 }
 

@@ -51,27 +51,11 @@ static dialer *dialer_of(const group *g, int peer, uint16_t traffic, uint16_t in
     return NULL;
 }
 
-static bool note_opened(group *g, int peer, const control_purpose *purpose)
-{
-    struct opened_socket *o = malloc(sizeof *o);
-    if (o == NULL)
-        return false;
-    *o = (struct opened_socket){peer, purpose->traffic, purpose->index, g->opened};
-    g->opened = o;
-    return true;
-}
-
 static void forget_latest(group *g)
 {
     struct opened_socket *o = g->opened;
     g->opened = o->next;
     free(o);
-}
-
-static void forget_opened(group *g)
-{
-    while (g->opened != NULL)
-        forget_latest(g);
 }
 
 ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
@@ -97,8 +81,11 @@ static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
                          const control_socket *socket)
 {
     dialer *own = dialer_of(g, peer, purpose->traffic, purpose->index);
-    if (g->sink == NULL || !note_opened(g, peer, purpose))
+    struct opened_socket *o = g->sink != NULL ? malloc(sizeof *o) : NULL;
+    if (o == NULL)
         return false;
+    *o = (struct opened_socket){peer, purpose->traffic, purpose->index, g->opened};
+    g->opened = o;
     if (own != NULL)
         dialer_drop(own);
     fcntl(socket->fd, F_SETFL, fcntl(socket->fd, F_GETFL) & ~O_NONBLOCK);
@@ -253,7 +240,8 @@ static void end_dials(membership *m, const group *g, int peer, ring_status statu
 void data_sockets_end(group *g)
 {
     data_sockets_forget(g->member, g->world.id);
-    forget_opened(g);
+    while (g->opened != NULL)
+        forget_latest(g);
     end_dials(g->member, g, -1, control_verdict(&g->world), g->text);
 }
 

@@ -78,21 +78,17 @@ bool departure_compose(membership *m, connection *c, control_message *out)
 
 /* ---- Leaving ----------------------------------------------------------------------- */
 
-static int count_lost(const membership *m)
-{
-    int count = 0;
-    for (int r = 0; r < m->world.size; r++)
-        count += m->ranks[r].lost != LOSS_NONE;
-    return count;
-}
-
 /* Rank 0 of a failed start waits a moment for ranks that have not connected yet, which would
  * otherwise dial in vain until their deadline. After a time-out it has waited long enough. */
 static bool awaits_latecomers(const membership *m)
 {
-    return m->rendezvous.source.fd >= 0 && membership_has_failed(m) &&
-           control_verdict(&m->world) != RING_ERR_TIMEOUT &&
-           m->start.notified + count_lost(m) < m->world.size - 1;
+    int done = m->start.notified;
+    if (m->rendezvous.source.fd < 0 || !membership_has_failed(m) ||
+        control_verdict(&m->world) == RING_ERR_TIMEOUT)
+        return false;
+    for (int r = 0; r < m->world.size; r++)
+        done += m->ranks[r].lost != LOSS_NONE;
+    return done < m->world.size - 1;
 }
 
 /* @return true if all peers have closed their connections in turn, except lost ones, and all notes
@@ -116,7 +112,7 @@ static bool is_needed(const membership *m)
 }
 
 /* Half-closes connections that have nothing left to send, so that the peers read up to the end. */
-static void shut_idle(membership *m)
+static void tick_leaving(membership *m, double now)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
         connection_write(c);
@@ -124,11 +120,6 @@ static void shut_idle(membership *m)
         if (!connection_is_busy(c) && !must_wait && !is_needed(m))
             connection_shut(c);
     }
-}
-
-static void tick_leaving(membership *m, double now)
-{
-    shut_idle(m);
     membership_due(m, now < m->goodbyes.stop_by ? m->goodbyes.stop_by : CONTROL_NEVER);
     pthread_cond_broadcast(&m->changed);
 }

@@ -11,16 +11,6 @@
 
 #define FIRST_PAUSE 0.001
 
-/* Keeps the RING_ERR_AUTH of an earlier try: a stranger at the address is the more telling reason.
- */
-static void note_reason(dialer *d, ring_status why)
-{
-    if (d->why == RING_ERR_AUTH && why != RING_ERR_AUTH)
-        return;
-    d->why = why;
-    text_format(d->text, sizeof d->text, "%s", fail_text());
-}
-
 static void end(dialer *d, ring_status status)
 {
     const int fd = status == RING_OK ? control_release(&d->source) : -1;
@@ -41,7 +31,10 @@ static void try_later(dialer *d, ring_status why)
 {
     control_close(&d->source);
     d->busy = false;
-    note_reason(d, why);
+    if (d->why != RING_ERR_AUTH || why == RING_ERR_AUTH) { /* a stranger is the better reason */
+        d->why = why;
+        text_format(d->text, sizeof d->text, "%s", fail_text());
+    }
     d->pause = d->pause > 0 ? 2 * d->pause : FIRST_PAUSE;
     if (d->pause > d->most_pause)
         d->pause = d->most_pause;
@@ -67,20 +60,14 @@ static ring_status start(dialer *d)
     return RING_OK;
 }
 
-/* Evicts strangers if there is no free descriptor. */
-static ring_status start_at_any_cost(dialer *d)
-{
-    ring_status status;
-    while ((status = start(d)) == RING_ERR_SYSTEM && acceptor_evict_any())
-        continue;
-    return status;
-}
-
 static ring_status step(dialer *d)
 {
+    ring_status status = RING_OK;
     if (!d->busy)
-        RING_TRY(start_at_any_cost(d));
-    const ring_status status = handshake_step(&d->handshake);
+        while ((status = start(d)) == RING_ERR_SYSTEM && acceptor_evict_any())
+            continue; /* a stranger had the descriptor */
+    RING_TRY(status);
+    status = handshake_step(&d->handshake);
     return status == RING_IN_PROGRESS &&
                    control_watch(&d->source, handshake_events(&d->handshake)) != RING_OK
                ? RING_ERR_SYSTEM

@@ -33,13 +33,6 @@ static void make_mark(const handshake_terms *terms, const handshake_hello *hello
     sodium_memzero(&state, sizeof state);
 }
 
-static bool is_marked(const handshake_terms *terms, const handshake_hello *hello)
-{
-    unsigned char want[HANDSHAKE_MARK];
-    make_mark(terms, hello, want);
-    return sodium_memcmp(want, hello->nonce + HANDSHAKE_NONCE - HANDSHAKE_MARK, sizeof want) == 0;
-}
-
 handshake_hello handshake_hello_to(const handshake_terms *terms, int peer,
                                    const handshake_purpose *purpose)
 {
@@ -232,11 +225,14 @@ static ring_status on_hello(handshake *h)
         handshake_hello hello;
         unsigned char mac[HANDSHAKE_MAC];
     } answer;
+    unsigned char want[HANDSHAKE_MARK];
     RING_TRY(receive(h, sizeof h->dialer));
     memcpy(&h->dialer, h->in, sizeof h->dialer);
     if (memcmp(h->dialer.magic, magic, sizeof magic) != 0)
         return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
-    h->shows_key = is_marked(h->terms, &h->dialer);
+    make_mark(h->terms, &h->dialer, want);
+    h->shows_key = sodium_memcmp(want, h->dialer.nonce + HANDSHAKE_NONCE - HANDSHAKE_MARK,
+                                 sizeof want) == 0;
     h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
     randombytes_buf(h->acceptor.nonce,
                     HANDSHAKE_NONCE); /* without a mark, which a stranger could send back */

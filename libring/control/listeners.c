@@ -58,23 +58,15 @@ static ring_status bind_local(membership *m)
     return RING_OK;
 }
 
-static ring_status look_up_users(membership *m)
-{
-    m->job->users = m->terms->users = peer_table();
-    return m->job->users != NULL
-               ? RING_OK
-               : fail(RING_ERR_SYSTEM,
-                      "reading the kernel's table of connections: %m; set RING_SECRET_FILE");
-}
-
 ring_status listeners_bind(membership *m, const credential *c)
 {
     net_address own;
     RING_TRY(encryption_choose(&m->world.settings, c, m->world.rank));
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
     memcpy(m->job->key, c->key, sizeof m->job->key);
-    if (c->check_uid)
-        RING_TRY(look_up_users(m));
+    if (c->check_uid && (m->job->users = m->terms->users = peer_table()) == NULL)
+        return fail(RING_ERR_SYSTEM,
+                    "reading the kernel's table of connections: %m; set RING_SECRET_FILE");
     RING_TRY(bind_tcp(m, &own));
     return bind_local(m);
 }

@@ -171,15 +171,6 @@ static bool is_orphan(const membership *m, int rank)
                                 : m->ranks[rank].unreachable && way_up_from(m, m->world.rank) < 0;
 }
 
-/* Dials orphans, which may have ended together with the rank between, unnoticed by the others. */
-static void adopt(membership *m)
-{
-    m->ways.adopt_at = CONTROL_NEVER;
-    for (int r = 0; r < m->world.size; r++)
-        if (is_orphan(m, r))
-            peers_dial_neighbour_by(m, r, on_orphan_dialed);
-}
-
 void losses_on_close(membership *m, const connection *c)
 {
     if (c->edge && c->peer < m->world.rank)
@@ -192,8 +183,12 @@ void losses_tick(membership *m, double now)
         return;
     if (needs_way_up(m) && now >= m->ways.attach_at)
         attach(m);
-    if (now >= m->ways.adopt_at)
-        adopt(m);
+    if (now >= m->ways.adopt_at) {
+        m->ways.adopt_at = CONTROL_NEVER;
+        for (int r = 0; r < m->world.size; r++)
+            if (is_orphan(m, r)) /* it may have ended with the rank between, unnoticed by others */
+                peers_dial_neighbour_by(m, r, on_orphan_dialed);
+    }
     membership_due(m, needs_way_up(m) ? m->ways.attach_at : CONTROL_NEVER);
     membership_due(m, m->ways.adopt_at);
 }

@@ -69,17 +69,13 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     return card_fill(card);
 }
 
-static void init_changed(membership *m)
+static void init_parts(membership *m)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&m->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-}
-
-static void init_parts(membership *m)
-{
     m->client = (control_client){.rank = m->world.rank,
                                  .size = m->world.size,
                                  .due = CONTROL_NEVER,
@@ -92,7 +88,6 @@ static void init_parts(membership *m)
     m->all.member = m;
     m->all.round = 1;
     m->all.decide_by = m->all.accuse_at = CONTROL_NEVER;
-    init_changed(m);
 }
 
 ring_status membership_new(const settings *s, const launch_info *launch, uint32_t transports,

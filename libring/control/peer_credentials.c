@@ -41,13 +41,6 @@ static bool uid_by_table(FILE *table, const connection *c, unsigned *uid)
     return false;
 }
 
-static bool is_unix(int fd)
-{
-    int family = AF_UNSPEC;
-    socklen_t size = sizeof family;
-    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
-}
-
 static bool uid_by_socket(int fd, unsigned *uid)
 {
     struct ucred peer;
@@ -60,7 +53,10 @@ static bool uid_by_socket(int fd, unsigned *uid)
 
 ring_status peer_check(int fd, FILE *table)
 {
-    const bool local = is_unix(fd);
+    int family = AF_UNSPEC;
+    socklen_t size = sizeof family;
+    const bool local = getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 &&
+                       family == AF_UNIX;
     connection c;
     unsigned uid;
     if (!local && table == NULL)

@@ -303,33 +303,12 @@ static void announce_arrival(membership *m, const struct roll_caller *c, ring_st
     bulletin_post(m, &note);
 }
 
-static void enter(membership *m, struct roll_caller *c)
-{
-    c->next = m->calls.callers;
-    m->calls.callers = c;
-}
-
-static void leave(membership *m, const struct roll_caller *c)
-{
-    struct roll_caller **at = &m->calls.callers;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-}
-
 static bool another_waits(const membership *m, uint64_t communicator, uint64_t key)
 {
     const struct roll_caller *c = m->calls.callers;
     while (c != NULL && (c->communicator != communicator || c->key != key))
         c = c->next;
     return c != NULL;
-}
-
-static ring_status arrive_without_memory(membership *m, const struct roll_caller *c)
-{
-    static const char why[] = "no memory for a call of several ranks";
-    announce_arrival(m, c, RING_ERR_MEMORY, why);
-    return fail(RING_ERR_MEMORY, "%s", why);
 }
 
 /* Enters the next round if this caller is in none, or its round was closed without this rank. A
@@ -342,8 +321,11 @@ static ring_status enter_round(membership *m, struct roll_caller *c)
         return RING_OK;
     c->round = closed + 1;
     c->complains = false;
-    if (r == NULL || !make_room(r))
-        return arrive_without_memory(m, c);
+    if (r == NULL || !make_room(r)) {
+        static const char why[] = "no memory for a call of several ranks";
+        announce_arrival(m, c, RING_ERR_MEMORY, why);
+        return fail(RING_ERR_MEMORY, "%s", why);
+    }
     announce_arrival(m, c, RING_OK, NULL);
     return RING_OK;
 }
@@ -383,9 +365,13 @@ static ring_status await_answer(membership *m, struct roll_caller *c, const grou
 static ring_status call_roll(membership *m, struct roll_caller *c, const group *ends,
                              bool complains)
 {
-    enter(m, c);
+    struct roll_caller **at = &m->calls.callers;
+    c->next = *at;
+    *at = c;
     const ring_status status = await_answer(m, c, ends, complains);
-    leave(m, c);
+    while (*at != c) /* others may have entered meanwhile */
+        at = &(*at)->next;
+    *at = c->next;
     RING_TRY(status);
     if (names_ranks(&c->answer))
         return (ring_status)c->answer.status;

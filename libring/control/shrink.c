@@ -109,12 +109,6 @@ static void decide(group *g)
     bulletin_post(g->member, &note);
 }
 
-static bool can_decide(const group *g, double now)
-{
-    return now >= g->decide_by || count(g, has_voted) == count(g, is_there) ||
-           find_silent(g, true) >= 0;
-}
-
 void shrink_tick(membership *m, double now)
 {
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
@@ -123,7 +117,9 @@ void shrink_tick(membership *m, double now)
             g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round has ended */
         if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
             continue;
-        if (now >= settled && can_decide(g, now))
+        const bool ripe = now >= g->decide_by || count(g, has_voted) == count(g, is_there) ||
+                          find_silent(g, true) >= 0;
+        if (now >= settled && ripe)
             decide(g);
         else
             membership_due(m, now < settled ? settled : g->decide_by);

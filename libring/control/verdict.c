@@ -164,18 +164,13 @@ static void accuse(group *g)
     propose(g, RING_ERR_PEER, text);
 }
 
-static void accuse_in_time(membership *m, double now)
+void verdict_tick(membership *m, double now)
 {
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (now >= g->accuse_at)
             accuse(g);
         membership_due(m, g->accuse_at);
     }
-}
-
-void verdict_tick(membership *m, double now)
-{
-    accuse_in_time(m, now);
     for (const proposal *p = m->proposals; p != NULL; p = p->next) {
         if (now < p->decide_by) {
             membership_due(m, p->decide_by);
@@ -239,23 +234,16 @@ void control_report(control_world *world, ring_status status, const char *text)
     control_unlock();
 }
 
-/* Locked. Waits for another rank's failure to be reported, which may have caused this rank's. */
-static void await_better_reason(const group *g)
-{
-    const double deadline = clock_now() + SUSPECT_SECONDS;
-    while (g->member->served && !group_is_decided(g))
-        if (!control_wait(&g->member->changed, deadline))
-            break;
-}
-
 void control_announce(control_world *world, ring_status mine)
 {
     group *g = group_of(world);
     if (mine == RING_OK || world->size == 1)
         return;
     control_lock();
-    if (mine == RING_ERR_PEER)
-        await_better_reason(g);
+    const double deadline = clock_now() + SUSPECT_SECONDS;
+    while (mine == RING_ERR_PEER && g->member->served && !group_is_decided(g))
+        if (!control_wait(&g->member->changed, deadline))
+            break; /* no other rank has reported a failure that caused this one */
     verdict_propose_own(g->member, mine);
     await_verdict(g);
     control_unlock();

@@ -74,13 +74,6 @@ static ring_status local_only(const launch_info *l, const net_address *found, si
                       l->address);
 }
 
-/* @return true if MASTER_ADDR is the loopback and some ranks run on other hosts. Causes are
- * "127.0.1.1 node0" in Debian's /etc/hosts, or "localhost" for the first of several pods. */
-static bool leads_others_nowhere(const launch_info *l, const net_address *first)
-{
-    return address_is_loopback(first) && l->local_size > 0 && l->local_size < l->size;
-}
-
 static ring_status instead_of_loopback(const launch_info *l, const settings *s, credential *out)
 {
     net_address chosen;
@@ -99,7 +92,9 @@ static ring_status instead_of_loopback(const launch_info *l, const settings *s, 
 static ring_status find_places(const launch_info *l, const settings *s, const net_address *found,
                                size_t count, credential *out)
 {
-    if (leads_others_nowhere(l, &found[0]))
+    /* MASTER_ADDR is the loopback, and some ranks run on other hosts. Causes are "127.0.1.1 node0"
+     * in Debian's /etc/hosts, or "localhost" for the first of several pods. */
+    if (address_is_loopback(&found[0]) && l->local_size > 0 && l->local_size < l->size)
         return instead_of_loopback(l, s, out);
     for (size_t i = 0; i < count; i++)
         add_ports(l, found[i], out);

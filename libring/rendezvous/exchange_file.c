@@ -140,15 +140,6 @@ static ring_status file_publish(id_exchange *x, const char *hex)
     return status;
 }
 
-/* @return true for a regular file that only our user can access, since other users may write to the
- * directory. */
-static bool is_trusted(int fd)
-{
-    struct stat file;
-    return fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
-           (file.st_mode & 077) == 0;
-}
-
 static ring_status file_look(id_exchange *x, char *hex, size_t size)
 {
     const file_state *f = x->state;
@@ -157,7 +148,9 @@ static ring_status file_look(id_exchange *x, char *hex, size_t size)
         return fail(RING_IN_PROGRESS,
                     "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all ranks share",
                     f->path);
-    const bool ours = is_trusted(fd);
+    struct stat file; /* other users may write to the directory: only a file of our own counts */
+    const bool ours = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
+                      (file.st_mode & 077) == 0;
     const ssize_t got = ours ? read(fd, hex, size - 1) : -1;
     fd_close(&fd);
     if (!ours)

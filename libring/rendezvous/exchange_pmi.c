@@ -57,19 +57,13 @@ static ring_status read_line(char *line, double deadline)
     return broken("its answer is too long");
 }
 
-static ring_status write_line(const char *line, double deadline)
-{
-    return fd_write_all(pmi.fd, line, strlen(line), deadline) == RING_OK
-               ? RING_OK
-               : broken("it does not accept requests");
-}
-
 /* Sends @p line and expects a reply that begins with "cmd=", followed by @p answer. */
 static ring_status ask(const char *line, const char *answer, char *reply, double deadline)
 {
     char start[64];
     text_format(start, sizeof start, "cmd=%s", answer);
-    RING_TRY(write_line(line, deadline));
+    if (fd_write_all(pmi.fd, line, strlen(line), deadline) != RING_OK)
+        return broken("it does not accept requests");
     RING_TRY(read_line(reply, deadline));
     if (strncmp(reply, start, strlen(start)) == 0)
         return RING_OK;

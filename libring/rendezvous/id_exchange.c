@@ -14,14 +14,6 @@
 enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1, REFUSAL_SECONDS = 2 /* older ones are ignored */ };
 #define REFUSAL_STAYS 1.0 /* s: the others look every 10 ms, and may start a little later */
 
-/* Numbers the exchanges of this process. The number is equal on all ranks, because they make their
- * communicators from the environment in the same order. */
-static unsigned next_number(void)
-{
-    static atomic_uint number;
-    return atomic_fetch_add(&number, 1);
-}
-
 static ring_status open_first_way(id_exchange *x)
 {
     static const exchange_way *const ways[] = {&exchange_by_pmix, &exchange_by_pmi,
@@ -38,6 +30,7 @@ static ring_status open_first_way(id_exchange *x)
 ring_status id_exchange_open(const launch_info *launch, const settings *s, double deadline,
                              id_exchange **out)
 {
+    static atomic_uint number;
     id_exchange *x = calloc(1, sizeof *x);
     *out = NULL;
     if (x == NULL)
@@ -45,7 +38,8 @@ ring_status id_exchange_open(const launch_info *launch, const settings *s, doubl
     x->settings = s;
     x->deadline = deadline;
     x->one_host = launch_on_one_host(launch);
-    text_format(x->key, sizeof x->key, "ring.id.%u", next_number());
+    /* All ranks make their communicators from the environment in the same order. */
+    text_format(x->key, sizeof x->key, "ring.id.%u", atomic_fetch_add(&number, 1));
     const ring_status status = open_first_way(x);
     if (status == RING_OK)
         *out = x;

@@ -157,12 +157,6 @@ static ring_status read_address(const launcher *l, launch_info *out)
 
 /* ---- Rank and size --------------------------------------------------------------- */
 
-static ring_status read_size(const launcher *l, int *size)
-{
-    const char *name = size_variable(l);
-    return variable(name) != NULL ? number(name, 1, RANKS_MAX, size) : exchange_pmix_size(size);
-}
-
 static ring_status read_job(const launcher *l, launch_info *out)
 {
     const char *own = variable("RING_JOB_ID");
@@ -178,7 +172,8 @@ static ring_status read_launcher(const launcher *l, launch_info *out)
 {
     RING_TRY(read_job(l, out));
     RING_TRY(number(l->rank, 0, RANKS_MAX - 1, &out->rank));
-    RING_TRY(read_size(l, &out->size));
+    RING_TRY(variable(size_variable(l)) != NULL ? number(size_variable(l), 1, RANKS_MAX, &out->size)
+                                                : exchange_pmix_size(&out->size));
     if (out->rank >= out->size)
         return fail(RING_ERR_CONFIG, "%s=%d, but there are only %d rank%s (%s), numbered from 0",
                     l->rank, out->rank, out->size, plural(out->size), size_variable(l));

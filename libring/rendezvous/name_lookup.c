@@ -9,17 +9,6 @@
 
 #include <string.h>
 
-/* Asks again while the name server is not ready. */
-static int look_up(const char *name, double deadline, struct addrinfo **found)
-{
-    const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    int error;
-    while ((error = name_ask(name, NULL, &streams, deadline, found)) == EAI_AGAIN &&
-           clock_now() < deadline)
-        clock_sleep(0.2);
-    return error;
-}
-
 /* ---- Results ----------------------------------------------------------------------- */
 
 static void add_found(const struct addrinfo *found, int family, bool loopback, int port,
@@ -37,35 +26,19 @@ static void add_found(const struct addrinfo *found, int family, bool loopback, i
     }
 }
 
-static void add_all(const struct addrinfo *found, int port, net_address *out, size_t most,
-                    size_t *count)
-{
-    *count = 0;
-    for (int loopback = 0; loopback < 2; loopback++) {
-        add_found(found, AF_INET, loopback, port, out, most, count);
-        add_found(found, AF_INET6, loopback, port, out, most, count);
-    }
-}
-
-static ring_status refuse_all_of_them(const char *variable, const char *name,
-                                      const net_address *found, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (address_is_unspecified(&found[i]))
-            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, not the wildcard", variable,
-                        name);
-    return RING_OK;
-}
-
 ring_status name_lookup(const char *variable, const char *name, int port, double deadline,
                         net_address *out, size_t most, size_t *count)
 {
+    const struct addrinfo streams = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
+    int error;
     *count = 1;
     out[0] = address_loopback(port);
     if (strcmp(name, "localhost") == 0)
         return RING_OK;
-    const int error = look_up(name, deadline, &found);
+    while ((error = name_ask(name, NULL, &streams, deadline, &found)) == EAI_AGAIN &&
+           clock_now() < deadline)
+        clock_sleep(0.2); /* the server may not be ready yet */
     if (error == EAI_AGAIN)
         return fail(RING_ERR_TIMEOUT,
                     "%s=%.100s: no name server answered in time (RING_INIT_TIMEOUT); give a "
@@ -73,9 +46,17 @@ ring_status name_lookup(const char *variable, const char *name, int port, double
                     variable, name);
     if (error != 0)
         return fail(RING_ERR_CONFIG, "%s=%.100s: %s", variable, name, gai_strerror(error));
-    add_all(found, port, out, most, count);
+    *count = 0;
+    for (int loopback = 0; loopback < 2; loopback++) {
+        add_found(found, AF_INET, loopback, port, out, most, count);
+        add_found(found, AF_INET6, loopback, port, out, most, count);
+    }
     freeaddrinfo(found);
     if (*count == 0)
         return fail(RING_ERR_CONFIG, "%s=%.100s has no IP address", variable, name);
-    return refuse_all_of_them(variable, name, out, *count);
+    for (size_t i = 0; i < *count; i++)
+        if (address_is_unspecified(&out[i]))
+            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, not the wildcard", variable,
+                        name);
+    return RING_OK;
 }
