@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resolves names with getaddrinfo_a(), which asks in a thread of the C library. A silent name
- * server would block getaddrinfo() for minutes.
+ * Resolves names with getaddrinfo_a(), which runs in a thread of the C library, because a silent
+ * name server would block getaddrinfo() for minutes.
  */
 #include "name_question.h"
 

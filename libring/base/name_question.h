@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * name question: resolves a host name like getaddrinfo(), but with a deadline. Several names can be
- * asked for at once.
+ * name question: resolves a host name as getaddrinfo() does, but with a deadline. Several names can
+ * be asked for at once.
  */
 #ifndef RING_BASE_NAME_QUESTION_H
 #define RING_BASE_NAME_QUESTION_H

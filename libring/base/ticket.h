@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ticket: signals the completion of an asynchronous operation, such as a transfer of a network
+ * ticket: reports the completion of an asynchronous operation, such as a transfer of a network
  * adapter or a kernel of an accelerator. The caller owns the ticket, which must stay at its address
  * until it is closed.
  */

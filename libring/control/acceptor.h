@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * acceptor: a listener that admits only peers that prove membership. Strangers occupy at most
- * ACCEPTOR_PENDING sockets, each for a few seconds. When all these places or all descriptors of the
- * process are in use, it evicts peers whose hello does not show the key, so that strangers cannot
- * keep the members out. All functions run under the lock.
+ * acceptor: accepts connections on a listener, and admits only peers that prove membership.
+ * Strangers occupy at most ACCEPTOR_PENDING sockets, each for a few seconds. When all these places
+ * or all descriptors of the process are in use, it evicts peers whose hello does not show the key,
+ * so that strangers cannot keep the members out. All functions run under the lock.
  */
 #ifndef RING_CONTROL_ACCEPTOR_H
 #define RING_CONTROL_ACCEPTOR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bulletin: distributes notes to all ranks by flooding. A rank that receives a new note keeps it
+ * bulletin: sends notes to all ranks by flooding. A rank that receives a new note keeps it
  * and sends it to its neighbours, once over each connection; a new connection gets all kept notes.
  *
  * Losses, at most two per rank, are kept for the life of the membership. Of verdicts, votes and

@@ -3,7 +3,7 @@
  * Fills the cards and identifies hosts and processes by hashes. Two ranks are on the same host if
  * they share the boot of the kernel and the network namespace, so that abstract sockets and
  * 127.0.0.1 connect them. They are in the same process if pid, pid namespace and start time are
- * equal. The values are read anew for each card, so a forked child gets its own.
+ * equal. The values are read again for each card, so a forked child gets its own.
  */
 #include "card.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control: the control channel of the ranks, from joining to leaving. A joining rank sends its card
- * to rank 0; all cards are then distributed down a tree. The connections of this tree stay open and
- * carry the barriers of the start, heartbeats, verdicts, losses and goodbyes. One thread per
- * process serves all its memberships (control_thread.h); a call that waits, waits for that thread.
+ * control: runs the control channel of the ranks, from joining to leaving. A joining rank sends its
+ * card to rank 0; all cards are then distributed down a tree. The connections of this tree stay
+ * open and carry the barriers of the start, heartbeats, verdicts, losses and goodbyes. One thread
+ * per process serves all its memberships (control_thread.h); a call that waits, waits for that
+ * thread.
  *
  *     joining ──▶ cards ──▶ linking ──▶ running ──▶ leaving
  *        └───────────┴─────────┴──▶ failed: the same verdict on every rank

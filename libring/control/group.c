@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks up the communicators of a membership and derives new ones. A new communicator gets the kept
+ * Finds the communicators of a membership and makes new ones. A new communicator gets the kept
  * notes, so that losses from before its creation end it at once.
  */
 #include "group.h"

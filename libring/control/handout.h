@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handout: distributes the settings and the cards of all ranks down the tree. Each rank receives
+ * handout: sends the settings and the cards of all ranks down the tree. Each rank receives
  * them from the rank above and passes them to the ranks below, so that rank 0 serves only its
  * children.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handshake: begins every connection between ranks, control or data, and proves to both sides that
+ * handshake: opens every connection between ranks, control or data, and proves to both sides that
  * the other one belongs to the job. It is a state machine for either side that never blocks. Every
  * message has a fixed size.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * joining: the part of ranks other than 0 while ranks join. Such a rank finds rank 0, proves its
- * membership, sends its card, and waits until the cards of all ranks arrive.
+ * joining: lets a rank other than 0 join. The rank finds rank 0, proves its membership, sends its
+ * card, and waits until the cards of all ranks arrive.
  */
 #ifndef RING_CONTROL_JOINING_H
 #define RING_CONTROL_JOINING_H

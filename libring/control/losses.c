@@ -11,7 +11,7 @@
 #include "peers.h"
 #include "verdict.h"
 
-#define ATTACH_SECONDS 0.05 /* before dialing a way up: when all ranks leave, none is needed */
+#define ATTACH_SECONDS 0.05 /* before dialing a way up: needless when all ranks leave */
 #define ADOPT_SECONDS 0.3   /* in which a rank whose way up is now this one must connect */
 
 void losses_left(membership *m, int rank)

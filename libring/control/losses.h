@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * losses: announces lost ranks to all, and reconnects the remaining ranks around them. A rank whose
+ * losses: reports lost ranks to all, and reconnects the remaining ranks around them. A rank whose
  * way up (its connection to a lower-numbered rank) is gone dials another rank: the nearest
  * remaining ancestor in the tree, or else any lower-numbered rank. So the remaining ranks stay
  * connected, with the lowest one at the top. A rank that should be dialed in this way in turn dials

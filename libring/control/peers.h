@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peers: the means by which this rank reaches others. It finds the connection that leads up, sends
- * on all connections, and starts dialers, for neighbours in the tree and other purposes.
+ * peers: finds and opens the connections by which this rank reaches others. It knows the connection
+ * that leads up, sends on all connections, and starts dialers, for neighbours in the tree and other
+ * purposes.
  */
 #ifndef RING_CONTROL_PEERS_H
 #define RING_CONTROL_PEERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Posts this rank's statements to the bulletin, and passes those of other ranks to the sink of
+ * Sends this rank's statements through the bulletin, and passes those of other ranks to the sink of
  * their communicator.
  */
 #include "statement.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Derives the key and the addresses of rank 0 from the launch variables or a unique id. Without a
+ * Computes the key and the addresses of rank 0 from the launch variables or a unique id. Without a
  * secret the key is public, so that only 127.0.0.1 is used and the user of each peer is checked.
  */
 #include "credential.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id through a file of mode 0600 in a directory that the ranks share. Rank 0 makes
+ * Stores the id in a file of mode 0600 in a directory that the ranks share. Rank 0 makes
  * the complete file visible by a rename, and removes it when all ranks have joined. Ranks that find
  * the file of a dead job connect in vain, and read it again until the new one appears.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id by PMI-1: lines of "cmd=… key=value …" over the descriptor PMI_FD, the protocol
- * of MPICH's and Intel's mpiexec and of Slurm's pmi2 plug-in. A process may send "init" and
- * "finalize" only once, so the conversation lasts as long as the process.
+ * Exchanges the id by PMI-1, which sends lines of "cmd=… key=value …" over the descriptor PMI_FD.
+ * It is the protocol of MPICH's and Intel's mpiexec and of Slurm's pmi2 plug-in. A process may send
+ * "init" and "finalize" only once, so the conversation lasts as long as the process.
  */
 #include "id_exchange.h"
 

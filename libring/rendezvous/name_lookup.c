@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resolves the value of a variable to addresses. Loopback addresses come last, since a host's own
- * name often resolves to one that other hosts cannot use.
+ * Finds the addresses for the host name in a variable. Loopback addresses come last, since a host's
+ * own name often resolves to one that other hosts cannot use.
  */
 #include "name_lookup.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * name lookup: resolves a host name to addresses, with a deadline. It serves the variables
+ * name lookup: finds the addresses of a host name, with a deadline. It serves the variables
  * MASTER_ADDR and RING_ADDR, whose names appear in its messages.
  */
 #ifndef RING_RENDEZVOUS_NAME_LOOKUP_H
