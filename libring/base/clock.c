@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* Numbers of steps. Measured on 2 cores: spinning longer than a few tens of steps before yielding
- * costs a time slice whenever there are more ranks than cores, and a yield is cheap on a free core.
+ * costs a time slice whenever there are more ranks than cores, and yields are cheap on a free core.
  */
 enum { SPIN_LOOKS = 8, CROWDED_LOOKS = 1, YIELD_LOOKS = 2000 };
 /* A yield that takes longer gave the core to a thread that uses its time slice. */
@@ -69,9 +69,7 @@ bool wait_is_sleepy(unsigned looks)
     return looks >= SPIN_LOOKS + YIELD_LOOKS;
 }
 
-/* Spins once in place of a yield. All yields of a wait that ends in sleep count as one skipped
- * yield.
- */
+/* Spins once in place of a yield. All yields of a wait that ends in sleep count as one. */
 static void spin_instead(unsigned *looks)
 {
     cpu_pause();

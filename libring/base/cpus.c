@@ -11,23 +11,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Computes the FNV-1a hash. */
-static uint32_t hash_of(const cpu_set_t *mask)
-{
-    const unsigned char *bytes = (const unsigned char *)mask;
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < sizeof *mask; i++)
-        hash = (hash ^ bytes[i]) * 16777619u;
-    return hash;
-}
-
 cpus_allowed cpus_read(void)
 {
     cpu_set_t mask;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (sched_getaffinity(0, sizeof mask, &mask) != 0)
         return (cpus_allowed){.count = online > 0 ? (uint32_t)online : 1};
-    return (cpus_allowed){.count = (uint32_t)CPU_COUNT(&mask), .set = hash_of(&mask)};
+    const unsigned char *bytes = (const unsigned char *)&mask;
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof mask; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    return (cpus_allowed){.count = (uint32_t)CPU_COUNT(&mask), .set = hash};
 }
 
 /* Lowers *least to the quota of one cgroup. "200000 100000" is the time of two CPUs; "max 100000",

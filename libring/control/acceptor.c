@@ -197,7 +197,7 @@ static void accept_one(acceptor *a)
     fd_close(&fd);
 }
 
-static bool somebody_waits(const acceptor *a)
+static bool has_newcomer(const acceptor *a)
 {
     struct pollfd entry = {.fd = a->source.fd, .events = POLLIN};
     return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
@@ -207,7 +207,7 @@ static bool somebody_waits(const acceptor *a)
  * its other work. */
 static void accept_waiting(acceptor *a)
 {
-    for (int i = 0; i < ACCEPTOR_PENDING && somebody_waits(a); i++) {
+    for (int i = 0; i < ACCEPTOR_PENDING && has_newcomer(a); i++) {
         const double now = clock_now();
         pending_peer *p;
         while (a->count >= a->room && (p = next_to_evict(a, now)) != NULL)

@@ -71,8 +71,7 @@ ring_status control_watch(control_source *s, uint32_t events)
     return RING_OK;
 }
 
-/* Removes the descriptor from epoll explicitly: closing it would not, if a forked child has a copy.
- */
+/* Removes the descriptor from epoll: closing it would not, if a forked child has a copy. */
 int control_release(control_source *s)
 {
     const int fd = s->fd;

@@ -75,8 +75,7 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
 
 /* ---- Handing over ------------------------------------------------------------------ */
 
-/* Makes the socket blocking and gives it to the sink. @return false if the sink does not take it.
- */
+/* Makes the socket blocking and gives it to the sink. @return false if it is not wanted. */
 static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
                          const control_socket *socket)
 {

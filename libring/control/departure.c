@@ -52,23 +52,19 @@ static bool compose_left(const membership *m, connection *c, control_message *ou
     return true;
 }
 
-/* A leaving rank above waits for this message; until then it watches this rank, and announces its
- * loss or goodbye to the others. */
-static bool compose_moved(const membership *m, connection *c, control_message *out)
-{
-    if (!c->left || c->peer > m->world.rank || c->announced_moved || !losses_has_way_up(m))
-        return false;
-    control_message_begin(out, CONTROL_MOVED, m->world.rank);
-    c->announced_moved = true;
-    return true;
-}
-
 bool departure_compose(membership *m, connection *c, control_message *out)
 {
     if (!c->edge)
         return false;
-    if (compose_left(m, c, out) || compose_moved(m, c, out))
+    if (compose_left(m, c, out))
         return true;
+    /* A leaving rank above waits for this message; until then it watches this rank, and announces
+     * its loss or goodbye to the others. */
+    if (c->left && c->peer < m->world.rank && !c->announced_moved && losses_has_way_up(m)) {
+        control_message_begin(out, CONTROL_MOVED, m->world.rank);
+        c->announced_moved = true;
+        return true;
+    }
     if (m->state != STATE_LEAVING || !m->started || c->announced_goodbye)
         return false;
     control_message_begin(out, CONTROL_GOODBYE, m->world.rank);

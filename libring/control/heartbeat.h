@@ -16,8 +16,7 @@ bool heartbeat_compose(membership *m, connection *c, control_message *out);
 void heartbeat_expedite(membership *m, connection *c);
 /** Sends the heartbeats that are due, and reports neighbours that were silent for too long. */
 void heartbeat_tick(membership *m, double now);
-/** Does not count the @p stall seconds in which this process did not run as silence of its peers.
- */
+/** Excuses the silence of peers in the @p stall seconds in which this process did not run. */
 void heartbeat_forgive(membership *m, double now, double stall);
 
 #endif

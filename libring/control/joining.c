@@ -57,8 +57,7 @@ static void on_redialed(dialer *d, ring_status status, int fd)
 }
 
 /* Redials rank 0 once, since the connection may have broken although rank 0 is alive and awaits
- * this rank as before. If rank 0 already had this rank's card, it fails the start with the reason.
- */
+ * this rank as before. If rank 0 already had this rank's card, it fails the start. */
 void joining_on_close(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
@@ -125,12 +124,6 @@ static ring_status dial_places(search *v)
     return RING_OK;
 }
 
-static bool is_elsewhere(const search *v, const credential *fresh)
-{
-    return !address_equal(&fresh->at[0], &v->credential->at[0]) ||
-           memcmp(fresh->key, v->credential->key, sizeof fresh->key) != 0;
-}
-
 /* Asks the exchange again, and dials the new places if its answer has changed. Releases the lock
  * meanwhile, since files may be slow. */
 static ring_status refresh_places(search *v)
@@ -142,7 +135,9 @@ static ring_status refresh_places(search *v)
     if (status == RING_OK && credential_from_id(&id, &fresh) != RING_OK)
         status = RING_IN_PROGRESS;
     control_lock();
-    const bool news = status == RING_OK && !v->member->start.at_rank_0 && is_elsewhere(v, &fresh);
+    const bool news = status == RING_OK && !v->member->start.at_rank_0 &&
+                      (!address_equal(&fresh.at[0], &v->credential->at[0]) ||
+                       memcmp(fresh.key, v->credential->key, sizeof fresh.key) != 0);
     if (news)
         *v->credential = fresh;
     sodium_memzero(&fresh, sizeof fresh);

@@ -20,8 +20,7 @@ void peers_flush(membership *m);
 
 /** Starts a copy of the dialer @p like, which has the address, the purpose and the callback. */
 ring_status peers_start_dialer(membership *m, const dialer *like);
-/** Starts a copy of @p like to the listener of @p peer: its AF_UNIX socket if @p local, else TCP.
- */
+/** Starts a copy of @p like to the listener of @p peer: AF_UNIX if @p local, else TCP. */
 ring_status peers_start_dialer_to(membership *m, int peer, bool local, const dialer *like);
 /** Drops the dialers of one handshake_kind, or all (0), without calling their callbacks. */
 void peers_drop_dialers(membership *m, int kind);

@@ -93,8 +93,7 @@ static bool is_open(const roll *r)
     return r->round != NULL && r->round->close.count > r->closed;
 }
 
-/* Keeps rolls with open rounds: other ranks may be in them, and this rank may have to close them.
- */
+/* Keeps open rounds: other ranks may be in them, and this rank may have to close them. */
 void roll_forget(membership *m, uint64_t communicator)
 {
     roll *next;
@@ -140,8 +139,7 @@ static bool is_closer(const membership *m)
 }
 
 /* A round ends when all ranks have arrived, at its deadline, or after an error. When a rank has
- * reported a lack of memory the round stays open, since ranks that call later must get the error.
- */
+ * reported a lack of memory the round stays open, since later callers must get the error. */
 static bool can_close(const roll_round *o, double now)
 {
     const ring_status trouble = names_ranks(&o->close) ? RING_OK : (ring_status)o->close.status;
@@ -240,8 +238,7 @@ static void answer(const membership *m, const control_message *note)
     }
 }
 
-/* Keeps a round in which ranks were missing: find_other_list() names it to callers of another list.
- */
+/* Keeps a round in which ranks were missing, since find_other_list() may look for it. */
 static void end_round(roll *r, const control_message *note)
 {
     if (r->round == NULL || is_open(r))

@@ -72,18 +72,13 @@ void verdict_end_group(group *g, const control_message *note)
         g->wake(g->wake_context);
 }
 
-/* @return true if the communicator has ended. This rank need not be in it to forward a proposal. */
-static bool is_over(membership *m, uint64_t communicator)
-{
-    const group *g = group_find(m, communicator);
-    return (g != NULL && group_is_decided(g)) ||
-           bulletin_find(m, CONTROL_VERDICT, communicator, 0) != NULL;
-}
-
 /* Keeps the proposal for the rank above, or decides if this rank is the top. */
 static void consider(membership *m, const control_message *reason)
 {
-    if (is_over(m, reason->communicator) || *find_proposal(m, reason->communicator) != NULL)
+    const group *g = group_find(m, reason->communicator); /* NULL: this rank is not in it */
+    if ((g != NULL && group_is_decided(g)) ||
+        bulletin_find(m, CONTROL_VERDICT, reason->communicator, 0) != NULL ||
+        *find_proposal(m, reason->communicator) != NULL)
         return;
     proposal *p = m->served && peers_up(m) != NULL ? malloc(sizeof *p) : NULL;
     if (p == NULL) {
@@ -149,8 +144,7 @@ bool verdict_compose(membership *m, connection *c, control_message *out)
     return false;
 }
 
-/* Proposes that the suspect was lost, after no rank has reported another cause of the broken link.
- */
+/* Proposes that the suspect was lost, since no rank has reported another cause. */
 static void accuse(group *g)
 {
     char text[CONTROL_TEXT];

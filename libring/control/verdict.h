@@ -19,9 +19,7 @@ void verdict_propose_own(membership *m, ring_status status);
 void verdict_decide(membership *m, ring_status status, const char *text);
 /** @return the status of the start's verdict, with its text as fail_text(). */
 ring_status verdict_status(const membership *m);
-/** Handles a verdict: drops the proposal that it answers, and the sockets held for the
- * communicator.
- */
+/** Handles a verdict: drops its proposal, and the sockets held for its communicator. */
 void verdict_on_note(membership *m, const control_message *note);
 /** Ends @p g, unless it has ended, by its verdict or by the loss of one of its ranks. */
 void verdict_end_group(group *g, const control_message *note);

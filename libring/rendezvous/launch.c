@@ -28,8 +28,7 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* @return true in a numbered step. A batch script has Slurm's variables, too, but it is not a rank.
- */
+/* @return true in a numbered step. A batch script has Slurm's variables, too, but is not a rank. */
 static bool in_slurm_step(void)
 {
     const char *step = variable("SLURM_STEP_ID");
@@ -113,15 +112,6 @@ static bool complete(const launcher *l)
     return variable(l->rank) != NULL && (variable(size_variable(l)) != NULL || l->mark != NULL);
 }
 
-static ring_status half_set(const launcher *l)
-{
-    const bool has_rank = variable(l->rank) != NULL;
-    const char *set = has_rank ? l->rank : size_variable(l);
-    const char *unset = has_rank ? l->sizes[0] : l->rank;
-    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank", set,
-                unset);
-}
-
 /* ---- Where rank 0 is ------------------------------------------------------------- */
 
 static ring_status read_address(const launcher *l, launch_info *out)
@@ -199,7 +189,12 @@ ring_status launch_detect(launch_info *launch)
         if (half == NULL)
             half = l;
     }
-    return half != NULL ? half_set(half) : RING_OK;
+    if (half == NULL)
+        return RING_OK;
+    const bool has_rank = variable(half->rank) != NULL;
+    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank",
+                has_rank ? half->rank : size_variable(half),
+                has_rank ? half->sizes[0] : half->rank);
 }
 
 static bool equals(const char *name, int value)
