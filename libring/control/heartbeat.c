@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sends heartbeats and measures the silence of neighbours. Any received bytes count as a sign of
- * life, so heartbeats are sent only while there is nothing else to send.
+ * life, and a heartbeat is sent only when no other message is due.
  */
 #include "heartbeat.h"
 
