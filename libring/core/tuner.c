@@ -59,8 +59,7 @@ static ring_status unknown_algorithm(const char *name)
     char known[128] = "";
     for (size_t i = 0; i < count; i++)
         text_append(known, sizeof known, "%s%s", i > 0 ? ", " : "", all[i].name);
-    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name,
-                known);
+    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
 }
 
 ring_status tuner_new(const ring_comm *comm, struct tuner **out)

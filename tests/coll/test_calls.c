@@ -129,7 +129,8 @@ static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ran
     EXPECT(ring_scatter(x, x + 1, SIZE_MAX / 4, RING_FLOAT32, 0, comm, NULL) == RING_ERR_ARGUMENT,
            "count");
     EXPECT(ring_scan(x, x, 1, RING_FLOAT32, RING_AVG, comm, NULL) == RING_ERR_ARGUMENT, "average");
-    EXPECT(strstr(ring_last_error(NULL), "take the sum") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(strstr(ring_last_error(NULL), "use sum, then divide") != NULL, "%s",
+           ring_last_error(NULL));
     ring_call call = RING_CALL_INIT;
     call.stream = x;
     EXPECT(ring_barrier(comm, &call) == RING_ERR_UNSUPPORTED, "stream");

@@ -262,7 +262,7 @@ static int different_counts_are_shown_on_all_ranks(int rank, int ranks, harness_
                    RING_ERR_MISMATCH ||
                ring_barrier(comm, NULL) == RING_ERR_MISMATCH,
            "%s", ring_last_error(comm));
-    EXPECT(strstr(ring_last_error(comm), "gives 9000 elements to rank 0") != NULL &&
+    EXPECT(strstr(ring_last_error(comm), "sends 9000 elements to rank 0") != NULL &&
                strstr(ring_last_error(comm), "expects 8000") != NULL,
            "%s", ring_last_error(comm));
     ring_comm_destroy(comm);

@@ -76,7 +76,7 @@ static int refuse_structs(ring_comm *comm)
     call.size = sizeof call;
     call.prepared = &prepared;
     wrong |= refuses(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call),
-                     "given to ring_prepared_start");
+                     "those to ring_prepared_start()");
     call.scale = NULL;
     EXPECT_OK(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call));
     wrong |= refuses(ring_prepared_start(prepared, NULL), "needs this rank's factor");
