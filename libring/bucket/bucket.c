@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradient buckets. Built on the public calls alone. Every rank starts its buckets in the same
- * order, whatever the order in which its gradients become ready: a bucket starts when it
- * and all before it are full.
+ * Implements gradient buckets on top of the public calls. Every rank starts its buckets in the same
+ * order, even if its gradients become ready in another one: a bucket starts when it and all buckets
+ * before it are full.
  */
 #include "base.h"
 
@@ -22,7 +22,7 @@ struct ring_buckets {
     ring_op op;
     ring_comm *comm;
     size_t params, bucket_count, started;
-    ring_status error; /* the first of this round */
+    ring_status error; /* the first error of this round */
     size_t *bucket_of; /* [params] */
     bool *ready;       /* [params] */
     bucket *buckets;   /* [bucket_count], in starting order: the last parameters first */
@@ -30,9 +30,9 @@ struct ring_buckets {
 
 enum { DEFAULT_BUCKET_BYTES = 1 << 20 };
 
-/* ---- Cutting ---------------------------------------------------------------------- */
+/* ---- Dividing into buckets -------------------------------------------------------- */
 
-/* Adds up the elements; their bytes must fit into one object. */
+/* Adds up the elements, whose bytes must fit into one object. */
 static ring_status add_up(const size_t *counts, size_t params, ring_dtype dtype, size_t *total)
 {
     size_t bytes;
@@ -41,12 +41,14 @@ static ring_status add_up(const size_t *counts, size_t params, ring_dtype dtype,
         if (__builtin_add_overflow(*total, counts[i], total) ||
             __builtin_mul_overflow(*total, ring_dtype_size(dtype), &bytes) || bytes > PTRDIFF_MAX)
             return fail(RING_ERR_ARGUMENT,
-                        "ring_buckets_create: with counts[%zu] = %zu the parameters are more "
-                        "elements of %s than any buffer holds",
+                        "ring_buckets_create: with counts[%zu] = %zu the parameters have more "
+                        "elements of %s than any buffer can hold",
                         i, counts[i], ring_dtype_name(dtype));
     return RING_OK;
 }
 
+/* Assigns the parameters to buckets, from the last one to the first. A bucket takes parameters
+ * until it has at least @p bucket_bytes. @param end  the total number of elements. */
 static void cut(ring_buckets *b, const size_t *counts, size_t end, size_t bucket_bytes)
 {
     const size_t element = ring_dtype_size(b->dtype);
@@ -84,11 +86,12 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
     if (buckets == NULL || grads == NULL || counts == NULL || params == 0 || comm == NULL ||
         ring_dtype_size(dtype) == 0 || (unsigned)op >= RING_OP_COUNT ||
         (uintptr_t)grads % ring_dtype_size(dtype) != 0)
-        return fail(RING_ERR_ARGUMENT, "ring_buckets_create: want aligned grads, counts, params > "
-                                       "0, a known dtype and op, and comm");
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_buckets_create: grads must be aligned, params at least 1, dtype and op "
+                    "known, and buckets, counts and comm not NULL");
     if (op == RING_PREMUL_SUM)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: premul_sum needs a factor for each "
-                                       "call; multiply before, and take the sum");
+                                       "call; multiply first, then use sum");
     if (!ring_op_serves(op, dtype))
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: %s is for integers, not for %s",
                     ring_op_name(op), ring_dtype_name(dtype));
@@ -125,7 +128,7 @@ void ring_buckets_destroy(ring_buckets *b)
     free(b);
 }
 
-/* ---- Running ---------------------------------------------------------------------- */
+/* ---- Reducing --------------------------------------------------------------------- */
 
 static ring_status start_bucket(ring_buckets *b, bucket *full)
 {
@@ -144,7 +147,8 @@ static ring_status start_full_buckets(ring_buckets *b)
     return RING_OK;
 }
 
-/* Advances running works; one test advances all. The caller computes on afterwards. */
+/* Advances the running works without blocking. One ring_test() advances all works of the
+ * communicator, so the loop ends at the first bucket that is not finished. */
 static ring_status advance_running(ring_buckets *b)
 {
     for (size_t i = 0; i < b->started; i++) {
@@ -164,10 +168,10 @@ static ring_status advance_running(ring_buckets *b)
 ring_status ring_buckets_ready(ring_buckets *b, size_t index)
 {
     if (b == NULL || index >= b->params)
-        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: parameter %zu; there are %zu", index,
-                    b != NULL ? b->params : 0);
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: there is no parameter %zu among %zu",
+                    index, b != NULL ? b->params : 0);
     if (b->ready[index])
-        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is ready already", index);
+        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is already ready", index);
     b->ready[index] = true;
     b->buckets[b->bucket_of[index]].missing--;
     if (b->error == RING_OK)

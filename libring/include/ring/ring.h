@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libring: collective communication for training on many CPUs and GPUs.
+ * libring provides collective communication for training on many CPUs and GPUs. A program joins a
+ * communicator and makes the same calls on each of its ranks:
  *
  *     ring_comm *comm;
  *     if (ring_comm_init_env(&comm) != RING_OK)     // under ringrun, torchrun, mpirun, srun
@@ -13,14 +14,15 @@
  *
  * Rules that hold everywhere:
  *  - No call blocks for ever: each has a deadline (RING_TIMEOUT, or ring_call.timeout).
- *  - Ranks call collectives of one communicator in the same order with the same
- *    arguments; a difference is an error on every rank that shows both calls.
- *  - Buffers are borrowed from the call until it completes, then are the caller's again.
- *  - A communicator may be used from several threads, one call at a time each.
- *  - On error, outputs are unspecified and the communicator is finished: all later
- *    calls return the first error. ring_last_error() gives cause and place. Peers may
- *    access buffers of the failed calls until they have seen the error too, at most seconds
- *    later: reuse them after ring_comm_destroy() of all ranks, or not at all.
+ *  - Ranks call the collectives of a communicator in the same order with the same arguments. If
+ *    calls differ, every rank gets an error that names both calls.
+ *  - The library borrows buffers from the start of a call until it completes; then they belong to
+ *    the caller again.
+ *  - Several threads may use a communicator, each for one call at a time.
+ *  - After an error, outputs are unspecified and the communicator has ended: all later calls
+ *    return the first error. ring_last_error() reports its cause and place. Peers may access the
+ *    buffers of failed calls until they have noticed the error too, which takes at most seconds:
+ *    reuse the buffers only after ring_comm_destroy() on all ranks.
  */
 #ifndef RING_RING_H
 #define RING_RING_H
@@ -43,7 +45,7 @@ extern "C" {
 
 /* ---- Status ------------------------------------------------------------------ */
 
-/** The one list of results: name, value, text. Values are stable. */
+/** The list of all results: name, value and text. The values are stable. */
 #define RING_STATUS_LIST(X) \
     X(RING_OK, 0, "success") \
     X(RING_IN_PROGRESS, 1, "not finished yet") \
@@ -64,7 +66,7 @@ typedef enum ring_status {
 #define RING_STATUS_ENUM(name, value, text) name = value,
     RING_STATUS_LIST(RING_STATUS_ENUM)
 #undef RING_STATUS_ENUM
-        RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 want no comma at the end */
+        RING_STATUS_LAST = RING_ERR_INTERNAL /* C89 and C++98 allow no trailing comma */
 } ring_status;
 
 /** @return the text of @p status, a static string; never NULL. */
@@ -75,14 +77,14 @@ int ring_version(void);
 
 /* ---- Types ------------------------------------------------------------------- */
 
-/** Element types. Floats of 16 and of 8 bits are combined in float32 at every hop and rounded once,
- *  to nearest even. Those of 8 bits are OCP's: e4m3fn has no infinities, and a value too large for
- *  either becomes its largest finite number (448, 57344), infinities of e5m2 too.
- *  Other types are views of these. A bool of one byte is RING_UINT8: its sum and maximum are
- *  RING_LOR, its product and minimum RING_LAND, its exclusive or RING_LXOR. A complex number is two
- *  floats, so it counts twice: RING_SUM, RING_AVG and RING_PREMUL_SUM are those of its parts, and
- *  there is no PROD, MIN or MAX.
- *  Elements of any size that are only moved are so many RING_UINT8. */
+/** Element types. Floats of 16 and 8 bits are combined in float32 at every hop and rounded once, to
+ *  nearest even. The 8-bit floats are those of OCP: e4m3fn has no infinities, and a value that is
+ *  too large for a type becomes its largest finite number (448 or 57344), as do infinities of e5m2.
+ *  Other types can be expressed by these. A bool of one byte is RING_UINT8: its sum and maximum are
+ *  RING_LOR, its product and minimum RING_LAND, and its exclusive or is RING_LXOR. A complex number
+ *  is two floats and counts as two elements: RING_SUM, RING_AVG and RING_PREMUL_SUM apply to its
+ *  parts, and there is no PROD, MIN or MAX. Elements of any size that are only moved can be passed
+ *  as RING_UINT8, one per byte. */
 typedef enum ring_dtype {
     RING_INT8 = 0,
     RING_UINT8 = 1,
@@ -101,13 +103,14 @@ typedef enum ring_dtype {
     RING_DTYPE_COUNT = 14
 } ring_dtype;
 
-/** Reductions. Integers wrap; RING_AVG of integers divides the sum, rounding to zero.
- *  MIN and MAX give NaN if any input is NaN. From RING_BAND to RING_LXOR they are for integers
- * alone: of each bit, or of whether an element is not 0, with 0 or 1 as the result. RING_PREMUL_SUM
- * is for floats alone: each rank's elements are multiplied by its own factor (ring_call.scale) and
- * then added. The factor is rounded to float32 (to float64 for RING_FLOAT64), a product to the
- * type, and sums are those of RING_SUM. Cost: one more pass over src, and where dst is not as long
- * as src, or not there, memory of the communicator as long as src, which is kept. */
+/** Reductions. Integers wrap around; RING_AVG of integers divides the sum and rounds towards zero.
+ *  MIN and MAX return NaN if any input is NaN. RING_BAND to RING_LXOR are only for integers. The
+ *  B operations work on each bit; the L operations work on whether an element is nonzero, and their
+ *  result is 0 or 1. RING_PREMUL_SUM is only for floats: each rank's elements are multiplied by its
+ *  own factor (ring_call.scale) and then added as by RING_SUM. The factor is rounded to float32 (to
+ *  float64 for RING_FLOAT64), and each product to the element type. Its cost is one more pass over
+ *  src and, unless this rank has a dst as long as src, memory as long as src, which the
+ * communicator keeps. */
 typedef enum ring_op {
     RING_SUM = 0,
     RING_PROD = 1,
@@ -124,14 +127,14 @@ typedef enum ring_op {
     RING_OP_COUNT = 12
 } ring_op;
 
-/** @return bytes of one element, 0 for an unknown type. */
+/** @return the bytes of one element; 0 for an unknown type. */
 size_t ring_dtype_size(ring_dtype dtype);
 
 /** @return the name ("float32", "sum"), or "?" for an unknown value; static. */
 const char *ring_dtype_name(ring_dtype dtype);
 const char *ring_op_name(ring_op op);
 
-/** @return 1 if the operation applies to the type, 0 if calls refuse the two. */
+/** @return 1 if the operation applies to the type; 0 if calls refuse the combination. */
 int ring_op_serves(ring_op op, ring_dtype dtype);
 
 /* ---- Communicators ----------------------------------------------------------- */
@@ -140,40 +143,40 @@ typedef struct ring_comm ring_comm;
 typedef struct ring_work ring_work;
 
 #define RING_UNIQUE_ID_BYTES 128
-/** Address of rank 0 and the random key of one communicator. A process that has it may join:
- *  pass it to the other ranks by a private way (MPI, a store, a file of mode 0600). */
+/** The address of rank 0 and the random key of one communicator. Any process that has it may join,
+ *  so pass it to the other ranks over a private channel (MPI, a store, a file of mode 0600). */
 typedef struct ring_unique_id {
     unsigned char bytes[RING_UNIQUE_ID_BYTES];
 } ring_unique_id;
 
-/** Makes an id and takes a port for it, where rank 0 listens while it joins.
- *  @param[out] id  filled on success; serves one communicator.
- *  The process that calls this must be the one of rank 0. The port is of one address of this host:
- *  RING_ADDR, else that of the first interface that RING_SOCKET_IFNAME allows, else the first
- *  that is no loopback and no bridge; 127.0.0.1 if there is no other. The random key in the
- *  id keeps strangers out.
+/** Creates an id and reserves a port for it, on which rank 0 listens while ranks join.
+ *  @param[out] id  filled on success; it serves one communicator.
+ *  The process that calls this must be that of rank 0. The port belongs to one address of this
+ * host: RING_ADDR if it is set, else that of the first interface that RING_SOCKET_IFNAME allows,
+ * else that of the first interface that is neither loopback nor a bridge, else 127.0.0.1. Processes
+ *  without the random key in the id cannot join.
  *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG. */
 ring_status ring_get_unique_id(ring_unique_id *id);
 
 /** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks
  *  have joined, or with an error that lists the missing ones (RING_INIT_TIMEOUT).
- *  Ranks may be processes, or threads of one process. A failure is also one line on standard
- *  error, since there is no communicator then that could be asked for the reason.
- *  @param[out] comm  to be given to ring_comm_destroy(); NULL on failure.
+ *  Ranks may be processes, or threads of one process.
+ *  @param[out] comm  free it with ring_comm_destroy().
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_CONFIG, RING_ERR_AUTH, RING_ERR_TIMEOUT,
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
 
-/** Options of a new communicator; NULL for the environment's. Start from RING_CONFIG_INIT; members
- *  beyond `size` are taken as zero. */
+/** Options of a new communicator; pass NULL to use only the environment. Start from
+ *  RING_CONFIG_INIT; members beyond `size` are treated as zero. */
 typedef struct ring_config {
     size_t size; /**< sizeof(ring_config) */
-    /** Settings as in the environment, and ahead of it: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
-     *  then NULL (`ringinfo env` lists them). NULL: none. Where all must agree, rank 0's hold. */
+    /** Settings that override those of the environment: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
+     *  then NULL (`ringinfo env` lists them). NULL: none. If all ranks must agree on a setting,
+     * rank 0's value is used. */
     const char *const *settings;
-    /** 1: return at once, so that one thread can begin to join as several ranks, or several
-     *  communicators. ring_comm_status() is RING_IN_PROGRESS until the start is over; the first
-     *  call that needs the communicator waits for it, and returns its error if it failed. */
+    /** 1: return at once, so that one thread can join as several ranks or join several
+     *  communicators. ring_comm_status() returns RING_IN_PROGRESS until the start has ended; the
+     *  first call that needs the communicator waits for it, and returns its error if it failed. */
     int nonblocking;
     /** 1: a failure is not printed, since the caller shows ring_last_error(NULL). */
     int quiet;
@@ -184,106 +187,108 @@ typedef struct ring_config {
         sizeof(ring_config), NULL, 0, 0 \
     }
 
-/** ring_comm_init() with options. @return also RING_ERR_CONFIG for a setting that is wrong. */
+/** ring_comm_init() with options. @return the same, and RING_ERR_CONFIG if a setting is wrong. */
 ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
                                   const ring_config *config);
 
-/** ring_comm_init() from the environment: RING_*, torchrun, PMIx, Open MPI, PMI, Slurm; without
- *  any of them a communicator of one rank. A failure is printed, too. */
+/** ring_comm_init() with rank and size from the environment: RING_*, torchrun, PMIx, Open MPI, PMI
+ *  or Slurm. Without any of them it creates a communicator of one rank. */
 ring_status ring_comm_init_env(ring_comm **comm);
 
-/** The ranks that give this as their colour belong to no communicator of a split. */
+/** Ranks that pass this as their colour do not belong to any communicator of a split. */
 #define RING_SPLIT_NONE (-1)
 
-/** Makes smaller communicators: one for each colour, of the ranks that give it. Collective over
- *  @p parent, as a call of its own among the others. It opens no socket and starts no thread;
- *  a connection that a pair of ranks needs is made when they first use it. The communicators fail
- *  independently: a lost rank ends those that it belongs to.
- *  @param colour    0 or more; RING_SPLIT_NONE: this rank is in none.
- *  @param key       orders the ranks of a colour; equal keys by their rank in the parent.
- *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL for
+/** Creates smaller communicators, one for each colour, of the ranks that pass it. Collective over
+ *  @p parent, in the order of its other calls. It opens no socket and starts no thread; connections
+ *  are made when a pair of ranks first needs them. The communicators fail independently: a lost
+ * rank ends only those to which it belongs.
+ *  @param colour    0 or more; RING_SPLIT_NONE: this rank is in none of them.
+ *  @param key       orders the ranks of a colour; equal keys are ordered by rank in the parent.
+ *  @param[out] out  free it with ring_comm_destroy(), before or after the parent; NULL for
  *                   RING_SPLIT_NONE and on failure.
- *  @return what ring_all_gather() returns; RING_ERR_MEMORY on all ranks if one has none: then the
- *          parent lives on. Cost: a gathering of 16 bytes a rank and an all_reduce of 4. */
+ *  @return the results of ring_all_gather(); RING_ERR_MEMORY on all ranks if one of them lacks
+ *          memory, and then the parent is still usable.
+ *  Cost: an all_gather of 16 bytes per rank and an all_reduce of 4 bytes. */
 ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out);
 
-/** A second communicator of the same ranks, whose calls neither wait for nor match those of the
- *  first, for a library or a thread of its own. As ring_comm_split() with one colour. */
+/** Creates a second communicator of the same ranks, for example for a library or another thread.
+ * Its calls neither wait for nor match those of the first. Same as ring_comm_split() with one
+ * colour. */
 ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
 
-/** Makes a communicator of some ranks of @p parent by a call of these alone, as MPI's
- *  MPI_Comm_create_group: the other ranks do nothing. It opens no socket and starts no thread.
- *  Calls on the parent go on, and are not waited for; it takes no place in their order. Any thread.
- *  @param ranks  [count] of the parent, in the order of their new ranks; the same list on each of
- *                them, and this rank is in it.
- *  @param tag    0 or more: tells calls for one list apart that may be under way at once, from
- *                several threads say. Lists of other ranks, or in another order, never match.
- *                Tags should be used again: each list and tag takes memory of the parent's.
- *  @param[out] out  to be given to ring_comm_destroy(), before or after the parent; NULL on
- *                   failure.
- *  @return RING_OK; RING_ERR_TIMEOUT: not all of the list have called within RING_TIMEOUT of the
- *          first; the text names those, and whether they called for another list; one that
- *          calls later is in the next round. RING_ERR_MEMORY on all if one has none. In both cases
- *          the parent lives on. RING_ERR_PEER: one was lost, or what else ended the parent.
- *          RING_ERR_USAGE: another thread of this rank waits with the same list and tag.
- *  Cost: two short messages of each member to all ranks of the start, and two answers. */
+/** Creates a communicator of some ranks of @p parent. Only these ranks call it, as with
+ *  MPI_Comm_create_group; the other ranks do nothing. It opens no socket and starts no thread. It
+ *  does not wait for calls on the parent, which continue, and has no place in their order. Any
+ *  thread may call it.
+ *  @param ranks  [count] ranks of the parent, in the order of their new ranks. All of them pass the
+ *                same list, and this rank is in it.
+ *  @param tag    0 or more: distinguishes calls with the same list that may be in flight at the
+ * same time, for example from several threads. Lists of other ranks, or in another order, never
+ * match. Reuse tags: each list and tag uses memory of the parent.
+ *  @param[out] out  free it with ring_comm_destroy(), before or after the parent; NULL on failure.
+ *  @return RING_OK; RING_ERR_TIMEOUT: not all ranks of the list have called within RING_TIMEOUT of
+ *          the first; the message names those that have not, and whether they called with another
+ *          list; a rank that calls later is in the next round. RING_ERR_MEMORY on all ranks if one
+ *          of them lacks memory. In both cases the parent is still usable. RING_ERR_PEER: a rank
+ *          was lost; or another error that ended the parent. RING_ERR_USAGE: another thread of this
+ *          rank is waiting with the same list and tag.
+ *  Cost: two short messages from each member to all ranks of the start, and two answers. */
 ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int tag,
                              ring_comm **out);
 
-/** The same for all ranks of @p comm but @p ranks, called by those that stay; they keep their
- *  order. As ncclCommShrink() of a communicator that has not failed: @p comm lives on, with its
- *  calls, and is still to be destroyed.
- *  @param ranks  [count] that are left out, in any order; 0 of them: a communicator of all. */
+/** As ring_comm_create(), for all ranks of @p comm except @p ranks. The remaining ranks call it and
+ *  keep their order. Comparable to ncclCommShrink() of a communicator that has not failed: @p comm
+ *  and its calls continue, and it must still be destroyed.
+ *  @param ranks  [count] the ranks to leave out, in any order; count 0 leaves out none of them. */
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
-/** Goes on with the survivors of a communicator that has failed. Collective over them: waits until
- *  all survivors have called it, RING_TIMEOUT at most; a rank that has not by then is left out.
- * Their order stays. Their calls on the broken one have ended, so buffers may be used again when
- * this returns;
- *  @p broken is still to be destroyed.
+/** Creates a communicator of the survivors of one that has failed. Collective over the survivors:
+ *  waits until all of them have called it, at most RING_TIMEOUT; a rank that has not called by then
+ *  is left out. The survivors keep their order. When it returns, their calls on the failed
+ *  communicator have ended and buffers may be reused; @p broken must still be destroyed.
  *  @param[out] out  the new communicator; NULL on failure.
- *  @return RING_OK; RING_ERR_USAGE: it has not failed; RING_ERR_PEER: this rank is out, or a rank
- *          of one of these hosts is stopped, not gone, and might wake and write (kill it and call
- *          again), or more than half of the ranks are silent; RING_ERR_TIMEOUT, RING_ERR_MEMORY. */
+ *  @return RING_OK; RING_ERR_USAGE: @p broken has not failed; RING_ERR_PEER: this rank was left
+ * out, or more than half of the ranks are silent, or a rank on one of these hosts is stopped but
+ * not dead, so that it might wake up and write (kill it and call again); RING_ERR_TIMEOUT,
+ * RING_ERR_MEMORY. */
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 
-/** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure
- *  that had ended the communicator before; its handles may still be waited for, and then say so.
- *  NULL is allowed. Other ranks may finish calls that need nothing
- *  more from this one. A rank that ends without it is lost to the others, with any exit
- *  status. In a forked child it does nothing: the communicator is the parent's, and every
- *  other call on it there is RING_ERR_USAGE. */
+/** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure that
+ *  ended the communicator earlier; its handles may still be waited for, and return that error. NULL
+ *  is allowed. Other ranks may finish calls that need nothing more from this one. A process that
+ *  exits without calling it counts as a lost rank, whatever its exit status. In a forked child it
+ *  does nothing: the communicator belongs to the parent, and every other call on it there returns
+ *  RING_ERR_USAGE. */
 void ring_comm_destroy(ring_comm *comm);
 
-/** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED.
- *  May be called from any thread at any time; @p reason is shown on every rank. */
+/** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. Any thread may
+ *  call it at any time. @param reason  part of the error message on every rank. */
 ring_status ring_comm_abort(ring_comm *comm, const char *reason);
 
-/** @return RING_OK, or the error that ended the communicator; RING_IN_PROGRESS while a start that
- *  returned at once goes on. Never blocks. */
+/** @return RING_OK, or the error that ended the communicator; RING_IN_PROGRESS while a nonblocking
+ *  start is in progress. Never blocks. */
 ring_status ring_comm_status(const ring_comm *comm);
 
 /** Facts about a communicator, and its counters so far. Sizes in bytes. */
 typedef struct ring_comm_info {
     size_t size;                 /**< sizeof(ring_comm_info), set by the caller */
-    int rank, ranks;             /**< this rank, number of ranks */
-    int local_rank, local_ranks; /**< among the ranks of this host */
+    int rank, ranks;             /**< this rank and the number of ranks */
+    int local_rank, local_ranks; /**< the same among the ranks of this host */
     int hosts;                   /**< number of hosts */
-    char transport[32];          /**< "shm", "tcp", …; "shm+tcp" where links differ; "self" */
-    char algorithm[32];          /**< algorithm of the latest collective, "" before */
-    double predicted_us;         /**< the cost model's time for that collective; 0: none, as where
-                                      ranks share cores */
+    char transport[32];          /**< "shm", "tcp", …; "shm+tcp" if links differ; "self" */
+    char algorithm[32];          /**< algorithm of the latest collective; "" before the first */
+    double predicted_us;         /**< microseconds that the cost model predicts for it */
     uint64_t bytes_sent;         /**< payload handed to peers, by message or by reference */
     uint64_t bytes_received;
-    uint64_t messages_sent; /**< plan messages, i.e. transfers */
-    uint64_t memory;        /**< bytes held for this communicator, mappings of peers apart */
-    double init_seconds;    /**< time that ring_comm_init took */
-    char launcher[32];      /**< where rank and size came from: "ringrun", "torchrun", … */
-    uint64_t lowered;       /**< calls so far that needed a new program; the others, of a kind
-                                 that was made before, found one */
+    uint64_t messages_sent; /**< messages of plans, i.e. transfers */
+    uint64_t memory;        /**< bytes held for this communicator, without mappings of peers */
+    double init_seconds;    /**< time that ring_comm_init() took */
+    char launcher[32];      /**< the source of rank and size: "ringrun", "torchrun", … */
+    uint64_t lowered;       /**< calls so far that needed a new program; all others reused the
+                                 program of an earlier call */
 } ring_comm_info;
 
-/** Fills @p info up to its own size field.
+/** Fills @p info up to info->size bytes.
  *  @return RING_OK, RING_ERR_ARGUMENT, or RING_ERR_USAGE in a forked child. */
 ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
 
@@ -291,67 +296,68 @@ ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info);
 int ring_comm_rank(const ring_comm *comm);
 int ring_comm_size(const ring_comm *comm);
 
-/** @return the error, with rank, host, call and cause; "" if there was none.
- *  @p comm NULL: the calling thread's latest failure. Valid until the communicator is
- *  destroyed (or the thread's next failure). */
+/** @return the message of the error, with rank, host, call and cause; "" if there was no error. It
+ *  is valid until the communicator is destroyed, or until the thread's next failure.
+ *  @param comm  NULL: the latest failure of the calling thread. */
 const char *ring_last_error(const ring_comm *comm);
 
 /* ---- Memory ------------------------------------------------------------------ */
 
-/** Allocates memory that ranks of one host read and write in place, with no copy.
- *  Any buffer works with any call; this kind is the fastest. A process has up to twice the
- *  machine's memory of it in all (64 GiB at most; less under ulimit -v or -f); each local
- *  peer maps as much address space. An allocation takes a page more than it asks for.
- *  A forked child does not have it: a touch there faults (SIGSEGV), so that the child neither
- *  changes what ranks compute nor saves what they have changed since. Copy to malloc() memory
- *  before fork(), to write a checkpoint in a child, say. The child's allocations are its own.
- *  system(), popen() and posix_spawn() are not concerned.
+/** Allocates memory that the ranks of a host read and write in place, without a copy. Any buffer
+ *  works with any call; this kind is the fastest. A process can allocate up to twice the machine's
+ *  memory in all (at most 64 GiB; less under ulimit -v or -f), and each local peer maps the same
+ *  amount of address space. An allocation uses one page more than it asks for.
+ *  A forked child cannot access the memory: an access faults (SIGSEGV), so that the child neither
+ *  changes data with which ranks compute nor saves data that they have changed meanwhile. To write
+ *  a checkpoint in a child, for example, copy to malloc() memory before fork(). The child can
+ *  allocate memory for itself. system(), popen() and posix_spawn() are not affected.
  *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
- *  @return RING_OK or RING_ERR_MEMORY (with the bytes wanted). Cost: touches every page. */
+ *  @return RING_OK or RING_ERR_MEMORY, whose message has the bytes. Cost: touches every page. */
 ring_status ring_mem_alloc(void **ptr, size_t bytes);
 
-/** Gives it back; no call may still use it. NULL is allowed.
+/** Frees memory of ring_mem_alloc(), which no call may use any more. NULL is allowed.
  *  @return RING_OK, or RING_ERR_ARGUMENT if it was not allocated in this process. */
 ring_status ring_mem_free(void *ptr);
 
-/** Makes any memory a region that peers may touch, for buffers that are not of ring_mem_alloc()
- *  and serve many calls. Ranks of one process (loop) read and write it in place; transports that
- *  put and get use it directly; shm and tcp carry it, as they do without this. It never changes
- *  results. A buffer counts if it lies within one region.
- *  @param ptr  [bytes], of the caller; to be deregistered before it is freed. It overlaps no
- *              other region and no memory of ring_mem_alloc().
- *  @return RING_OK; RING_ERR_ARGUMENT: NULL, 0 bytes, or an overlap; RING_ERR_MEMORY: 16384
- *          regions are there. Any thread; forked children start without regions. */
+/** Registers any memory as a region that peers may access. Useful for buffers that are not from
+ *  ring_mem_alloc() and serve many calls. Ranks of one process (loop) read and write a region in
+ *  place; transports that put and get use it directly; shm and tcp still copy it into messages. It
+ *  never changes results. A buffer benefits if it is within one region.
+ *  @param ptr  [bytes] the caller's memory; deregister it before you free it. It must not overlap
+ *              another region or memory of ring_mem_alloc().
+ *  @return RING_OK; RING_ERR_ARGUMENT: NULL, 0 bytes, or an overlap; RING_ERR_MEMORY: there are
+ *          already 16384 regions. Any thread may call it; forked children start without regions. */
 ring_status ring_mem_register(void *ptr, size_t bytes);
 
-/** Ends it. @param ptr  as given to ring_mem_register().
- *  @return RING_OK; RING_ERR_ARGUMENT: not registered in this process; RING_ERR_USAGE: running
- *          calls use it, and it stays. */
+/** Deregisters a region. @param ptr  the pointer that was passed to ring_mem_register().
+ *  @return RING_OK; RING_ERR_ARGUMENT: it is not registered in this process; RING_ERR_USAGE: calls
+ *          in flight use it, and it stays registered. */
 ring_status ring_mem_deregister(void *ptr);
 
 /* ---- Call options and work handles ---------------------------------------------- */
 
-/** A condition that a call can wait for: set once, by any thread. */
+/** A condition for which calls can wait. Any thread sets it, once. */
 typedef struct ring_event ring_event;
-/** @param[out] event  to be given to ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
+/** @param[out] event  free it with ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
 ring_status ring_event_create(ring_event **event);
-/** Opens the event for the calls that wait for it (ring_call.after).
- *  @param status  RING_OK; anything else fails the communicators of the calls that wait.
- *  @return RING_ERR_USAGE if it was set before, RING_ERR_ARGUMENT. */
+/** Sets the event, so that the calls that wait for it (ring_call.after) start.
+ *  @param status  RING_OK; any error fails the communicators of the waiting calls.
+ *  @return RING_OK; RING_ERR_USAGE if it is already set; RING_ERR_ARGUMENT. */
 ring_status ring_event_set(ring_event *event, ring_status status);
-/** Gives it back; calls that wait for it keep it in being until they end. NULL is allowed. */
+/** Releases the caller's reference; calls that wait for the event keep it until they end. NULL is
+ *  allowed. */
 void ring_event_destroy(ring_event *event);
 
-/** Called once when a call has ended, with its result: by any thread that happens to finish it,
- *  which holds no lock of the library. It may start calls, but not wait, and not destroy
- *  a communicator; it should return within milliseconds, as it may run on the library's thread
- *  that progresses all calls without a waiting thread (RING_PROGRESS). With RING_PROGRESS=none it
- * is called only while a thread of this process is in a call of libring. */
+/** Called once with the result when a call has ended, by the thread that finishes it, which holds
+ * no lock of the library. It may start calls, but must not wait or destroy a communicator. It
+ * should return within milliseconds, because it may run on the library's thread that advances all
+ * calls for which no thread waits (RING_PROGRESS). With RING_PROGRESS=none it is called only while
+ * a thread of this process is in a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
-/** As the peer of a tagged ring_recv(): any rank, itself too. */
+/** Peer of a tagged ring_recv() that accepts messages from any rank, including itself. */
 #define RING_ANY_SOURCE (-1)
-/** As the tag of a tagged ring_recv(): any tag. */
+/** Tag of a tagged ring_recv() that accepts messages with any tag. */
 #define RING_ANY_TAG (-1)
 /** The sender of a tagged message, and its tag. */
 typedef struct ring_envelope {
@@ -359,29 +365,30 @@ typedef struct ring_envelope {
     int tag;
 } ring_envelope;
 
-/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. Fields behind `size` are
- *  taken as zero, so programs keep running when the struct grows. */
+/** Options of one call; pass NULL for none. Start from RING_CALL_INIT. Fields beyond `size` bytes
+ *  are treated as zero, so programs keep working when the struct grows. */
 typedef struct ring_prepared ring_prepared;
 typedef struct ring_call {
     size_t size;       /**< sizeof(ring_call) */
-    ring_work **work;  /**< not NULL: return at once; *work is the handle, for ring_wait() */
-    void *stream;      /**< not NULL: the call takes its place in this stream of an accelerator, and
-                            returns at once; see below */
-    double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start or from the moment when
-                            `after` is set and `stream` has come there; 0: RING_TIMEOUT */
+    ring_work **work;  /**< not NULL: return at once, and set *work to a handle for ring_wait() */
+    void *stream;      /**< not NULL: enqueue the call on this stream of an accelerator, and return
+                            at once; see below */
+    double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start of the call or from the
+                            moment when `after` is set and `stream` has reached the call; 0:
+                            RING_TIMEOUT */
     ring_event *after; /**< not NULL: nothing is read, written or sent before this event is set */
-    ring_done on_done; /**< not NULL: called at the end. Without `work` the call then returns at
-                            once, too, and has no handle */
-    void *context;     /**< of on_done */
-    ring_prepared **prepared; /**< not NULL: the call is not made but kept, see
-                                   ring_prepared_start(); no other option is given then but
-                                   the tag */
-    const double *scale; /**< of RING_PREMUL_SUM, and of nothing else: this rank's factor, finite;
-                              0 is one as well. Read before the call returns */
-    int tagged; /**< 1: a send or recv that meets its other end by `tag`, see ring_send() */
-    int tag;    /**< with `tagged`: 0 or more; of a recv also RING_ANY_TAG */
-    ring_envelope *envelope; /**< of a tagged recv, may be NULL: where the sender and the tag of
-                                  what it got are put, before it ends with RING_OK */
+    ring_done on_done; /**< not NULL: called when the call has ended. Without `work`, the call also
+                            returns at once, and has no handle */
+    void *context;     /**< passed to on_done */
+    ring_prepared **prepared; /**< not NULL: the call is not made but prepared, see
+                                   ring_prepared_start(); apart from the tag, no other option may
+                                   be set */
+    const double *scale; /**< only for RING_PREMUL_SUM: this rank's factor, which must be finite and
+                              may be 0. Read before the call returns */
+    int tagged;          /**< 1: a send or recv that is matched by `tag`, see ring_send() */
+    int tag;             /**< with `tagged`: 0 or more; for a recv also RING_ANY_TAG */
+    ring_envelope *envelope; /**< for a tagged recv, may be NULL: receives the sender and the tag of
+                                  the message before the call ends with RING_OK */
 } ring_call;
 
 #define RING_CALL_INIT \
@@ -389,83 +396,87 @@ typedef struct ring_call {
         sizeof(ring_call), NULL, NULL, 0.0, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL \
     }
 
-/* With ring_call.stream, as with NCCL: nothing is read, written or sent before the stream has come
- * to the place of the call, what is asked of it later comes after the call's result, and no thread
- * of the host waits. The call ends without its caller: `work` gives a handle besides. NULL is no
- * stream: CUDA's default ones are cudaStreamLegacy and cudaStreamPerThread.
- *  - Buffers are memory of the stream's accelerator, registered or not, or the host's where
- *    the accelerator's streams order that, too; else RING_ERR_UNSUPPORTED, as for a stream of no
- *    accelerator. Ranks need not all give one, but where GPUs run calls themselves: there a
- *    collective has a stream, and buffers of the GPU, on all ranks or on none (docs/devices.md).
- *  - A call takes its place among those of the communicator when it is made, in whatever stream.
- *    One that waits for another behind it in the same stream needs a group with it: calls of a
- * group behind one stream share a place there.
- *  - A stream that is captured into a graph keeps the call, without work, on_done, after and tag,
- * and each replay makes it. From then on calls of the communicator that are behind streams take
- * their places when these come to them: in the same order on all ranks, and calls without a stream
- * when those are over. A replay after ring_comm_destroy() does nothing.
- *  - When the communicator, or its accelerator, fails the stream goes on, with the results
- * undefined; ring_comm_status() and later calls tell. ring_comm_destroy() does not wait for the
- * stream.
- *  - With RING_PROGRESS=none such a call needs `work`, and goes on only in calls of libring. */
+/* Calls on streams (ring_call.stream) work as with NCCL: nothing is read, written or sent before
+ * the stream has reached the call, later work on the stream sees the call's result, and no host
+ * thread waits. The call ends without its caller; set `work` to get a handle, too. NULL is not a
+ * stream; CUDA's default streams are cudaStreamLegacy and cudaStreamPerThread.
+ *  - Buffers must be in memory of the stream's accelerator, registered or not, or in host memory if
+ *    the accelerator's streams order accesses to that, too. Otherwise the call returns
+ *    RING_ERR_UNSUPPORTED, as it does if the stream does not belong to an accelerator. Only some of
+ *    the ranks may pass a stream, except where GPUs run calls themselves: there, all ranks or none
+ *    must pass a stream and buffers of the GPU to a collective (docs/devices.md).
+ *  - A call takes its place among the calls of the communicator when it is made, on any stream. If
+ *    it waits for a later call on the same stream, both must be in one group: the calls of a group
+ *    on one stream share a place there.
+ *  - If the stream is being captured into a graph, the graph keeps the call, which must not have
+ *    work, on_done, after or a tag, and each replay makes it. From then on, calls of the
+ *    communicator on streams take their places when the streams reach them. The streams must do so
+ *    in the same order on all ranks, and calls without a stream may only be made after those calls
+ *    have ended. A replay after ring_comm_destroy() does nothing.
+ *  - If the communicator or its accelerator fails, the stream continues and the results are
+ *    undefined; ring_comm_status() and later calls report the failure. ring_comm_destroy() does not
+ *    wait for the stream.
+ *  - With RING_PROGRESS=none such a call needs `work`, and advances only in calls of libring. */
 
-/** Waits until the work is done, frees the handle and sets *handle to NULL, whatever the result.
- *  Before that a thread of the library moves the call while its caller computes (RING_PROGRESS);
- *  the waiting caller takes over. It spins a little, then yields, then sleeps in the kernel;
- *  meanwhile it also progresses calls of the process's other communicators without a waiter. A
- *  call whose `after` is not set, or whose `stream` is not there, within RING_TIMEOUT gives
- * RING_IN_PROGRESS and keeps its handle. Several threads may wait for one call at once, or test it,
- * each with a copy of the pointer in a variable of its own: all that came before one of them had
- * its result get it, too. Later ones are refused; threads that may come at any time use
- * ring_wait_keep().
- *  @param handle  where ring_call.work put it; *handle NULL is RING_OK.
- *  @return the call's result; RING_ERR_USAGE for a handle that has ended before. */
+/** Waits until the call has ended, frees the handle and sets *handle to NULL, whatever the result.
+ *  While the caller computes, a thread of the library advances the call (RING_PROGRESS); a waiting
+ *  caller takes over. It spins for a moment, then yields, then sleeps in the kernel, and meanwhile
+ *  also advances calls of the process's other communicators for which no thread waits. If `after`
+ * is not set, or `stream` does not reach the call, within RING_TIMEOUT, it returns RING_IN_PROGRESS
+ *  and the handle stays valid. Several threads may wait for or test one call at the same time, each
+ *  with its own copy of the pointer: all threads that started before one of them got the result get
+ *  it, too. Threads that start later are refused; use ring_wait_keep() if threads may start at any
+ *  time.
+ *  @param handle  the variable to which ring_call.work pointed; *handle NULL is RING_OK.
+ *  @return the call's result; RING_ERR_USAGE if the handle has already ended. */
 ring_status ring_wait(ring_work **handle);
 
-/** The same for at most @p seconds; RING_IN_PROGRESS when they are over: the call goes on. */
+/** As ring_wait(), for at most @p seconds; then it returns RING_IN_PROGRESS and the call continues.
+ */
 ring_status ring_wait_for(ring_work **handle, double seconds);
 
-/** The same without freeing the handle: any number of threads may wait with it, at once and again
- *  after the end, and each gets the result. One ring_wait() or ring_test() frees it in the end,
- *  when no thread waits with it any more. @p handle NULL is RING_OK. */
+/** As ring_wait_for(), without freeing the handle: any number of threads may wait with it, at the
+ *  same time and also after the call has ended, and each gets the result. One ring_wait() or
+ *  ring_test() must free it when no thread waits with it any more. @p handle NULL is RING_OK. */
 ring_status ring_wait_keep(ring_work *handle, double seconds);
 
 /** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
 ring_status ring_wait_all(ring_work **works, size_t count);
 
-/** Waits for one of them, whichever is first. @param[out] index  of it; @p count if all were
- *  NULL, or none has ended. @return its result; RING_IN_PROGRESS if all of them are behind events
- *  that were not set within their time-out: the calls go on. */
+/** Waits until one of the calls has ended, and frees its handle. @param[out] index  its index;
+ *  @p count if all handles were NULL or no call has ended. @return its result; RING_IN_PROGRESS if
+ *  all calls wait for events that were not set within their time-outs: the calls continue. */
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
-/** Advances the work without blocking. *done becomes 1 when it is finished (well or not);
- *  then the handle is freed, *handle is NULL and the result returned. Otherwise RING_OK and *done
- * 0. Calls advance without it, too, by a thread of the library, unless RING_PROGRESS=none. */
+/** Advances the call without blocking. If it has ended, successfully or not, *done becomes 1, the
+ *  handle is freed, *handle becomes NULL and the result is returned. Otherwise it returns RING_OK
+ *  and *done is 0. Calls also advance without it, by a thread of the library, unless
+ *  RING_PROGRESS=none. */
 ring_status ring_test(ring_work **handle, int *done);
 
-/** The same for all of them at once: *done is 1, and the handles are freed, only when every one
- *  is finished. @return the first error among them. */
+/** As ring_test(), for several calls: *done is 1, and the handles are freed, only if all of them
+ *  have ended. @return the first error among them. */
 ring_status ring_test_all(ring_work **works, size_t count, int *done);
 
 /* ---- Collectives ----------------------------------------------------------------
- * S = bytes of the whole vector, n = ranks. "In place" means exactly the stated pointer
- * equality; any other overlap of src and dst is an error of the caller.
- * All return RING_OK; RING_ERR_ARGUMENT, _USAGE or _UNSUPPORTED before anything was sent; or
- * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end
- * the communicator. A call that is refused for its arguments has taken its place in the order:
- * where all ranks refuse it alike nothing happens, else those that made it get RING_ERR_MISMATCH
- * with the reason.
- * A call returns when this rank's part is done. Short messages (128 KiB of a call to a peer at
- * most) are copied ahead of their receivers, so a short broadcast, reduce, gather, scatter, scan,
- * send or v-form of these may return before its peers have called it; if they called something
- * else, a later call says so.
- * Every rank gets the same bits, on every run with the same ranks, count, type and
- * algorithm. Integers wrap. RING_AVG divides the sum by the ranks: floats by one correctly
- * rounded division (those of 16 and 8 bits in float32, and rounded once), integers towards zero. */
+ * S is the number of bytes of the whole vector, n the number of ranks. "In place" means exactly the
+ * stated pointer equality; any other overlap of src and dst is an error of the caller.
+ * All calls return RING_OK; RING_ERR_ARGUMENT, _USAGE or _UNSUPPORTED before anything was sent; or
+ * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end the
+ * communicator. A call that is refused because of its arguments still takes its place in the order:
+ * if all ranks refuse it, nothing happens, else the ranks that made it get RING_ERR_MISMATCH with
+ * the reason.
+ * A call returns when this rank's part is done. Short messages (at most 128 KiB from a call to a
+ * peer) are sent without waiting for their receivers, so a short broadcast, reduce, gather,
+ * scatter, scan, send or v-form of these may return before its peers have called it; if they make a
+ * different call, a later call reports it. Every rank gets the same bits, on every run with the
+ * same ranks, count, type and algorithm. Integers wrap around. RING_AVG divides the sum by the
+ * number of ranks: for floats by one correctly rounded division (for 16 and 8 bits in float32,
+ * rounded once), for integers towards zero. */
 
 /** dst[i] = op over ranks of src[i], on every rank.
  *  @param src, dst  [count] elements; in place if src == dst.
- *  Cost of the ring: 2(n-1) transfers and 2(n-1)/n * S bytes sent a rank
+ *  Cost of the ring: 2(n-1) transfers and 2(n-1)/n * S bytes sent per rank
  *  (Patarasuk and Yuan, JPDC 69, 2009). */
 ring_status ring_all_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                             ring_comm *comm, const ring_call *call);
@@ -496,48 +507,49 @@ ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dty
 /** The root gets all ranks' blocks in rank order.
  *  @param src  [count]; @param dst [ranks * count], written on the root only (may be NULL
  *  elsewhere); in place if src == dst + rank * count on the root.
- *  Cost: n-1 transfers into the root, (n-1)/n * S bytes, straight from each rank. */
+ *  Cost: n-1 transfers into the root, (n-1)/n * S bytes, directly from each rank. */
 ring_status ring_gather(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                         ring_comm *comm, const ring_call *call);
 
 /** Rank r gets block r of the root's src.
  *  @param src  [ranks * count], read on the root only (may be NULL elsewhere); @param dst [count];
  *  in place if dst == src + rank * count on the root.
- *  Cost: n-1 transfers out of the root, (n-1)/n * S bytes, straight to each rank. */
+ *  Cost: n-1 transfers out of the root, (n-1)/n * S bytes, directly to each rank. */
 ring_status ring_scatter(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                          ring_comm *comm, const ring_call *call);
 
 /** Rank r gets block r of every rank's src, in rank order.
  *  @param src, dst  [ranks * count], without overlap: never in place.
- *  Cost: n-1 transfers, (n-1) * count elements sent a rank, a connection for each pair. */
+ *  Cost: n-1 transfers, (n-1) * count elements sent per rank, a connection for each pair. */
 ring_status ring_all_to_all(const void *src, void *dst, size_t count, ring_dtype dtype,
                             ring_comm *comm, const ring_call *call);
 
 /** dst[i] on rank r = op over ranks 0 to r of src[i], combined in the order of ranks.
  *  @param src, dst  [count] elements; in place if src == dst. @param op  not RING_AVG.
- *  Cost: every rank but the last sends count elements of the accumulator's type, the last result
- *  is ready after n-1 of them in a row, in a pipeline; short calls of up to 64 ranks meet once. */
+ *  Cost: every rank but the last sends count elements of the accumulator's type. The last result is
+ *  ready after a pipeline of n-1 transfers; short calls of up to 64 ranks take one exchange. */
 ring_status ring_scan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                       ring_comm *comm, const ring_call *call);
 
-/** The same over ranks 0 to r - 1. On rank 0 dst is not written and may be NULL. */
+/** As ring_scan(), over ranks 0 to r - 1. On rank 0 dst is not written and may be NULL. */
 ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         ring_comm *comm, const ring_call *call);
 
-/* The v-forms: blocks have lengths of their own. `counts` are [ranks] elements, one for each rank's
- * block, 0 allowed; `displs` are [ranks] elements from the buffer's start to each block, NULL: one
- * behind the other. Blocks of dst lie apart, in any order and with gaps, which are not written; so
- * do those of src that are reduced. The arrays are read before the call returns. Calls with the
- * same arrays as before allocate nothing; a program keeps a copy of them. "In place" as the even
- * forms, with displs[rank] for rank * count; a src and dst that do not lie so must not overlap from
- * the first element to the end of the last block. */
+/* In the v-forms, each block has its own length. `counts` has [ranks] entries, the elements of each
+ * rank's block, which may be 0. `displs` has [ranks] entries, the elements from the start of the
+ * buffer to each block; NULL: the blocks are contiguous. Blocks of dst, and blocks of src that are
+ * reduced, must not overlap; they may be in any order and with gaps, which are not written. The
+ * arrays are read before the call returns. Calls with the same arrays as an earlier call allocate
+ * nothing, because a program keeps a copy of them. "In place" is defined as for the even forms,
+ * with displs[rank] instead of rank * count; otherwise src and dst must not overlap between their
+ * first elements and the ends of their last blocks. */
 
 /** Every rank gets all ranks' blocks, of counts[r] elements from rank r.
  *  @param src  [counts[rank]]; @param dst up to the end of the last block; in place if
  *  src == dst + displs[rank].
- *  @param counts  the same on every rank: others are RING_ERR_MISMATCH. @param displs  of this
- *  rank's dst alone.
- *  Cost: as ring_all_gather(), where the longest block counts. */
+ *  @param counts  the same on every rank, else RING_ERR_MISMATCH. @param displs  applies to this
+ *  rank's dst only.
+ *  Cost: that of ring_all_gather() with the longest block. */
 ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
                               const size_t *displs, ring_dtype dtype, ring_comm *comm,
                               const ring_call *call);
@@ -545,9 +557,9 @@ ring_status ring_all_gather_v(const void *src, void *dst, const size_t *counts,
 /** Rank r gets block r of the reduction, counts[r] elements.
  *  @param src  up to the end of the last block; @param dst [counts[rank]]; in place if
  *  dst == src + displs[rank].
- *  @param counts  the same on every rank: others are RING_ERR_MISMATCH. @param displs  of this
- *  rank's src alone.
- *  Cost: as ring_reduce_scatter(), where the longest block counts. */
+ *  @param counts  the same on every rank, else RING_ERR_MISMATCH. @param displs  applies to this
+ *  rank's src only.
+ *  Cost: that of ring_reduce_scatter() with the longest block. */
 ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const size_t *displs,
                                   void *dst, ring_dtype dtype, ring_op op, ring_comm *comm,
                                   const ring_call *call);
@@ -555,75 +567,78 @@ ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const s
 /** Rank r gets block r of every rank's src.
  *  @param src, dst  up to the end of the last block, without overlap: never in place. Blocks of
  *  src may overlap each other.
- *  @param src_counts  to each rank; @param dst_counts from each rank: as many as it gives, else
- *  RING_ERR_MISMATCH with both numbers.
- *  Cost: n-1 transfers straight to each rank, of empty blocks too; a connection for each pair. */
+ *  @param src_counts  elements to each rank; @param dst_counts  elements from each rank, which must
+ *  equal the elements that it sends, else RING_ERR_MISMATCH with both numbers.
+ *  Cost: n-1 transfers directly to each rank, also for empty blocks; a connection for each pair. */
 ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
                               void *dst, const size_t *dst_counts, const size_t *dst_displs,
                               ring_dtype dtype, ring_comm *comm, const ring_call *call);
 
 /** The root gets all ranks' blocks.
- *  @param src  [count]; @param count  what this rank gives: counts[rank] of the root's, else
- *  RING_ERR_MISMATCH with both numbers. @param dst up to the end of the last block, written on the
- *  root only; in place if src == dst + displs[rank] on the root.
- *  @param counts, displs  read on the root only, with dst (all may be NULL elsewhere).
- *  Cost: n-1 transfers into the root, straight from each rank. */
+ *  @param src  [count]; @param count  elements that this rank sends, which must equal counts[rank]
+ *  on the root, else RING_ERR_MISMATCH with both numbers. @param dst up to the end of the last
+ *  block, written on the root only; in place if src == dst + displs[rank] on the root.
+ *  @param counts, displs  read on the root only, like dst (all may be NULL elsewhere).
+ *  Cost: n-1 transfers into the root, directly from each rank. */
 ring_status ring_gather_v(const void *src, size_t count, void *dst, const size_t *counts,
                           const size_t *displs, ring_dtype dtype, int root, ring_comm *comm,
                           const ring_call *call);
 
 /** Rank r gets block r of the root's src.
  *  @param src  up to the end of the last block; its blocks may overlap each other.
- *  @param counts, displs  read on the root only, with src (all may be NULL elsewhere).
- *  @param dst  [count]; @param count  what this rank gets: counts[rank] of the root's, else
- *  RING_ERR_MISMATCH with both numbers. In place if dst == src + displs[rank] on the root.
- *  Cost: n-1 transfers out of the root, straight to each rank. */
+ *  @param counts, displs  read on the root only, like src (all may be NULL elsewhere).
+ *  @param dst  [count]; @param count  elements that this rank gets, which must equal counts[rank]
+ *  on the root, else RING_ERR_MISMATCH with both numbers. In place if dst == src + displs[rank] on
+ *  the root.
+ *  Cost: n-1 transfers out of the root, directly to each rank. */
 ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *displs, void *dst,
                            size_t count, ring_dtype dtype, int root, ring_comm *comm,
                            const ring_call *call);
 
-/* Lists: v-forms whose blocks are buffers of their own, at any addresses: `srcs` or `dsts` are
- * [ranks] addresses, one for each rank's block, and `counts` their [ranks] elements. An empty block
- * may be NULL. Output overlaps nothing; blocks of srcs that are not reduced may overlap
- * each other. Other memory may lie between blocks, and is not touched. "In place": the own block of
- * the list is the other buffer. Arrays are read before the call returns. Other addresses cost
- * nothing: a program is kept for the counts alone, and serves the v-form without displacements as
- * well. Ranks need not agree on which of the two they call, and messages name the v-form. A side's
- * blocks lie all in memory of one accelerator, or none does. Over links that reach memory, all
- * blocks of a side lie in regions, or are carried. Cost: that of the v-form, and a sort of the
- * addresses. */
+/* The list forms are v-forms in which each block is a separate buffer: `srcs` or `dsts` has [ranks]
+ * addresses, one for each rank's block, and `counts` has the [ranks] numbers of their elements. An
+ * empty block may be NULL. Output blocks must not overlap anything; blocks of srcs that are not
+ * reduced may overlap each other. Memory between blocks is not touched. "In place" means that this
+ * rank's block of the list is the other buffer. The arrays are read before the call returns. New
+ * addresses cost nothing: a program is kept by its counts only, and also serves the v-form without
+ * displacements. Some ranks may call the v-form and others the list form; messages name the v-form.
+ * All blocks of a side must be in memory of one accelerator, or all in host memory. Over links that
+ * access memory directly, a side is used in place only if all its blocks are in regions; otherwise
+ * it is copied into messages. Cost: that of the v-form, and a sort of the addresses. */
 
 /** Every rank gets all ranks' blocks, each at its own address.
  *  @param src  [counts[rank]]; @param dsts  block r has counts[r] elements; in place if
- *  src == dsts[rank]. @param counts  the same on every rank: others are RING_ERR_MISMATCH. */
+ *  src == dsts[rank]. @param counts  the same on every rank, else RING_ERR_MISMATCH. */
 ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
                                  ring_dtype dtype, ring_comm *comm, const ring_call *call);
 
 /** Rank r gets the reduction of all ranks' srcs[r].
- *  @param srcs  block r has counts[r] elements; they lie apart; @param dst [counts[rank]]; in place
- *  if dst == srcs[rank]. @param counts  the same on every rank: others are RING_ERR_MISMATCH. */
+ *  @param srcs  block r has counts[r] elements; the blocks must not overlap; @param dst
+ *  [counts[rank]]; in place if dst == srcs[rank]. @param counts  the same on every rank, else
+ *  RING_ERR_MISMATCH. */
 ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                                      ring_dtype dtype, ring_op op, ring_comm *comm,
                                      const ring_call *call);
 
-/** Rank r gets every rank's srcs[r], that of rank s at dsts[s]. Never in place.
- *  @param src_counts  to each rank; @param dst_counts from each rank: as many as it gives, else
- *  RING_ERR_MISMATCH with both numbers. */
+/** Rank r gets every rank's srcs[r]; that of rank s is written to dsts[s]. Never in place.
+ *  @param src_counts  elements to each rank; @param dst_counts  elements from each rank, which must
+ *  equal the elements that it sends, else RING_ERR_MISMATCH with both numbers. */
 ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
                                  void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
                                  ring_comm *comm, const ring_call *call);
 
 /** The root gets all ranks' blocks, each at its own address.
- *  @param src  [count]; @param count  what this rank gives: counts[rank] of the root's, else
- *  RING_ERR_MISMATCH with both numbers. In place if src == dsts[rank] on the root.
+ *  @param src  [count]; @param count  elements that this rank sends, which must equal counts[rank]
+ *  on the root, else RING_ERR_MISMATCH with both numbers. In place if src == dsts[rank] on the
+ * root.
  *  @param dsts, counts  read on the root only (may be NULL elsewhere). */
 ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
                              ring_dtype dtype, int root, ring_comm *comm, const ring_call *call);
 
 /** Rank r gets srcs[r] of the root.
  *  @param srcs, counts  read on the root only (may be NULL elsewhere). @param dst  [count];
- *  @param count  what this rank gets: counts[rank] of the root's, else RING_ERR_MISMATCH with both
- *  numbers. In place if dst == srcs[rank] on the root. */
+ *  @param count  elements that this rank gets, which must equal counts[rank] on the root, else
+ *  RING_ERR_MISMATCH with both numbers. In place if dst == srcs[rank] on the root. */
 ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, void *dst,
                               size_t count, ring_dtype dtype, int root, ring_comm *comm,
                               const ring_call *call);
@@ -631,120 +646,124 @@ ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, voi
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** A barrier that lists missing ranks, and ends no communicator. Ranks that wait in it are in one
- *  round: when all have called it returns RING_OK on each; when the earliest of their times is over
- *  it returns RING_IN_PROGRESS on each, with the same list, and the communicator lives on. A rank
- *  that calls later is in the next round, with the ranks that call again. It takes no place in the
- * order of calls, those under way go on, and threads of a rank that call it at once count as one.
- * The decision is that of the lowest rank of the start that is there: while that one is stopped, it
- *  comes late, at most RING_PEER_TIMEOUT and 1 s after the time, before it is taken for lost.
- *  @param seconds  to wait at most; 0: the ranks that wait now.
- *  @param[out] missing  [ring_comm_size()] ranks that had not called, in order; may be NULL.
- *  @param[out] count    of those; 0 unless RING_IN_PROGRESS; may be NULL.
+/** A barrier that lists missing ranks and does not end the communicator. The ranks that wait in it
+ *  are in one round. When all ranks have called it, it returns RING_OK on each. When the earliest
+ * of their times has passed, it returns RING_IN_PROGRESS on each, with the same list, and the
+ *  communicator stays usable. A rank that calls later is in the next round, with the ranks that
+ * call again. It has no place in the order of calls, calls in flight continue, and threads of a
+ * rank that call it at the same time count as one. The lowest living rank of the start decides;
+ * while that rank is stopped, the result is late, by at most RING_PEER_TIMEOUT and 1 s, after which
+ * that rank is considered lost.
+ *  @param seconds  the longest wait; 0: only ranks that are already waiting count as present.
+ *  @param[out] missing  [ring_comm_size()] the ranks that had not called, in order; may be NULL.
+ *  @param[out] count    the number of missing ranks; 0 unless RING_IN_PROGRESS; may be NULL.
  *  @return RING_OK, RING_IN_PROGRESS; RING_ERR_ARGUMENT, _USAGE, _MEMORY, _UNSUPPORTED (a start of
- *          more than 3648 ranks), which end nothing; or what ended the communicator.
- *  Cost: a message of 528 bytes of each rank to all ranks of the start, on the control connections.
- */
+ *          more than 3648 ranks), which do not end the communicator; or the error that ended it.
+ *  Cost: a message of 528 bytes from each rank to all ranks of the start, on the control
+ *  connections. */
 ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count);
 
-/** Sends [count] elements to @p peer / receives them from it. Matched in call order for each pair;
- *  count and dtype must be equal. An exchange of more than 128 KiB needs ring_call.work on one
- *  side, or a group. A rank that is its own @p peer copies, once both calls are there: so one of
- *  them needs ring_call.work, or both a group, whatever the count, or the blocking one ends with
- *  RING_ERR_TIMEOUT. src == dst is allowed, any other overlap an error of the caller; a call to
- *  itself that is refused takes no place in the order.
+/** Sends [count] elements to @p peer, or receives them from it. The calls of a pair are matched in
+ *  call order; count and dtype must be equal. If both ranks exchange more than 128 KiB, one side
+ *  needs ring_call.work, or a group. If a rank is its own @p peer, it copies when both calls have
+ *  been made, so one of the two needs ring_call.work, or both a group, whatever the count;
+ * otherwise the blocking one ends with RING_ERR_TIMEOUT. Then src == dst is allowed, any other
+ * overlap is an error of the caller, and a call that is refused takes no place in the order.
  *
- *  Tagged (ring_call.tagged), a send and a recv meet by communicator, peer and tag, and such calls
- *  are a class of their own: they never meet untagged ones, not with tag 0 either. Those of a pair
- *  and tag meet in call order, those of other tags in any order. A recv may name RING_ANY_SOURCE:
- *  it gets the message that came first of those that match, from each sender in the order in which
- *  it sent them, and *envelope tells whose it is. count and dtype must be equal, else the
- *  communicator ends with RING_ERR_MISMATCH and both calls. A tagged call that is refused is not
- *  made: peers do not learn of it, and a recv that waits for it ends at its deadline.
- *  A message of up to 128 KiB is sent ahead of its receiver and kept there, without fail while no
- *  more than 128 KiB from this rank to that one, 192 bytes for each message counted in, have not
- *  been received, and at most while these are 512 KiB. Those beyond that, longer ones, and those
- *  from memory of an accelerator wait for a recv that matches, as does a send to this rank itself:
- *  where both ends send first, such sends need ring_call.work, or a group.
- *  Messages that are not received are dropped with the communicator.
- *  Cost: up to 128 KiB one transfer, and a copy more if its recv comes late; else one more each way
- *  ahead of what untagged calls take. Over one channel, whatever RING_CHANNELS; pairs that use tags
- *  have one connection more for them, and another for long messages. */
+ *  Tagged sends and recvs (ring_call.tagged) are matched by communicator, peer and tag, and never
+ *  with untagged ones, even if the tag is 0. Calls of the same pair and tag are matched in call
+ *  order; calls with different tags are independent. A recv may name RING_ANY_SOURCE: it gets the
+ *  first matching message to arrive (messages of one sender in the order in which they were sent),
+ *  and *envelope names its sender. count and dtype must be equal, else the communicator ends with
+ *  RING_ERR_MISMATCH and a message that names both calls. A tagged call that is refused is not
+ * made: peers do not learn of it, and a recv that waits for it ends at its deadline. A message of
+ * up to 128 KiB may be sent ahead of its recv, and is then kept by the receiver. This is guaranteed
+ * while at most 128 KiB from this rank to that one are not received, counting 192 bytes for each
+ * message, and possible up to 512 KiB. Further messages, longer ones and those from memory of an
+ * accelerator wait for a matching recv, as does a send to this rank itself; if both ends send
+ * first, these sends need ring_call.work, or a group. Messages that are not received are dropped
+ * with the communicator. Cost: up to 128 KiB one transfer, and one more copy if the recv is late;
+ * else one more short message each way than an untagged call. Tagged calls use one channel,
+ * whatever RING_CHANNELS; pairs that use tags have one more connection for them, and another for
+ * long messages. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
 
 /* ---- Groups ----------------------------------------------------------------------
- * Calls of a thread between ring_group_start() and the ring_group_end() that matches it start
- * together at that end, in the order in which they were made, on one or more communicators. So many
- * sends and receives of any length may be made without handles: all pairs may exchange, in an
- * order of pairs that may differ from rank to rank (that of one pair may not, nor that of
- * collectives of one communicator). One thread may so call for several ranks of its process. */
+ * The calls that a thread makes between ring_group_start() and the matching ring_group_end() start
+ * together at that end, in the order in which they were made, on one or more communicators. In this
+ * way, many sends and receives of any length can be made without handles. The order of pairs may
+ * differ from rank to rank; the order of calls of one pair, and of collectives of one communicator,
+ * may not. A group also lets one thread make calls for several ranks of its process. */
 
-/** Opens a group, or one more level of the open one; each needs a ring_group_end() in this thread.
- *  The calls below it, up to that end:
- *   - are checked where they are made, and return RING_OK or why they are refused; buffers and
- *     events are borrowed from then on, arrays of counts only until the call returns;
- *   - with ring_call.work: *work is NULL until ring_group_end() puts the handle there; it stays
- *     NULL if the call could not be started;
- *   - are forgotten with a thread that ends, or forks (in the child), before the end.
- *  Waits, tests, probing barriers and what makes communicators are RING_ERR_USAGE in an open group.
- *  Threads do not see each other's groups; on_done is called as if none were open. @return RING_OK,
- * RING_ERR_MEMORY. */
+/** Opens a group, or one more level of the open one; each level needs a ring_group_end() in this
+ *  thread. The calls in a group
+ *   - are checked when they are made, and return RING_OK or the error for which they are refused;
+ *     buffers and events are borrowed from then on, arrays of counts only until the call returns;
+ *   - with ring_call.work, set *work to NULL; ring_group_end() sets it to the handle, unless the
+ *     call could not be started;
+ *   - are dropped if the thread ends before the group does, and in a forked child.
+ *  Waiting, testing, ring_barrier_probe() and creating communicators return RING_ERR_USAGE in an
+ *  open group. Threads do not see each other's groups; on_done is called as if no group were open.
+ *  @return RING_OK, RING_ERR_MEMORY. */
 ring_status ring_group_start(void);
 
-/** Ends a level; the outermost one starts the calls and waits for those that have none of
- *  ring_call.work, on_done and stream.
- *  If one of them was refused none is started: the group returns that error, its calls have taken
- *  their places, and ranks that did start theirs get RING_ERR_MISMATCH with the reason (see
- *  Collectives above). An error later ends its communicator, and so all calls on that one; calls
- *  on others go on, and are waited for.
+/** Ends a level of a group. The end of the outermost level starts the calls, and waits for those
+ *  without ring_call.work, on_done and stream.
+ *  If one of the calls was refused, all of them are refused: the group returns that error, its
+ * calls take their places in the order, and ranks that did start theirs get RING_ERR_MISMATCH with
+ * the reason (see Collectives above). A later error ends its communicator and all calls on it;
+ * calls on other communicators continue, and are waited for.
  *  @return RING_OK, also for an inner level; the first error of the calls; RING_ERR_USAGE: no group
  *  is open in this thread, or a communicator of its calls was destroyed.
- *  Cost: an allocation a call. */
+ *  Cost: an allocation per call. */
 ring_status ring_group_end(void);
 
-/* ---- Calls that are made again and again -------------------------------------------
- * With ring_call.prepared a call, of any kind, is checked and kept, and nothing is sent: as MPI's
- * persistent requests. Its buffers are borrowed until ring_prepared_destroy(), arrays of counts
- * only until the call returns. Ranks need not agree on which of their calls are prepared ones. */
+/* ---- Prepared calls ----------------------------------------------------------------
+ * With ring_call.prepared, a call of any kind is checked and kept, and nothing is sent; compare
+ * MPI's persistent requests. Its buffers are borrowed until ring_prepared_destroy(), arrays of
+ * counts only until the call returns. Some ranks may prepare a call that others make directly. */
 
-/** Makes the call that was prepared, with its arguments: as the call itself, which takes its place
- *  in the order now, but without checks and without a search for its program. As often as wanted,
- *  also before an earlier start has ended where the buffers allow it; also in a group.
+/** Makes a prepared call with its arguments. The call takes its place in the order now, but is not
+ *  checked again and needs no search for its program. It may be started any number of times, in a
+ *  group, too, and also before an earlier start has ended if the buffers allow that.
  *  @param call  options of this start, without `prepared`; NULL for none.
- *  @return as the call; RING_ERR_USAGE: its communicator was destroyed, or in a forked child. */
+ *  @return the results of the call; RING_ERR_USAGE: its communicator was destroyed, or this is a
+ *          forked child. */
 ring_status ring_prepared_start(ring_prepared *prepared, const ring_call *call);
 
-/** Gives it back; what was started goes on. Before or after its communicator. NULL is allowed. */
+/** Frees a prepared call, before or after its communicator; calls that were started continue. NULL
+ *  is allowed. */
 void ring_prepared_destroy(ring_prepared *prepared);
 
 /* ---- Gradient buckets -------------------------------------------------------------
- * A flat gradient buffer is cut into buckets that are reduced while the caller still
- * computes. Parameters are marked ready in any order; buckets start in one fixed order
- * (from the last parameter to the first, as backward produces them) on every rank. */
+ * A flat gradient buffer is divided into buckets that are reduced while the caller still computes.
+ * Parameters may become ready in any order; buckets start in the same order on every rank, from the
+ * last parameter to the first, as a backward pass produces them. */
 
 typedef struct ring_buckets ring_buckets;
 
-/** @param grads   flat buffer of all gradients, best from ring_mem_alloc(); borrowed until
+/** @param grads   flat buffer of all gradients, preferably from ring_mem_alloc(); borrowed until
  *                 ring_buckets_destroy().
  *  @param counts  [params] elements of each parameter, in buffer order, without gaps; at most
  *                 PTRDIFF_MAX bytes in all.
- *  @param bucket_bytes  a bucket is closed when it has at least this many; 0: 1 MiB.
+ *  @param bucket_bytes  a bucket is complete when it has at least this many bytes; 0: 1 MiB.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
                                 size_t params, ring_dtype dtype, ring_op op, size_t bucket_bytes,
                                 ring_comm *comm);
-/** Waits for what still runs and frees; before its communicator is destroyed, and in no open group,
- *  where nothing is waited for. */
+/** Waits for running reductions and frees the buckets. Call it before the communicator is
+ * destroyed, and not in an open group, where calls cannot be waited for. */
 void ring_buckets_destroy(ring_buckets *buckets);
 
-/** Parameter @p index has its final gradient: starts the buckets that became full and
- *  advances the running ones. Each parameter once between two ring_buckets_wait(). */
+/** Marks the gradient of parameter @p index as final, starts the buckets that are now full, and
+ *  advances the running ones. Call it once per parameter between two ring_buckets_wait(). */
 ring_status ring_buckets_ready(ring_buckets *buckets, size_t index);
 
-/** Waits until all buckets are reduced; an error if a parameter was never ready. */
+/** Waits until all buckets are reduced. @return RING_ERR_USAGE if a parameter was never ready, or
+ *  the first error of the reductions. */
 ring_status ring_buckets_wait(ring_buckets *buckets);
 
 #if defined(__GNUC__)
