@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * channel: carries the messages between this rank and one other, as frames of a link.
+ * channel: sends and receives the messages between this rank and one other, as frames of a link.
  *
  * Message numbers: a work that starts reserves the next message numbers of each channel that it
  * uses, one for each message of its program there. All ranks start works in the same order, so both

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Destroys and aborts communicators, and answers queries about them. */
+ * Implements the public calls that destroy, abort and query communicators. */
 #include "comm.h"
 
 #include "automatic.h"

@@ -18,8 +18,8 @@
 #include <poll.h>
 #include <stdatomic.h>
 
-/** Calls whose packed signatures are kept: a peer may be at most that many calls behind, because
- *  so many small messages may be unread. */
+/** Calls whose packed signatures are kept. A peer cannot lag by more calls than that, because a
+ * link holds no more small messages. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
 /** Measures for how long the collectives have made no progress. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Advances orphans. The progress thread (progress_loop.c) and threads that wait for other works
- * both do it, so a thread may wait for communicators in any order, and a call that was started ends
- * while its caller computes.
+ * Runs engine turns for orphans. The progress thread (progress_loop.c) and threads that wait for
+ * other works both do it, so a thread may wait for communicators in any order, and a call that was
+ * started ends while its caller computes.
  */
 #include "orphans.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * placeholder_link: stands in for the link of a channel until its socket arrives. */
+ * placeholder_link: serves as the link of a channel until its socket arrives. */
 #ifndef RING_CORE_PLACEHOLDER_LINK_H
 #define RING_CORE_PLACEHOLDER_LINK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Puts threads to sleep in poll() on the links of active channels, of one communicator or of
- * several. */
+ * Lets threads sleep in poll() on the links of the active channels of one or several
+ * communicators. */
 #include "sleep.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * products: multiplies src by this rank's factor before a sum, for RING_PREMUL_SUM. */
+ * products: computes the products of src and this rank's factor before a sum (RING_PREMUL_SUM). */
 #ifndef RING_CORE_PRODUCTS_H
 #define RING_CORE_PRODUCTS_H
 

@@ -113,7 +113,7 @@ static const args_row rows[] = {
      AT(target.memory), .names = memories},
     {"hosts", 'H', "N", "pretended, on which ranks are in turn; over tcp between them", args_whole,
      AT(target.hosts), .least = 1, .most = HARNESS_MAX_RANKS},
-    {"stream", 's', NULL, "calls behind a stream of the GPU, which GPUs run themselves", args_flag,
+    {"stream", 's', NULL, "calls on a stream of the GPU, which GPUs run themselves", args_flag,
      AT(target.stream)},
     {"by-host", 'b', NULL, "or the host, since several processes share a GPU", args_flag,
      AT(target.by_host)},

@@ -54,13 +54,13 @@ typedef struct sweep_target {
     bool reproducible;                 /* combined in the order of ranks */
     sweep_memory memory;
     int hosts;    /* that ranks are on, in turn; between them calls go over tcp */
-    bool stream;  /* behind a stream of the GPU                              */
+    bool stream;  /* calls are on a stream of the GPU                        */
     bool by_host; /* which the host drives: GPUs cannot                      */
     int devices;  /* that ranks use in turn                                  */
 } sweep_target;
 
-/** A buffer with guards before and behind. `at` is what calls are given, `view` where it is read
- *  and written: elsewhere for memory that is far. */
+/** A buffer with guards at both ends. Calls get `at`; the test reads and writes it through `view`,
+ *  which is elsewhere if the memory is far. */
 typedef struct guarded {
     unsigned char *at, *view;
     size_t bytes;

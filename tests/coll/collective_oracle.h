@@ -6,7 +6,7 @@
  *  - random data: the specified order recomputed serially, so bitwise; and against long
  *    double within ku / (1 - ku) * sum |x| for k roundings (Higham, section 4.2).
  * Inputs repeat after ORACLE_PERIOD elements, a prime, so that long vectors are checked in
- * whole at little cost, and what is displaced by a chunk or a segment shows.
+ * whole at little cost, and data that is displaced by a chunk or a segment is detected.
  */
 #ifndef RING_TEST_ORACLE_H
 #define RING_TEST_ORACLE_H

@@ -226,7 +226,7 @@ void device_ranks_abort(device_ranks *all)
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-/* Element @p i of what a rank gives in a call. Sums, and averages, are exact in every type. */
+/* @return element @p i of a rank's input to a call. Sums and averages are exact in every type. */
 static int32_t given(const device_case *c, int call, int rank, size_t i)
 {
     const size_t drawn = i * 7 + (size_t)rank * 31 + (size_t)call * 13 + i / 3;

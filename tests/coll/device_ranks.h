@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device_ranks: the ranks of a call that an emulated GPU runs in one launch, with their links and
- * buffers, and what the call is to give.
+ * device_ranks: sets up the ranks of a call that an emulated GPU runs in one launch, with their
+ * links, their buffers and the expected results.
  */
 #ifndef TESTS_COLL_DEVICE_RANKS_H
 #define TESTS_COLL_DEVICE_RANKS_H

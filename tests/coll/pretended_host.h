@@ -6,7 +6,7 @@
 #ifndef RING_TEST_PRETENDED_HOST_H
 #define RING_TEST_PRETENDED_HOST_H
 
-/** Of the calling thread, and of what it forks; 0 before. */
+/** Sets the host of the calling thread and of its children; it is 0 before. */
 void pretended_host_set(int host);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call of a kind that was made before takes nothing from the system: no heap, no system call; and
- * its plan is lowered no more, whatever its buffers.
- * Two ranks on two cores make every collective over shm, batch after batch, and count.
+ * Tests that a repeated call takes nothing from the system: it allocates no memory, makes no system
+ * call, and its plan is not lowered again, whatever its buffers. Two ranks on two cores make every
+ * collective over shm, in batches, and count.
  *
- * Allocations and yields: this program's malloc and sched_yield count and hand on to glibc's. Only
- * those of the thread that makes the calls are judged.
- * Other system calls: the thread that makes the calls is under a seccomp filter of its own that
- * tells each of them to the rank's main thread, which counts it and lets it go on. A rank whose
- * peer is late yields, then sleeps, and is woken by system calls too; and what a late peer has not
- * taken may need a page of a link's memory for the first time. A busy machine makes peers late. So
- * the quietest batch must have none of these, and yields are only told. Anything else is an error
- * in every batch.
+ * Allocations and yields: this program's malloc and sched_yield count, and call those of glibc. Only
+ * the thread that makes the calls is judged.
+ * Other system calls: the thread that makes the calls has a seccomp filter that reports each of them
+ * to the rank's main thread, which counts it and lets it continue. A rank whose peer is late yields,
+ * then sleeps, and is woken by system calls too; and messages that a late peer has not read may
+ * touch a page of a link's memory for the first time. A busy machine makes peers late. Therefore the
+ * quietest batch must have none of these, and yields are only reported. Anything else is an error in
+ * every batch.
  */
 #include "harness.h"
 
@@ -129,9 +129,9 @@ static void count_call(int number)
     }
 }
 
-/* The calling thread's system calls are told from now on. @return what tells them, -1 if the
- * kernel cannot. Reading the clock is no system call where the vDSO can; nobody can help it
- * elsewhere. */
+/* Reports the calling thread's system calls from now on. @return the descriptor that reports them,
+ * or -1 if the kernel does not support it. With a vDSO, reading the clock is not a system call;
+ * without one it cannot be avoided. */
 static int tell_calls(void)
 {
     struct sock_filter rules[] = {
@@ -178,7 +178,7 @@ typedef struct rank_state {
     int rank, failed;
     ring_comm *comm;
     float *buffer;       /* RANKS blocks */
-    atomic_int listener; /* what tells system calls: 0 not yet, -1 there is none */
+    atomic_int listener; /* reports system calls; 0: not yet, -1: unavailable */
 } rank_state;
 
 static ring_status all_reduce(const rank_state *r, size_t count)
@@ -294,14 +294,14 @@ static int make_calls(const rank_state *r, int which, size_t count, int calls)
     return 0;
 }
 
-/* ---- What was counted ---- */
+/* ---- Counts ---- */
 
 static int least(int a, int b)
 {
     return a < b ? a : b;
 }
 
-/* The quietest batch counts of what a late peer causes, all batches of the rest. */
+/* Of events that a late peer causes, the quietest batch counts; of all others, every batch. */
 static void add_batch(counts *found, const counts *batch)
 {
     found->yields = least(found->yields, batch->yields);

@@ -185,7 +185,7 @@ static bool finds_missing(const pairs *p, pair_test test, int f, int g, row *beg
     return false;
 }
 
-/* @param[out] begun  has a missing pair, and nothing else. @return false if none is missing. */
+/* @param[out] begun  has a missing pair, and nothing else. @return false if there is none. */
 static bool find_missing(const pairs *p, pair_test test, row *begun)
 {
     for (int f = 0; f < FACTORS; f++)

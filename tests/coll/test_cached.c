@@ -60,7 +60,7 @@ static int run(harness_body body, void *arg)
     return harness_run(HARNESS_THREADS, RANKS, body, arg, NULL);
 }
 
-/* ---- What happens to a buffer ------------------------------------------------------- */
+/* ---- Changes to a buffer ------------------------------------------------------------ */
 
 static void *leave(void *memory)
 {

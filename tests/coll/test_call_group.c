@@ -85,7 +85,7 @@ static int a_group_holds_more_calls_than_a_cache(ring_comm *comm, int rank, int 
     return 0;
 }
 
-/* ---- What calls may ask for ------------------------------------------------------------------ */
+/* ---- Options of calls ------------------------------------------------------------------------ */
 
 static void count_done(void *context, ring_status status)
 {
@@ -356,7 +356,7 @@ static void *exchange_often(void *context)
     return NULL;
 }
 
-/* Opens a group and ends without its end; after the communicator if it is told so. */
+/* A thread that opens a group and ends without ending it; if asked to, after the communicator. */
 static void *leave_open(void *context)
 {
     static int32_t x;
@@ -394,7 +394,7 @@ static int threads(ring_comm *comm, int rank, int ranks, harness_board *board)
     pthread_create(&left.thread, NULL, leave_open, &left);
     pthread_join(left.thread, NULL);
     EXPECT(left.failed == 0, "%s", ring_last_error(NULL));
-    EXPECT(exchange(rank, ranks, comm, 100, 0) == 0, "what was left was sent");
+    EXPECT(exchange(rank, ranks, comm, 100, 0) == 0, "the call of the unended group was sent");
     return 0;
 }
 

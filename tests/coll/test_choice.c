@@ -33,7 +33,7 @@ static void world_free(ring_comm *comm)
     free(comm);
 }
 
-/* @return bytes that all ranks send in the call by what is chosen for it. */
+/* @return the bytes that all ranks send in the call with the algorithm that is chosen for it. */
 static uint64_t bytes_of(const ring_comm *comm, const call_signature *call)
 {
     uint64_t sum = 0;
@@ -52,8 +52,8 @@ static uint64_t bytes_of(const ring_comm *comm, const call_signature *call)
     return sum;
 }
 
-/* 2 (n - 1) M for an all-reduce of M bytes, half of that for a reduce-scatter: contributions travel
- * to whoever sums them, and no sums do. */
+/* Expects 2 (n - 1) M bytes for an all-reduce of M bytes, and half of that for a reduce-scatter:
+ * ranks send their contributions, and not partial sums. */
 static void large_calls_of_16_bits_send_no_sums(void **state)
 {
     static const ring_dtype types[] = {RING_FLOAT16, RING_BFLOAT16, RING_FLOAT32};

@@ -104,7 +104,7 @@ static void test_a_list_of_one_is_a_rank_alone(void **state)
     run(1, alone);
 }
 
-/* ---- What is refused ------------------------------------------------------------------------- */
+/* ---- Refused calls --------------------------------------------------------------------------- */
 
 static int refused(int rank, int ranks, harness_board *board, void *arg)
 {

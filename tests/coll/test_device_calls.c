@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls behind streams that GPUs run themselves: order, groups, graphs, and how they end where a
- * rank is late, gone, or in another call. Over the double of NVIDIA's driver.
+ * Tests calls on streams that GPUs run themselves, over the double of NVIDIA's driver: their order,
+ * groups, graphs, and how they end if a rank is late, lost, or in a different call.
  * Usage: test_coll_device_calls shared|own|processes: threads that share a GPU, threads with one
  * each, or processes with one each */
 #include "harness.h"

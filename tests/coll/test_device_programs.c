@@ -32,7 +32,7 @@ static device_case case_of(plan_collective collective, int ranks, size_t count, 
                          .lanes = lanes};
 }
 
-/* A few calls one behind the other, with other values each. */
+/* Makes a few calls in sequence, each with other values. */
 static void run_calls(const device_case *c, int calls)
 {
     device_ranks *all = device_ranks_new(c);
@@ -44,7 +44,7 @@ static void run_calls(const device_case *c, int calls)
     device_ranks_free(all);
 }
 
-/* ---- What collectives give ----------------------------------------------------------------- */
+/* ---- Results of collectives ---------------------------------------------------------------- */
 
 static void test_every_collective(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls on memory that no host load reaches, besides the sweep's: between pairs, behind a stream
- * that computes, and when they fail while the accelerator is at it.
+ * Tests calls on memory that the host cannot load from, in addition to the sweep: between pairs, on
+ * a stream that computes, and with failures while the accelerator is working.
  * Usage: test_coll_far TRANSPORT */
 #include "coll_sweep.h"
 #include "far.h"
@@ -105,7 +105,7 @@ static void test_far_memory_is_sent_and_received(void **state)
     run(2, pairs);
 }
 
-/* A buffer of which only a part is registered, as it was before or behind it. */
+/* Only a part of a buffer is registered: its beginning or its end. */
 static int a_buffer_may_be_registered_in_part(ring_comm *comm, int rank, int ranks,
                                               harness_board *board)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Far memory that adapters touch themselves, over the double of libibverbs: what moves in place
- * does not pass through the host's memory, and what was received was flushed, each byte once. Where
- * adapters cannot or may not touch it, it passes through, and all values are the same.
+ * Tests far memory that adapters access themselves, over the double of libibverbs: data that moves
+ * in place does not pass through host memory, and each received byte is flushed once. If adapters
+ * cannot or may not access the memory, the data passes through the host with the same values.
  * Usage: test_coll_far_direct dmabuf|address|staged WAYS [PLACE]
  *   the way that is to be taken; FAR_* by which memory is shared; where its accelerator is */
 #include "harness.h"
@@ -55,7 +55,7 @@ static void fill(unsigned char *memory, size_t bytes, int rank)
     free(host);
 }
 
-/* @return the first byte that is not @p rank's, @p bytes if none is. */
+/* @return the index of the first byte that is not @p rank's; @p bytes if all are. */
 static size_t first_wrong(const unsigned char *memory, size_t bytes, int rank)
 {
     unsigned char *host = malloc(bytes);
@@ -69,7 +69,7 @@ static size_t first_wrong(const unsigned char *memory, size_t bytes, int rank)
 
 /* ---- Calls ----------------------------------------------------------------------- */
 
-/* One call of all ranks between two barriers, and what it has cost. */
+/* One call of all ranks between two barriers, and its cost. */
 typedef struct seen {
     far_counts before, after;
 } seen;
@@ -135,7 +135,7 @@ static int pass_on(int rank, ring_comm *comm, unsigned char *src, unsigned char 
         EXPECT_OK(ring_recv(dst, BYTES, RING_UINT8, 0, comm, NULL));
     EXPECT(meet(comm, &s.after) == 0, "no barrier");
     if (rank == 1)
-        EXPECT(first_wrong(dst, BYTES, 0) == BYTES, "what was sent");
+        EXPECT(first_wrong(dst, BYTES, 0) == BYTES, "the wrong bytes arrived");
     return judge(&s, BYTES);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls under way together: none starves another, and the end of each is told once, whatever is
- * started and ended meanwhile.
+ * Tests calls that are in flight at the same time: no call starves another, and the end of each is
+ * reported once, whatever starts and ends meanwhile.
  * Usage: test_coll_flight TRANSPORT */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static int sliced_and_short(int rank, int ranks, harness_board *board, void *arg
     return 0;
 }
 
-/* Rank 0 opens its first call last; those behind it would take all memory for partial sums. */
+/* Rank 0 opens its first call last; later calls could take all memory for partial sums. */
 static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { CALLS = 12, COUNT = 1 << 20 };
@@ -115,7 +115,7 @@ static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     return 0;
 }
 
-/* A recv behind a gate holds up none of another peer. */
+/* A recv with a closed gate does not delay a recv from another peer. */
 static int recv_behind_a_gate(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { COUNT = 1 << 18 };
@@ -296,7 +296,7 @@ static int callbacks_that_start_calls_do_not_pile_up(int rank, int ranks, harnes
 
 /* ---- Long histories -------------------------------------------------------------------------- */
 
-/* More calls behind a closed gate than signatures are remembered. */
+/* More calls wait for a closed gate than signatures are remembered. */
 static int calls_older_than_what_is_remembered_are_no_mismatch(int rank, int ranks,
                                                                harness_board *board, void *arg)
 {

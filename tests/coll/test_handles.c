@@ -104,7 +104,7 @@ static int options_of_other_versions_are_accepted(ring_comm *comm, int rank, int
     EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &large.call));
     for (size_t size = sizeof(size_t); size < sizeof(ring_call); size += sizeof(void *)) {
         ring_call small;
-        memset(&small, 0x55, sizeof small); /* what lies behind the size is not read */
+        memset(&small, 0x55, sizeof small); /* bytes beyond `size` are not read */
         memset(&small, 0, size);
         small.size = size;
         EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_MAX, comm, &small));

@@ -85,7 +85,7 @@ static int compare(const blocks *b, int rank, int ranks, int round)
         for (size_t i = 0; i < b->counts[from]; i++)
             EXPECT(b->at[from][i] == value(from, rank, round, i), "round %d, from %d, element %zu",
                    round, from, i);
-        EXPECT(b->at[from][b->counts[from]] == -1, "round %d, from %d: wrote behind it", round,
+        EXPECT(b->at[from][b->counts[from]] == -1, "round %d, from %d: wrote past its end", round,
                from);
     }
     return 0;
@@ -213,7 +213,7 @@ static int blocks_are_multiplied_where_they_lie(ring_comm *comm, int rank, int r
     return 0;
 }
 
-/* ---- What is wrong --------------------------------------------------------------------------- */
+/* ---- Wrong arguments ------------------------------------------------------------------------- */
 
 static int what_is_wrong_is_refused_before_anything_is_sent(int rank, int ranks,
                                                             harness_board *board, void *arg)

@@ -70,7 +70,7 @@ static int refuse_structs(ring_comm *comm)
     ring_prepared *prepared = NULL;
     ring_call call = RING_CALL_INIT;
     call.scale = &one;
-    call.size = offsetof(ring_call, scale); /* an older caller's: what lies behind is no factor */
+    call.size = offsetof(ring_call, scale); /* an older caller's struct has no factor */
     int wrong = refuses(ring_all_reduce(x, x, 4, RING_FLOAT32, RING_PREMUL_SUM, comm, &call),
                         "needs this rank's factor");
     call.size = sizeof call;

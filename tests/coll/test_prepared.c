@@ -212,7 +212,7 @@ static int start_often(ring_comm *comm, int rank, int ranks, harness_board *boar
             EXPECT(compare(&b, comm, prepared, round) == 0, "count %zu", counts[k]);
         }
         EXPECT_OK(ring_comm_get_info(comm, &after));
-        EXPECT(after.lowered == before.lowered, "%d programs were made anew",
+        EXPECT(after.lowered == before.lowered, "%d programs were lowered again",
                (int)(after.lowered - before.lowered));
         for (int c = 0; c < CALLS; c++)
             ring_prepared_destroy(prepared[c]);
@@ -254,7 +254,7 @@ static int with_options(ring_comm *comm, int rank, int ranks, harness_board *boa
         call.on_done = count_done;
         call.context = &done;
         EXPECT_OK(ring_prepared_start(prepared[i], &call));
-        ring_prepared_destroy(prepared[i]); /* what was started goes on */
+        ring_prepared_destroy(prepared[i]); /* started calls continue */
     }
     EXPECT_OK(ring_wait_all(works, STARTS));
     for (int i = 0; i < STARTS; i++)
@@ -388,7 +388,7 @@ static int started_by_one(int rank, int ranks, harness_board *board, void *arg)
            "a communicator that has failed");
     meet(board, 0, ranks);
     ring_comm_destroy(comm);
-    ring_prepared_destroy(prepared); /* also behind its communicator */
+    ring_prepared_destroy(prepared); /* also after its communicator */
     return 0;
 }
 

@@ -134,7 +134,7 @@ static int threads_of_a_rank_are_one(int rank, int ranks, harness_board *board, 
     return bad;
 }
 
-/* ---- What is refused, and how it ends -------------------------------------------------------- */
+/* ---- Refused calls, and ends ----------------------------------------------------------------- */
 
 static int refused(int rank, int ranks, harness_board *board, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Programs of all ranks of a call, side by side and without links: what one sends over a channel is
- * what the other one takes from it, message by message; and a program that uses a wrong channel,
- * slice or number is seen. */
+ * Compares the programs of all ranks of a call, without links: the messages that one rank sends
+ * over a channel must be those that the other receives from it, and a program that uses a wrong
+ * channel, slice or number is detected. */
 #include "program_cache.h"
 #include "shared_plan.h"
 
@@ -187,7 +187,7 @@ static void test_long_calls_use_all_channels(void **state)
     free_all(&all);
 }
 
-/* ---- What is kept --------------------------------------------------------------------------- */
+/* ---- The cache of programs ------------------------------------------------------------------ */
 
 static const program *get(ring_comm *comm, plan_collective collective, int root, size_t count)
 {

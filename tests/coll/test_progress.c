@@ -386,7 +386,8 @@ __attribute__((visibility("default"))) int poll(struct pollfd *fds, nfds_t count
     return real(fds, count, ms);
 }
 
-/* While one call stands behind an event and no other is made, naps double up to 50 ms. */
+/* While one call waits for an event and no other is made, the thread's sleeps double up to 50 ms.
+ */
 static int stand_behind_an_event(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { NAPS = 500, LONG_NAP = 25 };
@@ -443,7 +444,8 @@ static void *set_events(void *context)
     }
 }
 
-/* The event is set while the caller makes other calls: one of the two starts what is behind it. */
+/* The event is set while the caller makes other calls: one of the two threads starts the call that
+ * waits for it. */
 static int post_behind_an_event(ring_comm *comm, setter *s, float *x)
 {
     outcome ended = {0};

@@ -16,7 +16,7 @@ enum { RANKS = 2, COUNT = 40001, BYTES = COUNT * sizeof(int32_t) };
 
 static const char *transport_name;
 
-/* Where memory comes from, and what is done before it goes. */
+/* A way to allocate memory, and to replace it. */
 typedef struct source {
     void *(*take)(void *before);
     ring_status (*give)(void *memory);

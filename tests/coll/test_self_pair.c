@@ -87,7 +87,7 @@ static int the_receive_may_come_from_another_thread(int rank, int ranks, harness
     return 0;
 }
 
-/* Both ends of the pair may stand behind an event; on_done tells of each. */
+/* Both ends of the pair may wait for an event; on_done reports each end. */
 static void count_done(void *context, ring_status status)
 {
     atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators made of others: who is in them, what they compute, what they cost, and that their
- * calls do not touch each other.
- * Usage: test_coll_split TRANSPORT */
+ * Tests communicators that are derived from others: their members, their results and their cost,
+ * and that their calls do not interfere with each other. Usage: test_coll_split TRANSPORT */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>

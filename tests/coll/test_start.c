@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts that return at once: one thread is several ranks, and what goes wrong is told by the first
- * call that needs the communicator. Where there is none, the reason is printed.
+ * Tests nonblocking starts: one thread joins as several ranks, and the first call that needs the
+ * communicator returns the error of a start that failed.
  * Usage: test_coll_start TRANSPORT */
 #include <stdio.h>
 #include <stdlib.h>

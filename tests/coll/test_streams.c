@@ -17,7 +17,7 @@ enum { COUNT = 30011, LONG = 90000, ROUNDS = 12, RANKS_MOST = 4 };
 
 /* ---- Vectors ---------------------------------------------------------------------- */
 
-/* Far memory, and what a stream puts there and takes from there. */
+/* Far memory, and the vectors that a stream copies to it and from it. */
 typedef struct vector {
     int32_t *far, *in, *out;
     size_t count;
@@ -97,7 +97,7 @@ static uint64_t sent(ring_comm *comm)
 
 /* ---- One stream --------------------------------------------------------------------- */
 
-/* No byte is sent or written before the stream comes to the call; later work on it sees the
+/* No byte is sent or written before the stream reaches the call; later work on the stream sees the
  * result. */
 static int held(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
@@ -298,8 +298,8 @@ static void test_other_options_mean_what_they_mean_elsewhere(void **state)
 
 /* ---- Groups --------------------------------------------------------------------------- */
 
-/* All pairs exchange long messages behind one stream: none waits for another's end. Beside it a
- * call on another communicator, behind another stream. */
+/* All pairs exchange long messages on one stream, and no call waits for another to end. Meanwhile
+ * there is a call on another communicator and another stream. */
 static int calls_of_a_group_share_a_place(ring_comm *comm, int rank, int ranks,
                                           harness_board *board)
 {
@@ -349,8 +349,8 @@ static int calls_of_a_group_share_a_place(ring_comm *comm, int rank, int ranks,
 /* ---- Graphs --------------------------------------------------------------------------- */
 
 /* A vector summed by a graph, which a replay finds where the stream has put it, and the next one
- * elsewhere: the host asks for all replays at once. Beside them other calls of the communicator
- * behind the same stream. */
+ * elsewhere: the host asks for all replays at once. Other calls of the communicator
+ * are made on the same stream. */
 static int replayed(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { REPLAYS = 1000, SHORT = 40 };
@@ -547,7 +547,7 @@ static void test_what_cannot_be_is_refused(void **state)
 
 /* ---- Ends ----------------------------------------------------------------------------- */
 
-/* How a communicator ends, of rank 0 whose call waits for rank 1, and behind which others stand. */
+/* How a communicator ends while rank 0's call waits for rank 1 and later calls are queued. */
 typedef enum ending { ABORT, DEADLINE, DESTROY, DEATH, ENDINGS } ending;
 
 static ring_status status_of(ending how)
@@ -626,7 +626,7 @@ static void test_a_failure_lets_streams_go(void **state)
     }
 }
 
-/* Once a stream is behind a failed call, that call writes no more. */
+/* After a stream has passed a failed call, that call writes nothing any more. */
 static int nothing_late(int rank, int ranks, harness_board *board, void *arg)
 {
     const int round = *(const int *)arg;

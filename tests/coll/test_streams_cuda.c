@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls behind streams of a GPU that the host drives, over the double of NVIDIA's driver: each
- * process has a GPU process of its own, and its streams are late. Then calls of the driver fail,
- * also where GPUs run the calls. Usage: test_coll_streams_cuda TRANSPORT [failing [GPUS]] */
+ * Tests calls on streams of a GPU that the host drives, over the double of NVIDIA's driver: each
+ * process has its own GPU process, whose streams are late. Then calls of the driver fail, also
+ * where GPUs run the calls. Usage: test_coll_streams_cuda TRANSPORT [failing [GPUS]] */
 #include "harness.h"
 
 #include "doubles/cuda/fake_cuda_table.h"
@@ -34,7 +34,7 @@ static fake_cuda_table fake;
         EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
     } while (0)
 
-/* Two streams, a vector of the GPU, and pinned memory for what goes there and comes back. */
+/* Two streams, a vector on the GPU, and pinned memory from and to which it is copied. */
 typedef struct place {
     CUcontext context;
     CUstream stream, beside;
@@ -157,8 +157,8 @@ static int hold(const place *p, CUevent *event)
     return 0;
 }
 
-/* A call returns at once, sends nothing before the event, and all that is behind it in the stream,
- * or behind an event of the stream, sees its result. */
+/* A call returns at once and sends nothing before the event. Later work on the stream, and work
+ * that waits for a later event of the stream, sees its result. */
 static int held(int rank, int ranks, harness_board *board, void *arg)
 {
     const size_t bytes = COUNT * sizeof(int32_t);

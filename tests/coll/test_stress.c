@@ -41,7 +41,7 @@ typedef enum job_kind {
     REDUCE,
     BARRIER,
     SEND, /* to the next rank … */
-    RECV, /* … of what the one before has sent */
+    RECV, /* … and from the previous one */
 } job_kind;
 
 typedef struct block {

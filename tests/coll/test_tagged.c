@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tagged sends and receives: order, any source, what is sent ahead and how much of it, every option
- * of a call, and how they fail.
+ * Tests tagged sends and receives: their order, any source, which messages are sent ahead and how
+ * many, every option of a call, and how they fail.
  * Usage: test_coll_tagged TRANSPORT */
 #include "doubles/far.h"
 
@@ -224,14 +224,14 @@ static int count_ended(ring_work **works, int count)
     return ended;
 }
 
-/* More short messages than are kept, and one behind them that is received first. Those beyond the
- * window wait for their receivers. */
+/* Sends more short messages than are kept, and a later one that is received first. Messages beyond
+ * the window wait for their receivers. */
 static int backlog(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { MESSAGES = 10000, COUNT = 100, KEPT = (512 << 10) / (COUNT * 4 + 192) };
     int32_t *data = calloc((size_t)MESSAGES * COUNT, sizeof *data), x = 0;
     ring_work **works = calloc(MESSAGES, sizeof(ring_work *));
-    for (int round = 0; round < 2; round++) { /* what was let go of is sent ahead again */
+    for (int round = 0; round < 2; round++) { /* freed room is used again */
         for (int i = 0; rank == 0 && i < MESSAGES; i++) {
             const ring_call call = tagged(1, &works[i]);
             data[i * COUNT] = i;
@@ -322,7 +322,7 @@ static void test_short_messages_are_sent_ahead_and_long_ones_wait(void **state)
 
 /* ---- Options of a call ----------------------------------------------------------------------- */
 
-/* A receive behind an event keeps its place among those of its tag.
+/* A receive that waits for an event keeps its place among those of its tag.
  * @param closed  the event is not set before the second receive has ended. */
 static int pass_gated_receive(ring_comm *comm, int rank, ring_event *event, size_t count,
                               bool closed)
@@ -360,7 +360,7 @@ static int pass_gated_receive(ring_comm *comm, int rank, ring_event *event, size
     return 0;
 }
 
-/* Sends behind an event hold up no other tag. */
+/* Sends that wait for an event do not delay other tags. */
 static int gated(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     enum { LONG = 100000 };
@@ -514,7 +514,7 @@ static int granted_over_a_full_link(ring_comm *comm, int rank, int ranks, harnes
     return 0;
 }
 
-/* The grant of a long send comes while the same turn still sends what stood behind it. */
+/* The grant of a long send arrives while the same turn still sends later messages. */
 static int a_grant_comes_while_its_send_is_advanced(ring_comm *comm, int rank, int ranks,
                                                     harness_board *board)
 {

@@ -232,7 +232,7 @@ static int finish(part *p)
     for (int i = 0; i < p->receive_count; i++)
         EXPECT_OK(ring_wait(&p->receives[i].work));
     EXPECT_OK(ring_wait_all(p->sends, MOST));
-    EXPECT_OK(ring_barrier(p->comm, NULL)); /* what the next trial sends is not for this one */
+    EXPECT_OK(ring_barrier(p->comm, NULL)); /* the next trial's messages must not match here */
     int bad = 0;
     for (int i = 0; i < p->receive_count && bad == 0; i++)
         bad = check_message(p, &p->receives[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The v-forms: blocks of drawn lengths at drawn places, on every algorithm, against the oracle;
- * what is wrong is refused, and what differs is shown.
+ * Tests the v-forms: blocks of random lengths at random places, with every algorithm, against the
+ * oracle. Wrong arguments are refused, and differing counts are reported.
  * RING_TEST_LONG: more of them. Usage: test_coll_uneven TRANSPORT */
 #include "coll_sweep.h"
 #include "draw.h"
@@ -399,7 +399,7 @@ static int a_call_of_the_same_counts_is_lowered_once(ring_comm *comm, int rank, 
     return 0;
 }
 
-/* ---- What is wrong ------------------------------------------------------------------------- */
+/* ---- Wrong arguments ----------------------------------------------------------------------- */
 
 static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ranks,
                                                                harness_board *board, void *arg)

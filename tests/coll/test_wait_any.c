@@ -106,7 +106,7 @@ static void one_of_several_calls_is_waited_for_asleep(void **state)
     run(RANKS, sleep_on_all);
 }
 
-/* ---- Beside a call behind an event ------------------------------------------------------------
+/* ---- While a call waits for an event ----------------------------------------------------------
  */
 
 static int wake_by_event(int rank, int ranks, harness_board *board, void *arg)

@@ -335,7 +335,7 @@ static void test_a_broken_link_ends_a_call_that_relays(void **state)
     unsetenv("RING_ALGO");
 }
 
-/* ---- Whoever has left ----------------------------------------------------------- */
+/* ---- Ranks that have left ------------------------------------------------------- */
 
 /* Rank 1 makes one call less, with a link or without one. */
 static int call_once_more(int rank, int ranks, harness_board *board, void *arg)
