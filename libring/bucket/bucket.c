@@ -130,18 +130,14 @@ void ring_buckets_destroy(ring_buckets *b)
 
 /* ---- Reducing --------------------------------------------------------------------- */
 
-static ring_status start_bucket(ring_buckets *b, bucket *full)
-{
-    void *at = b->grads + full->offset * ring_dtype_size(b->dtype);
-    ring_call call = RING_CALL_INIT;
-    call.work = &full->work;
-    return ring_all_reduce(at, at, full->count, b->dtype, b->op, b->comm, &call);
-}
-
 static ring_status start_full_buckets(ring_buckets *b)
 {
     while (b->started < b->bucket_count && b->buckets[b->started].missing == 0) {
-        RING_TRY(start_bucket(b, &b->buckets[b->started]));
+        bucket *full = &b->buckets[b->started];
+        void *at = b->grads + full->offset * ring_dtype_size(b->dtype);
+        ring_call call = RING_CALL_INIT;
+        call.work = &full->work;
+        RING_TRY(ring_all_reduce(at, at, full->count, b->dtype, b->op, b->comm, &call));
         b->started++;
     }
     return RING_OK;

@@ -108,15 +108,6 @@ static own_call compare(const ring_comm *comm, int rank, const control_statement
     return mismatch_compare(comm, s->number, s->signature, &theirs);
 }
 
-static ring_status fail_by_report(const ring_comm *comm, int rank, const control_statement *s,
-                                  const call_signature *mine)
-{
-    if (s->refused)
-        return mismatch_refused(comm, mine, s->number, rank, s->text);
-    const call_signature theirs = call_of(s);
-    return mismatch_differ(comm, mine, s->number, rank, &theirs, s->number);
-}
-
 /* Judges all reports, and keeps those about calls that this rank has not made yet. */
 static ring_status judge_all(const ring_comm *comm, call_reports *reports)
 {
@@ -126,8 +117,12 @@ static ring_status judge_all(const ring_comm *comm, call_reports *reports)
         const int rank = reports->rank[i];
         call_signature mine;
         const own_call own = compare(comm, rank, s, &mine);
-        if (own == CALL_OTHER || (own == CALL_SAME && s->refused))
-            return fail_by_report(comm, rank, s, &mine);
+        if (s->refused && (own == CALL_OTHER || own == CALL_SAME))
+            return mismatch_refused(comm, &mine, s->number, rank, s->text);
+        if (own == CALL_OTHER) {
+            const call_signature theirs = call_of(s);
+            return mismatch_differ(comm, &mine, s->number, rank, &theirs, s->number);
+        }
         if (own != CALL_NOT_MADE)
             continue;
         reports->of[kept] = *s;

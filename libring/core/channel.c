@@ -34,16 +34,12 @@ static bool frame_is_here(const channel *c)
     return news == NULL || atomic_load_explicit(news, memory_order_acquire) == value;
 }
 
-static bool may_go_on(const channel *c, const work *w)
-{
-    return w->wait.kind == WAIT_FRAME ? w->wait.number == c->received && frame_is_here(c)
-                                      : w->wait.number == c->sent;
-}
-
 work *channel_ready(channel *c, wait_kind kind)
 {
     work *w = c->waiting[kind];
-    if (w == NULL || !may_go_on(c, w))
+    if (w == NULL ||
+        (w->wait.kind == WAIT_FRAME ? w->wait.number != c->received || !frame_is_here(c)
+                                    : w->wait.number != c->sent))
         return NULL;
     c->waiting[kind] = w->wait.next;
     w->wait.on = NULL;

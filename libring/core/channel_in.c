@@ -29,15 +29,6 @@ static ring_status check_length(const work *w, const channel *c, const transport
     return mine == theirs ? RING_OK : mismatch_of_length(w, c, theirs, mine);
 }
 
-static ring_status unexpected(const channel *c, const transport_frame *frame, uint64_t number)
-{
-    return fail(
-        RING_ERR_INTERNAL,
-        "rank %d sent message %llu (flags %u, length %u), but the plan expects message %llu",
-        c->rank, (unsigned long long)frame->message, frame->flags, frame->length,
-        (unsigned long long)number);
-}
-
 static ring_status check_frame(const work *w, const channel *c, const transport_frame *frame,
                                uint64_t number, size_t total, size_t done, size_t segment)
 {
@@ -52,17 +43,13 @@ static ring_status check_frame(const work *w, const channel *c, const transport_
     else
         right &= frame->ext.bytes == min_size(segment, total - done) &&
                  frame->ext.segment == done / segment;
-    return right ? RING_OK : unexpected(c, frame, number);
-}
-
-/* Maps a referenced message. Over links that do not map memory, the receiver gets it later with
- * channel_fetch(). */
-static ring_status map_reference(const work *w, const channel *c, arrival *in)
-{
-    if (channel_transfers(c))
+    if (right)
         return RING_OK;
-    in->payload = channel_map(w, c, in->frame->ext.src_ref, in->bytes);
-    return in->payload != NULL ? RING_OK : RING_ERR_PEER;
+    return fail(
+        RING_ERR_INTERNAL,
+        "rank %d sent message %llu (flags %u, length %u), but the plan expects message %llu",
+        c->rank, (unsigned long long)frame->message, frame->flags, frame->length,
+        (unsigned long long)number);
 }
 
 static ring_status peek(work *w, const operand *from, uint64_t number, size_t total, arrival *in)
@@ -84,7 +71,10 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
         peer->dst_announced = true;
         peer->dst_ref = in->frame->ext.dst_ref;
     }
-    return in->frame->flags & FRAME_REF ? map_reference(w, c, in) : RING_OK;
+    if ((in->frame->flags & FRAME_REF) == 0 || channel_transfers(c))
+        return RING_OK; /* without a mapping, channel_fetch() gets the message later */
+    in->payload = channel_map(w, c, in->frame->ext.src_ref, in->bytes);
+    return in->payload != NULL ? RING_OK : RING_ERR_PEER;
 }
 
 ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in)

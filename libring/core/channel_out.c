@@ -47,14 +47,6 @@ static transport_frame frame_of(const work *w, uint64_t number)
         transport_frame){.call = (uint16_t)w->seq, .signature = w->signature, .message = number};
 }
 
-/* Peers cannot map an accelerator's memory, but they can put into it if the link reaches it. */
-static uint64_t dst_ref_of(const work *w, const channel *c)
-{
-    const bool offers = w->buffers.dst_bytes > 0 && w->buffers.dst != NULL &&
-                        (work_memory_of(w, PLAN_DST) == NULL || channel_transfers(c));
-    return offers ? channel_ref(w, c, w->buffers.dst, w->buffers.dst_bytes) : 0;
-}
-
 /* @param bytes  bytes of the frame. @param total  bytes of the message. */
 static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t number,
                                   uint8_t flags, uint64_t bytes, uint64_t total)
@@ -65,7 +57,10 @@ static transport_frame long_frame(const work *w, const work_peer *peer, uint64_t
     frame.ext.bytes = bytes;
     frame.ext.count = uneven ? total / ring_dtype_size(w->call.dtype) : w->call.count;
     frame.ext.root = w->program->facts->rooted ? w->call.root : 0;
-    frame.ext.dst_ref = dst_ref_of(w, peer->on);
+    /* Peers cannot map an accelerator's memory, but they can put into it if the link reaches it. */
+    const bool offers = w->buffers.dst_bytes > 0 && w->buffers.dst != NULL &&
+                        (work_memory_of(w, PLAN_DST) == NULL || channel_transfers(peer->on));
+    frame.ext.dst_ref = offers ? channel_ref(w, peer->on, w->buffers.dst, w->buffers.dst_bytes) : 0;
     return frame;
 }
 
@@ -185,13 +180,6 @@ RING_RARE static ring_status send_from_device(posted *m, work_peer *peer)
     return RING_OK;
 }
 
-/* Inputs of a fold are sent by reference only if the link maps them: a get would need a buffer. */
-static bool may_refer(const posted *m, const channel *c)
-{
-    return !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
-           (m->placed || !channel_transfers(c));
-}
-
 /* @return true if the bytes must be copied from the accelerator, because the link's adapter cannot
  * read its memory, or because the message is short, when a copy is faster than a reference. */
 static bool has_to_be_brought(const posted *m, const channel *c)
@@ -211,8 +199,10 @@ static ring_status send_message(posted *m)
         return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);
-    const uint64_t ref = may_refer(m, peer->on) ? channel_ref(m->work, peer->on, m->data, m->bytes)
-                                                : 0;
+    /* Inputs of a fold are sent by reference only if the link maps them: a get needs a buffer. */
+    const bool may_refer = !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
+                           (m->placed || !channel_transfers(peer->on));
+    const uint64_t ref = may_refer ? channel_ref(m->work, peer->on, m->data, m->bytes) : 0;
     return ref != 0 ? send_notice(m, peer, FRAME_REF, ref) : send_segments(m, peer, m->bytes);
 }
 
@@ -230,15 +220,6 @@ ring_status channel_send_ahead(posted *m, size_t ready)
         return RING_OK;
     const ring_status status = send_segments(m, peer, end);
     return status == RING_IN_PROGRESS ? RING_OK : status;
-}
-
-static posted *take_spare(ring_comm *comm)
-{
-    posted *p = comm->memory.posts;
-    if (p == NULL)
-        return malloc(sizeof *p);
-    comm->memory.posts = p->next;
-    return p;
 }
 
 /* Inserts by message number, usually at the end of the list. */
@@ -259,7 +240,11 @@ ring_status channel_post(posted *message)
     const ring_status status = message->by != NULL ? RING_IN_PROGRESS : channel_send(message);
     if (status != RING_IN_PROGRESS)
         return status;
-    posted *kept = take_spare(c->comm);
+    posted *kept = c->comm->memory.posts;
+    if (kept != NULL)
+        c->comm->memory.posts = kept->next;
+    else
+        kept = malloc(sizeof *kept);
     if (kept == NULL)
         return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
     *kept = *message;

@@ -35,18 +35,13 @@ static bool is_of(const accelerator *a, const call_buffers *b)
 
 /* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
  * call must be in device memory and on streams on all ranks, or on none. */
-static bool can_be_one(const prepared_call *c)
+ring_status device_call_choose(const prepared_call *c, bool *runs)
 {
     const struct device_calls *d = c->comm->device_calls;
     const plan_facts *facts = c->program->facts;
-    return d != NULL && c->stream_of == d->by && !facts->pairwise && !facts->uneven &&
-           c->buffers.products.scale == 1 && is_of(d->by, &c->buffers) &&
-           (!c->captured || d->terms.captures);
-}
-
-ring_status device_call_choose(const prepared_call *c, bool *runs)
-{
-    *runs = can_be_one(c);
+    *runs = d != NULL && c->stream_of == d->by && !facts->pairwise && !facts->uneven &&
+            c->buffers.products.scale == 1 && is_of(d->by, &c->buffers) &&
+            (!c->captured || d->terms.captures);
     if (*runs && c->options.after != NULL)
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: a call that GPUs run waits only for its stream; leave out "
@@ -74,14 +69,6 @@ static int32_t operands_of(const program *p)
     return last != NULL ? (int32_t)last->first + own : 0;
 }
 
-/* Removes the ops, so that the engine has nothing to run. */
-static void leave_no_ops(program *p)
-{
-    p->op_count = p->peer_count = 0;
-    p->channels = p->slices = 1;
-    p->scratch = 0;
-}
-
 ring_status device_call_keep(const ring_comm *comm, program *p)
 {
     const struct device_calls *d = comm->device_calls;
@@ -101,7 +88,9 @@ ring_status device_call_keep(const ring_comm *comm, program *p)
                                         .op = p->call.op};
     RING_TRY(d->by->programs->keep(d->seat, &theirs, &p->device));
     p->device_of = d->by;
-    leave_no_ops(p);
+    p->op_count = p->peer_count = 0; /* the engine has no ops to run */
+    p->channels = p->slices = 1;
+    p->scratch = 0;
     return RING_OK;
 }
 

@@ -50,12 +50,6 @@ static channel *unsent(const work *w)
     return NULL;
 }
 
-static ring_status end_work(work *w)
-{
-    channel *busy = w->lends || w->step.posted > 0 ? unsent(w) : NULL;
-    return busy == NULL ? RING_OK : channel_await(w, busy, WAIT_FREE, 0);
-}
-
 static ring_status run_ops(work *w, bool *moved)
 {
     const program *p = w->program;
@@ -69,7 +63,8 @@ static ring_status run_ops(work *w, bool *moved)
             *moved = true;
         }
     }
-    return end_work(w);
+    channel *busy = w->lends || w->step.posted > 0 ? unsent(w) : NULL;
+    return busy == NULL ? RING_OK : channel_await(w, busy, WAIT_FREE, 0);
 }
 
 /* @return true if no gate holds the work back and it has its scratch memory. */
@@ -238,22 +233,18 @@ static void push_idle_links(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
-/* Buffers of ended works belong to the callers again, so no transfer may touch them any more. */
-static void stop_transfers(ring_comm *comm)
+/* Stops all transfers before the works end, because their buffers then belong to the callers again
+ * and must not be touched any more. */
+static void end_all(ring_comm *comm, ring_status status)
 {
+    channel_table *t = &comm->channels;
     channel *c;
+    device_calls_abort(comm);
     for (size_t at = 0; (c = channels_next(comm, &at)) != NULL;)
         if (c->link->transport->stop != NULL)
             c->link->transport->stop(c->link);
     for (work *w = comm->works.first; w != NULL; w = w->next)
         work_settle(w);
-}
-
-static void end_all(ring_comm *comm, ring_status status)
-{
-    channel_table *t = &comm->channels;
-    device_calls_abort(comm);
-    stop_transfers(comm);
     for (int32_t i = 0; i < t->active_count; i++) {
         channel_clear(t->active[i]);
         t->active[i]->place = -1;
@@ -347,18 +338,14 @@ static ring_status timed_out(const work *w)
                 w->wait.last->rank, comm_host(w->comm, w->wait.last->rank));
 }
 
-/* @return true if the work leads a call over several channels and its own part is done: then the
- * deadlines of the other parts count. */
-static bool waits_for_parts(const work *w)
-{
-    return w->program->channels > 1 && w->step.slice >= w->program->slices && w->wait.on == NULL;
-}
-
 /* A deadline starts at the first check, which follows the first turn without progress. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next) {
-        if (work_is_gated(w) || waits_for_parts(w) || device_call_is_timed(w))
+        /* If the lead of several channels is done, the deadlines of its other parts count. */
+        const bool waits_for_parts = w->program->channels > 1 &&
+                                     w->step.slice >= w->program->slices && w->wait.on == NULL;
+        if (work_is_gated(w) || waits_for_parts || device_call_is_timed(w))
             continue;
         if (w->wait.deadline <= 0)
             w->wait.deadline = now + w->wait.timeout;

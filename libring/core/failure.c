@@ -10,14 +10,6 @@
 
 #include <stdio.h>
 
-static void adopt(ring_comm *comm, ring_status status, const char *text)
-{
-    if (atomic_load_explicit(&comm->failure.status, memory_order_relaxed) != RING_OK)
-        return;
-    snprintf(comm->failure.text, sizeof comm->failure.text, "%s", text);
-    atomic_store_explicit(&comm->failure.status, (int)status, memory_order_release);
-}
-
 /* Prepends "rank 2 (host7), all_reduce #3 (count 5, float32, sum): " unless the text already names
  * the ranks and calls. */
 static void add_context(ring_comm *comm, const work *w, ring_status status, char *out, size_t size)
@@ -82,8 +74,10 @@ ring_status comm_verdict(ring_comm *comm)
         return (ring_status)broken;
     const bool asks = comm->failure.pending || control_verdict(comm->world) != RING_OK;
     const ring_status verdict = asks ? control_answer(comm->world) : RING_OK;
-    if (verdict != RING_OK)
-        adopt(comm, verdict, control_text(comm->world));
+    if (verdict != RING_OK) {
+        snprintf(comm->failure.text, sizeof comm->failure.text, "%s", control_text(comm->world));
+        atomic_store_explicit(&comm->failure.status, (int)verdict, memory_order_release);
+    }
     return verdict;
 }
 

@@ -272,13 +272,6 @@ static ring_status announce_all(work *w, const fold_pass *pass)
 
 /* ---- The pass ----------------------------------------------------------------------- */
 
-/* @return true if the only input and the only output are the same memory and nothing changes. */
-static bool nothing_to_do(const fold_pass *pass, bool changes)
-{
-    return pass->o->ins == 1 && pass->out_count == 1 && !changes &&
-           pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
-}
-
 /* @param over  the ticket that an accelerator closes at the end; NULL: another fold follows. */
 static ring_status fold_operands(work *w, kernel_operand *outs, int count, const fold_pass *pass,
                                  size_t elements, int divisor, ticket *over)
@@ -339,7 +332,9 @@ static ring_status combine(work *w, fold_pass *pass, size_t elements)
 {
     const bool divide = w->call.op == RING_AVG && w->comm->ranks > 1;
     const bool changes = divide || kernel_is_logical(w->call.op); /* even a single input */
-    if (elements == 0 || nothing_to_do(pass, changes))
+    const bool is_done = pass->o->ins == 1 && pass->out_count == 1 && !changes &&
+                         pass->in[0].data == pass->out[0].data && !pass->in[0].accumulator;
+    if (elements == 0 || is_done)
         return RING_OK;
     return w->by != NULL ? combine_on_device(w, pass, elements, divide)
                          : run_kernels(w, pass, elements, divide);

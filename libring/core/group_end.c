@@ -8,15 +8,6 @@
 #include "prepared.h"
 #include "streams.h"
 
-static void check_communicators(call_group *g)
-{
-    for (const prepared_call *c = g->first; c != NULL; c = c->next)
-        if (c->comm == NULL)
-            call_group_keep_error(g, fail(RING_ERR_USAGE,
-                                          "ring_group_end: a communicator of the group was "
-                                          "destroyed before its end"));
-}
-
 /* Refused calls take their numbers, so that ranks that did make them learn the reason. */
 static void refuse_all(const call_group *g)
 {
@@ -92,19 +83,13 @@ static void stop_streams(call_group *g)
     }
 }
 
-static bool are_of_one(const prepared_call *calls)
-{
-    const prepared_call *c = calls;
-    while (c != NULL && c->comm == calls->comm)
-        c = c->next;
-    return c == NULL;
-}
-
 /* Starts all calls, then waits for each. While it waits, this thread advances all of them: those of
  * other communicators as orphans. */
 static void run_all(call_group *g)
 {
-    const bool beside = !are_of_one(g->first);
+    bool beside = false;
+    for (const prepared_call *c = g->first; c != NULL; c = c->next)
+        beside |= c->comm != g->first->comm;
     for (prepared_call *c = g->first; c != NULL; c = c->next) {
         comm_lock(c->comm);
         const ring_status status = call_launch(c, beside, &c->stays);
@@ -129,7 +114,11 @@ ring_status ring_group_end(void)
         return fail(RING_ERR_USAGE, "ring_group_end: no group is open in this thread");
     if (!call_group_close(&g))
         return RING_OK;
-    check_communicators(&g);
+    for (const prepared_call *c = g.first; c != NULL; c = c->next)
+        if (c->comm == NULL)
+            call_group_keep_error(&g, fail(RING_ERR_USAGE,
+                                           "ring_group_end: a communicator of the group was "
+                                           "destroyed before its end"));
     if (g.status == RING_OK)
         stop_streams(&g);
     if (g.status == RING_OK)

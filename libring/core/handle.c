@@ -108,14 +108,6 @@ handle_view handle_look(const ring_work *handle)
     return view;
 }
 
-static void give_back(uint32_t index)
-{
-    slot *s = slot_at(index);
-    s->generation++;
-    s->next_free = table.free;
-    table.free = index;
-}
-
 bool handle_leave(const ring_work *handle, bool ends)
 {
     pthread_mutex_lock(&table.lock);
@@ -123,8 +115,11 @@ bool handle_leave(const ring_work *handle, bool ends)
     slot *s = slot_at(index);
     s->ended |= ends;
     const bool last = --s->users == 0 && s->ended;
-    if (last)
-        give_back(index);
+    if (last) {
+        s->generation++;
+        s->next_free = table.free;
+        table.free = index;
+    }
     pthread_mutex_unlock(&table.lock);
     return last;
 }

@@ -158,11 +158,6 @@ static bool maps(const control_card *a, const control_card *b)
     return t != NULL && (t->powers & TRANSPORT_CAN_MAP) != 0;
 }
 
-static bool class_maps(const card_class *classes, int a, int b)
-{
-    return (a == b && classes[a].members == 1) || maps(classes[a].card, classes[b].card);
-}
-
 /* @return true if each pair of ranks on different hosts is joined by a transport with rails. */
 static bool all_have_rails(const ring_comm *comm, const card_class *classes, int count)
 {
@@ -187,7 +182,8 @@ ring_status links_map(ring_comm *comm)
     comm->links.maps_all = comm->links.maps_hosts = true;
     for (int a = 0; a < count && comm->links.maps_hosts; a++) {
         for (int b = a; b < count; b++) {
-            const bool map = class_maps(classes, a, b);
+            const bool alone = a == b && classes[a].members == 1;
+            const bool map = alone || maps(classes[a].card, classes[b].card);
             comm->links.maps_all &= map;
             comm->links.maps_hosts &= map || classes[a].host != classes[b].host;
         }
@@ -198,14 +194,6 @@ ring_status links_map(ring_comm *comm)
 }
 
 /* ---- This rank's links --------------------------------------------------------------------- */
-
-static void describe(ring_comm *comm, const transport *t)
-{
-    if (strstr(comm->links.names, t->name) != NULL)
-        return;
-    char *names = comm->links.names;
-    text_append(names, sizeof comm->links.names, "%s%s", names[0] != '\0' ? "+" : "", t->name);
-}
 
 /* Logs the stronger transport that a pair would use if RING_ENCRYPT did not exclude it.
  * @return true if there is one. */
@@ -246,7 +234,10 @@ ring_status links_check(ring_comm *comm)
             continue;
         if (is_sealed(comm) && !noted)
             noted = note_unsealed(comm, p, t);
-        describe(comm, t);
+        char *names = comm->links.names;
+        if (strstr(names, t->name) == NULL)
+            text_append(names, sizeof comm->links.names, "%s%s", names[0] != '\0' ? "+" : "",
+                        t->name);
         comm->links.reaches |= (t->powers & TRANSPORT_REACHES) != 0;
         registers |= (t->powers & TRANSPORT_REGISTERS) != 0;
     }

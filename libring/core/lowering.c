@@ -100,14 +100,6 @@ static plan_loc piece_of(plan_loc loc, int32_t from, int32_t chunks)
     return loc;
 }
 
-static size_t count_of(const lowering *low, const plan_loc *loc)
-{
-    const plan_buffer place = loc->buffer == PLAN_SRC || loc->buffer == PLAN_DST
-                                  ? (plan_buffer)loc->buffer
-                                  : PLAN_WIRE;
-    return plan_span_of(&low->layout, place, loc->chunk, loc->chunks).count;
-}
-
 static program_op *add_op(lowering *low, const plan_step *step)
 {
     static program_op counted;
@@ -136,9 +128,12 @@ static void lower_piece(lowering *low, const plan_cursor *at, const plan_step *s
         const plan_loc loc = piece_of(plan_output(at, step, i), from, chunks);
         add_operand(low, &loc, fold ? NULL : &first_in, true);
     }
+    if (low->p->ops == NULL)
+        return;
     first_in = piece_of(first_in, from, chunks);
-    if (low->p->ops != NULL)
-        o->count = count_of(low, &first_in);
+    const bool in_vector = first_in.buffer == PLAN_SRC || first_in.buffer == PLAN_DST;
+    const plan_buffer place = in_vector ? (plan_buffer)first_in.buffer : PLAN_WIRE;
+    o->count = plan_span_of(&low->layout, place, first_in.chunk, first_in.chunks).count;
 }
 
 static void lower_wait(lowering *low, const plan_step *step)
@@ -176,18 +171,7 @@ static void lower_steps(lowering *low)
         lower_step(low, &at);
 }
 
-static void mark_trailing(program *p)
-{
-    for (int32_t i = p->op_count - 1; i >= 0 && p->ops[i].kind == PLAN_STEP_WAIT; i--)
-        p->ops[i].trailing = true;
-}
-
 /* ---- Slices ----------------------------------------------------------------------- */
-
-static size_t slices_of(size_t longest, size_t slice)
-{
-    return longest > slice ? (longest + slice - 1) / slice : 1;
-}
 
 /* A message that is carried through shared memory is cut into a few frames, so that one end copies
  * while the other folds. On a network the transfer takes longer than both, so it is not cut. */
@@ -247,7 +231,7 @@ static void set_slices(lowering *low, const algo *a)
     p->segment = segment_bytes(low, unknown ? SIZE_MAX : longest * low->acc) / low->acc;
     p->channels = channels_for(low, longest);
     p->slice = slice_limit(low, a, longest);
-    p->slices = (int32_t)slices_of(longest, p->slice);
+    p->slices = longest > p->slice ? (int32_t)((longest + p->slice - 1) / p->slice) : 1;
     p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
     low->by_chunk = p->slices > 1;
@@ -289,6 +273,7 @@ ring_status program_lower(const lowering_limits *limits, const plan *of, const a
     for (int32_t i = 0; i < of->peer_count; i++)
         p->peers[i].rank = of->peers[i].rank;
     lower_steps(&low);
-    mark_trailing(p);
+    for (int32_t i = p->op_count - 1; i >= 0 && p->ops[i].kind == PLAN_STEP_WAIT; i--)
+        p->ops[i].trailing = true;
     return RING_OK;
 }

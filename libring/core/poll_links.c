@@ -94,13 +94,6 @@ static void leave(ring_comm *comm, const sleeping_thread *n, bool calls)
     }
 }
 
-static void let_others_in(ring_comm *comm)
-{
-    comm_unlock(comm);
-    sched_yield();
-    comm_lock(comm);
-}
-
 /* @return the most poll entries that a sleep on the communicator needs. */
 static size_t most_entries(const ring_comm *comm)
 {
@@ -139,7 +132,9 @@ void poll_links(ring_comm *comm, double deadline)
         sleep_on(all, used, deadline, step);
         comm_lock(comm);
     } else {
-        let_others_in(comm);
+        comm_unlock(comm);
+        sched_yield(); /* lets other threads take the lock */
+        comm_lock(comm);
     }
     leave(comm, &own, true);
     wakeup_fd_give_back(by);
@@ -210,15 +205,6 @@ bool poll_list_add(poll_list *s, ring_comm *comm)
     return true;
 }
 
-/* The progress thread must not kick itself when it unlocks: it looks at the works next anyway. */
-static void unlock_after(ring_comm *comm, bool calls)
-{
-    if (calls)
-        comm_unlock(comm);
-    else
-        pthread_mutex_unlock(&comm->lock);
-}
-
 void poll_list_sleep(poll_list *s, double deadline)
 {
     if (s->awake)
@@ -229,7 +215,10 @@ void poll_list_sleep(poll_list *s, double deadline)
         ring_comm *comm = s->comms[i]->comm;
         comm_lock(comm);
         leave(comm, &s->comms[i]->self, s->calls);
-        unlock_after(comm, s->calls);
+        if (s->calls)
+            comm_unlock(comm);
+        else /* the progress thread looks at the works next anyway: it must not kick itself */
+            pthread_mutex_unlock(&comm->lock);
     }
     wakeup_fd_give_back(s->by);
     s->by = NULL;

@@ -89,16 +89,6 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
     return RING_OK;
 }
 
-static ring_status check_ranks(const call_signature *call, const plan_facts *facts,
-                               const ring_comm *comm)
-{
-    const bool has_root = facts->rooted || facts->pairwise;
-    if (has_root && (call->root < 0 || call->root >= comm->ranks))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d",
-                    facts->name, facts->pairwise ? "peer" : "root", call->root, comm->ranks - 1);
-    return RING_OK;
-}
-
 /* @param[out] bytes  the size of a vector of `count` elements, or of one such block per rank. */
 static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *comm, size_t *bytes)
 {
@@ -125,7 +115,11 @@ static ring_status bind_call(program *p, const ring_comm *comm)
 {
     const bool is_root = p->call.root == comm->rank;
     RING_TRY(check_types(&p->call, p->facts));
-    RING_TRY(check_ranks(&p->call, p->facts, comm));
+    if ((p->facts->rooted || p->facts->pairwise) &&
+        (p->call.root < 0 || p->call.root >= comm->ranks))
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d",
+                    p->facts->name, p->facts->pairwise ? "peer" : "root", p->call.root,
+                    comm->ranks - 1);
     p->to_self = p->facts->pairwise && is_root;
     p->src_here = plan_is_on(p->facts->src_at, comm->rank, p->call.root);
     p->dst_here = plan_is_on(p->facts->dst_at, comm->rank, p->call.root);

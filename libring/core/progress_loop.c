@@ -93,13 +93,6 @@ static bool take_turn_of_each(progress_loop *loop)
 
 /* ---- Sleeping -------------------------------------------------------------------------- */
 
-static void drain_bell(void)
-{
-    uint64_t rings;
-    const ssize_t got = read(progress.bell, &rings, sizeof rings);
-    (void)got; /* the count does not matter */
-}
-
 static void await_bell(int ms)
 {
     struct pollfd bell = {.fd = progress.bell, .events = POLLIN};
@@ -127,37 +120,31 @@ static void enter_all(progress_loop *loop)
     }
 }
 
-static void leave_all(poll_list *s)
+static void sleep_until_called(progress_loop *loop)
 {
+    const double now = clock_now();
+    poll_list *s = &loop->sleep;
+    uint64_t rings;
+    atomic_store(&progress.idle, true);
+    atomic_exchange(&progress.kicked, false);
+    poll_list_add_descriptor(s, progress.bell);
+    enter_all(loop);
+    if (s->comm_count == 0 && !s->awake) {
+        await_bell(-1);
+    } else {
+        poll_list_sleep(s, now + loop->pause);
+        loop->pause = 2 * loop->pause < most_pause ? 2 * loop->pause : most_pause;
+    }
+    if (!atomic_exchange(&progress.idle, false)) /* it was kicked */
+        loop->pause = least_pause;
+    atomic_store(&progress.kicked, false);
     for (size_t i = 0; i < s->comm_count; i++)
         members_let_go(s->comms[i]->comm);
     s->comm_count = s->used = 0;
     s->awake = false;
     s->step = 0;
-}
-
-static void sleep_on_links(progress_loop *loop, double now)
-{
-    poll_list_sleep(&loop->sleep, now + loop->pause);
-    loop->pause = 2 * loop->pause < most_pause ? 2 * loop->pause : most_pause;
-}
-
-static void sleep_until_called(progress_loop *loop)
-{
-    const double now = clock_now();
-    atomic_store(&progress.idle, true);
-    atomic_exchange(&progress.kicked, false);
-    poll_list_add_descriptor(&loop->sleep, progress.bell);
-    enter_all(loop);
-    if (loop->sleep.comm_count == 0 && !loop->sleep.awake)
-        await_bell(-1);
-    else
-        sleep_on_links(loop, now);
-    if (!atomic_exchange(&progress.idle, false)) /* it was kicked */
-        loop->pause = least_pause;
-    atomic_store(&progress.kicked, false);
-    leave_all(&loop->sleep);
-    drain_bell();
+    const ssize_t got = read(progress.bell, &rings, sizeof rings);
+    (void)got; /* the bell is only drained */
     loop->useful = loop->dozed = false;
 }
 

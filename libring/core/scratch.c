@@ -7,15 +7,6 @@
 
 #include <stdlib.h>
 
-static void free_piece(scratch *s)
-{
-    if (s->shared)
-        heap_free(s->data);
-    else
-        free(s->data);
-    free(s);
-}
-
 static scratch *find(scratch *first, size_t bytes, size_t *held)
 {
     *held = 0;
@@ -39,7 +30,11 @@ static size_t drop_idle(scratch **first)
             continue;
         }
         *at = s->next;
-        free_piece(s);
+        if (s->shared)
+            heap_free(s->data);
+        else
+            free(s->data);
+        free(s);
     }
     return left;
 }

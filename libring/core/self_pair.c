@@ -31,14 +31,6 @@ static work *take_partner(self_pair *pair, const work *w)
     return NULL;
 }
 
-static ring_status await_partner(self_pair *pair, work *w)
-{
-    w->wait.next = NULL;
-    *pair->end = w;
-    pair->end = &w->wait.next;
-    return RING_IN_PROGRESS;
-}
-
 static ring_status check_pair(const work *w, const work *other)
 {
     RING_TRY(mismatch_check_pair(w, w->comm->rank, &other->call, other->seq));
@@ -78,8 +70,12 @@ ring_status self_pair_meet(work **w)
     if (mine->partner != NULL)
         return RING_OK;
     work *other = take_partner(pair, mine);
-    if (other == NULL)
-        return await_partner(pair, mine);
+    if (other == NULL) {
+        mine->wait.next = NULL;
+        *pair->end = mine;
+        pair->end = &mine->wait.next;
+        return RING_IN_PROGRESS;
+    }
     *w = mine->call.collective == PLAN_RECV ? mine : other;
     return self_pair_join(*w, *w == mine ? other : mine);
 }

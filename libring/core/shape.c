@@ -102,15 +102,6 @@ static int by_begin(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-static ring_status overlaps(const program *p, int side, const extent *a, const extent *b)
-{
-    return fail(RING_ERR_ARGUMENT,
-                "ring_%s: the blocks of ranks %d and %d overlap in %s: elements %zu to %zu and %zu "
-                "to %zu",
-                p->facts->name, a->rank, b->rank, shape_side_name(side), a->begin, a->end - 1,
-                b->begin, b->end - 1);
-}
-
 /* Checks that blocks do not overlap. Required for dst, and for a src that is reduced, which may
  * happen in place. */
 static ring_status check_apart(const program *p, int side, int ranks)
@@ -127,9 +118,15 @@ static ring_status check_apart(const program *p, int side, int ranks)
             all[used++] = (extent){begin, begin + count, i};
     }
     qsort(all, (size_t)used, sizeof *all, by_begin);
-    for (int i = 1; i < used && status == RING_OK; i++)
-        if (all[i].begin < all[i - 1].end)
-            status = overlaps(p, side, &all[i - 1], &all[i]);
+    for (int i = 1; i < used && status == RING_OK; i++) {
+        const extent *a = &all[i - 1], *b = &all[i];
+        if (b->begin < a->end)
+            status = fail(RING_ERR_ARGUMENT,
+                          "ring_%s: the blocks of ranks %d and %d overlap in %s: elements %zu to "
+                          "%zu and %zu to %zu",
+                          p->facts->name, a->rank, b->rank, shape_side_name(side), a->begin,
+                          a->end - 1, b->begin, b->end - 1);
+    }
     free(all);
     return status;
 }
@@ -224,22 +221,16 @@ static ring_status copy_shape(program *p, int ranks)
     return RING_OK;
 }
 
-static size_t longest_of(const plan_shape *shape, int ranks)
-{
-    size_t longest = shape->own;
-    for (int side = 0; side < SIDES; side++)
-        for (int i = 0; shape->counts[side] != NULL && i < ranks; i++)
-            longest = max_size(longest, shape->counts[side][i]);
-    return longest;
-}
-
 ring_status shape_bind(program *p, int ranks)
 {
     RING_TRY(copy_shape(p, ranks));
     RING_TRY(check_side(p, PLAN_SRC, ranks, &p->src_bytes));
     RING_TRY(check_side(p, PLAN_DST, ranks, &p->dst_bytes));
     RING_TRY(check_own(p));
-    p->longest = longest_of(&p->shape, ranks);
+    p->longest = p->shape.own;
+    for (int side = 0; side < SIDES; side++)
+        for (int i = 0; p->shape.counts[side] != NULL && i < ranks; i++)
+            p->longest = max_size(p->longest, p->shape.counts[side][i]);
     const size_t *displs = p->shape.displs[p->shape.counts[PLAN_SRC] != NULL ? PLAN_SRC : PLAN_DST];
     p->block = displs != NULL ? displs[p->shape.rank] * ring_dtype_size(p->call.dtype) : 0;
     return RING_OK;

@@ -57,13 +57,6 @@ static plan *build(const ring_comm *comm, const call_signature *call, const tune
     return choice->algorithm->build(&wanted);
 }
 
-static size_t memory_of(const plan *p)
-{
-    return sizeof *p + (size_t)p->step_cap * sizeof *p->steps +
-           (size_t)p->loc_cap * sizeof *p->locs + (size_t)p->block_cap * sizeof *p->blocks +
-           (size_t)p->peer_count * sizeof *p->peers;
-}
-
 ring_status plans_build(const ring_comm *comm, const call_signature *call,
                         const tuner_choice *choice, shared_plan **out)
 {
@@ -73,8 +66,14 @@ ring_status plans_build(const ring_comm *comm, const call_signature *call,
         free(shared);
         return RING_ERR_MEMORY; /* the builder has set fail_text() */
     }
-    *shared = (shared_plan){
-        .plan = p, .root = root_of(call), .choice = *choice, .bytes = memory_of(p), .holders = 1};
+    *shared = (shared_plan){.plan = p,
+                            .root = root_of(call),
+                            .choice = *choice,
+                            .bytes = sizeof *p + (size_t)p->step_cap * sizeof *p->steps +
+                                     (size_t)p->loc_cap * sizeof *p->locs +
+                                     (size_t)p->block_cap * sizeof *p->blocks +
+                                     (size_t)p->peer_count * sizeof *p->peers,
+                            .holders = 1};
     *out = shared;
     return RING_OK;
 }

@@ -98,23 +98,17 @@ static void on_forget(void *calls)
     prepared_drop_all(calls);
 }
 
-/* From now on, calls on streams take their numbers when the stream reaches them, as calls in graphs
- * do. */
-static void expect_graphs(ring_comm *comm)
-{
-    comm_lock(comm);
-    comm->streams.late = true;
-    progress_serve(comm);
-    comm_unlock(comm);
-}
-
 static ring_status capture(prepared_call *calls)
 {
     const accelerator *a = calls->stream_of;
     for (const prepared_call *c = calls; c != NULL; c = c->next)
         RING_TRY(check_captured(c));
-    for (const prepared_call *c = calls; c != NULL; c = c->next)
-        expect_graphs(c->comm);
+    for (const prepared_call *c = calls; c != NULL; c = c->next) {
+        comm_lock(c->comm);
+        c->comm->streams.late = true; /* from now on, calls on streams are numbered late, too */
+        progress_serve(c->comm);
+        comm_unlock(c->comm);
+    }
     return a->capture(a, calls->options.stream, on_start, on_forget, calls);
 }
 

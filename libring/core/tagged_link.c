@@ -45,8 +45,13 @@ static ring_status send_inline(tagged_peer *p, transport_frame *frame, const voi
     return send_frame(p, frame, NULL);
 }
 
-static ring_status send_segments(tagged_peer *p, work *w)
+/* Sends a message ahead, in one frame or in segments. */
+static ring_status send_ahead(tagged_peer *p, work *w)
 {
+    if (w->buffers.src_bytes <= TRANSPORT_INLINE) {
+        transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
+        return send_inline(p, &frame, w->buffers.src, w->buffers.src_bytes);
+    }
     const size_t segment = w->program->segment * ring_dtype_size(w->call.dtype);
     while (w->step.position < w->buffers.src_bytes) {
         const size_t bytes = min_size(segment, w->buffers.src_bytes - w->step.position);
@@ -77,14 +82,6 @@ static void end_ahead(tagged_peer *p, work *w, const work *own)
     p->ahead += tagged_charge(w->buffers.src_bytes);
     if (w != own)
         (void)work_hold(w);
-}
-
-static ring_status send_ahead(tagged_peer *p, work *w)
-{
-    transport_frame frame = frame_of(p, TAGGED_BYTES, w->call.tag, w->signature);
-    return w->buffers.src_bytes <= TRANSPORT_INLINE
-               ? send_inline(p, &frame, w->buffers.src, w->buffers.src_bytes)
-               : send_segments(p, w);
 }
 
 /* Makes the send wait for a grant, and dials the link for its message meanwhile. */

@@ -6,13 +6,6 @@
 #include "channel_table.h"
 #include "mismatch.h"
 
-static void set_aside(tagged_traffic *t, tagged_message *m)
-{
-    m->next = NULL;
-    *t->early_end = m;
-    t->early_end = &m->next;
-}
-
 static bool fits(const work *w, const tagged_message *m)
 {
     return (w->call.root == RING_ANY_SOURCE || w->call.root == m->peer) &&
@@ -83,7 +76,9 @@ ring_status tagged_deliver(ring_comm *comm, tagged_message *m)
     work *w = take_posted(comm, m);
     if (w != NULL)
         return match(w, m);
-    set_aside(&comm->tagged, m);
+    m->next = NULL;
+    *comm->tagged.early_end = m;
+    comm->tagged.early_end = &m->next;
     return RING_OK;
 }
 

@@ -132,11 +132,6 @@ static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_
     return RING_OK;
 }
 
-static int size_class(size_t bytes)
-{
-    return bytes == 0 ? 0 : 63 - __builtin_clzll((unsigned long long)bytes);
-}
-
 static bool is_forced(struct tuner *t, plan_collective collective)
 {
     if (t->forced == NULL)
@@ -157,7 +152,7 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
     const bool widens = plan_facts_of(collective)->reduces &&
                         kernel_acc_size(call->dtype) > ring_dtype_size(call->dtype);
     const size_t bytes = signature_bytes(call, t->world->ranks);
-    const int class = size_class(bytes);
+    const int class = bytes == 0 ? 0 : 63 - __builtin_clzll((unsigned long long)bytes);
     const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
     const tuner_call priced = typical_call(t, collective, widens, typical);
     tuner_choice *known = &t->choice[collective][widens][class];

@@ -106,16 +106,6 @@ ring_status ring_wait_keep(ring_work *handle, double seconds)
     return wait_until(&handle, clock_now() + seconds, false, "wait_keep");
 }
 
-/* Enters the handles in order, up to the first one that has ended. @return the number of handles
- * entered, including NULL ones. */
-static size_t enter_each(ring_work *const *works, size_t count, const char *call)
-{
-    size_t i = 0;
-    while (i < count && (works[i] == NULL || handle_enter(works[i], call) == RING_OK))
-        i++;
-    return i;
-}
-
 static void leave_each(ring_work *const *works, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -214,7 +204,10 @@ static ring_status test_each(ring_work **works, size_t count, int *done, const c
     *done = 0;
     RING_TRY(call_group_refuse(call));
     *done = 1;
-    const size_t entered = enter_each(works, count, call);
+    size_t entered = 0; /* the handles before the first one that has ended */
+    while (entered < count &&
+           (works[entered] == NULL || handle_enter(works[entered], call) == RING_OK))
+        entered++;
     const ring_status status = entered == count ? poll_each(works, count, call, &over)
                                                 : RING_ERR_USAGE;
     if (status == RING_OK && over)

@@ -29,16 +29,6 @@ static void lock_pool(void)
     pool.generation = fork_generation();
 }
 
-static void close_all(wakeup_fd *first)
-{
-    while (first != NULL) {
-        wakeup_fd *next = first->next;
-        fd_close(&first->fd);
-        free(first);
-        first = next;
-    }
-}
-
 void wakeup_fds_close(void)
 {
     lock_pool();
@@ -47,7 +37,11 @@ void wakeup_fds_close(void)
     if (last)
         pool.idle = NULL;
     pthread_mutex_unlock(&pool.lock);
-    close_all(idle);
+    for (wakeup_fd *next; idle != NULL; idle = next) {
+        next = idle->next;
+        fd_close(&idle->fd);
+        free(idle);
+    }
 }
 
 static wakeup_fd *make(void)
@@ -71,19 +65,13 @@ void wakeup_fds_open(void)
         wakeup_fd_give_back(make());
 }
 
-static wakeup_fd *take_idle(void)
+wakeup_fd *wakeup_fd_take(void)
 {
     lock_pool();
     wakeup_fd *w = pool.idle;
     if (w != NULL)
         pool.idle = w->next;
     pthread_mutex_unlock(&pool.lock);
-    return w;
-}
-
-wakeup_fd *wakeup_fd_take(void)
-{
-    wakeup_fd *w = take_idle();
     return w != NULL ? w : make();
 }
 

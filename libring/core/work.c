@@ -103,15 +103,6 @@ double work_timeout(const ring_comm *comm, const ring_call *options)
     return options->timeout > 0 ? options->timeout : comm->settings.timeout;
 }
 
-static void bind_options(work *w, const ring_call *options)
-{
-    w->wait.timeout = work_timeout(w->comm, options);
-    w->gate.event = options->after != NULL ? event_hold(options->after) : NULL;
-    w->gate.closed = w->gate.event != NULL || w->stream.late;
-    w->result.on_done = options->on_done;
-    w->result.context = options->context;
-}
-
 /* Binds all fields except the call number and the held resources. */
 static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t index)
 {
@@ -162,20 +153,6 @@ static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const
     return bytes > 0 ? hold(at, bytes) : 0;
 }
 
-static void hold_regions(work *w)
-{
-    w->src_region = hold_side(w, PLAN_SRC, w->buffers.src, w->buffers.src_bytes, w->buffers.src_by);
-    w->dst_region = hold_side(w, PLAN_DST, w->buffers.dst, w->buffers.dst_bytes, w->buffers.dst_by);
-}
-
-/* Links may use a list in place only if the call holds the regions of all its blocks. */
-static bool may_lend_lists(const work *w)
-{
-    const work *lead = w->lead;
-    return (w->bases[PLAN_SRC] == NULL || lead->src_region != 0) &&
-           (w->bases[PLAN_DST] == NULL || lead->dst_region != 0);
-}
-
 static bool is_scratch(const work *w, const char *at)
 {
     return (w->scratch != NULL && (size_t)(at - w->scratch) < w->program->scratch) ||
@@ -188,7 +165,10 @@ bool work_may_lend(const work *w, const char *at)
         return w->lead->dst_region != 0;
     if (w->buffers.src != NULL && (size_t)(at - w->buffers.src) < w->buffers.src_bytes)
         return w->lead->src_region != 0;
-    return may_lend_lists(w) || is_scratch(w, at);
+    /* Links may use a list in place only if the call holds the regions of all its blocks. */
+    const bool may_lend_lists = (w->bases[PLAN_SRC] == NULL || w->lead->src_region != 0) &&
+                                (w->bases[PLAN_DST] == NULL || w->lead->dst_region != 0);
+    return may_lend_lists || is_scratch(w, at);
 }
 
 static uint64_t next_number(const work *w)
@@ -204,9 +184,16 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     w->stream.late = options->stream != NULL && w->comm->streams.late && !p->call.tagged &&
                      p->device == NULL;
     w->seq = p->call.tagged || w->stream.late ? 0 : next_number(w);
-    if (w->comm->links.reaches || regions_are_registered())
-        hold_regions(w);
-    bind_options(w, options);
+    if (w->comm->links.reaches || regions_are_registered()) {
+        const call_buffers *b = &w->buffers;
+        w->src_region = hold_side(w, PLAN_SRC, b->src, b->src_bytes, b->src_by);
+        w->dst_region = hold_side(w, PLAN_DST, b->dst, b->dst_bytes, b->dst_by);
+    }
+    w->wait.timeout = work_timeout(w->comm, options);
+    w->gate.event = options->after != NULL ? event_hold(options->after) : NULL;
+    w->gate.closed = w->gate.event != NULL || w->stream.late;
+    w->result.on_done = options->on_done;
+    w->result.context = options->context;
 }
 
 /* Binds a part of a call. Its lead holds the call's resources and reports its end. */
@@ -269,14 +256,6 @@ RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32
     return RING_OK;
 }
 
-static void give_back(work *w)
-{
-    for (work *next; w != NULL; w = next) {
-        next = w->wait.next;
-        work_recycle(w);
-    }
-}
-
 ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out)
 {
@@ -299,7 +278,10 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     if (status == RING_OK && (given->lists[PLAN_SRC] != NULL || given->lists[PLAN_DST] != NULL))
         status = lists_make_room(w);
     if (status != RING_OK) {
-        give_back(w);
+        for (work *next; w != NULL; w = next) {
+            next = w->wait.next;
+            work_recycle(w);
+        }
         return status;
     }
     bind_lead(w, buffers, p, options);
