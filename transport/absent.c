@@ -20,5 +20,5 @@
 ABSENT(verbs, "libibverbs-dev", "between hosts, over InfiniBand or RoCE", 0);
 #endif
 #ifndef RING_HAVE_UCX
-ABSENT(ucx, "libucx-dev", "whatever network UCX finds, when asked for", TRANSPORT_ASKED);
+ABSENT(ucx, "libucx-dev", "over any network that UCX finds, only on request", TRANSPORT_ASKED);
 #endif

@@ -35,7 +35,7 @@ static void expect_refused(const void *bytes, size_t size)
     while ((status = l->transport->progress(l)) == RING_IN_PROGRESS && clock_now() < end)
         clock_sleep(1e-4);
     must_be(status, RING_ERR_PEER);
-    must(strstr(fail_text(), "rank 42: it did not greet as a ucx link") != NULL);
+    must(strstr(fail_text(), "rank 42: the peer's first message is not a greeting") != NULL);
     end_close(l);
     fd_close(&fds[1]);
 }
@@ -183,7 +183,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     ends e = ends_open();
     ucx_label label = true_label(e.b, UCX_WORDS);
     label.received = label.taken = 1000;
-    expect_doom(&label, e.b, &e, "took what was not sent");
+    expect_doom(&label, e.b, &e, "received frames that were not sent");
     e = ends_open();
     label = true_label(e.b, UCX_FRAME);
     label.number = UCX_SLOTS;
@@ -196,7 +196,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     label = true_label(e.b, UCX_PUT);
     label.place = UINT64_C(5) << REGION_OFFSET_BITS;
     label.frame.flags = FRAME_LONG | FRAME_STORED;
-    expect_doom(&label, e.b, &e, "a put outside of what is registered");
+    expect_doom(&label, e.b, &e, "a put outside the registered memory");
     e = ends_open();
     label = true_label(e.b, UCX_DATA);
     expect_doom(&label, e.b, &e, "unrequested data");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sending frames to the peer's slots, and receiving them from this end's. */
+ * Sends frames to the peer's slots, and takes received frames from the slots of this end. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -11,7 +11,7 @@
 
 /* ---- Room ------------------------------------------------------------------------- */
 
-/* Taken there, and done with here. */
+/* @return the slots that the peer has consumed and whose sends UCP has completed. */
 static uint64_t slots_free(const ucx_link *l)
 {
     const uint64_t taken = atomic_load_explicit(&l->peer.taken, memory_order_acquire);
@@ -47,7 +47,7 @@ ucx_posting *ucx_frame_posting(ucx_link *l, const transport_frame *frame)
     return p;
 }
 
-/* Before ucx_post(): UCP may complete the send at once. */
+/* Must be called before ucx_post(), because UCP may complete the send at once. */
 void ucx_count_frame(ucx_link *l, const transport_frame *frame)
 {
     l->out->end[l->send.slots % UCX_SLOTS] = l->send.bytes;
@@ -80,14 +80,14 @@ static ring_status try_send(ucx_link *l, const transport_frame *frame, const voi
     const size_t bytes = transport_behind(frame);
     RING_TRY(ucx_state(l));
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
-        return ucx_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
+        return ucx_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
     if (!ucx_fits(l, bytes))
         ucx_pass();
     l->send.refused = !ucx_fits(l, bytes);
     return l->send.refused ? RING_IN_PROGRESS : carry(l, frame, payload);
 }
 
-/* Payloads are always copied to the link's own memory, so they outlive the call. */
+/* Payloads are always copied into the link's own memory, so the caller's are never borrowed. */
 ring_status ucx_send(transport_link *head, const transport_frame *frame, const void *payload,
                      bool copy)
 {
@@ -113,9 +113,10 @@ void *ucx_reserve(transport_link *head)
     return at;
 }
 
-/* ---- Words ------------------------------------------------------------------------ */
+/* ---- Counts ----------------------------------------------------------------------- */
 
-/* Frames are copies that UCP or the network holds; the mover progresses the rest. */
+/* A frame counts when UCP has completed its send: the network then has it, and the thread of
+ * ucx_pass.c progresses the rest. */
 uint64_t ucx_flushed(const transport_link *head)
 {
     const ucx_link *l = (const ucx_link *)head;
@@ -207,7 +208,7 @@ void ucx_consume(transport_link *head)
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* No word to watch: frames arrive only while a thread progresses the hub. */
+/* There is no word to watch: frames arrive only while a thread progresses the hub. */
 const _Atomic uint32_t *ucx_news(const transport_link *head, uint32_t *value)
 {
     (void)head, (void)value;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The exchange over the link's authenticated socket: the worker's address and the link's token. The
- * socket stays open: its end means that the peer has gone. */
+ * Exchanges the worker's address and the link's token over the link's authenticated socket, and
+ * agrees with the peer on how to connect. The socket stays open afterwards: its end of file shows
+ * that the peer has ended. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -33,14 +34,14 @@ static void push_text(ucx_link *l)
         if (not_now(put))
             return;
         if (put <= 0) {
-            ucx_doom(l, RING_ERR_PEER, "greeting it: %m");
+            ucx_doom(l, RING_ERR_PEER, "greeting the peer: %m");
             return;
         }
         l->opening.out_done += (size_t)put;
     }
 }
 
-static void say(ucx_link *l, const void *text, size_t bytes)
+static void send_text(ucx_link *l, const void *text, size_t bytes)
 {
     unsigned char *longer = realloc(l->opening.out_text, l->opening.out_bytes + bytes);
     if (longer == NULL) {
@@ -53,21 +54,21 @@ static void say(ucx_link *l, const void *text, size_t bytes)
     push_text(l);
 }
 
-static void say_note(ucx_link *l, int way)
+static void send_note(ucx_link *l, int way)
 {
     ucx_note note = {.way = way};
     if (way == UCX_LISTENS) {
         socklen_t length = sizeof note.at;
         (void)getsockname(l->socket.fd, (struct sockaddr *)&note.at, &length);
         note.length = (uint32_t)length;
-        if (note.at.ss_family == AF_INET6) /* the port has the same place */
+        if (note.at.ss_family == AF_INET6)
             ((struct sockaddr_in6 *)&note.at)->sin6_port =
                 ((const struct sockaddr_in6 *)&hub.listens_at)->sin6_port;
         else
             ((struct sockaddr_in *)&note.at)->sin_port =
                 ((const struct sockaddr_in *)&hub.listens_at)->sin_port;
     }
-    say(l, &note, sizeof note);
+    send_text(l, &note, sizeof note);
 }
 
 ring_status ucx_greet(ucx_link *l)
@@ -83,21 +84,21 @@ ring_status ucx_greet(ucx_link *l)
     if (hub.address_bytes > UCX_ADDRESS_MOST)
         return fail(RING_ERR_UNSUPPORTED,
                     "the address of UCX's worker has %zu bytes, more than %d; choose fewer "
-                    "transports or devices by UCX_TLS and UCX_NET_DEVICES",
+                    "transports or devices with UCX_TLS and UCX_NET_DEVICES",
                     hub.address_bytes, UCX_ADDRESS_MOST);
-    say(l, &mine, sizeof mine);
-    say(l, hub.address, hub.address_bytes);
+    send_text(l, &mine, sizeof mine);
+    send_text(l, hub.address, hub.address_bytes);
     if (!l->opening.by_socket)
-        say_note(l, UCX_BY_ADDRESS);
+        send_note(l, UCX_BY_ADDRESS);
     return l->doom == RING_OK ? RING_OK : fail(l->doom, "%s", l->why);
 }
 
-/* @return true when the next @p bytes are all in in_text. */
+/* @return true when all of the next @p bytes are in in_text. */
 static bool read_text(ucx_link *l, size_t bytes)
 {
     unsigned char *room = realloc(l->opening.in_text, max_size(bytes, 1));
     if (room == NULL) {
-        ucx_doom(l, RING_ERR_MEMORY, "no memory for its greeting");
+        ucx_doom(l, RING_ERR_MEMORY, "no memory for the peer's greeting");
         return false;
     }
     l->opening.in_text = room;
@@ -133,7 +134,7 @@ static void take_route(ucx_link *l, ucx_route *route)
 
 static void doom_by(ucx_link *l, const char *what, ucs_status_t status)
 {
-    ucx_doom(l, RING_ERR_PEER, "UCX: %s: %s; is its network one that UCX_TLS allows here?", what,
+    ucx_doom(l, RING_ERR_PEER, "UCX: %s: %s; does UCX_TLS allow a network to the peer here?", what,
              ucx.ucs_status_string(status));
 }
 
@@ -144,7 +145,7 @@ static bool goes_first(const ucx_link *l)
 
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
 
-/* @param why  status of the failed way by address; UCS_OK: not tried. */
+/* @param why  the failure of connecting by address; UCS_OK: that has not been tried. */
 static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
 {
     l->opening.by_socket = true;
@@ -160,7 +161,7 @@ static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
     const ucs_status_t status = ucx_listen(own.ss_family);
     l->opening.listens = status == UCS_OK;
     l->opening.no_socket = !l->opening.listens;
-    say_note(l, l->opening.listens ? UCX_LISTENS : UCX_BY_ADDRESS);
+    send_note(l, l->opening.listens ? UCX_LISTENS : UCX_BY_ADDRESS);
     if (l->opening.no_socket)
         go_by_address(l, "listening for it", status);
 }
@@ -187,11 +188,11 @@ static void go_by_address(ucx_link *l, const char *what, ucs_status_t why)
         doom_by(l, "connecting within this process", status);
         return;
     }
-    say_note(l, UCX_BY_SOCKET);
+    send_note(l, UCX_BY_SOCKET);
     go_by_socket(l, "connecting to its worker", status);
 }
 
-/* The other end listens. */
+/* Connects to the peer, which listens. */
 static void call_listener(ucx_link *l, const ucx_note *note)
 {
     ucx_route *route = ucx_route_find(l->opening.theirs.hub);
@@ -206,7 +207,7 @@ static void call_listener(ucx_link *l, const ucx_note *note)
         return;
     }
     l->opening.no_socket = true;
-    say_note(l, UCX_BY_ADDRESS);
+    send_note(l, UCX_BY_ADDRESS);
     go_by_address(l, "connecting to it", status);
 }
 
@@ -219,7 +220,7 @@ static void take_note(ucx_link *l, const ucx_note *note)
     case UCX_LISTENS:
         call_listener(l, note);
         break;
-    case UCX_BY_SOCKET: /* its worker's address does not work there */
+    case UCX_BY_SOCKET: /* the peer could not connect by address */
         l->opening.no_address = true;
         if (route != NULL && !route->by_socket)
             route->retired = true;
@@ -231,7 +232,7 @@ static void take_note(ucx_link *l, const ucx_note *note)
             go_by_address(l, "connecting to its socket", UCS_ERR_UNREACHABLE);
         break;
     default:
-        ucx_doom(l, RING_ERR_PEER, "it sent a note that makes no sense");
+        ucx_doom(l, RING_ERR_PEER, "the peer sent an invalid note");
         break;
     }
 }
@@ -248,7 +249,9 @@ static void take_greeting(ucx_link *l)
         if (memcmp(l->opening.theirs.magic, magic, sizeof magic) != 0 ||
             l->opening.theirs.version != VERSION || l->opening.theirs.address_bytes == 0 ||
             l->opening.theirs.address_bytes > UCX_ADDRESS_MOST) {
-            ucx_doom(l, RING_ERR_PEER, "it did not greet as a ucx link of this version does");
+            ucx_doom(l, RING_ERR_PEER,
+                     "the peer's first message is not a greeting of this "
+                     "version's ucx links");
             return;
         }
     }
@@ -287,10 +290,10 @@ void ucx_greeting_look(ucx_link *l)
     char waste[sizeof(ucx_note)];
     const ssize_t got = recv(l->socket.fd, waste, sizeof waste, MSG_DONTWAIT);
     l->sleep.quiet = 0;
-    if (l->socket.ended || got > 0 || not_now(got)) /* a late note says nothing new */
+    if (l->socket.ended || got > 0 || not_now(got)) /* a late note contains nothing new */
         return;
     l->socket.ended = true;
-    for (int i = 0; i < 64; i++) /* frames sent before it closed */
+    for (int i = 0; i < 64; i++) /* receive the frames that it sent before it closed */
         ucx_pass();
     ucx_doom(l, RING_ERR_PEER, "the peer closed the connection");
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's one context and worker. They exist while links do: a process that has closed its
- * links may fork, which UCX's threads and sockets would not survive.
+ * Makes and ends the hub: the process's one UCP context and worker, which exist only while links
+ * do. A process that has closed its links may therefore fork, which UCX's threads and sockets would
+ * not survive.
  *
- * A worker per link would isolate broken links better, but costs receive buffers for each (33 MB
- * over InfiniBand), and a peer's get would wait until that link's worker is progressed. */
+ * A worker per link would isolate broken links better, but each would need its own receive buffers
+ * (33 MB over InfiniBand), and a peer's get would wait until that link's worker is progressed. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Seconds that the last link gives to what UCP has not handed over. */
+/** Seconds that the end of the hub waits for messages in flight. */
 static const double last_seconds = 0.2;
 
 ucx_hub hub = {.lock = PTHREAD_MUTEX_INITIALIZER, .unfinished = PTHREAD_COND_INITIALIZER};
@@ -43,9 +44,9 @@ static void in_child(void)
                     .unusable = unusable};
 }
 
-/* ---- Regions that end ------------------------------------------------------------- */
+/* ---- Regions that are removed ----------------------------------------------------- */
 
-/* No call uses the region; a link that breaks late might. */
+/* Stops the links that still use the region. No call uses it any more, but a broken link might. */
 static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
 {
     (void)offset, (void)bytes;
@@ -72,7 +73,7 @@ __attribute__((constructor)) static void watch(void)
 
 static ring_status failed_to(const char *what, ucs_status_t status)
 {
-    return fail(RING_ERR_SYSTEM, "UCX: %s: %s; `ucx_info -d` lists what works here", what,
+    return fail(RING_ERR_SYSTEM, "UCX: %s: %s; `ucx_info -d` lists the usable networks", what,
                 ucx.ucs_status_string(status));
 }
 
@@ -92,8 +93,8 @@ static void notice_once(const char *name, const char *list, const char *translat
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&logged))
         return;
-    log_warn("%s=%.100s: UCX gets \"%.100s\"%s%.100s", name, list, translated,
-             unknown[0] != '\0' ? "; it may not know " : ", since openib is its old name of ib",
+    log_warn("%s=%.100s: passing \"%.100s\" to UCX%s%.100s", name, list, translated,
+             unknown[0] != '\0' ? "; it may not know " : ", as openib is its old name for ib",
              unknown);
 }
 
@@ -110,9 +111,9 @@ static ring_status choose_tls(ucp_config_t *config)
     return status == UCS_OK ? RING_OK : failed_to(name, status);
 }
 
-/* When a peer dies between the end of a connect() that blocks and the first message after it, UCX's
- * tcp connects again, is refused, and ends this process by an assertion (tcp_ep.c:478 of 1.13.1;
- * 1.19 has the same code). Where connect() does not block, it ends the endpoint alone. */
+/* Makes UCX's tcp use a non-blocking connect(). If a peer dies between a blocking connect() and the
+ * first message, UCX connects again, is refused, and ends this process by an assertion
+ * (tcp_ep.c:478 of 1.13.1; 1.19 has the same code); without blocking, only the endpoint fails. */
 static void choose_connecting(ucp_config_t *config)
 {
     unsigned major, minor, release;
@@ -121,7 +122,7 @@ static void choose_connecting(ucp_config_t *config)
     (void)ucx.ucp_config_modify(config, has_prefix ? "TCP_CONN_NB" : "CONN_NB", "y");
 }
 
-/* @param peer_timeout  0: as UCX has it. Its clock has no room for the longest ones. */
+/* @param peer_timeout  0: UCX's default. Long ones are capped, as UCX's clock would overflow. */
 static ring_status configure(double peer_timeout, bool for_tcp, ucp_config_t **out)
 {
     char interval[32];
@@ -153,7 +154,7 @@ static ring_status make_context(double peer_timeout, bool for_tcp, ucp_context_h
                                                        config, out);
         if (made != UCS_OK)
             status = fail(RING_ERR_SYSTEM,
-                          "ucp_init: %s (%s=%.100s); `ucx_info -d` lists what works here",
+                          "ucp_init: %s (%s=%.100s); `ucx_info -d` lists the usable networks",
                           ucx.ucs_status_string(made), name, list != NULL ? list : "");
     }
     if (config != NULL)
@@ -175,7 +176,8 @@ static bool has_tcp(ucp_context_h context)
     return found;
 }
 
-/* UCX warns of settings of its tcp where tcp is not used. */
+/* UCX warns about settings for its tcp if tcp is not used, so the context is made again without
+ * them then. */
 static ring_status make_context_of_hub(double peer_timeout)
 {
     const bool for_tcp = getenv("UCX_TCP_CONN_NB") == NULL;
@@ -198,8 +200,8 @@ bool ucx_probe(const transport_ib *ib, char *why, size_t size)
     pthread_mutex_unlock(&hub.lock);
     if (unusable) {
         (void)text_format(why, size,
-                          "this process was forked from one that had links over ucx, which UCX "
-                          "does not survive; start it by exec, or fork first");
+                          "this process was forked while its parent had links over ucx, which UCX "
+                          "does not survive; start it with exec, or fork before opening links");
         return false;
     }
     if (is_made)
@@ -223,7 +225,7 @@ static ring_status ask_worker(void)
     hub.address_bytes = attributes.address_length;
     if (attributes.max_am_header < sizeof(ucx_label))
         return fail(RING_ERR_UNSUPPORTED,
-                    "UCX takes headers of %zu bytes only, and links need %zu; choose other "
+                    "UCX accepts headers of at most %zu bytes, and links need %zu; choose other "
                     "transports in UCX_TLS",
                     attributes.max_am_header, sizeof(ucx_label));
     return RING_OK;
@@ -278,7 +280,7 @@ static void end_worker(void)
     ucx.ucp_worker_destroy(hub.worker);
 }
 
-/* Objects of a hurt hub; listed so that leak checkers find them. */
+/* The objects of a hub that cannot be destroyed, in a list so that leak checkers find them. */
 typedef struct left_hub {
     ucp_context_h context;
     ucp_worker_h worker;
@@ -287,15 +289,14 @@ typedef struct left_hub {
     struct left_hub *next;
 } left_hub;
 
-/* UCX 1.13 ends the process by assertions when it closes connections that broke while being made
- * (ucp_request.c:684), and its thread may call a destroyed listener
- * (ucp_cm_server_conn_request_cb()). So the objects of a hurt hub are never destroyed: nothing
- * progresses them, so they access no memory, and their descriptors stay until the process ends.
- */
+/* Keeps the objects of a hurt hub for ever. UCX 1.13 ends the process by assertions when it closes
+ * connections that broke while being made (ucp_request.c:684), and its thread may call a destroyed
+ * listener (ucp_cm_server_conn_request_cb()). As nothing progresses the objects, they access no
+ * memory; their descriptors stay open until the process ends. */
 static void leave(void)
 {
     left_hub *left = malloc(sizeof *left);
-    if (left == NULL) /* leaked */
+    if (left == NULL) /* the objects are leaked */
         return;
     *left = (left_hub){.context = hub.context,
                        .worker = hub.worker,
@@ -358,9 +359,10 @@ ring_status ucx_hub_join(ucx_link *l, double peer_timeout)
     if (!ucx_load(why, sizeof why))
         return fail(RING_ERR_UNSUPPORTED, "%s", why);
     if (sodium_init() < 0)
-        return fail(RING_ERR_SYSTEM, "libsodium does not work here");
+        return fail(RING_ERR_SYSTEM, "libsodium cannot be initialised");
     if (hub.unusable)
-        return fail(RING_ERR_UNSUPPORTED, "UCX does not survive the fork that made this process");
+        return fail(RING_ERR_UNSUPPORTED, "this process was forked while its parent had links over "
+                                          "ucx, which UCX does not survive");
     ring_status status = hub.context == NULL ? make_context_of_hub(peer_timeout) : RING_OK;
     if (status == RING_OK && hub.worker == NULL)
         status = make_worker();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loads libucp at run time: one build serves machines with and without it. */
+ * Loads libucp at run time, so that one build works on machines with and without it. */
 #include "ucx.h"
 
 #include "shared_object.h"

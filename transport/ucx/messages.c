@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sending and handling active messages. */
+ * Sends active messages, and handles those that UCP delivers. Handlers only store data and record
+ * what to answer; the answers are sent by the next pass (ucx_pass.c). */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_regions.h"
@@ -93,7 +94,8 @@ static void over(ucx_posting *p, ucs_status_t status)
         break;
     }
     if (status != UCS_OK && status != UCS_ERR_CANCELED)
-        ucx_doom(l, RING_ERR_PEER, "UCX could not send to it: %s", ucx.ucs_status_string(status));
+        ucx_doom(l, RING_ERR_PEER, "UCX could not send to the peer: %s",
+                 ucx.ucs_status_string(status));
     if (l->closed)
         ucx_make_due(l);
     keep_spare(p);
@@ -106,7 +108,7 @@ static void on_sent(void *request, ucs_status_t status, void *posting)
     over(posting, status);
 }
 
-/* Every message carries the words. */
+/* Puts the status words, which every message carries, into the label. */
 static void write_words(ucx_link *l, ucx_label *label)
 {
     memcpy(label->token, l->opening.theirs.token, sizeof label->token);
@@ -141,8 +143,8 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
         over(p, UCS_PTR_STATUS(request));
 }
 
-/* Sends the words; one such message at a time, later changes go with the next. A process that has
- * left gets none: it would answer by a reset, and UCX would lose unread data. */
+/* At most one such message is in flight; the next one carries later changes. A process that has
+ * closed its socket gets none: it would answer with a reset, and UCX would lose unread data. */
 void ucx_announce(ucx_link *l, bool asks)
 {
     if (l->recv.announcing || l->state != RING_OK || ucx_has_left(l))
@@ -155,7 +157,7 @@ void ucx_announce(ucx_link *l, bool asks)
     ucx_post(p, UCX_WORDS, NULL, 0);
 }
 
-/* ---- Landing ---------------------------------------------------------------------- */
+/* ---- Storing received data -------------------------------------------------------- */
 
 static void count_received(ucx_link *l)
 {
@@ -164,7 +166,7 @@ static void count_received(ucx_link *l)
         l->recv.received++;
 }
 
-/* Shows a complete frame to the receiver. */
+/* Makes a complete frame visible to the receiver. */
 static void show(ucx_link *l, const ucx_label *label)
 {
     transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
@@ -188,7 +190,7 @@ static void landed(ucx_posting *p, ucs_status_t status)
     if (l->closed)
         ucx_make_due(l);
     if (status != UCS_OK)
-        ucx_doom(l, RING_ERR_PEER, "UCX could not fetch what it sent: %s",
+        ucx_doom(l, RING_ERR_PEER, "UCX could not fetch the data that the peer sent: %s",
                  ucx.ucs_status_string(status));
     if (label.kind == UCX_DATA)
         ucx_got(l, label.number, status == UCS_OK ? RING_OK : RING_ERR_PEER);
@@ -227,7 +229,8 @@ void ucx_land_nothing(ucx_link *l)
     }
 }
 
-/* Lands bytes at @p to: copied if they have arrived, else fetched by UCP. */
+/* Stores a message's data at @p to. If the bytes have arrived, they are copied; otherwise the next
+ * pass makes UCP fetch them. */
 static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t id, void *data,
                          bool is_here)
 {
@@ -254,7 +257,7 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
 
 static ucs_status_t nonsense(ucx_link *l, const char *what)
 {
-    ucx_doom(l, RING_ERR_PEER, "what it sent makes no sense: %s", what);
+    ucx_doom(l, RING_ERR_PEER, "the peer sent an invalid message: %s", what);
     return UCS_OK;
 }
 
@@ -266,7 +269,8 @@ static bool raise_word(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-/* Messages may overtake each other, so words only grow. @return false: impossible values. */
+/* Messages may overtake each other, so smaller values are old and ignored. @return false if the
+ * values are impossible. */
 static bool read_words(ucx_link *l, const ucx_label *label)
 {
     if (label->received > l->send.slots || label->taken > label->received)
@@ -289,8 +293,8 @@ static bool is_awaited(const ucx_link *l, uint64_t number)
            l->in->slot[number % UCX_SLOTS].stamp != (uint32_t)number + 1;
 }
 
-static ucs_status_t hear_frame(ucx_link *l, const ucx_label *label, const void *data, size_t bytes,
-                               bool is_here)
+static ucs_status_t handle_frame(ucx_link *l, const ucx_label *label, const void *data,
+                                 size_t bytes, bool is_here)
 {
     const transport_frame *frame = &label->frame;
     if (!is_here || !is_awaited(l, label->number) ||
@@ -308,17 +312,17 @@ static ucs_status_t hear_frame(ucx_link *l, const ucx_label *label, const void *
     return UCS_OK;
 }
 
-static ucs_status_t hear_put(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
-                             bool is_here)
+static ucs_status_t handle_put(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                               bool is_here)
 {
     void *to = ucx_address(label->place, label->bytes);
     if (to == NULL || bytes != label->bytes || bytes != label->frame.ext.bytes ||
         label->frame.flags != (FRAME_LONG | FRAME_STORED) || !is_awaited(l, label->number))
-        return nonsense(l, "a put outside of what is registered here");
+        return nonsense(l, "a put outside the registered memory of this rank");
     return land(l, label, to, (uint16_t)(label->place >> REGION_OFFSET_BITS), data, is_here);
 }
 
-static ucs_status_t hear_get(ucx_link *l, const ucx_label *label)
+static ucs_status_t handle_get(ucx_link *l, const ucx_label *label)
 {
     if (l->gets.asked_count == UCX_GETS)
         return nonsense(l, "too many gets");
@@ -327,8 +331,8 @@ static ucs_status_t hear_get(ucx_link *l, const ucx_label *label)
     return UCS_OK;
 }
 
-static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
-                              bool is_here)
+static ucs_status_t handle_data(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                                bool is_here)
 {
     ucx_get *get = &l->gets.own[label->number % UCX_GETS];
     if (label->number >= l->gets.begun || get->over == NULL || get->lands || bytes != get->bytes ||
@@ -338,28 +342,28 @@ static ucs_status_t hear_data(ucx_link *l, const ucx_label *label, void *data, s
     return land(l, label, get->to, get->region, data, is_here);
 }
 
-static ucs_status_t hear(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
-                         bool is_here)
+static ucs_status_t handle(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
+                           bool is_here)
 {
     if (!read_words(l, label))
-        return nonsense(l, "it took what was not sent");
+        return nonsense(l, "it claims to have received frames that were not sent");
     switch (label->kind) {
     case UCX_HELLO:
     case UCX_WORDS:
         return UCS_OK;
     case UCX_FRAME:
-        return hear_frame(l, label, data, bytes, is_here);
+        return handle_frame(l, label, data, bytes, is_here);
     case UCX_PUT:
-        return hear_put(l, label, data, bytes, is_here);
+        return handle_put(l, label, data, bytes, is_here);
     case UCX_GET:
-        return hear_get(l, label);
+        return handle_get(l, label);
     case UCX_DATA:
-        return hear_data(l, label, data, bytes, is_here);
+        return handle_data(l, label, data, bytes, is_here);
     case UCX_REFUSAL:
-        ucx_doom(l, RING_ERR_PEER, "it refers to memory that is registered there no more");
+        ucx_doom(l, RING_ERR_PEER, "the peer referred to memory that it no longer has registered");
         return UCS_OK;
     default:
-        return nonsense(l, "a kind of message that there is none of");
+        return nonsense(l, "an unknown kind of message");
     }
 }
 
@@ -404,5 +408,5 @@ ucs_status_t ucx_on_message(void *unused, const void *header, size_t header_byte
         !is_open_to(l, &label, param))
         return UCS_OK;
     const bool is_here = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-    return hear(l, &label, data, bytes, is_here);
+    return handle(l, &label, data, bytes, is_here);
 }

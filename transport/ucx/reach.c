@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Put and get: the regions of this end and of the peer.
- *
- * The heap is excluded. Its freed pages go back to the system, which UCX's registration cache does
- * not see: a later allocation there would be sent from, and put to, stale pages. */
+ * Implements put and get between regions of the two ends, by messages that the receiver stores in
+ * its own memory. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -30,9 +28,9 @@ static ring_status try_put(ucx_link *l, const transport_frame *frame, const void
     RING_TRY(ucx_state(l));
     const uint64_t own = ucx_reachable_ref(data, bytes);
     if (frame->flags != (FRAME_LONG | FRAME_STORED) || (bytes > 0 && own == 0))
-        return ucx_break(l, RING_ERR_INTERNAL, "what is to be put is not registered");
+        return ucx_break(l, RING_ERR_INTERNAL, "the source of a put is not registered memory");
     if (!ucx_is_known(l, dst_ref, bytes))
-        return ucx_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
+        return ucx_break(l, RING_ERR_PEER, "the peer referred to memory outside its regions");
     if (!ucx_fits(l, 0))
         ucx_pass();
     l->send.refused = !ucx_fits(l, 0);
@@ -65,7 +63,7 @@ static ring_status try_get(ucx_link *l, const ucx_get *get, uint64_t ref)
 {
     RING_TRY(ucx_state(l));
     if (!ucx_is_known(l, ref, get->bytes))
-        return ucx_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
+        return ucx_break(l, RING_ERR_PEER, "the peer referred to memory outside its regions");
     ucx_get *place = &l->gets.own[l->gets.begun % UCX_GETS];
     if (place->over != NULL)
         ucx_pass();
@@ -92,7 +90,7 @@ ring_status ucx_get_from(transport_link *head, void *dst, uint64_t ref, size_t b
     pthread_mutex_lock(&hub.lock);
     const ring_status status = own != 0 ? try_get(l, &get, ref)
                                         : ucx_break(l, RING_ERR_INTERNAL,
-                                                    "what is to be got has no registered place");
+                                                    "the target of a get is not registered memory");
     pthread_mutex_unlock(&hub.lock);
     return status;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UCP endpoints, one for each peer process. UCP pairs the endpoints of two workers in the order in
- * which each end makes them: with one for each link, endpoints of different links would be paired.
- * A route stays until the hub ends or it fails, so that both ends agree on it.
+ * Manages routes: UCP endpoints, one for each peer process. UCP pairs the endpoints of two workers
+ * in the order in which each end makes them, so with one endpoint per link, endpoints of different
+ * links would be paired. A route is kept until it fails or the hub ends, so that both ends agree on
+ * it.
  *
- * An endpoint is made from the worker's address; or, where this fails or is not wanted, from the
- * address of the socket where the hub with the lower id listens. A caller there is identified by
- * the token in its first message. */
+ * An endpoint is made from the address of the peer's worker or, if this fails or is not wanted,
+ * from the address of a socket on which the hub with the lower id listens. An accepted endpoint is
+ * identified by the token in its first message. */
 #include "ucx.h"
 #include "ucx_link.h"
 
@@ -16,7 +17,7 @@
 
 enum { MOST_CALLERS = 64 };
 
-/* ---- Ends ------------------------------------------------------------------------- */
+/* ---- Closing and failing ---------------------------------------------------------- */
 
 static void closed(void *request, ucs_status_t status, void *unused)
 {
@@ -100,7 +101,7 @@ static void on_error(void *unused, ucp_ep_h ep, ucs_status_t status)
             ucx_route_fail(r, ucx.ucs_status_string(status));
 }
 
-/* ---- Beginnings ------------------------------------------------------------------- */
+/* ---- Making routes ---------------------------------------------------------------- */
 
 ucx_route *ucx_route_find(const unsigned char id[UCX_TOKEN])
 {
@@ -125,7 +126,7 @@ static ucx_route *keep(const unsigned char id[UCX_TOKEN], ucp_ep_h ep, bool by_s
     return route;
 }
 
-/* @param params  the peer's address. */
+/* @param params  has the peer's address; the rest is added here. */
 static ucs_status_t make_ep(ucp_ep_params_t *params, ucp_ep_h *out)
 {
     params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;

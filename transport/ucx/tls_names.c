@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names in UCX_TLS. UCX warns of one that it does not know, and fails if it knows none of them. */
+ * Translates and checks the names in UCX_TLS. UCX itself only warns about a name that it does not
+ * know, and fails if it knows none of them. */
 #include "ucx.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static const char *const known[] = {
     "ugni_udt", "rdmacm",   "tcp_sockcm",
 };
 
-/* Names may have a sign before and ":aux" after. */
+/* A name may follow a sign and be followed by ":aux". */
 static bool is_known(const char *name, size_t length)
 {
     while (length > 0 && (*name == '\\' || *name == '^'))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening, sleeping, breaking and closing a link. */
+ * Opens, stops and closes ucx links, lets callers sleep on them, and defines the transport's
+ * table. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -15,12 +16,13 @@
 #include <unistd.h>
 
 enum { QUIET_LOOKS = 64 };
-/** Seconds for what the last link has sent, and for its end. */
+/** Seconds that the last link of a hub waits for its sends, and for the peer to close. */
 static const double last_words = 0.5;
 
 /* ---- Breaking --------------------------------------------------------------------- */
 
-/* The other end, if it is in this process: what is on its way there lands in memory of it, too. */
+/* Stops the other end, too, if it is in this process: it also receives into this process's
+ * memory. */
 static void stop_other_end(const ucx_link *l)
 {
     ucx_link *other = l->opening.theirs.link < hub.capacity ? hub.links[l->opening.theirs.link]
@@ -84,7 +86,8 @@ static ring_status set_up(ucx_link *l, const transport_peer *peer)
     return ucx_greet(l);
 }
 
-/* Asks the peer to acknowledge frames: a peer that sends nothing carries no words otherwise. */
+/* Asks the peer to acknowledge frames: a peer that has nothing to send sends no status words
+ * otherwise. */
 static void ask(ucx_link *l)
 {
     if (l->state != RING_OK || l->send.asked == l->send.slots || l->recv.announcing ||
@@ -101,10 +104,10 @@ static void on_flushed(void *request, ucs_status_t status, void *is_over)
     ucx.ucp_request_free(request);
 }
 
-/* Flushes UCX's own answers, too: a peer whose data was fetched waits for one. */
+/* Also flushes the acknowledgements of UCX itself: a peer whose data was fetched waits for one. */
 static void flush_worker(double end)
 {
-    static bool is_over; /* under hub.lock; UCX may write to it after this function has given up */
+    static bool is_over; /* guarded by hub.lock; static, as UCX may set it after this returns */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                        UCP_OP_ATTR_FIELD_USER_DATA,
                                        .cb.send = on_flushed,
@@ -116,7 +119,7 @@ static void flush_worker(double end)
 }
 
 /* Reads until the peer closes its end: closing a socket with unread bytes resets the connection,
- * and the peer would lose bytes it has not read. */
+ * and the peer would lose bytes that it has not read yet. */
 static void await_its_end(ucx_link *l, double end)
 {
     (void)shutdown(l->socket.fd, SHUT_WR);
@@ -126,8 +129,8 @@ static void await_its_end(ucx_link *l, double end)
     }
 }
 
-/* The last link ends the hub and its connections: waits until sends are acknowledged and
- * flushed. */
+/* Waits until sends are acknowledged and flushed, because the last link ends the hub and its
+ * connections. */
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + last_words;
@@ -143,8 +146,8 @@ static void linger(ucx_link *l)
     }
 }
 
-/* A connection may be half made, unless an open link's peer has just closed it. A peer without a
- * message so far may be calling the listener. */
+/* A connection of a broken link may be half made, unless the peer of an open link has closed it in
+ * an orderly way. A peer that has not sent a message yet may be connecting to the listener. */
 static bool is_hurt(ucx_link *l)
 {
     const bool orderly = ucx_has_left(l) && l->opening.heard && l->opening.helloed;
@@ -153,7 +156,7 @@ static bool is_hurt(ucx_link *l)
     return may_call || (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
 }
 
-/* Sends final words, so that the peer may free its copies. */
+/* Sends the status words a last time, so that the peer can free its copies. */
 static void ucx_close(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
@@ -268,7 +271,7 @@ static bool has_news(ucx_link *l, bool wants_send)
            (wants_send && sending_has_news(l));
 }
 
-/* ucp_worker_arm() refuses while events are pending, also of other links. */
+/* ucp_worker_arm() fails while events are pending, even those of other links. */
 static bool ucx_arm(transport_link *head, bool wants_send)
 {
     enum { TRIES = 4 };
@@ -301,7 +304,7 @@ static void ucx_disarm(transport_link *head)
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* ---- The rest --------------------------------------------------------------------- */
+/* ---- Memory, and the table -------------------------------------------------------- */
 
 static void *ucx_map(transport_link *head, uint64_t ref, size_t bytes)
 {
@@ -319,7 +322,7 @@ static size_t ucx_memory(const transport_link *head)
 
 const transport transport_ucx = {
     .name = "ucx",
-    .about = "whatever network UCX finds, when asked for",
+    .about = "over any network that UCX finds, only on request",
     .powers = TRANSPORT_REACHES | TRANSPORT_ASKED,
     .probe = ucx_probe,
     .open = ucx_open,

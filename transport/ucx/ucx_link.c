@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ends, debts and arrivals of a link, noted where they are found out; no message leaves here. */
+ * Records what has happened to a link, as ucx_link.h describes. No message is sent here. */
 #include "ucx_link.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- Ends ------------------------------------------------------------------------------------ */
+/* ---- Failures -------------------------------------------------------------------------------- */
 
 bool ucx_is_alive(const ucx_link *l)
 {
@@ -64,7 +64,7 @@ void ucx_got(ucx_link *l, uint64_t number, ring_status status)
     ucx_rouse(l);
 }
 
-/* ---- Debts ----------------------------------------------------------------------------------- */
+/* ---- Status that is due ---------------------------------------------------------------------- */
 
 void ucx_make_due(ucx_link *l)
 {
@@ -85,7 +85,6 @@ void ucx_owe(ucx_link *l)
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* Requests are over in any order; frames count when all before them are. */
 void ucx_count_done(ucx_link *l)
 {
     while (l->send.slots_done < l->send.slots && l->out->done[l->send.slots_done % UCX_SLOTS])

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ucx_link: ends, debts and arrivals of a link, noted where they are found out. */
+ * ucx_link: records what has happened to a link: its failure, completed gets, arrived frames, and
+ * status that the peer must get. Nothing is sent here, so UCP's callbacks may call all of it. */
 #ifndef RING_UCX_LINK_H
 #define RING_UCX_LINK_H
 
 #include "ucx.h"
 
-/** Breaks the link when all that has come is taken. */
+/** Breaks the link as soon as all received frames have been consumed. */
 void ucx_doom(ucx_link *l, ring_status status, const char *format, ...) RING_PRINTF(3, 4);
+/** Wakes the thread that sleeps on the link, if there is one. */
 void ucx_rouse(ucx_link *l);
-/** No ticket is used from here on, unless @p status tells how they ended. */
+/** Closes the tickets of all gets whose data has not begun to arrive. */
 void ucx_gets_end(ucx_link *l, ring_status status);
-/** A get is over. */
+/** Closes the ticket of one get. */
 void ucx_got(ucx_link *l, uint64_t number, ring_status status);
 bool ucx_is_alive(const ucx_link *l);
-/** The peer has closed the socket. */
+/** @return true if the peer has closed the socket. */
 bool ucx_has_left(const ucx_link *l);
 
-/** Has a message with the words leave soon. */
+/** Makes a message with the status words leave soon. */
 void ucx_owe(ucx_link *l);
+/** Appends the link to the list of those that the next pass serves. */
 void ucx_make_due(ucx_link *l);
 
-/** The slot of the next frame, which may not have come. */
+/** @return the slot of the next frame, which may not have arrived. */
 const transport_frame *ucx_oldest(const ucx_link *l);
 bool ucx_has_frame(const ucx_link *l);
-/** Requests are over in any order; frames count when all before them are. */
+/** Counts completed sends. They complete in any order, but a frame counts only when all earlier
+ *  ones are complete. */
 void ucx_count_done(ucx_link *l);
 
 #endif

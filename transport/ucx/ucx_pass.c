@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Everything moves by whoever calls, else by a thread. */
+ * Progresses all links of the hub. Every call of a link makes a pass: it progresses UCP's worker
+ * and serves the links that have something to send. While no call is made, a thread makes the
+ * passes. */
 #include "ucx_pass.h"
 
 #include "ucx_link.h"
@@ -11,9 +13,9 @@
 
 enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
 
-/** Seconds between looks for frames that nobody moves: at first, and at most. */
+/** Seconds between checks for frames that no call progresses: at first, and at most. */
 static const double first_look = 2e-3, last_look = 50e-3;
-/** Seconds for a peer to be done with memory that was lent to it, and for UCX to give it up. */
+/** Seconds until a peer must have finished using lent memory, and then until UCX must. */
 static const double patience = 1.0, force_patience = 4.0;
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -53,14 +55,14 @@ static void say_hello(ucx_link *l)
         ucx_post(p, UCX_HELLO, NULL, 0);
 }
 
-/* A word that is owed goes with what leaves soon anyway, if something does. */
+/* Status words that are due wait for a few passes, as another message may carry them. */
 static bool is_patient(const ucx_link *l)
 {
     return l->recv.owes && hub.passes - l->recv.owed_since < OWED_PASSES;
 }
 
-/* Messages ask for answers, which UCP does not take while it hands messages over.
- * @return true if the link's word can wait for a later pass. */
+/* Sends the answers to received messages. This is done here because UCP accepts no sends from its
+ * receive callback. @return true if the link's status words can wait for a later pass. */
 static bool serve_link(ucx_link *l, bool patient)
 {
     while (l->postings.landing != NULL) {
@@ -78,7 +80,7 @@ static bool serve_link(ucx_link *l, bool patient)
     return false;
 }
 
-/* ---- Ends ------------------------------------------------------------------------------------ */
+/* ---- Freeing --------------------------------------------------------------------------------- */
 
 void ucx_link_free(ucx_link *l)
 {
@@ -103,7 +105,7 @@ void ucx_link_free(ucx_link *l)
     free(l);
 }
 
-/* ---- Moving ---------------------------------------------------------------------------------- */
+/* ---- Passes ---------------------------------------------------------------------------------- */
 
 static void serve_due(bool patient)
 {
@@ -151,7 +153,7 @@ void ucx_settle(void)
     pass(false);
 }
 
-/* ---- Moving without a caller ----------------------------------------------------------------- */
+/* ---- Passes without a caller ----------------------------------------------------------------- */
 
 static bool is_unfinished(void)
 {
@@ -175,7 +177,8 @@ static void wait_for_look(double seconds)
     (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
 }
 
-/* A sender may go on computing, with the end of a frame still in UCX's hands. */
+/* The thread that makes passes: a sender may compute for long while UCX still has the end of its
+ * frame. It makes one only if no other thread has, and less and less often. */
 static void *move(void *unused)
 {
     double pause = first_look;
@@ -210,7 +213,7 @@ ring_status ucx_start_mover(void)
     if (hub.has_mover)
         return RING_OK;
     if (thread_start(&thread, move, NULL) != 0)
-        return fail(RING_ERR_SYSTEM, "no thread for UCX: %m; see ulimit -u");
+        return fail(RING_ERR_SYSTEM, "cannot start a thread for UCX: %m; see ulimit -u");
     pthread_detach(thread);
     hub.has_mover = true;
     return RING_OK;
@@ -218,8 +221,9 @@ ring_status ucx_start_mover(void)
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-/* Requests end when the peer has what they bring, or when their endpoint is closed by force; that
- * ends all links to a process which has answered nothing for so long. */
+/* Waits until no request uses memory of regions. A request completes when the peer has received its
+ * data; if that takes too long, the endpoint is closed forcibly, which breaks all links to that
+ * process. */
 void ucx_stop_now(ucx_link *l, const char *why)
 {
     const double start = clock_now();
@@ -231,7 +235,7 @@ void ucx_stop_now(ucx_link *l, const char *why)
     l->gets.asked_count = 0;
     while (l->postings.lent > 0 && clock_now() < start + patience + force_patience) {
         if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
-            ucx_route_fail(l->route, "a peer did not take what was lent to it");
+            ucx_route_fail(l->route, "the peer did not fetch the data that was sent to it");
             ucx_ep_close(l->route->ep);
             l->route->ep = NULL;
         }

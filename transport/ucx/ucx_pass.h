@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ucx_pass: everything moves by whoever calls, else by a thread. With the lock held. */
+ * ucx_pass: progresses all links of the hub, from any thread that calls the library or, if no
+ * thread does, from one of its own. All functions need the lock. */
 #ifndef RING_UCX_PASS_H
 #define RING_UCX_PASS_H
 

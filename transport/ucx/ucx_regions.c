@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * References: those that peers may follow here, and those that may be followed there.
+ * Checks references to memory: which regions of this process peers may access, and which regions
+ * of a peer this process may.
  *
- * The heap is no such memory. Its pages go back to the machine when they are freed, which UCX's
- * cache of registrations does not see; a later allocation there would be sent from, and put to,
- * pages that are no more. */
+ * The heap is excluded. Its freed pages go back to the system without the knowledge of UCX's
+ * registration cache; a later allocation there would be sent from, and put to, stale pages. */
 #include "ucx_regions.h"
 
 #include <stdlib.h>
 
-/* ---- Here ------------------------------------------------------------------------------------ */
+/* ---- This process ---------------------------------------------------------------------------- */
 
 uint16_t ucx_region_of(uint64_t ref)
 {
@@ -31,14 +31,13 @@ void *ucx_address(uint64_t ref, uint64_t bytes)
     return ucx_extent_of(ref) > 0 ? region_address(ref, (size_t)bytes) : NULL;
 }
 
-/* 0, or not to be reached. */
 uint64_t ucx_reachable_ref(const void *ptr, size_t bytes)
 {
     const uint64_t ref = region_ref(ptr, bytes);
     return ucx_extent_of(ref) > 0 ? ref : 0;
 }
 
-/* ---- There ----------------------------------------------------------------------------------- */
+/* ---- The peer -------------------------------------------------------------------------------- */
 
 static ucx_extent *extent_of(const ucx_link *l, uint64_t ref)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ucx_regions: references: those that peers may follow here, and those that may be followed there.
+ * ucx_regions: checks references to memory, both those that peers use to access this process and
+ * those that this process uses to access peers.
  */
 #ifndef RING_UCX_REGIONS_H
 #define RING_UCX_REGIONS_H
@@ -7,15 +8,16 @@
 #include "ucx.h"
 
 uint16_t ucx_region_of(uint64_t ref);
-/** The bytes of the region that it refers to; 0: not to be reached. */
+/** @return the bytes of the region that @p ref refers to; 0 if peers may not access it. */
 uint64_t ucx_extent_of(uint64_t ref);
-/** @return the address, NULL: not within what peers may reach here. */
+/** @return the address; NULL if peers may not access all of these bytes. */
 void *ucx_address(uint64_t ref, uint64_t bytes);
-/** @return 0: peers may not reach it. */
+/** @return a reference for peers; 0 if they may not access the memory. */
 uint64_t ucx_reachable_ref(const void *ptr, size_t bytes);
 
-/** Keeps how big a region of the peer's is. @return false: no memory. */
+/** Records the size of a region of the peer. @return false if there is no memory. */
 bool ucx_learn(ucx_link *l, uint64_t ref, uint64_t extent);
+/** @return true if the peer has announced a region that contains these bytes. */
 bool ucx_is_known(const ucx_link *l, uint64_t ref, size_t bytes);
 
 #endif

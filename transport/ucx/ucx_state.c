@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether a link is opening, open or broken. */
+ * Determines whether a link is opening, open or broken, and opens it further. */
 #include "ucx_state.h"
 
 #include "ucx_link.h"
@@ -17,8 +17,8 @@ ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
     return verdict(l);
 }
 
-/* Frames that came before the end are taken first; a caller that waits sees once more what was
- * told. */
+/* Frames that arrived before a failure can still be consumed. After status words have arrived,
+ * RING_OK is returned once more, so that a waiting caller sees them before the failure. */
 ring_status ucx_state(ucx_link *l)
 {
     if (l->state == RING_IN_PROGRESS)
