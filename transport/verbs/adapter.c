@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening devices and choosing ports. */
+ * Opens all RDMA devices once per process, and chooses among their ports for links. */
 #include "adapter.h"
 
 #include "gids.h"
@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Completions not polled yet. A link leaves at most QUEUE_DEPTH, and all its requests complete when
- * it fails: 500 links may fail at once. */
+/* Completions that have not been polled. A link has at most QUEUE_DEPTH of them, and all its
+ * requests complete when it fails, so 500 links may fail at once. */
 enum { CQ_ENTRIES = 1 << 18, WAKE_UPS = 4096 };
 
 static struct {
@@ -23,7 +23,7 @@ static struct {
     char why[512];
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The child cannot use the parent's devices; their descriptors were closed (fd_guard). */
+/* A child cannot use the parent's devices; fd_guard() has closed their descriptors. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -102,7 +102,7 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
     if (d->context == NULL || api->query_device(d->context, &d->attributes) != 0 ||
         !make_queues(api, d)) {
         (void)text_format(process.why, sizeof process.why,
-                          "%s cannot be opened (%m); is the limit on locked memory too low "
+                          "cannot open %s: %m; is the limit on locked memory too low "
                           "(ulimit -l)?",
                           d->name);
         log_info("verbs: %s", process.why);
@@ -119,7 +119,7 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
 
 /* ---- Ports -------------------------------------------------------------------------------- */
 
-/* Bytes a second: lanes times the rate of a lane, less its coding. */
+/* @return bytes per second: lanes times the rate of a lane, without its coding overhead. */
 static double rate_of(const struct ibv_port_attr *p)
 {
     static const struct {
@@ -139,8 +139,8 @@ static double rate_of(const struct ibv_port_attr *p)
 
 static void note_unused(const adapter_device *d, uint8_t number, const char *why)
 {
-    (void)text_format(process.why, sizeof process.why, "port %s:%d is not used: %s", d->name,
-                      number, why);
+    (void)text_format(process.why, sizeof process.why, "not using port %s:%d: %s", d->name, number,
+                      why);
     log_info("verbs: %s", process.why);
 }
 
@@ -148,11 +148,11 @@ static const char *state_word(enum ibv_port_state state)
 {
     switch (state) {
     case IBV_PORT_DOWN:
-        return "it is down; is the cable in, and the other end up?";
+        return "it is down; is the cable plugged in, and the other end up?";
     case IBV_PORT_INIT:
-        return "it is initializing; does a subnet manager run (opensm)?";
+        return "it is initializing; is a subnet manager (opensm) running?";
     case IBV_PORT_ARMED:
-        return "it is armed, not active; see the subnet manager";
+        return "it is armed but not active; check the subnet manager";
     default:
         return "it is not active";
     }
@@ -165,7 +165,7 @@ static void add_port(const ibverbs *api, adapter_device *d, uint8_t number)
     if (process.port_count == ADAPTER_MOST_PORTS)
         return;
     if (api->query_port(d->context, number, &p) != 0) {
-        note_unused(d, number, "it cannot be asked (ibv_query_port)");
+        note_unused(d, number, "ibv_query_port failed");
         return;
     }
     if (p.state != IBV_PORT_ACTIVE && p.state != IBV_PORT_ACTIVE_DEFER) {
@@ -183,7 +183,7 @@ static void add_port(const ibverbs *api, adapter_device *d, uint8_t number)
     if (gid_choose(api, port, p.gid_tbl_len) || !port->ethernet)
         process.port_count++;
     else
-        note_unused(d, number, "it has no GID; give its network interface an address");
+        note_unused(d, number, "it has no GID; assign an address to its network interface");
 }
 
 static int by_name(const void *a, const void *b)
@@ -232,7 +232,8 @@ int adapter_ports(const adapter_port **out)
 
 /* ---- Choice ------------------------------------------------------------------------------- */
 
-/* "mlx5_0:1" means that port; "mlx5_0" the device's; without '=', all with that prefix. */
+/* "mlx5_0:1" means that port, and "mlx5_0" all ports of the device; without '=', a device name
+ * also means all devices whose names begin with it. */
 static bool word_means(const char *word, size_t length, bool exact, const adapter_port *port)
 {
     const char *colon = memchr(word, ':', length);
@@ -280,7 +281,7 @@ int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports,
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Older libraries accept relaxed ordering through this function alone. */
+/* Older libraries accept relaxed ordering only in reg_mr_iova2(). */
 struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
                                 unsigned access)
 {
@@ -292,7 +293,7 @@ struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t
 
 /* ---- Events and descriptions -------------------------------------------------------------- */
 
-/* Events of queue pairs are logged at debug level: every link that closes causes them. */
+/* Events of queue pairs are logged at debug level, because every link that closes causes them. */
 static log_level level_of(enum ibv_event_type type)
 {
     switch (type) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * adapter: the RDMA devices of this process, opened once and kept: each has a protection domain, a
- * completion queue and a shared receive queue for all its links. Their active ports are the *rails*
- * that links may use, in the order of their names, which is the same on hosts of the same build.
+ * adapter: opens the RDMA devices of this process once and keeps them. Each has a protection
+ * domain, a completion queue and a shared receive queue for all its links. Their active ports are
+ * the *rails* that links may use, sorted by name, which gives the same order on hosts with the same
+ * hardware.
  *
- * The thread that holds a device's lock polls it and notes completions at their queue pairs
- * (completions.h), so any thread may poll for all.
+ * The thread that holds a device's lock polls it and records completions at their queue pairs
+ * (completions.h), so any thread may poll for all of them.
  */
 #ifndef RING_ADAPTER_H
 #define RING_ADAPTER_H
@@ -24,12 +25,12 @@ typedef struct adapter_device {
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
-    struct ibv_srq *srq; /* receives without memory: wake-ups */
+    struct ibv_srq *srq; /* receives without memory, for wake-ups */
     struct ibv_comp_channel *channel;
     struct ibv_device_attr attributes;
     pci_place place;
     enum { DMABUF_UNKNOWN, DMABUF_NO, DMABUF_YES } dmabuf; /* see device_memory.h */
-    bool said;            /* "cannot touch memory of accelerators" was logged */
+    bool said;            /* the warning that it cannot reach accelerators was logged */
     pthread_mutex_t lock; /* for polling and events */
     _Atomic bool dead;    /* the device has reported a fatal error */
 } adapter_device;
@@ -41,28 +42,28 @@ typedef struct adapter_port {
     bool ethernet;   /* RoCE */
     uint16_t lid;    /* 0: RoCE */
     int mtu;         /* enum ibv_mtu */
-    int gid_index;   /* the chosen entry */
-    const char *why; /* why that entry */
+    int gid_index;   /* the chosen entry of the GID table */
+    const char *why; /* why that entry was chosen */
     union ibv_gid gid;
     size_t longest;    /* bytes of one transfer */
-    double rate;       /* bytes a second; 0: not known */
-    _Atomic bool down; /* went down after opening, and is not up again */
+    double rate;       /* bytes per second; 0: unknown */
+    _Atomic bool down; /* went down after opening, and is still down */
 } adapter_port;
 
-/** All active ports of this process's devices, by name. Opens the devices at the first call.
- *  @return how many; 0 with fail() called: why there is none. */
+/** All active ports of this process's devices, sorted by name. Opens the devices at the first call.
+ *  @return the number of ports; if it is 0, fail() was called with the reason. */
 int adapter_ports(const adapter_port **out);
 
 /** @return true if @p list (NCCL_IB_HCA's syntax: "mlx5", "=mlx5_0:1,mlx5_1", "^mlx5_2"; empty:
  * all) has the port. */
 bool adapter_list_has(const char *list, const adapter_port *port);
 
-/** @return the index among @p count ports of one on this thread's NUMA node, else 0. */
+/** @return the index of a port on this thread's NUMA node; 0 if there is none. */
 int adapter_nearest(const adapter_port *const *ports, int count);
 /** @return the index of the first port nearest to a place on the PCI bus. */
 int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports, int count);
 
-/** Registers memory at its addresses. @param access  IBV_ACCESS_*. @return NULL with errno set. */
+/** Registers memory. @param access  IBV_ACCESS_*. @return NULL with errno set on failure. */
 struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
                                 unsigned access);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A handle is a place in the table and a generation: completions of a destroyed queue pair may
- * still lie in the queue, and match no sink then. */
+ * Hands completions to sinks, which it finds in a table by handle. A handle is a place in the table
+ * and a generation: completions of a destroyed queue pair may still be in the queue, and then match
+ * no sink. */
 #include "completions.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ uint32_t completions_enter(completion_sink *sink)
     }
     pthread_mutex_unlock(&table.lock);
     if (handle == 0)
-        fail(RING_ERR_MEMORY, "no memory for another queue pair");
+        fail(RING_ERR_MEMORY, "no memory for another queue pair's completions");
     return handle;
 }
 
@@ -99,7 +100,7 @@ static void wake(completion_sink *sink)
     if (!atomic_exchange(sink->armed, false))
         return;
     const ssize_t ignored = write(sink->wake, &one, sizeof one);
-    (void)ignored; /* full means: already readable */
+    (void)ignored; /* it fails only if the counter is full, and then it is readable */
 }
 
 static void note_request(const struct ibv_wc *wc)
@@ -124,7 +125,7 @@ static void note_wake_up(const struct ibv_wc *wc)
     wake(sink);
 }
 
-/* A used receive is posted again at once, so WAKE_UPS bounds bursts only. */
+/* A used receive is posted again at once, so WAKE_UPS only limits bursts. */
 static void hand_out(adapter_device *device, const struct ibv_wc *all, int count)
 {
     struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
@@ -190,7 +191,7 @@ void completions_disarm(adapter_device *device)
     pthread_mutex_lock(&device->lock);
     while (api->get_cq_event(device->channel, &cq, &own) == 0)
         events++;
-    if (events > 0) { /* other sleepers may have missed the event: ask for the next one */
+    if (events > 0) { /* other sleeping threads may have missed the event: request the next one */
         api->ack_cq_events(device->cq, events);
         if (ibv_req_notify_cq(device->cq, 0) != 0)
             atomic_store(&device->dead, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Registering accelerator memory with adapters. */
+ * Registers accelerator memory with adapters, by dma-buf or by address. */
 #include "device_memory.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@ pci_distance device_memory_distance(const adapter_device *device, const accelera
     return of->place != NULL ? pci_distance_between(of->place(of), &device->place) : PCI_LOC;
 }
 
-/* Tries an invalid descriptor: EOPNOTSUPP means no dma-bufs, any other error that they work. */
+/* Tries an invalid descriptor: EOPNOTSUPP means that the driver has no dma-bufs, any other error
+ * that it has. */
 static bool takes_dmabuf(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();
@@ -20,7 +21,7 @@ static bool takes_dmabuf(adapter_device *device)
         (void)api->reg_dmabuf_mr(device->pd, 0, 0, 0, -1, 0);
         const bool no = errno == EOPNOTSUPP || errno == EPROTONOSUPPORT;
         device->dmabuf = no ? DMABUF_NO : DMABUF_YES;
-        log_debug("verbs: %s %s dma-bufs (%m)", device->name, no ? "takes no" : "takes");
+        log_debug("verbs: %s %s dma-bufs (%m)", device->name, no ? "rejects" : "accepts");
     }
     return device->dmabuf == DMABUF_YES;
 }
@@ -28,8 +29,8 @@ static bool takes_dmabuf(adapter_device *device)
 static void say_why_not(adapter_device *device, const char *why)
 {
     log_at(device->said ? LOG_DEBUG : LOG_WARN,
-           "verbs: %s cannot reach memory of an accelerator, which goes through the host's memory "
-           "instead: %s; see 'ringinfo doctor'",
+           "verbs: %s cannot access accelerator memory, so data is copied through host memory: %s; "
+           "see 'ringinfo doctor'",
            device->name, why);
     device->said = true;
 }
@@ -62,6 +63,6 @@ struct ibv_mr *device_memory_register(adapter_device *device, const accelerator_
     say_why_not(device, share->dmabuf < 0 ? "there is neither a dma-buf nor nvidia-peermem"
                         : api->reg_dmabuf_mr == NULL
                             ? "libibverbs is older than dma-bufs, and there is no nvidia-peermem"
-                            : "its driver takes no dma-bufs, and there is no nvidia-peermem");
+                            : "its driver rejects dma-bufs, and there is no nvidia-peermem");
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The exchange over the socket that opens a link: both ends' ports, then their queue pairs, then a
- * byte when these are connected. */
+ * Opens a link by an exchange over its socket: both ends send their ports, then the addresses of
+ * their queue pairs, and a byte when these are connected. */
 #include "verbs.h"
 
 #include "accelerator.h"
@@ -14,22 +14,22 @@ enum { VERSION = 2 };
 
 static const char magic[8] = "ringibv";
 
-static ring_status say(verbs_link *l, const void *what, size_t bytes)
+static ring_status send_bytes(verbs_link *l, const void *what, size_t bytes)
 {
     if (send(l->socket.fd, what, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
         return RING_OK;
-    return fail(RING_ERR_PEER, "it is gone: %m");
+    return fail(RING_ERR_PEER, "sending to the peer: %m");
 }
 
 /* @return RING_OK when @p bytes have arrived. */
-static ring_status listen_for(verbs_link *l, size_t bytes)
+static ring_status receive_bytes(verbs_link *l, size_t bytes)
 {
     const ssize_t got = recv(l->socket.fd, (char *)&l->opening.theirs + l->opening.heard,
                              bytes - l->opening.heard, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return RING_IN_PROGRESS;
     if (got <= 0)
-        return fail(RING_ERR_PEER, "it closed the connection while it opened");
+        return fail(RING_ERR_PEER, "the peer closed the connection before the link was open");
     l->opening.heard += (size_t)got;
     if (l->opening.heard < bytes)
         return RING_IN_PROGRESS;
@@ -39,7 +39,7 @@ static ring_status listen_for(verbs_link *l, size_t bytes)
 
 /* ---- Choice of ports ---------------------------------------------------------------------- */
 
-/* The port nearest to the accelerator that has memory in this process, else to this thread. */
+/* @return the port nearest to this process's accelerator, or to this thread if there is none. */
 static int nearest_port(const verbs_link *l)
 {
     const accelerator *of = regions_accelerator();
@@ -58,18 +58,19 @@ ring_status verbs_greet(verbs_link *l)
     memcpy(mine.magic, magic, sizeof magic);
     for (int i = 0; i < l->opening.port_count; i++)
         mine.adapter[i] = (uint8_t)l->opening.ports[i]->device->index;
-    return say(l, &mine, sizeof mine);
+    return send_bytes(l, &mine, sizeof mine);
 }
 
-/* Both ends compute the same: the lower rank's nearest port, plus the channel's number. */
+/* @return the lower rank's nearest port plus the channel's number, which is the same at both ends.
+ */
 static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
 {
     const int wanted = l->rank < l->head.peer ? l->opening.nearest : theirs->nearest;
     return (wanted + l->channel) % count;
 }
 
-/* The failover port: the next one on another adapter at both ends, else at one end, else the next
- * one. */
+/* @return the failover port: the next port that is on another adapter at both ends, otherwise at
+ * one end, otherwise simply the next one. */
 static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
 {
     int best = (first + 1) % count, most = 0;
@@ -114,10 +115,11 @@ static ring_status register_buffers(verbs_link *l)
         if (l->rail.in_mr[r] != NULL)
             l->rail.out_mr[r] = registration_of_link(device, l->out, sizeof *l->out);
         if (l->rail.out_mr[r] == NULL)
-            return fail(RING_ERR_MEMORY,
-                        "%s cannot register the %zu KiB that a link needs: %m; raise the limit on "
-                        "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
-                        device->name, (sizeof *l->in + sizeof *l->out) >> 10);
+            return fail(
+                RING_ERR_MEMORY,
+                "cannot register the %zu KiB that a link needs with %s: %m; raise the limit on "
+                "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+                (sizeof *l->in + sizeof *l->out) >> 10, device->name);
     }
     return RING_OK;
 }
@@ -136,34 +138,34 @@ static ring_status send_address(verbs_link *l)
         mine.key[r] = l->rail.in_mr[r]->rkey;
         mine.queue[r] = queue_pair_address_of(&l->rail.queue[r]);
         if (!watch_device(l, l->rail.queue[r].port->device))
-            return fail(RING_ERR_SYSTEM, "watching the adapter: %m");
+            return fail(RING_ERR_SYSTEM, "watching the adapter's completions (epoll): %m");
     }
-    return say(l, &mine, sizeof mine);
+    return send_bytes(l, &mine, sizeof mine);
 }
 
 /* ---- Phases ------------------------------------------------------------------------------- */
 
-static ring_status hear_hello(verbs_link *l)
+static ring_status receive_hello(verbs_link *l)
 {
     const verbs_hello *theirs = &l->opening.theirs.hello;
-    RING_TRY(listen_for(l, sizeof *theirs));
+    RING_TRY(receive_bytes(l, sizeof *theirs));
     if (memcmp(theirs->magic, magic, sizeof magic) != 0 || theirs->version != VERSION ||
         theirs->ports == 0 || theirs->ports > ADAPTER_MOST_PORTS ||
         theirs->nearest >= theirs->ports)
-        return fail(RING_ERR_PEER, "it did not greet as a verbs link does; do both ranks run the "
-                                   "same version?");
+        return fail(RING_ERR_PEER, "the peer's first message is not a greeting of a verbs link; do "
+                                   "both ranks run the same version?");
     RING_TRY(open_rails(l, theirs));
     RING_TRY(register_buffers(l));
     l->opening.phase = PHASE_ADDRESS;
     return send_address(l);
 }
 
-static ring_status hear_address(verbs_link *l)
+static ring_status receive_address(verbs_link *l)
 {
     const verbs_address *theirs = &l->opening.theirs.address;
-    RING_TRY(listen_for(l, sizeof *theirs));
+    RING_TRY(receive_bytes(l, sizeof *theirs));
     if (theirs->rails != (uint32_t)l->rail.count)
-        return fail(RING_ERR_PEER, "it has made %u queue pair%s, this rank %d", theirs->rails,
+        return fail(RING_ERR_PEER, "the peer has made %u queue pair%s, this rank %d", theirs->rails,
                     plural(theirs->rails), l->rail.count);
     l->peer.inbox = theirs->inbox;
     for (int r = 0; r < l->rail.count; r++) {
@@ -172,22 +174,22 @@ static ring_status hear_address(verbs_link *l)
         RING_TRY(queue_pair_connect(&l->rail.queue[r], &theirs->queue[r], &l->options));
     }
     l->opening.phase = PHASE_READY;
-    return say(l, "R", 1);
+    return send_bytes(l, "R", 1);
 }
 
-static ring_status hear_ready(verbs_link *l)
+static ring_status receive_ready(verbs_link *l)
 {
-    RING_TRY(listen_for(l, sizeof l->opening.theirs.ready));
+    RING_TRY(receive_bytes(l, sizeof l->opening.theirs.ready));
     if (l->opening.theirs.ready != 'R')
-        return fail(RING_ERR_PEER, "it did not greet as a verbs link does");
+        return fail(RING_ERR_PEER, "the peer's last opening message is invalid");
     return RING_OK;
 }
 
-ring_status verbs_hear(verbs_link *l)
+ring_status verbs_continue_opening(verbs_link *l)
 {
     if (l->opening.phase == PHASE_HELLO)
-        RING_TRY(hear_hello(l));
+        RING_TRY(receive_hello(l));
     if (l->opening.phase == PHASE_ADDRESS)
-        RING_TRY(hear_address(l));
-    return hear_ready(l);
+        RING_TRY(receive_address(l));
+    return receive_ready(l);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranking the GIDs in a port's table. */
+ * Ranks the GIDs in a port's table, and chooses the best one. */
 #include "gids.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ static bool is_zero(const union ibv_gid *gid)
     return memcmp(gid->raw, zero.raw, sizeof zero.raw) == 0;
 }
 
-/* Higher is better; 0: not usable. */
+/* @return the rank of a GID: higher is better; 0: not usable. */
 static int rank_of(const struct ibv_gid_entry *entry, const char **why)
 {
     if (is_zero(&entry->gid))
@@ -29,7 +29,7 @@ static int rank_of(const struct ibv_gid_entry *entry, const char **why)
     *why = "InfiniBand";
     if (entry->gid_type == IBV_GID_TYPE_IB)
         return 1;
-    *why = "RoCE v1, no v2 is there";
+    *why = "RoCE v1, there is no v2";
     if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
         return 1;
     *why = is_mapped_ipv4(&entry->gid)  ? "RoCE v2, IPv4"
@@ -38,7 +38,7 @@ static int rank_of(const struct ibv_gid_entry *entry, const char **why)
     return is_mapped_ipv4(&entry->gid) ? 4 : is_link_local(&entry->gid) ? 2 : 3;
 }
 
-/* Libraries that report no types list entries in the kernel's order: v1 before v2. */
+/* If the library does not report types, they follow from the kernel's order of entries: v1, v2. */
 static bool read_entry(const ibverbs *api, const adapter_port *port, int index,
                        struct ibv_gid_entry *out)
 {
@@ -71,13 +71,23 @@ bool gid_choose(const ibverbs *api, adapter_port *port, int entries)
 bool gid_take(const adapter_port *port, int index, union ibv_gid *out)
 {
     const ibverbs *api = ibverbs_load();
-    if (api->query_gid(port->device->context, port->number, index, out) == 0 && !is_zero(out))
-        return true;
-    fail(RING_ERR_CONFIG,
-         "RING_IB_GID_INDEX=%d: %s has no such GID; leave it out, or see "
-         "'ringinfo doctor' for those it has",
-         index, port->name);
-    return false;
+    const int wanted = options->gid_index;
+    union ibv_gid found;
+    if (wanted < 0)
+        return RING_OK;
+    if (api->query_gid(port->device->context, port->number, wanted, &found) == 0 &&
+        !is_zero(&found)) {
+        *gid = found;
+        *index = wanted;
+        return RING_OK;
+    }
+    if (options->gid_foreign == NULL)
+        return fail(RING_ERR_CONFIG,
+                    "RING_IB_GID_INDEX=%d: %s has no such GID; unset it, or see 'ringinfo doctor' "
+                    "for the port's GIDs",
+                    wanted, port->name);
+    log_warn("ignoring %s=%d: %s has no such GID", options->gid_foreign, wanted, port->name);
+    return RING_OK;
 }
 
 void gid_write(const union ibv_gid *gid, char *out, size_t size)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gids: choice of a port's GID. RoCE v2 is routable and the usual configuration, so it ranks first,
- * and an IPv4 address before others, as it needs no set-up beyond the interface itself. InfiniBand
- * has one GID for each subnet.
+ * gids: chooses a port's GID. RoCE v2 ranks first because it is routable and the usual
+ * configuration; among those, IPv4 addresses rank first because they need no set-up beyond the
+ * interface itself. InfiniBand has one GID per subnet.
  */
 #ifndef RING_GIDS_H
 #define RING_GIDS_H
 
 #include "adapter.h"
 
-/** Sets gid, gid_index and why of @p port. @return false: it has no usable GID. */
+/** Sets gid, gid_index and why of @p port. @return false if it has no usable GID. */
 bool gid_choose(const ibverbs *api, adapter_port *port, int entries);
-/** The same for the user's index. @return false, with fail() called: no such entry. */
-bool gid_take(const adapter_port *port, int index, union ibv_gid *out);
+/** Replaces the port's GID and index by the entry that the user has configured, if any.
+ *  @return RING_ERR_CONFIG if libring's own variable names an entry that does not exist. */
+ring_status gid_take(const adapter_port *port, const transport_ib *options, union ibv_gid *gid,
+                     int *index);
 /** Writes a GID as an address: "::ffff:10.0.0.1", "fe80::1". */
 void gid_write(const union ibv_gid *gid, char *out, size_t size);
 

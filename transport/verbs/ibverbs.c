@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loading libibverbs, and explanations of its completion statuses. */
+ * Loads libibverbs, and explains its completion statuses to users. */
 #include "ibverbs.h"
 
 #include "automatic.h"
@@ -14,17 +14,17 @@ static struct {
     char why[256];
 } library = {.once = PTHREAD_ONCE_INIT};
 
-/* Called before anything of the adapter is made. Newer kernels copy pinned pages for the child. On
- * others, or with an old rdma-core, registered memory is not inherited by children: then only
- * memory that the user registered is registered. */
+/* Called before any object of the adapter is made. Newer kernels copy pinned pages for a child.
+ * With an older kernel or rdma-core, children do not inherit registered memory; then only memory
+ * that the user has registered is registered with adapters. */
 static void make_forks_safe(const ibverbs *f)
 {
     if (f->is_fork_initialized != NULL && f->is_fork_initialized() == IBV_FORK_UNNEEDED)
         return;
-    automatic_forbid("children would lose what is registered; needs Linux 5.12 and rdma-core 35");
+    automatic_forbid("children would lose registered memory; needs Linux 5.12 and rdma-core 35");
     if (f->fork_init() != 0)
-        log_warn("libibverbs cannot make fork() safe here: children may damage what is being "
-                 "sent; avoid fork() or set RING_TRANSPORT=^verbs");
+        log_warn("libibverbs cannot make fork() safe here: children may corrupt data that is being "
+                 "sent; avoid fork(), or set RING_TRANSPORT=^verbs");
 }
 
 static ring_status open_library(ibverbs *f)
@@ -70,18 +70,18 @@ const char *ibverbs_explain(enum ibv_wc_status status)
         [IBV_WC_LOC_QP_OP_ERR] = "the adapter refused a request; see the kernel's log (dmesg)",
         [IBV_WC_LOC_PROT_ERR] = ("memory of this rank was unmapped or deregistered while it was "
                                  "used; keep buffers until their call has ended"),
-        [IBV_WC_WR_FLUSH_ERR] = "the queue pair had failed before",
-        [IBV_WC_REM_INV_REQ_ERR] = ("the peer's adapter took a request for invalid; do both ranks "
-                                    "run the same version?"),
+        [IBV_WC_WR_FLUSH_ERR] = "the queue pair had already failed",
+        [IBV_WC_REM_INV_REQ_ERR] = ("the peer's adapter rejected a request as invalid; do both "
+                                    "ranks run the same version?"),
         [IBV_WC_REM_ACCESS_ERR] = ("the peer's memory was unmapped or deregistered while it was "
                                    "used; keep buffers until their call has ended"),
         [IBV_WC_REM_OP_ERR] = "the peer's adapter failed; see the kernel's log (dmesg) there",
-        [IBV_WC_RETRY_EXC_ERR] = ("the peer's port answered nothing: its host is down, a cable or "
-                                  "switch port is off, or the path drops what this GID sends; see "
+        [IBV_WC_RETRY_EXC_ERR] = ("the peer's port does not answer: its host is down, a cable or "
+                                  "switch port is off, or the path drops packets of this GID; see "
                                   "'ringinfo doctor', RING_IB_GID_INDEX, RING_IB_TIMEOUT"),
         [IBV_WC_RNR_RETRY_EXC_ERR] = "the peer's queue had no room for a wake-up",
         [IBV_WC_FATAL_ERR] = "the adapter failed; see the kernel's log (dmesg)",
-        [IBV_WC_RESP_TIMEOUT_ERR] = "the peer's adapter gave up an answer; see RING_IB_TIMEOUT",
+        [IBV_WC_RESP_TIMEOUT_ERR] = "the peer's adapter timed out answering; see RING_IB_TIMEOUT",
     };
     const size_t at = (size_t)status;
     return at < sizeof words / sizeof *words && words[at] != NULL ? words[at]

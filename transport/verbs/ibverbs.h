@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ibverbs: rdma-core's libibverbs, loaded when it is first asked for, so that one build runs with
- * and without it. Functions that its header defines inline (posting and polling) go through the
+ * ibverbs: loads rdma-core's libibverbs when it is first needed, so that one build runs with and
+ * without it. Functions that its header defines inline (posting and polling) are called through the
  * context and need no symbol.
  */
 #ifndef RING_IBVERBS_H
@@ -11,13 +11,13 @@
 
 #include <infiniband/verbs.h>
 
-/* The header makes macros of these, which call functions of the library by name. */
+/* The header defines these as macros that call functions of the library by name. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 #undef ibv_get_device_list
 
-/** One row a function: name, result, parameters. */
+/** One row per function: name, result, parameters. */
 #define IBVERBS_FUNCTIONS(ROW) \
     ROW(get_device_list, struct ibv_device **, (int *count)) \
     ROW(free_device_list, void, (struct ibv_device * *list)) \
@@ -54,7 +54,7 @@
     ROW(wc_status_str, const char *, (enum ibv_wc_status status)) \
     ROW(fork_init, int, (void))
 
-/** Functions that older libraries lack; NULL then. */
+/** Functions that are NULL if the library is too old to have them. */
 #define IBVERBS_OPTIONAL(ROW) \
     ROW(is_fork_initialized, enum ibv_fork_status, (void)) \
     ROW(reg_dmabuf_mr, struct ibv_mr *, \
@@ -69,11 +69,11 @@ typedef struct ibverbs {
                         struct ibv_gid_entry *out, uint32_t flags, size_t size); /* or NULL */
 } ibverbs;
 
-/** @return the functions, NULL with fail() called if the library is missing or too old. Loaded once
- *  a process, and kept. */
+/** Loads the library once per process, and keeps it. @return the functions; NULL with fail() called
+ *  if the library is missing or too old. */
 const ibverbs *ibverbs_load(void);
 
-/** A completion status in one line: cause and remedy. */
+/** @return one line about a completion status: its cause and remedy. */
 const char *ibverbs_explain(enum ibv_wc_status status);
 
 #endif

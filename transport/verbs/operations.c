@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The requests of a link: posting, completions, the words of both ends, and failover to the other
- * rail. */
+ * Posts the operations of a link in order, takes their completions, and moves the link to its other
+ * rail when the first one fails. */
 #include "verbs.h"
 
 #include "slot_format.h"
@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* Queue entries that payload leaves to headers, and headers to words. */
+/* Queue entries that payloads leave free for headers, and headers for status words. */
 enum { FOR_HEADER = 1, FOR_WORDS = 4 };
 
 /* ---- The ring ----------------------------------------------------------------------------- */
@@ -34,12 +34,13 @@ static bool post(verbs_link *l, const queue_request *r)
     int none = 0;
     if (queue_pair_post(q, r))
         return true;
-    log_debug("verbs: %s refuses a request: %m", q->port->name);
+    log_debug("verbs: %s rejects a request: %m", q->port->name);
     (void)atomic_compare_exchange_strong(&q->sink.failed, &none, (int)IBV_WC_LOC_QP_OP_ERR);
     return false;
 }
 
-/* In pieces of at most the port's longest transfer. A get completes with its last piece. */
+/* Posts an operation's bytes in pieces of at most the port's longest transfer. A get completes with
+ * its last piece. @return false if the queue is full; a later call continues. */
 static bool post_bytes(verbs_link *l, verbs_operation *o)
 {
     queue_pair *q = &l->rail.queue[l->rail.active];
@@ -113,7 +114,8 @@ static void finish(verbs_link *l, const verbs_operation *o)
     ticket_close(o->over, RING_OK);
 }
 
-/* While resuming, operations still have the request numbers of the former rail. */
+/* Takes completed operations. While the link is resuming, operations still have the request numbers
+ * of the old rail, so none is taken. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->rail.queue[l->rail.active];
@@ -136,7 +138,8 @@ static bool has_other_rail(const verbs_link *l)
            queue_pair_failure(&l->rail.queue[other]) == IBV_WC_SUCCESS;
 }
 
-/* The port is down and the other rail is usable: fail over before the retries run out. */
+/* @return true if the port is down and the other rail is usable: it is better to fail over before
+ * the retries run out. */
 static bool may_drain(const verbs_link *l)
 {
     const adapter_port *port = l->rail.queue[l->rail.active].port;
@@ -157,14 +160,15 @@ static const char *why_changed(const queue_pair *old)
     return atomic_load(&old->port->down) ? "the port went down" : "the peer's end failed";
 }
 
-/* The queue pair is closed first: no write can arrive after the count of arrived slots. */
+/* Moves to the other rail, and asks the peer to do so. The old queue pair is closed first, so that
+ * no write can arrive after the arrived slots have been counted. */
 static void change_rail(verbs_link *l)
 {
     queue_pair *old = &l->rail.queue[l->rail.active];
     const char *why = why_changed(old);
     queue_pair_close(old);
     l->rail.active++;
-    log_warn("verbs: rank %d goes on over %s with rank %d: over %s %s", l->rank,
+    log_warn("verbs: rank %d continues over %s with rank %d, as %s failed: %s", l->rank,
              l->rail.queue[l->rail.active].port->name, l->head.peer, old->port->name, why);
     l->recv.words[WORD_LEFT] = (uint64_t)l->rail.active;
     l->recv.words[WORD_ARRIVED] = verbs_arrived(l);
@@ -174,7 +178,7 @@ static void change_rail(verbs_link *l)
     verbs_announce(l);
 }
 
-/* Repeats all operations under way on the new rail, except slots that had arrived. */
+/* Repeats all unfinished operations on the new rail, except slots that had arrived. */
 static void resume(verbs_link *l)
 {
     l->rail.resuming = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Put and get in place, and the memory keys for them. */
+ * Implements put and get between registered memory of the two ends, and announces the keys of this
+ * end's memory to the peer before the first reference to it. */
 #include "verbs.h"
 
 #include "regions.h"
@@ -39,7 +40,8 @@ static ring_status find_remote(verbs_link *l, verbs_operation *o, uint64_t ref, 
 {
     const verbs_key *key = verbs_key_find(&l->memory.known, ref, bytes);
     if (key == NULL)
-        return verbs_break(l, fail(RING_ERR_PEER, "it refers to memory outside of its regions"));
+        return verbs_break(l,
+                           fail(RING_ERR_PEER, "the peer referred to memory outside its regions"));
     o->remote = key->address + (ref - key->ref);
     memcpy(o->remote_key, key->key, sizeof o->remote_key);
     return RING_OK;
@@ -50,7 +52,8 @@ static ring_status describe(verbs_link *l, verbs_operation *o, const void *data,
 {
     o->bytes = bytes;
     if (!verbs_local(l, o, data, bytes))
-        return verbs_break(l, fail(RING_ERR_INTERNAL, "what is to be moved is not registered"));
+        return verbs_break(l,
+                           fail(RING_ERR_INTERNAL, "the memory of a put or get is not registered"));
     return find_remote(l, o, ref, bytes);
 }
 

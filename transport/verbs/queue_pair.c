@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * States of a queue pair, and posting. */
+ * Takes a queue pair through its states, from creation to closing, and posts requests to it. */
 #include "queue_pair.h"
 
 #include "gids.h"
 
 #include <errno.h>
 
-/* Every SIGNAL_EVERY-th request asks for a completion, which frees the places before it. */
+/* Every SIGNAL_EVERY-th request asks for a completion, which frees the queue entries before it. */
 enum { SIGNAL_EVERY = 32, READS = 16, NEVER_RNR = 7, HOPS = 255, PACKET_BITS = 24 };
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -81,7 +81,7 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
         return refuse(q, "creating a queue pair", errno);
     const int error = initialize(api, q, options);
     if (error != 0)
-        return refuse(q, "readying a queue pair (is RING_IB_PKEY right?)", error);
+        return refuse(q, "initializing a queue pair (is RING_IB_PKEY right?)", error);
     q->first_packet = (q->handle * 2654435761u) >> (32 - PACKET_BITS);
     return RING_OK;
 }
@@ -170,7 +170,7 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     gid_write(&gid, theirs, sizeof theirs);
     if (q->port->ethernet != (peer->ethernet != 0))
         return fail(RING_ERR_PEER,
-                    "%s is %s, the peer's port %s; choose ports of one network by "
+                    "%s is %s, but the peer's port is %s; choose ports of one network with "
                     "RING_IB_HCA",
                     q->port->name, q->port->ethernet ? "RoCE" : "InfiniBand",
                     peer->ethernet ? "RoCE" : "InfiniBand");

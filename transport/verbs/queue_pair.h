@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue_pair: one reliable connection through a port of an adapter. Requests complete in order, and
- * write the peer's memory in order.
+ * queue_pair: manages one reliable connection through a port of an adapter. Requests complete in
+ * order, and their writes reach the peer's memory in order.
  */
 #ifndef RING_QUEUE_PAIR_H
 #define RING_QUEUE_PAIR_H
@@ -9,11 +9,11 @@
 #include "completions.h"
 #include "transport.h"
 
-/** Requests under way; further ones wait in the link's ring. */
+/** Most requests in flight; further ones wait in the link's ring. */
 enum { QUEUE_DEPTH = 512 };
 
 typedef struct queue_pair {
-    const adapter_port *port; /* NULL: there is none */
+    const adapter_port *port; /* NULL: the queue pair does not exist */
     struct ibv_qp *qp;
     completion_sink sink;
     uint32_t handle;
@@ -26,11 +26,11 @@ typedef struct queue_pair {
     bool connected;
 } queue_pair;
 
-/** A queue pair's facts for the other end. */
+/** The facts about a queue pair that the other end needs to connect to it. */
 typedef struct queue_pair_address {
     uint32_t number, first_packet, handle;
     uint16_t lid;
-    uint8_t ethernet, mtu, reads; /* reads: most under way at a time */
+    uint8_t ethernet, mtu, reads; /* reads: most in flight at a time */
     unsigned char gid[16];
 } queue_pair_address;
 
@@ -38,10 +38,10 @@ typedef struct queue_pair_address {
 ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const transport_ib *options,
                             int wake, _Atomic bool *armed);
 queue_pair_address queue_pair_address_of(const queue_pair *q);
-/** @return RING_ERR_PEER if the two ports cannot be connected: fail() says why. */
+/** @return RING_ERR_PEER, with fail() called, if the two ports cannot be connected. */
 ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
                                const transport_ib *options);
-/** No transfer of either end uses the queue pair when this returns. */
+/** Closes a queue pair. When this returns, no transfer of either end uses it. */
 void queue_pair_close(queue_pair *q);
 
 typedef struct queue_request {

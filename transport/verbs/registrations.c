@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A list of registrations, sorted by address. A counter that grows whenever a registration ends
- * tells links that a remembered one may be invalid. */
+ * Keeps a list of registrations, sorted by address. A counter grows whenever a registration ends,
+ * so that links notice when one that they remember may be invalid. */
 #include "registrations.h"
 
 #include "automatic.h"
@@ -16,7 +16,7 @@ typedef struct entry {
     registration shown;
     struct ibv_mr *mr[ADAPTER_MOST_DEVICES];
     bool automatic;
-    uint32_t refused;                         /* bits of devices that refused it for good */
+    uint32_t refused;                         /* bits of devices that will not accept it */
     pci_distance apart[ADAPTER_MOST_DEVICES]; /* distance of accelerator memory */
 } entry;
 
@@ -27,7 +27,7 @@ static struct {
     _Atomic uint64_t ended; /* ended registrations, plus 1 */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = 1};
 
-/* The child has no keys: registrations belong to the parent. */
+/* A child has no keys: registrations belong to the parent. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -38,7 +38,7 @@ static void in_child(void)
 
 /* ---- The list ----------------------------------------------------------------------------- */
 
-/* How many registrations begin at @p at or before. */
+/* @return the number of registrations that begin at or before @p at. */
 static size_t places_until(const char *at)
 {
     size_t low = 0, high = process.count;
@@ -128,19 +128,20 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
     return adapter_register(device, base, bytes, access);
 }
 
-/* Automatic regions may fail often: logged once. */
+/* Registering automatic regions may fail often, so that is logged only once. */
 static void log_refusal(const entry *e, const adapter_device *device)
 {
     static _Atomic bool logged;
     if (e->automatic && atomic_exchange(&logged, true))
         return;
-    log_at(e->automatic ? LOG_INFO : LOG_WARN,
-           "verbs: %s cannot register %zu bytes (%m), which are copied instead; raise the limit on "
-           "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
-           device->name, e->shown.bytes);
+    log_at(
+        e->automatic ? LOG_INFO : LOG_WARN,
+        "verbs: %s cannot register %zu bytes (%m), so they are copied; raise the limit on locked "
+        "memory (ulimit -l, LimitMEMLOCK=infinity)",
+        device->name, e->shown.bytes);
 }
 
-/* @param last  a failure is recorded as a refusal for good. */
+/* @param last  this is the last try: a failure is recorded in `refused`. */
 static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsigned access,
                                   bool last)
 {
@@ -198,13 +199,13 @@ static void register_shared(entry *e, const registration_user *by)
     accelerator_share share;
     if (of->share(of, e->shown.base, e->shown.bytes, &share) != RING_OK) {
         e->refused = UINT32_MAX;
-        log_warn("verbs: %zu bytes of %s go through the host's memory: %s", e->shown.bytes,
+        log_warn("verbs: %zu bytes of %s are copied through host memory: %s", e->shown.bytes,
                  of->name, fail_text());
         return;
     }
     register_with(e, by, &share, true);
     if (share.dmabuf >= 0)
-        close(share.dmabuf); /* the keys hold the memory */
+        close(share.dmabuf); /* the registrations keep the memory */
 }
 
 static bool has_keys(const entry *e, uint32_t devices)
@@ -215,7 +216,8 @@ static bool has_keys(const entry *e, uint32_t devices)
     return true;
 }
 
-/* @param last  as in register_at(). @return true if it has keys of all devices. */
+/* Registers an entry with all devices of @p by. @param last  as in register_at(). @return true if
+ * it has the keys of all of them. */
 static bool equip(entry *e, const registration_user *by, bool last)
 {
     if (has_keys(e, by->devices))
@@ -250,7 +252,7 @@ static bool is_near(const entry *e, const registration_user *by)
 
 /* ---- Finding ------------------------------------------------------------------------------ */
 
-/* The memory to register around @p ptr: its allocation on the heap, else its region. */
+/* Finds the memory to register around @p ptr: its allocation on the heap, otherwise its region. */
 static bool find_memory(const void *ptr, size_t bytes, registration *out, bool *automatic)
 {
     const uint64_t ref = region_ref(ptr, bytes);
@@ -275,7 +277,7 @@ static bool covers(const registration *r, const char *ptr, size_t bytes)
     return ptr >= r->base && bytes <= r->bytes && (size_t)(ptr - r->base) <= r->bytes - bytes;
 }
 
-/* Replaces a registration of memory that has ended at the same address. */
+/* Replaces a registration at the same address if its memory no longer exists. */
 static entry *find_or_add(const registration *memory)
 {
     entry *e = find(memory->base);
@@ -292,7 +294,8 @@ static entry *find_or_add(const registration *memory)
     return e;
 }
 
-/* @param[out] refused  for good, too far away, or no memory for the entry. */
+/* @param[out] refused  a retry is useless: a device will not accept it, the accelerator is too far
+ *                      away, or there is no memory for the entry. */
 static bool find_keys(const registration *memory, bool automatic, const registration_user *by,
                       bool last, registration *out, bool *refused)
 {

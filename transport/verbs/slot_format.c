@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slots: how a frame stands in one, and whether all of it has come. */
+ * Converts frames to slots, and checks whether a slot has arrived completely. */
 #include "slot_format.h"
 
 static uint32_t check_of(const verbs_slot *slot)
@@ -36,8 +36,7 @@ bool verbs_is_stamped(const verbs_link *l, uint64_t number)
            (uint32_t)number + 1;
 }
 
-/* @return false while some of it is not here. Its words may still be written, so they are read as
- * such. */
+/* The words of the slot may still be written while they are read, hence the atomic loads. */
 bool verbs_read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
 {
     uint64_t word[sizeof *out / sizeof(uint64_t)];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sending and receiving frames through slots. */
+ * Sends frames by writing the peer's slots and payload buffer, and takes received frames from the
+ * slots of this end. */
 #include "verbs.h"
 
 #include "payload_ring.h"
@@ -9,12 +10,13 @@
 #include "verbs_words.h"
 #include <stddef.h>
 
-/* Most that may be taken but not announced to the peer; more would shrink the window. */
+/* Most slots and bytes that this end may consume without telling the peer; more would shrink the
+ * window. */
 enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
-/* The number that is nearest to the last one. */
+/* @return the message number with these low bits that is nearest to the last message's. */
 static uint64_t whole_message(const verbs_link *l, uint32_t low)
 {
     return l->recv.message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->recv.message);
@@ -37,7 +39,7 @@ static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 static uint64_t taken_by_peer(const verbs_link *l)
 {
     const uint64_t taken = l->peer.words[WORD_TAKEN];
-    return taken < l->send.slots ? taken : l->send.slots; /* a peer is not trusted */
+    return taken < l->send.slots ? taken : l->send.slots; /* the peer's value is not trusted */
 }
 
 static bool fits_now(verbs_link *l, size_t bytes)
@@ -56,7 +58,8 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
     return l->state == RING_OK && fits_now(l, bytes);
 }
 
-/* A key leaves room for the frame that refers to it: reserve() may have promised that room. */
+/* A slot with a key must leave room for the frame that refers to it, which reserve() may have
+ * promised. */
 bool verbs_has_room_for_two(verbs_link *l)
 {
     return verbs_has_room(l, 0) && l->send.slots + 1 - taken_by_peer(l) < VERBS_SLOTS &&
@@ -98,7 +101,8 @@ void *verbs_reserve(transport_link *head)
     return l->send.refused ? NULL : room(l);
 }
 
-/* Sets the write's source: registered memory that stays unchanged, else a staged copy. */
+/* Sets the source of the write: the caller's memory, if it is registered and stays unchanged, or a
+ * staged copy. */
 static void place_payload(verbs_link *l, verbs_operation *o, const void *payload, size_t bytes,
                           bool copy)
 {
@@ -124,8 +128,7 @@ ring_status verbs_send(transport_link *head, const transport_frame *frame, const
     const size_t bytes = transport_behind(frame);
     RING_TRY(verbs_state(l));
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
-        return verbs_break(l,
-                           fail(RING_ERR_INTERNAL, "a frame to send is none that this link takes"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "this link cannot carry the frame to send"));
     l->send.refused = !verbs_has_room(l, bytes);
     if (l->send.refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
@@ -182,8 +185,9 @@ static ring_status take_oldest(verbs_link *l)
             l->recv.message = l->recv.frame.message;
             l->recv.peeked = transport_is_sound(&l->recv.frame,
                                                 FRAME_LONG | FRAME_REF | FRAME_STORED);
-            return l->recv.peeked ? RING_OK
-                                  : verbs_break(l, fail(RING_ERR_PEER, "it sent a damaged frame"));
+            return l->recv.peeked
+                       ? RING_OK
+                       : verbs_break(l, fail(RING_ERR_PEER, "the peer sent a damaged frame"));
         }
         if (!verbs_learn_key(l, slot.data))
             return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening, sleeping and closing a link. */
+ * Opens and closes verbs links, lets callers sleep on them, and defines the transport's table. */
 #include "verbs.h"
 
 #include "slot_format.h"
@@ -33,8 +33,8 @@ static int usable_ports(const transport_ib *ib, const adapter_port **out)
         if (adapter_list_has(ib->hca, &all[i]) && !atomic_load(&all[i].device->dead))
             out[usable++] = &all[i];
     if (count > 0 && usable == 0)
-        fail(RING_ERR_CONFIG, "RING_IB_HCA=%s leaves none of the %d active ports (%s%s)", ib->hca,
-             count, all[0].name, count > 1 ? ", ..." : "");
+        fail(RING_ERR_CONFIG, "RING_IB_HCA=%s excludes all %d active ports (%s%s)", ib->hca, count,
+             all[0].name, count > 1 ? ", ..." : "");
     return usable;
 }
 
@@ -54,7 +54,8 @@ static int verbs_rails(const transport_ib *ib)
     return usable_ports(ib, ports);
 }
 
-/* Not inherited by children: copy-on-write would move the parent's pages off the adapter's. */
+/* Children must not inherit the buffer: after a copy-on-write fault the parent would use other
+ * pages than the adapter. */
 static void *map_buffer(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +82,7 @@ static ring_status build(verbs_link *l)
     l->sleep.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     l->sleep.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!watch(l, l->sleep.wake) || !watch(l, l->sleep.timer) || !watch(l, l->socket.fd))
-        return fail(RING_ERR_SYSTEM, "no descriptors to sleep on: %m");
+        return fail(RING_ERR_SYSTEM, "creating descriptors for sleeping: %m; see ulimit -n");
     return verbs_greet(l);
 }
 
@@ -97,7 +98,8 @@ static void unmap_buffer(void *at, size_t bytes)
         munmap(at, bytes);
 }
 
-/* The queue pairs go first: afterwards the peer and the adapter no longer access the buffers. */
+/* Closes the queue pairs first: after that neither the peer nor the adapter accesses the buffers.
+ */
 static void verbs_close(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -185,8 +187,8 @@ static bool has_whole_frame(const verbs_link *l)
     return l->recv.peeked || verbs_arrived(l) > l->recv.words[WORD_TAKEN];
 }
 
-/* After the peer closed, frames and acknowledgements may still arrive for a second; a frame may
- * also remain incomplete. */
+/* After the peer has closed, frames and acknowledgements may still arrive for a second; the last
+ * frame may also remain incomplete. */
 static bool has_ended(const verbs_link *l)
 {
     if (!l->socket.ended || has_whole_frame(l))
@@ -195,7 +197,7 @@ static bool has_ended(const verbs_link *l)
            clock_now() > l->socket.ended_at + LAST_ACKNOWLEDGEMENTS;
 }
 
-/* has_ended() is read before verbs_push(), so the caller still sees the last acknowledgements. */
+/* Calls has_ended() before verbs_push(), so that the caller sees the last acknowledgements. */
 static ring_status verbs_progress(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -234,7 +236,7 @@ static bool has_news(verbs_link *l, bool wants_send)
            verbs_has_frame(l);
 }
 
-/* Writes WORD_ASLEEP once per wake-up: until the peer sends one it knows of the sleep. */
+/* Writes WORD_ASLEEP once per wake-up: the peer knows of the sleep until it sends a wake-up. */
 static void announce_sleep(verbs_link *l, bool wants_send)
 {
     _Atomic bool *woken = &l->rail.queue[l->rail.active].sink.woken;
@@ -258,11 +260,11 @@ static void set_timer(const verbs_link *l)
     (void)timerfd_settime(l->sleep.timer, 0, &nap, NULL);
 }
 
-/* The flag is set before the second look: a completion after it sees the flag. */
+/* Sets the flag before it looks a second time: the thread that takes a later completion sees it. */
 static bool verbs_arm(transport_link *head, bool wants_send)
 {
     verbs_link *l = (verbs_link *)head;
-    if (l->state != RING_OK) /* the socket wakes */
+    if (l->state != RING_OK) /* while the link opens, the socket wakes */
         return verbs_state(l) == RING_IN_PROGRESS;
     if (has_news(l, wants_send))
         return false;

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verbs: a link between hosts over InfiniBand or RoCE. Both ends use one-sided writes and reads
- * only; the adapter's receives serve as wake-ups.
+ * verbs: carries a link between hosts over InfiniBand or RoCE. Both ends use only one-sided writes
+ * and reads; the adapter's receives serve as wake-ups.
  *
  * A sender writes each frame into the peer's inbox: first the payload, to the next place of the
- * payload buffer, which both ends compute from the frames before; then the header, into the next
- * slot. The receiver polls the slot's last word, its stamp. The bytes of one write may reach memory
- * in any order: a checksum in the slot shows that the whole slot has arrived.
+ * payload buffer, which both ends derive from the earlier frames; then the header, into the next
+ * slot. The receiver polls the last word of the slot, its stamp. The bytes of one write may reach
+ * memory in any order; a checksum in the slot shows that the whole slot has arrived.
  *
- * Five words go back, likewise with a checksum: slots taken, messages released, sleeps, and two
- * about rails. They only grow, so an old copy does no harm.
+ * The receiver writes five status words back to the sender, also with a checksum: slots taken,
+ * messages released, sleeps, and two about rails. They only grow, so an old copy does no harm.
  *
- * Registered memory (registrations.h) is put, got, and sent from in place. An allocation's keys
- * precede the first reference to it, in a slot of their own.
+ * Registered memory (registrations.h) is used in place by put, get and send. The keys of an
+ * allocation are sent in a slot of their own before the first reference to it.
  *
- * Requests. A link's requests are *operations*: a frame's header and the bytes before it, or a get.
- * They wait in a ring, are posted in order as the queue pair has room, and complete in order.
+ * Requests. The requests of a link are *operations*: the header of a frame and the bytes before it,
+ * or a get. They wait in a ring, are posted in order as the queue pair has room, and complete in
+ * order.
  *
- * Sleeping. Before a sleep an end writes WORD_ASLEEP to the peer, which then sends its next frame
- * with a wake-up. A frame posted before WORD_ASLEEP arrived carries none, so the sleeper also looks
- * at growing intervals.
+ * Sleeping. Before an end sleeps, it writes WORD_ASLEEP to the peer, which then sends its next
+ * frame with a wake-up. A frame that was posted before WORD_ASLEEP arrived has no wake-up, so the
+ * sleeping thread also looks at growing intervals.
  *
  * Rails. A link has one queue pair on each of up to two ports, of different adapters if possible.
- * When the first queue pair fails, or its port goes down while the other's is up, each end closes
- * its own, counts the slots that arrived and writes the count over the second; the peer posts the
- * slots that did not arrive again there. No slot is delivered twice, so no memory changes that the
- * receiver already uses.
+ * When the first queue pair fails, or its port goes down while the other is up, each end closes its
+ * own queue pair, counts the slots that have arrived, and writes the count over the second rail;
+ * the peer posts the missing slots again there. No slot is delivered twice, so memory that the
+ * receiver already uses does not change.
  */
 #ifndef RING_VERBS_H
 #define RING_VERBS_H
@@ -34,17 +35,16 @@
 #include "registrations.h"
 
 enum {
-    /* The window's shortest frames, keys, and slots taken but not announced yet. */
+    /* A window of shortest frames, keys, and slots taken but not announced yet. */
     VERBS_SLOTS = 4096 + 64 + 512,
-    /* The window, one segment more, an unused end, and bytes taken but not announced yet. */
+    /* The window, one more segment, an unused end, and bytes taken but not announced yet. */
     VERBS_PAYLOAD = 8 * TRANSPORT_SEGMENT,
     VERBS_OPERATIONS = VERBS_SLOTS + 256,
     VERBS_RAILS = 2,
     VERBS_KEY = 0x40 /* flag of a slot that carries the keys of an allocation */
 };
 
-/* A frame header on the wire. `message` is the low half of the message's number.
- */
+/* A frame header on the wire. `message` is the low half of the message's number. */
 typedef struct verbs_slot {
     uint64_t signature;
     uint32_t message;
@@ -58,11 +58,11 @@ typedef struct verbs_slot {
 _Static_assert(sizeof(verbs_slot) == sizeof(transport_frame), "a slot is one cache line");
 
 enum {
-    WORD_TAKEN,    /* slots                                                    */
-    WORD_RELEASED, /* messages                                                 */
-    WORD_ASLEEP,   /* counts sleeps, times 2; lowest bit: also for room        */
-    WORD_LEFT,     /* rails that this end has given up */
-    WORD_ARRIVED,  /* slots that had arrived when it gave the rail up */
+    WORD_TAKEN,    /* consumed slots                                           */
+    WORD_RELEASED, /* released messages                                        */
+    WORD_ASLEEP,   /* number of sleeps, times 2; lowest bit: waits for room, too */
+    WORD_LEFT,     /* number of rails that this end has abandoned              */
+    WORD_ARRIVED,  /* slots that had arrived when it abandoned the rail        */
     WORD_CHECK,
     WORDS
 };
@@ -74,21 +74,21 @@ typedef struct verbs_inbox {
     _Alignas(RING_CACHE_LINE) unsigned char payload[VERBS_PAYLOAD];
 } verbs_inbox;
 
-/* The source of this end's writes. */
+/* Sources of this end's writes. */
 typedef struct verbs_outbox {
     _Alignas(RING_CACHE_LINE) unsigned char payload[VERBS_PAYLOAD];
     _Alignas(RING_CACHE_LINE)
-        verbs_slot slot[VERBS_SLOTS]; /* used where requests carry no data inline */
+        verbs_slot slot[VERBS_SLOTS]; /* used if requests cannot carry data inline */
     uint64_t words[WORDS];
 } verbs_outbox;
 
-/* The keys of an allocation of the peer. */
+/* The keys of an allocation, for both rails. */
 typedef struct verbs_key {
     uint64_t ref, bytes, address;
     uint32_t key[VERBS_RAILS];
 } verbs_key;
 
-_Static_assert(sizeof(verbs_key) <= TRANSPORT_INLINE, "a key fits a slot");
+_Static_assert(sizeof(verbs_key) <= TRANSPORT_INLINE, "a key fits into a slot");
 
 typedef struct verbs_keys {
     verbs_key *all;
@@ -101,24 +101,24 @@ typedef struct verbs_operation {
     size_t bytes, moved;
     uint32_t local_key[VERBS_RAILS], remote_key[VERBS_RAILS];
     uint32_t last; /* number of its last request */
-    bool is_frame; /* a frame, not a key nor a get */
-    bool arrived;  /* over the previous rail: the receiver may have used it already */
-    uint64_t slot; /* slot number; not for gets */
-    ticket *over;  /* the ticket of a get; NULL: no get */
+    bool is_frame; /* a frame, neither a key nor a get */
+    bool arrived;  /* arrived over the old rail: the receiver may already have used it */
+    uint64_t slot; /* number of the slot; unused for gets */
+    ticket *over;  /* the ticket of a get; NULL: not a get */
     verbs_slot header;
 } verbs_operation;
 
 typedef enum verbs_phase {
-    PHASE_HELLO,   /* waits for the peer's ports */
-    PHASE_ADDRESS, /* waits for the peer's queue pairs */
-    PHASE_READY    /* waits until the peer has connected them */
+    PHASE_HELLO,   /* waiting for the peer's ports */
+    PHASE_ADDRESS, /* waiting for the addresses of the peer's queue pairs */
+    PHASE_READY    /* waiting until the peer has connected them */
 } verbs_phase;
 
 /* Messages of the exchange over the socket, in this order. */
 typedef struct verbs_hello {
     char magic[8];
     uint16_t version, ports, nearest, pad;
-    uint8_t adapter[ADAPTER_MOST_PORTS]; /* number of each port's adapter */
+    uint8_t adapter[ADAPTER_MOST_PORTS]; /* index of each port's adapter */
 } verbs_hello;
 
 typedef struct verbs_address {
@@ -135,13 +135,13 @@ typedef struct verbs_opening {
         verbs_hello hello;
         verbs_address address;
         char ready;
-    } theirs;                                      /* the peer's present message */
-    size_t heard;                                  /* bytes of it that have arrived */
+    } theirs;                                      /* the peer's current message */
+    size_t heard;                                  /* bytes of `theirs` that have arrived */
     const adapter_port *ports[ADAPTER_MOST_PORTS]; /* usable ports */
     int port_count, nearest;
 } verbs_opening;
 
-/* The peer's memory, and its words as last read. */
+/* The peer's memory, and its status words as last read. */
 typedef struct verbs_peer {
     uint64_t inbox;
     uint32_t key[VERBS_RAILS], handle[VERBS_RAILS];
@@ -150,54 +150,54 @@ typedef struct verbs_peer {
 
 typedef struct verbs_rail_set {
     int count;
-    int active;    /* the rail in use; this end has given up lower ones */
-    bool resuming; /* the peer's WORD_ARRIVED is awaited */
+    int active;    /* the rail in use; this end has abandoned lower ones */
+    bool resuming; /* waiting for the peer's WORD_ARRIVED */
     queue_pair queue[VERBS_RAILS];
     struct ibv_mr *in_mr[VERBS_RAILS], *out_mr[VERBS_RAILS];
 } verbs_rail_set;
 
-/* The link's socket, which shows that the peer lives. */
+/* The link's socket, which shows whether the peer is alive. */
 typedef struct verbs_socket {
     int fd;
     bool ended; /* the peer has closed it, at ended_at */
     double ended_at;
 } verbs_socket;
 
-/* What a thread that sleeps on the link waits for. */
+/* The descriptors and the state of a thread that sleeps on the link. */
 typedef struct verbs_sleep {
     int wake, epoll, timer;
     unsigned quiet;
-    unsigned naps;   /* since WORD_ASLEEP was written */
-    bool asleep;     /* the peer knows of this sleep, and has sent no wake-up since */
-    uint64_t roused; /* the peer's WORD_ASLEEP of the last wake-up sent */
+    unsigned naps;   /* sleeps since WORD_ASLEEP was written */
+    bool asleep;     /* the peer knows of this sleep, and has not sent a wake-up since */
+    uint64_t roused; /* the peer's WORD_ASLEEP when this end last sent a wake-up */
     _Atomic bool armed;
 } verbs_sleep;
 
-/* Registered memory: this end's, and the keys that the ends have told each other. */
+/* Registered memory of this end, and the keys that the ends have sent each other. */
 typedef struct verbs_registered {
     registration_user user;
-    registration found; /* the last registration found */
+    registration found; /* the registration that was found last */
     uint64_t found_seen;
     verbs_keys announced, known;
 } verbs_registered;
 
-/* Sending: counts of operations, slots and payload bytes, from 0. */
+/* Sending. Operations, slots and payload bytes are counted from 0. */
 typedef struct verbs_sending {
     verbs_operation *operation; /* a ring of VERBS_OPERATIONS */
     uint64_t accepted, posted, done;
     uint64_t slots, bytes, flushed;
-    uint64_t end[VERBS_SLOTS]; /* of the payload, up to and including a slot's */
+    uint64_t end[VERBS_SLOTS]; /* payload bytes up to and including those of the slot */
     bool refused;
     uint64_t gets_done;
     uint64_t notified_flushed, notified_released, notified_gets; /* as of the last arm() */
 } verbs_sending;
 
 typedef struct verbs_receiving {
-    uint64_t words[WORDS];    /* this end's words */
+    uint64_t words[WORDS];    /* this end's status words */
     uint64_t announced_taken; /* WORD_TAKEN as last written to the peer, and bytes_taken then */
     uint64_t bytes_taken, announced_bytes;
     uint64_t message;    /* number of the last message */
-    uint32_t words_sent; /* number of the request with the latest words */
+    uint32_t words_sent; /* number of the request that wrote the latest words */
     bool words_over;     /* that request is complete */
     bool words_due, peeked;
     transport_frame frame;
@@ -229,16 +229,16 @@ static inline verbs_operation *verbs_operation_at(const verbs_link *l, uint64_t 
 /* ---- exchange.c ---- */
 /** Sends the hello: this end's ports. */
 ring_status verbs_greet(verbs_link *l);
-/** Handles the exchange's received bytes. @return RING_OK when the link is open. */
-ring_status verbs_hear(verbs_link *l);
+/** Continues to open the link with the bytes that have arrived. @return RING_OK when it is open. */
+ring_status verbs_continue_opening(verbs_link *l);
 
 /* ---- operations.c ---- */
-/** @return the next operation, cleared; fill it in, then accept it. Needs room. */
+/** @return the next operation, cleared, for the caller to fill in and accept. Needs room. */
 verbs_operation *verbs_next_operation(verbs_link *l);
 bool verbs_has_operation(verbs_link *l);
-/** Appends the operation to the ring, and posts as far as there is room. */
+/** Appends the operation to the ring, and posts operations as far as there is room. */
 void verbs_accept(verbs_link *l);
-/** Looks what is over, posts what waits, and changes the rail when one has failed. */
+/** Takes completions, posts waiting operations, and changes the rail when one has failed. */
 void verbs_push(verbs_link *l);
 
 /* ---- slots.c ---- */
@@ -252,7 +252,7 @@ ring_status verbs_peek(transport_link *head, const transport_frame **frame, cons
 ring_status verbs_pull(transport_link *head, void *dst);
 void verbs_consume(transport_link *head);
 const _Atomic uint32_t *verbs_news(const transport_link *head, uint32_t *value);
-/** @return true if a whole segment finds room. */
+/** @return true if a whole segment fits. */
 bool verbs_fits(verbs_link *l);
 /** @return true if a frame with @p bytes of payload fits. */
 bool verbs_has_room(verbs_link *l, size_t bytes);

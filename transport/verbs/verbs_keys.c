@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that adapters may touch, by its keys: the peer's, and this end's. */
+ * Keeps sorted tables of memory keys, those of the peer and those announced to it, and finds the
+ * keys of this end's registered memory. */
 #include "verbs_keys.h"
 
 #include "regions.h"
@@ -13,7 +14,7 @@ static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
     return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
 }
 
-/* They do not overlap, and lie in the order of their references: how many begin there or before. */
+/* @return the number of keys that begin at or before @p ref. Keys are sorted and do not overlap. */
 static size_t keys_until(const verbs_keys *keys, uint64_t ref)
 {
     size_t low = 0, high = keys->count;
@@ -40,16 +41,16 @@ static void move_keys(verbs_keys *keys, size_t to, size_t from)
     keys->count = keys->count - from + to;
 }
 
-/* Keys that overlap a new one are of memory that is gone. */
+/* Keys that overlap a new one belong to memory that no longer exists. */
 static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
 {
-    size_t first = keys_until(keys, with->ref), behind = first;
+    size_t first = keys_until(keys, with->ref), end = first;
     if (first > 0 && with->ref - keys->all[first - 1].ref < keys->all[first - 1].bytes)
         first--;
-    while (behind < keys->count && keys->all[behind].ref - with->ref < with->bytes)
-        behind++;
-    if (first < behind)
-        move_keys(keys, first, behind);
+    while (end < keys->count && keys->all[end].ref - with->ref < with->bytes)
+        end++;
+    if (first < end)
+        move_keys(keys, first, end);
 }
 
 bool verbs_key_put(verbs_keys *keys, const verbs_key *key)

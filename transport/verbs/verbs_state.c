@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether a link is opening, open or broken. */
+ * Determines whether a link is opening, open or broken, and breaks links. */
 #include "verbs_state.h"
 
 void verbs_close_queues(verbs_link *l)
@@ -30,7 +30,7 @@ ring_status verbs_break(verbs_link *l, ring_status status)
 
 static ring_status go_on_opening(verbs_link *l)
 {
-    const ring_status status = verbs_hear(l);
+    const ring_status status = verbs_continue_opening(l);
     if (status == RING_OK)
         l->state = RING_OK;
     return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The words of both ends: how far each is. */
+ * Exchanges the status words: writes this end's into the peer's inbox, and reads those that the
+ * peer has written. */
 #include "verbs_words.h"
 
 static uint64_t check_of_words(const uint64_t words[WORDS])
@@ -10,7 +11,8 @@ static uint64_t check_of_words(const uint64_t words[WORDS])
     return x;
 }
 
-/* They only grow, and half of what is being written fails the check: then the ones before hold. */
+/* Words that are partly written fail the check, and then the previous ones stay valid. Words only
+ * grow, so smaller values are ignored. */
 void verbs_look_at_words(verbs_link *l)
 {
     uint64_t seen[WORDS];
@@ -27,8 +29,6 @@ void verbs_look_at_words(verbs_link *l)
     l->peer.words[WORD_CHECK] = seen[WORD_CHECK];
 }
 
-/* Its handle, if the peer sleeps and nobody has woken it since; for whom room is no news, only if
- * it waits for room. */
 uint32_t verbs_sleeper(verbs_link *l, bool is_room)
 {
     const uint64_t asleep = l->peer.words[WORD_ASLEEP];
@@ -44,8 +44,8 @@ static bool words_are_over(verbs_link *l, const queue_pair *q)
     return l->recv.words_over;
 }
 
-/* Words are short, so that a copy of them goes with the request, or they would have to stay as they
- * are until it is over: where requests carry nothing, one is under way at a time. */
+/* Words are normally copied into the request (inline). If the adapter cannot do that, they must not
+ * change until the request is complete, so only one such request is in flight at a time. */
 static bool may_tell(verbs_link *l, queue_pair *q)
 {
     if (q->inlined < sizeof l->recv.words && !words_are_over(l, q)) {
@@ -75,7 +75,7 @@ static void post_words(verbs_link *l, queue_pair *q, bool signals)
         r.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     l->recv.words_due = !queue_pair_post(q, &r);
     if (l->recv.words_due) {
-        l->sleep.roused = 0; /* nobody was woken */
+        l->sleep.roused = 0; /* the wake-up was not sent */
         return;
     }
     l->recv.words_sent = q->posted;
@@ -105,6 +105,6 @@ bool verbs_words_arrived(verbs_link *l)
     if (l->recv.words_due)
         return false;
     if (!words_are_over(l, q) && q->unsignalled > 0 && may_tell(l, q))
-        post_words(l, q, true); /* nothing would tell of the end of those before */
+        post_words(l, q, true); /* the previous ones were posted without a completion */
     return words_are_over(l, q);
 }
