@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fault: wraps a link and injects faults, for tests. Faults depend only on the seed, the peer and
- * the number of the frame, never on the clock or on how often a call is repeated, so a run that
- * failed can be reproduced.
+ * fault: makes links that inject faults into others, for tests. Faults depend only on the seed, the
+ * peer and the number of the frame, never on the clock or on how often a call is repeated, so a run
+ * that failed can be reproduced.
  */
 #ifndef RING_FAULT_H
 #define RING_FAULT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lines: a ring of cache lines in memory that one producer and one consumer, as threads or
- * processes, share. A frame is a header line followed by the lines of its payload, contiguous; one
- * store to the header's `stamp` word publishes all of them. So a message that fits into the header
- * costs one cache line.
+ * lines: implements a ring of cache lines in memory that one producer and one consumer share, as
+ * threads or processes. A frame is a header line followed by the lines of its payload, contiguous;
+ * one store to the header's `stamp` word publishes all of them. So a message that fits into the
+ * header costs one cache line.
  *
  * Places of frames. The consumer expects the next header right after the last frame. The stamp word
  * there is zero until that header is published: the producer zeroes it before it publishes the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region: manages the memory of one ring of lines between two processes. It is a memfd, which has
- * no name in any file system: nothing remains when its users are killed, and only a process that
- * has the descriptor can map it. It is sealed, so that neither side can shrink it while the other
- * uses it.
+ * region: creates and maps the memory of one ring of lines between two processes. It is a memfd,
+ * which has no name in any file system: nothing remains when its users are killed, and only a
+ * process that has the descriptor can map it. It is sealed, so that neither side can shrink it
+ * while the other uses it.
  *
  * A region has an odd number of pages, so that neighbours are not a power of two apart.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Receives frames from the kernel. A reader that works on payloads in place (peek) finds them in
+ * Reads frames from the kernel. A reader that works on payloads in place (peek) finds them in
  * the buffer, which one recv() fills with many frames; a reader that wants them elsewhere (pull)
  * gets most bytes directly from the kernel. The latest payload shows which kind of reader it is.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tcp: carries a link over one non-blocking stream socket.
+ * tcp: implements a link over one non-blocking stream socket.
  *
  * On the wire a frame is its header, followed by its payload and by zeros up to the next multiple
  * of 64 bytes. So every header and every payload starts at a multiple of 64 in the stream, and if

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Detects an unreachable peer. A cut cable or a host that is down causes no end of file. But the
- * kernel of a live host acknowledges data, window probes to a full receiver, and keepalive probes
- * when no data is in flight, even if the process is slow or stopped. So the kernel probes, and a
- * waiting caller checks how long the peer's kernel has not answered.
+ * Checks whether the peer can still be reached. A cut cable or a host that is down causes no end of
+ * file. But the kernel of a live host acknowledges data, window probes to a full receiver, and
+ * keepalive probes when no data is in flight, even if the process is slow or stopped. So the kernel
+ * probes, and a waiting caller checks how long the peer's kernel has not answered.
  *
  * TCP_USER_TIMEOUT is not an alternative: it ends connections to live readers that are slow. */
 #include "tcp.h"

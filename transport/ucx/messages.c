@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sends active messages, and handles those that UCP delivers. Handlers only store data and record
- * what to answer; the answers are sent by the next pass (ucx_pass.c). */
+ * the need for an answer; the next pass (ucx_pass.c) sends it. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_regions.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manages routes: UCP endpoints, one for each peer process. UCP pairs the endpoints of two workers
- * in the order in which each end makes them, so with one endpoint per link, endpoints of different
- * links would be paired. A route is kept until it fails or the hub ends, so that both ends agree on
- * it.
+ * Makes and keeps routes: UCP endpoints, one for each peer process. UCP pairs the endpoints of two
+ * workers in the order in which each end makes them, so with one endpoint per link, endpoints of
+ * different links would be paired. A route is kept until it fails or the hub ends, so that both
+ * ends agree on it.
  *
  * An endpoint is made from the address of the peer's worker or, if this fails or is not wanted,
  * from the address of a socket on which the hub with the lower id listens. An accepted endpoint is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Progresses all links of the hub. Every call of a link makes a pass: it progresses UCP's worker
- * and serves the links that have something to send. While no call is made, a thread makes the
- * passes. */
+ * Makes the passes by which all links of the hub progress. A pass progresses UCP's worker and
+ * serves the links that have something to send. Every call of a link makes a pass; while no calls
+ * are made, a thread does. */
 #include "ucx_pass.h"
 
 #include "ucx_link.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * completions: hands completions to the queue pairs that posted the requests. All queue pairs of a
+ * completions: lets each queue pair know which of its requests are complete. All queue pairs of a
  * device share its completion queue; a *sink* receives the completions of one queue pair. Its
  * requests are numbered from 1 and complete in order, so one number tells which are complete.
  *

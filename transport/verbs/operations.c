@@ -115,7 +115,7 @@ static void finish(verbs_link *l, const verbs_operation *o)
 }
 
 /* Takes completed operations. While the link is resuming, operations still have the request numbers
- * of the old rail, so none is taken. */
+ * of the old rail, so they cannot be taken. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->rail.queue[l->rail.active];

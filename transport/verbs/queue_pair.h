@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue_pair: manages one reliable connection through a port of an adapter. Requests complete in
+ * queue_pair: implements one reliable connection through a port of an adapter. Requests complete in
  * order, and their writes reach the peer's memory in order.
  */
 #ifndef RING_QUEUE_PAIR_H

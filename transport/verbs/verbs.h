@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verbs: carries a link between hosts over InfiniBand or RoCE. Both ends use only one-sided writes
- * and reads; the adapter's receives serve as wake-ups.
+ * verbs: implements a link between hosts over InfiniBand or RoCE. Both ends use only one-sided
+ * writes and reads; the adapter's receives serve as wake-ups.
  *
  * A sender writes each frame into the peer's inbox: first the payload, to the next place of the
  * payload buffer, which both ends derive from the earlier frames; then the header, into the next
