@@ -12,14 +12,6 @@ static uint64_t other_than(uint64_t truth, uint64_t way, uint64_t value)
     return others[way % (sizeof others / sizeof *others)];
 }
 
-static void lie_in_short(transport_frame *frame, uint64_t what, uint64_t value)
-{
-    if (what % 2 == 0)
-        frame->length = (uint8_t)(value % (TRANSPORT_INLINE + 1));
-    else
-        frame->data[value % TRANSPORT_INLINE] ^= (unsigned char)(1 + (value >> 8) % 255);
-}
-
 static void lie_in_long(transport_frame *frame, uint64_t what, uint64_t way, uint64_t value)
 {
     uint64_t *const wide[] = {&frame->ext.count, &frame->ext.src_ref, &frame->ext.dst_ref,
@@ -52,7 +44,9 @@ void fault_lie(const fault_link *l, transport_frame *frame)
     default:
         if (frame->flags & FRAME_LONG)
             lie_in_long(frame, what / 5, way, value);
+        else if (what / 5 % 2 == 0)
+            frame->length = (uint8_t)(value % (TRANSPORT_INLINE + 1));
         else
-            lie_in_short(frame, what / 5, value);
+            frame->data[value % TRANSPORT_INLINE] ^= (unsigned char)(1 + (value >> 8) % 255);
     }
 }

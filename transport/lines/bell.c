@@ -26,16 +26,6 @@ static struct {
 
 /* ---- The table --------------------------------------------------------------------- */
 
-static void append(bell *b)
-{
-    bell **end = &table.first;
-    pthread_mutex_lock(&table.lock);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = b;
-    pthread_mutex_unlock(&table.lock);
-}
-
 bell *bell_new(int fd, const transport_pair *pair, uint64_t id)
 {
     bell *b = calloc(1, sizeof *b);
@@ -48,7 +38,12 @@ bell *bell_new(int fd, const transport_pair *pair, uint64_t id)
     b->holders = 1;
     b->fd = fd;
     pthread_mutex_init(&b->lock, NULL);
-    append(b);
+    pthread_mutex_lock(&table.lock);
+    bell **end = &table.first;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = b;
+    pthread_mutex_unlock(&table.lock);
     return b;
 }
 
@@ -72,22 +67,18 @@ bell *bell_find(const transport_pair *pair)
     return b;
 }
 
-static void remove_from_table(const bell *b)
-{
-    bell **at = &table.first;
-    while (*at != b)
-        at = &(*at)->next;
-    *at = b->next;
-}
-
 void bell_drop(bell *b)
 {
     if (b == NULL)
         return;
     pthread_mutex_lock(&table.lock);
     const bool last = --b->holders == 0;
-    if (last)
-        remove_from_table(b);
+    if (last) {
+        bell **at = &table.first;
+        while (*at != b)
+            at = &(*at)->next;
+        *at = b->next;
+    }
     pthread_mutex_unlock(&table.lock);
     if (!last)
         return;
@@ -123,13 +114,6 @@ static bool was_rung(const bell_waiter *s)
            (f->out != NULL && atomic_load(f->out) == 0);
 }
 
-static void wake_others(const bell *b, bool all)
-{
-    for (const bell_waiter *s = b->waiters; s != NULL; s = s->next)
-        if (s->pair->wake != NULL && (all || was_rung(s)))
-            s->pair->wake(s->pair->context);
-}
-
 bool bell_drain(bell *b)
 {
     char bytes[64];
@@ -137,22 +121,14 @@ bool bell_drain(bell *b)
     const ssize_t got = recv(b->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         atomic_store(&b->gone, true);
-    if (got >= 0)
-        wake_others(b, got == 0);
+    for (const bell_waiter *s = got >= 0 ? b->waiters : NULL; s != NULL; s = s->next)
+        if (s->pair->wake != NULL && (got == 0 || was_rung(s)))
+            s->pair->wake(s->pair->context);
     pthread_mutex_unlock(&b->lock);
     return !atomic_load(&b->gone);
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------- */
-
-static void unlist(bell *b, bell_waiter *s)
-{
-    bell_waiter **at = &b->waiters;
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
-    s->listed = false;
-}
 
 void bell_add_waiter(bell *b, bell_waiter *s, const bell_flags *flags)
 {
@@ -169,7 +145,12 @@ void bell_add_waiter(bell *b, bell_waiter *s, const bell_flags *flags)
 void bell_remove_waiter(bell *b, bell_waiter *s)
 {
     pthread_mutex_lock(&b->lock);
-    if (s->listed)
-        unlist(b, s);
+    if (s->listed) {
+        bell_waiter **at = &b->waiters;
+        while (*at != s)
+            at = &(*at)->next;
+        *at = s->next;
+        s->listed = false;
+    }
     pthread_mutex_unlock(&b->lock);
 }

@@ -75,25 +75,19 @@ static bool populate(const lines_producer *p, size_t from, size_t end)
 #endif
 }
 
-static bool allocate(const lines_producer *p, size_t end)
-{
-    int result;
-    do
-        result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
-    while (result != 0 && errno == EINTR);
-    return result == 0;
-}
-
 static bool take_pages(const lines_producer *p, size_t end)
 {
     if (p->file == LINES_MAPPING)
         return populate(p, p->committed, end);
     if (p->file == LINES_PLAIN)
         return true;
-    const bool there = allocate(p, end);
-    if (there)
+    int result;
+    do
+        result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
         (void)populate(p, p->committed, end); /* if it fails, each page takes a fault later */
-    return there;
+    return result == 0;
 }
 
 /* Commits pages explicitly: if memory is short, this returns an error, where the first access would

@@ -75,11 +75,6 @@ static bool tries_again(lines_copier *c)
     return clock_now() - c->tried >= try_again_after;
 }
 
-static bool is_timed(lines_copier *c)
-{
-    return c->slow > 0 || ++c->count >= TIMED_OF;
-}
-
 void lines_copy(lines_copier *c, void *to, const void *from, size_t bytes)
 {
     const size_t whole = bytes & ~(size_t)(RING_CACHE_LINE - 1);
@@ -88,7 +83,7 @@ void lines_copy(lines_copier *c, void *to, const void *from, size_t bytes)
     } else if (c->streams && !tries_again(c)) {
         stream(to, from, whole);
         memcpy((char *)to + whole, (const char *)from + whole, bytes - whole);
-    } else if (c->streams || is_timed(c)) {
+    } else if (c->streams || c->slow > 0 || ++c->count >= TIMED_OF) {
         copy_timed(c, to, from, bytes);
     } else {
         memcpy(to, from, bytes);

@@ -128,13 +128,6 @@ static ring_status link_break(lines_link *l, ring_status status, const char *why
     return repeat_error(l);
 }
 
-static ring_status go_on_opening(lines_link *l)
-{
-    const ring_status status = l->look(l);
-    return status == RING_OK || status == RING_IN_PROGRESS ? status
-                                                           : link_break(l, status, fail_text());
-}
-
 static bool has_news(const lines_link *l)
 {
     return atomic_load(lines_news(&l->in)) != 0;
@@ -142,8 +135,11 @@ static bool has_news(const lines_link *l)
 
 static ring_status link_state(lines_link *l)
 {
-    if (l->state == RING_IN_PROGRESS)
-        return go_on_opening(l);
+    if (l->state == RING_IN_PROGRESS) {
+        const ring_status status = l->look(l);
+        return status == RING_OK || status == RING_IN_PROGRESS ? status
+                                                               : link_break(l, status, fail_text());
+    }
     if (l->state != RING_OK)
         return repeat_error(l);
     if (l->gone && !l->peeked && !has_news(l))
@@ -202,20 +198,16 @@ void *lines_link_reserve(transport_link *head)
     return l->reserved ? lines_payload(&l->out) : NULL;
 }
 
-/* A peer may refer to memory here if this end may store there, and the other way round. */
-static unsigned sendable(const lines_link *l)
-{
-    return FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
-           (l->flags & FRAME_REF ? FRAME_STORED : 0);
-}
-
 ring_status lines_link_send(transport_link *head, const transport_frame *frame, const void *payload,
                             bool copy)
 {
     lines_link *l = (lines_link *)head;
     (void)copy; /* always */
     RING_TRY(link_state(l));
-    if (!transport_is_sound(frame, sendable(l)))
+    /* This end may refer to memory that the peer may store to, and the other way round. */
+    const unsigned allowed = FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
+                             (l->flags & FRAME_REF ? FRAME_STORED : 0);
+    if (!transport_is_sound(frame, allowed))
         return link_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
     if (!l->reserved || payload != lines_payload(&l->out))
         RING_TRY(make_room(l, transport_behind(frame)));

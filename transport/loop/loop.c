@@ -110,17 +110,13 @@ static ring_status check_same_process(int fd)
     return RING_OK;
 }
 
-static ring_status receive_greeting(int fd, lines_greeting *theirs)
-{
-    RING_TRY(lines_link_received(recv(fd, theirs, sizeof *theirs, MSG_DONTWAIT), sizeof *theirs));
-    return lines_link_check(theirs);
-}
-
 static ring_status look_for_greeting(lines_link *lines)
 {
     loop_link *l = (loop_link *)lines;
     lines_greeting theirs;
-    RING_TRY(receive_greeting(lines->fd, &theirs));
+    const ssize_t got = recv(lines->fd, &theirs, sizeof theirs, MSG_DONTWAIT);
+    RING_TRY(lines_link_received(got, sizeof theirs));
+    RING_TRY(lines_link_check(&theirs));
     l->in = ring_claim(theirs.offer);
     if (l->in == NULL)
         return fail(RING_ERR_PEER, "the peer's greeting names a ring that it has not offered");
@@ -140,14 +136,6 @@ static void loop_close(transport_link *head)
     free(l);
 }
 
-static ring_status greet(loop_link *l)
-{
-    const lines_greeting mine = lines_link_greeting(&l->lines, l->out->offer);
-    const ssize_t put = send(l->lines.fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL);
-    l->lines.greeted = put == sizeof mine;
-    return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "greeting the peer: %m");
-}
-
 static ring_status build(loop_link *l)
 {
     RING_TRY(check_same_process(l->lines.fd));
@@ -155,7 +143,10 @@ static ring_status build(loop_link *l)
     if (l->out == NULL)
         return fail(RING_ERR_MEMORY, "no memory for its lines (%zu bytes)", sizeof *l->out);
     RING_TRY(lines_produce(&l->lines.out, &l->out->lines, LINES_PLAIN));
-    return greet(l);
+    const lines_greeting mine = lines_link_greeting(&l->lines, l->out->offer);
+    const ssize_t put = send(l->lines.fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL);
+    l->lines.greeted = put == sizeof mine;
+    return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "greeting the peer: %m");
 }
 
 static ring_status loop_open(const transport_peer *peer, transport_link **out)

@@ -47,19 +47,12 @@ ring_status shm_region_check_seals(int fd)
     return RING_OK;
 }
 
-/* @return 0 if the file is not a region. */
-static uint32_t lines_of_region(int fd)
-{
-    struct stat file;
-    if (fstat(fd, &file) != 0)
-        return 0;
-    return file.st_size == REGION ? LINES : file.st_size == SMALL_REGION ? LINES_OF_MANY : 0;
-}
-
 ring_status shm_region_map(int fd, lines_ring **ring, uint32_t *lines)
 {
     RING_TRY(shm_region_check_seals(fd));
-    *lines = lines_of_region(fd);
+    struct stat file;
+    const off_t size = fstat(fd, &file) == 0 ? file.st_size : 0;
+    *lines = size == REGION ? LINES : size == SMALL_REGION ? LINES_OF_MANY : 0;
     if (*lines == 0)
         return fail(RING_ERR_PEER,
                     "the peer's ring is neither %d nor %d bytes; does it run another version of "

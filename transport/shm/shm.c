@@ -77,24 +77,15 @@ static ring_status map_heap(shm_link *l, int fd, uint64_t span)
     return RING_OK;
 }
 
-static ring_status map_peer(shm_link *l, const int fds[SHM_PASS_FDS], uint64_t span)
-{
-    RING_TRY(shm_region_map(fds[PASSED_RING], &l->in, &l->peer_lines));
-    return map_heap(l, fds[PASSED_HEAP], span);
-}
-
-static void answer(const shm_link *l)
-{
-    atomic_store(&l->out->maps, l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED);
-}
-
 static ring_status receive_greeting(shm_link *l)
 {
     int fds[SHM_PASS_FDS];
     RING_TRY(shm_pass_receive(l->lines.fd, &l->theirs, sizeof l->theirs, fds));
     ring_status status = lines_link_check(&l->theirs);
     if (status == RING_OK)
-        status = map_peer(l, fds, l->theirs.offer);
+        status = shm_region_map(fds[PASSED_RING], &l->in, &l->peer_lines);
+    if (status == RING_OK)
+        status = map_heap(l, fds[PASSED_HEAP], l->theirs.offer);
     for (int i = 0; i < SHM_PASS_FDS; i++)
         fd_close(&fds[i]);
     return status;
@@ -122,7 +113,7 @@ static ring_status look_for_greeting(lines_link *lines)
     const ring_status received = l->in != NULL ? RING_OK : receive_greeting(l);
     RING_TRY(received);
     RING_TRY(sent);
-    answer(l);
+    atomic_store(&l->out->maps, l->peer_heap != NULL ? LINES_MAPPED : LINES_NOT_MAPPED);
     RING_TRY(lines_link_accept(lines, &l->theirs, l->in, l->peer_heap != NULL ? FRAME_REF : 0));
     l->lines.in.lines = l->peer_lines;
     return RING_OK;

@@ -20,20 +20,15 @@ static ring_status socket_prepare(int fd)
     return RING_OK;
 }
 
-/* Closing a socket with unread bytes would reset the connection and discard bytes that the peer has
- * not read yet. */
-static void read_the_rest(int fd)
-{
-    char waste[4096];
-    shutdown(fd, SHUT_WR);
-    while (recv(fd, waste, sizeof waste, MSG_DONTWAIT) > 0)
-        continue;
-}
-
+/* Reads all received bytes: closing a socket with unread bytes would reset the connection and
+ * discard bytes that the peer has not read yet. */
 static void tcp_close(transport_link *link)
 {
     tcp_link *l = (tcp_link *)link;
-    read_the_rest(l->fd);
+    char waste[4096];
+    shutdown(l->fd, SHUT_WR);
+    while (recv(l->fd, waste, sizeof waste, MSG_DONTWAIT) > 0)
+        continue;
     fd_close(&l->wake);
     fd_close(&l->fd);
     tcp_cipher_free(l->cipher);

@@ -101,13 +101,6 @@ static ring_status fill(tcp_link *l)
     return RING_OK;
 }
 
-static void skip_unwanted(tcp_link *l)
-{
-    const size_t bytes = min_size(l->skip, buffered(l));
-    l->first += bytes;
-    l->skip -= bytes;
-}
-
 static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
     if (frame->stamp != tcp_stamp(frame, l->head.frames_received, l->checksum))
@@ -135,7 +128,9 @@ static void keep_payload_sum(tcp_link *l)
 /* Moves the next header from the buffer to l->frame. */
 static ring_status take_header(tcp_link *l)
 {
-    skip_unwanted(l);
+    const size_t padding = min_size(l->skip, buffered(l));
+    l->first += padding;
+    l->skip -= padding;
     if (buffered(l) < HEADER)
         return RING_IN_PROGRESS;
     memcpy(&l->frame, l->buffer + l->first, HEADER);
@@ -190,15 +185,6 @@ ring_status tcp_peek(transport_link *link, const transport_frame **frame, const 
     return RING_OK;
 }
 
-static void pull_buffered(tcp_link *l, unsigned char *dst)
-{
-    const size_t bytes = min_size(transport_behind(&l->frame) - l->pulled, buffered(l));
-    if (bytes > 0)
-        memcpy(dst + l->pulled, l->buffer + l->first, bytes);
-    l->first += bytes;
-    l->pulled += bytes;
-}
-
 /* Called with an empty buffer: reads the rest of the payload into dst, and up to READ_AHEAD bytes
  * of the next frames into the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
@@ -226,7 +212,11 @@ ring_status tcp_pull(transport_link *link, void *dst)
         return RING_OK;
     }
     l->pulling = true;
-    pull_buffered(l, dst);
+    const size_t bytes = min_size(transport_behind(&l->frame) - l->pulled, buffered(l));
+    if (bytes > 0)
+        memcpy((unsigned char *)dst + l->pulled, l->buffer + l->first, bytes);
+    l->first += bytes;
+    l->pulled += bytes;
     if (l->pulled < transport_behind(&l->frame))
         RING_TRY(pull_straight(l, dst));
     return check_payload(l, dst);

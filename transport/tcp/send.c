@@ -32,27 +32,21 @@ static bool is_pending(const tcp_link *l)
     return l->backlog.frames > 0;
 }
 
-/* Drops the frames that the kernel has completely, now that it has @p bytes more. */
-static void count_handed(tcp_link *l, size_t bytes)
-{
-    size_t whole;
-    l->handed += bytes;
-    while (is_pending(l) && (whole = tcp_backlog_drop(&l->backlog, l->flushed, l->handed)) > 0) {
-        l->handed -= whole;
-        l->flushed++;
-    }
-}
-
 ring_status tcp_progress(transport_link *link)
 {
     tcp_link *l = (tcp_link *)link;
     struct iovec parts[TCP_PARTS];
-    size_t took = 1;
+    size_t took = 1, whole;
     RING_TRY(tcp_verdict(l));
     while (took > 0 && is_pending(l)) {
         const size_t count = tcp_backlog_gather(&l->backlog, l->flushed, l->handed, parts);
         RING_TRY(hand_parts(l, parts, count, &took));
-        count_handed(l, took);
+        l->handed += took;
+        while (is_pending(l) &&
+               (whole = tcp_backlog_drop(&l->backlog, l->flushed, l->handed)) > 0) {
+            l->handed -= whole;
+            l->flushed++;
+        }
     }
     return tcp_watch(l);
 }

@@ -11,16 +11,11 @@
 
 /* ---- Room ------------------------------------------------------------------------- */
 
-/* @return the slots that the peer has consumed and whose sends UCP has completed. */
-static uint64_t slots_free(const ucx_link *l)
-{
-    const uint64_t taken = atomic_load_explicit(&l->peer.taken, memory_order_acquire);
-    return taken < l->send.slots_done ? taken : l->send.slots_done;
-}
-
+/* A slot is free when the peer has consumed it and UCP has completed its send. */
 bool ucx_fits(ucx_link *l, size_t bytes)
 {
-    const uint64_t free_until = slots_free(l);
+    const uint64_t taken = atomic_load_explicit(&l->peer.taken, memory_order_acquire);
+    const uint64_t free_until = taken < l->send.slots_done ? taken : l->send.slots_done;
     const uint64_t freed = free_until > 0 ? l->out->end[(free_until - 1) % UCX_SLOTS] : 0;
     return l->send.slots - free_until < UCX_SLOTS &&
            payload_end(l->send.bytes, bytes, UCX_PAYLOAD) - freed <= UCX_PAYLOAD;

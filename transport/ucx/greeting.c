@@ -138,11 +138,6 @@ static void doom_by(ucx_link *l, const char *what, ucs_status_t status)
              ucx.ucs_status_string(status));
 }
 
-static bool goes_first(const ucx_link *l)
-{
-    return memcmp(hub.id, l->opening.theirs.hub, sizeof hub.id) < 0;
-}
-
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
 
 /* @param why  the failure of connecting by address; UCS_OK: that has not been tried. */
@@ -153,7 +148,8 @@ static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
         doom_by(l, what, why);
         return;
     }
-    if (!goes_first(l) || l->opening.listens)
+    const bool is_lower = memcmp(hub.id, l->opening.theirs.hub, sizeof hub.id) < 0;
+    if (!is_lower || l->opening.listens) /* the hub with the lower id listens */
         return;
     struct sockaddr_storage own = {0};
     socklen_t length = sizeof own;

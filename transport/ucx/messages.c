@@ -40,19 +40,14 @@ void ucx_posting_lend(ucx_posting *p, uint16_t region_id, void *memory)
     p->link->postings.lent++;
 }
 
-static void give_back(ucx_posting *p)
-{
-    if (p->memory == NULL)
-        return;
-    *(p->previous != NULL ? &p->previous->next : &hub.lending) = p->next;
-    if (p->next != NULL)
-        p->next->previous = p->previous;
-    p->link->postings.lent--;
-}
-
 static void keep_spare(ucx_posting *p)
 {
-    give_back(p);
+    if (p->memory != NULL) { /* undo ucx_posting_lend() */
+        *(p->previous != NULL ? &p->previous->next : &hub.lending) = p->next;
+        if (p->next != NULL)
+            p->next->previous = p->previous;
+        p->link->postings.lent--;
+    }
     p->next = p->link->postings.spare;
     p->link->postings.spare = p;
 }
@@ -159,13 +154,6 @@ void ucx_announce(ucx_link *l, bool asks)
 
 /* ---- Storing received data -------------------------------------------------------- */
 
-static void count_received(ucx_link *l)
-{
-    while (l->recv.received < l->recv.slots + UCX_SLOTS &&
-           l->in->slot[l->recv.received % UCX_SLOTS].stamp == (uint32_t)l->recv.received + 1)
-        l->recv.received++;
-}
-
 /* Makes a complete frame visible to the receiver. */
 static void show(ucx_link *l, const ucx_label *label)
 {
@@ -175,7 +163,9 @@ static void show(ucx_link *l, const ucx_label *label)
     memcpy((char *)slot + sizeof slot->stamp, (char *)&frame + sizeof frame.stamp,
            sizeof frame - sizeof frame.stamp);
     __atomic_store_n(&slot->stamp, (uint32_t)label->number + 1, __ATOMIC_RELEASE);
-    count_received(l);
+    while (l->recv.received < l->recv.slots + UCX_SLOTS &&
+           l->in->slot[l->recv.received % UCX_SLOTS].stamp == (uint32_t)l->recv.received + 1)
+        l->recv.received++;
     if (label->asks)
         ucx_owe(l);
     ucx_rouse(l);

@@ -34,21 +34,16 @@ void ucx_ep_close(ucp_ep_h ep)
     (void)ucx.ucp_ep_close_nbx(ep, &param);
 }
 
-static void unlink_route(ucx_route *route)
-{
-    ucx_route **at = &hub.routes;
-    while (*at != route)
-        at = &(*at)->next;
-    *at = route->next;
-}
-
 void ucx_route_release(ucx_route *route)
 {
     if (--route->users > 0 || (!route->retired && route->status == RING_OK) || hub.hurt)
         return;
     if (route->ep != NULL)
         ucx_ep_close(route->ep);
-    unlink_route(route);
+    ucx_route **at = &hub.routes;
+    while (*at != route)
+        at = &(*at)->next;
+    *at = route->next;
     free(route);
 }
 
@@ -83,13 +78,6 @@ void ucx_route_fail(ucx_route *route, const char *why)
     for (size_t i = 0; i < hub.capacity; i++)
         if (hub.links[i] != NULL && hub.links[i]->route == route)
             ucx_doom(hub.links[i], RING_ERR_PEER, "UCX lost the connection: %s", why);
-}
-
-static void drop_caller(ucp_ep_h ep)
-{
-    for (size_t i = 0; i < hub.caller_count; i++)
-        if (hub.callers[i] == ep)
-            hub.callers[i--] = hub.callers[--hub.caller_count];
 }
 
 /* Called by UCP. */
@@ -219,6 +207,8 @@ ucx_route *ucx_route_of(const unsigned char id[UCX_TOKEN], ucp_ep_h ep)
     for (ucx_route *r = hub.routes; r != NULL; r = r->next)
         if (r->ep == ep)
             return r;
-    drop_caller(ep);
+    for (size_t i = 0; i < hub.caller_count; i++)
+        if (hub.callers[i] == ep)
+            hub.callers[i--] = hub.callers[--hub.caller_count];
     return keep(id, ep, true);
 }

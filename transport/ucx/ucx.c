@@ -118,19 +118,9 @@ static void flush_worker(double end)
         ucx_pass_politely();
 }
 
-/* Reads until the peer closes its end: closing a socket with unread bytes resets the connection,
- * and the peer would lose bytes that it has not read yet. */
-static void await_its_end(ucx_link *l, double end)
-{
-    (void)shutdown(l->socket.fd, SHUT_WR);
-    while (!l->socket.ended && clock_now() < end) {
-        ucx_greeting_look(l);
-        ucx_pass_politely();
-    }
-}
-
 /* Waits until sends are acknowledged and flushed, because the last link ends the hub and its
- * connections. */
+ * connections. Then it reads until the peer closes its end: closing a socket with unread bytes
+ * resets the connection, and the peer would lose bytes that it has not read yet. */
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + last_words;
@@ -140,9 +130,13 @@ static void linger(ucx_link *l)
         ucx_greeting_look(l);
         ucx_pass_politely();
     }
-    if (l->state == RING_OK && !hub.hurt) {
-        flush_worker(end);
-        await_its_end(l, end);
+    if (l->state != RING_OK || hub.hurt)
+        return;
+    flush_worker(end);
+    (void)shutdown(l->socket.fd, SHUT_WR);
+    while (!l->socket.ended && clock_now() < end) {
+        ucx_greeting_look(l);
+        ucx_pass_politely();
     }
 }
 
@@ -177,16 +171,6 @@ static void ucx_close(transport_link *head)
     pthread_mutex_unlock(&hub.lock);
 }
 
-static void discard(ucx_link *l)
-{
-    close_descriptors(l);
-    free(l->in);
-    free(l->out);
-    free(l->gets.own);
-    free(l->gets.asked);
-    free(l);
-}
-
 static ring_status ucx_open(const transport_peer *peer, transport_link **out)
 {
     ucx_link *l = link_new(peer);
@@ -204,10 +188,16 @@ static ring_status ucx_open(const transport_peer *peer, transport_link **out)
     }
     char why[256];
     (void)text_format(why, sizeof why, "%s", fail_text());
-    if (l->number == UINT32_MAX)
-        discard(l);
-    else
+    if (l->number == UINT32_MAX) { /* it has not joined the hub */
+        close_descriptors(l);
+        free(l->in);
+        free(l->out);
+        free(l->gets.own);
+        free(l->gets.asked);
+        free(l);
+    } else {
         ucx_close(&l->head);
+    }
     return fail(status, "opening the ucx link to rank %d: %s", peer->peer, why);
 }
 

@@ -37,28 +37,12 @@ static void serve(ucx_link *l, const ucx_label *wanted)
     ucx_post(p, UCX_DATA, from, (size_t)wanted->bytes);
 }
 
-static void serve_gets(ucx_link *l)
-{
-    while (l->gets.asked_count > 0 && l->state == RING_OK) {
-        const ucx_label wanted = l->gets.asked[l->gets.asked_first];
-        l->gets.asked_first = (l->gets.asked_first + 1) % UCX_GETS;
-        l->gets.asked_count--;
-        serve(l, &wanted);
-    }
-}
-
 static void say_hello(ucx_link *l)
 {
     ucx_posting *p = ucx_posting_new(l);
     l->opening.answers = false;
     if (p != NULL)
         ucx_post(p, UCX_HELLO, NULL, 0);
-}
-
-/* Status words that are due wait for a few passes, as another message may carry them. */
-static bool is_patient(const ucx_link *l)
-{
-    return l->recv.owes && hub.passes - l->recv.owed_since < OWED_PASSES;
 }
 
 /* Sends the answers to received messages. This is done here because UCP accepts no sends from its
@@ -72,8 +56,14 @@ static bool serve_link(ucx_link *l, bool patient)
     }
     if (l->opening.answers)
         say_hello(l);
-    serve_gets(l);
-    if (patient && is_patient(l))
+    while (l->gets.asked_count > 0 && l->state == RING_OK) {
+        const ucx_label wanted = l->gets.asked[l->gets.asked_first];
+        l->gets.asked_first = (l->gets.asked_first + 1) % UCX_GETS;
+        l->gets.asked_count--;
+        serve(l, &wanted);
+    }
+    /* Status words that are due wait for a few passes, as another message may carry them. */
+    if (patient && l->recv.owes && hub.passes - l->recv.owed_since < OWED_PASSES)
         return true;
     if (l->recv.owes)
         ucx_announce(l, false);

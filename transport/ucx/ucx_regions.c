@@ -15,11 +15,6 @@ uint16_t ucx_region_of(uint64_t ref)
     return (uint16_t)(ref >> REGION_OFFSET_BITS);
 }
 
-static uint64_t offset_of(uint64_t ref)
-{
-    return ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1);
-}
-
 uint64_t ucx_extent_of(uint64_t ref)
 {
     region r;
@@ -67,5 +62,6 @@ bool ucx_learn(ucx_link *l, uint64_t ref, uint64_t extent)
 bool ucx_is_known(const ucx_link *l, uint64_t ref, size_t bytes)
 {
     const ucx_extent *at = extent_of(l, ref);
-    return at != NULL && bytes <= at->bytes && offset_of(ref) <= at->bytes - bytes;
+    const uint64_t offset = ref & ((UINT64_C(1) << REGION_OFFSET_BITS) - 1);
+    return at != NULL && bytes <= at->bytes && offset <= at->bytes - bytes;
 }

@@ -35,14 +35,6 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- Handles ------------------------------------------------------------------------------ */
 
-static uint32_t find_free(void)
-{
-    uint32_t at = 0;
-    while (at < table.count && table.places[at].sink != NULL)
-        at++;
-    return at;
-}
-
 static bool grow(void)
 {
     const uint32_t count = table.count > 0 ? 2 * table.count : FIRST_PLACES;
@@ -57,9 +49,10 @@ static bool grow(void)
 
 uint32_t completions_enter(completion_sink *sink)
 {
-    uint32_t handle = 0;
+    uint32_t handle = 0, at = 0;
     pthread_mutex_lock(&table.lock);
-    const uint32_t at = find_free();
+    while (at < table.count && table.places[at].sink != NULL)
+        at++;
     if (at < table.count || grow()) {
         place *p = &table.places[at];
         p->sink = sink;

@@ -61,14 +61,6 @@ ring_status verbs_greet(verbs_link *l)
     return send_bytes(l, &mine, sizeof mine);
 }
 
-/* @return the lower rank's nearest port plus the channel's number, which is the same at both ends.
- */
-static int first_port(const verbs_link *l, const verbs_hello *theirs, int count)
-{
-    const int wanted = l->rank < l->head.peer ? l->opening.nearest : theirs->nearest;
-    return (wanted + l->channel) % count;
-}
-
 /* @return the failover port: the next port that is on another adapter at both ends, otherwise at
  * one end, otherwise simply the next one. */
 static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
@@ -86,10 +78,13 @@ static int second_port(const verbs_link *l, const verbs_hello *theirs, int count
     return best;
 }
 
+/* The first rail uses the lower rank's nearest port plus the channel's number, which is the same at
+ * both ends. */
 static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
 {
     const int count = l->opening.port_count < theirs->ports ? l->opening.port_count : theirs->ports;
-    const int first = first_port(l, theirs, count);
+    const int nearest = l->rank < l->head.peer ? l->opening.nearest : theirs->nearest;
+    const int first = (nearest + l->channel) % count;
     const int chosen[VERBS_RAILS] = {first, second_port(l, theirs, count, first)};
     const int rails = count < VERBS_RAILS ? count : VERBS_RAILS;
     for (int r = 0; r < rails; r++) {
@@ -124,20 +119,16 @@ static ring_status register_buffers(verbs_link *l)
     return RING_OK;
 }
 
-static bool watch_device(const verbs_link *l, const adapter_device *device)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    return epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, device->channel->fd, &event) == 0 ||
-           errno == EEXIST; /* both rails belong to one device */
-}
-
 static ring_status send_address(verbs_link *l)
 {
     verbs_address mine = {.inbox = (uintptr_t)l->in, .rails = (uint32_t)l->rail.count};
     for (int r = 0; r < l->rail.count; r++) {
         mine.key[r] = l->rail.in_mr[r]->rkey;
         mine.queue[r] = queue_pair_address_of(&l->rail.queue[r]);
-        if (!watch_device(l, l->rail.queue[r].port->device))
+        const adapter_device *device = l->rail.queue[r].port->device;
+        struct epoll_event event = {.events = EPOLLIN};
+        if (epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, device->channel->fd, &event) != 0 &&
+            errno != EEXIST) /* both rails may belong to one device */
             return fail(RING_ERR_SYSTEM, "watching the adapter's completions (epoll): %m");
     }
     return send_bytes(l, &mine, sizeof mine);
@@ -177,19 +168,14 @@ static ring_status receive_address(verbs_link *l)
     return send_bytes(l, "R", 1);
 }
 
-static ring_status receive_ready(verbs_link *l)
-{
-    RING_TRY(receive_bytes(l, sizeof l->opening.theirs.ready));
-    if (l->opening.theirs.ready != 'R')
-        return fail(RING_ERR_PEER, "the peer's last opening message is invalid");
-    return RING_OK;
-}
-
 ring_status verbs_continue_opening(verbs_link *l)
 {
     if (l->opening.phase == PHASE_HELLO)
         RING_TRY(receive_hello(l));
     if (l->opening.phase == PHASE_ADDRESS)
         RING_TRY(receive_address(l));
-    return receive_ready(l);
+    RING_TRY(receive_bytes(l, sizeof l->opening.theirs.ready));
+    if (l->opening.theirs.ready != 'R')
+        return fail(RING_ERR_PEER, "the peer's last opening message is invalid");
+    return RING_OK;
 }

@@ -104,16 +104,6 @@ void verbs_accept(verbs_link *l)
 
 /* ---- Completions -------------------------------------------------------------------------- */
 
-static void finish(verbs_link *l, const verbs_operation *o)
-{
-    l->send.flushed += o->is_frame;
-    l->send.done++;
-    if (o->over == NULL)
-        return;
-    l->send.gets_done++;
-    ticket_close(o->over, RING_OK);
-}
-
 /* Takes completed operations. While the link is resuming, operations still have the request numbers
  * of the old rail, so they cannot be taken. */
 static void take_ends(verbs_link *l)
@@ -125,7 +115,12 @@ static void take_ends(verbs_link *l)
         const verbs_operation *o = verbs_operation_at(l, l->send.done);
         if (!o->arrived && !queue_pair_is_done(q, o->last))
             return;
-        finish(l, o);
+        l->send.flushed += o->is_frame;
+        l->send.done++;
+        if (o->over != NULL) {
+            l->send.gets_done++;
+            ticket_close(o->over, RING_OK);
+        }
     }
 }
 
@@ -190,19 +185,12 @@ static void resume(verbs_link *l)
     l->send.posted = l->send.done;
 }
 
-static ring_status break_by_queue(verbs_link *l)
-{
-    const queue_pair *q = &l->rail.queue[l->rail.active];
-    const enum ibv_wc_status failure = queue_pair_failure(q);
-    return verbs_break(l, fail(RING_ERR_PEER, "%s: %s: %s", q->port->name,
-                               ibverbs_load()->wc_status_str(failure), ibverbs_explain(failure)));
-}
-
 static void look_at_rails(verbs_link *l)
 {
     const queue_pair *q = &l->rail.queue[l->rail.active];
     const bool dead = atomic_load_explicit(&q->port->device->dead, memory_order_relaxed);
-    const bool failed = queue_pair_failure(q) != IBV_WC_SUCCESS;
+    const enum ibv_wc_status failure = queue_pair_failure(q);
+    const bool failed = failure != IBV_WC_SUCCESS;
     const bool left = l->peer.words[WORD_LEFT] > (uint64_t)l->rail.active;
     if (((failed || left || dead) && has_other_rail(l)) || may_drain(l))
         change_rail(l);
@@ -211,7 +199,9 @@ static void look_at_rails(verbs_link *l)
                                   "the adapter %s has failed; see the kernel's log (dmesg)",
                                   q->port->device->name));
     else if (failed)
-        (void)break_by_queue(l);
+        (void)verbs_break(l,
+                          fail(RING_ERR_PEER, "%s: %s: %s", q->port->name,
+                               ibverbs_load()->wc_status_str(failure), ibverbs_explain(failure)));
     if (l->rail.resuming && l->peer.words[WORD_LEFT] >= (uint64_t)l->rail.active)
         resume(l);
 }

@@ -36,17 +36,6 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
 
 /* ---- Transfers ---------------------------------------------------------------------------- */
 
-static ring_status find_remote(verbs_link *l, verbs_operation *o, uint64_t ref, size_t bytes)
-{
-    const verbs_key *key = verbs_key_find(&l->memory.known, ref, bytes);
-    if (key == NULL)
-        return verbs_break(l,
-                           fail(RING_ERR_PEER, "the peer referred to memory outside its regions"));
-    o->remote = key->address + (ref - key->ref);
-    memcpy(o->remote_key, key->key, sizeof o->remote_key);
-    return RING_OK;
-}
-
 static ring_status describe(verbs_link *l, verbs_operation *o, const void *data, size_t bytes,
                             uint64_t ref)
 {
@@ -54,7 +43,13 @@ static ring_status describe(verbs_link *l, verbs_operation *o, const void *data,
     if (!verbs_local(l, o, data, bytes))
         return verbs_break(l,
                            fail(RING_ERR_INTERNAL, "the memory of a put or get is not registered"));
-    return find_remote(l, o, ref, bytes);
+    const verbs_key *key = verbs_key_find(&l->memory.known, ref, bytes);
+    if (key == NULL)
+        return verbs_break(l,
+                           fail(RING_ERR_PEER, "the peer referred to memory outside its regions"));
+    o->remote = key->address + (ref - key->ref);
+    memcpy(o->remote_key, key->key, sizeof o->remote_key);
+    return RING_OK;
 }
 
 ring_status verbs_put(transport_link *head, const transport_frame *frame, const void *data,

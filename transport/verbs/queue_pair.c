@@ -106,18 +106,14 @@ queue_pair_address queue_pair_address_of(const queue_pair *q)
 
 /* ---- Connecting --------------------------------------------------------------------------- */
 
-static bool same_subnet(const queue_pair *q, const queue_pair_address *peer)
-{
-    return memcmp(q->gid.raw, peer->gid, sizeof q->gid.global.subnet_prefix) == 0;
-}
-
 static struct ibv_ah_attr path_to(const queue_pair *q, const queue_pair_address *peer,
                                   const transport_ib *options)
 {
     struct ibv_ah_attr path = {.dlid = peer->lid,
                                .sl = (uint8_t)options->service_level,
                                .port_num = q->port->number};
-    path.is_global = q->port->ethernet || !same_subnet(q, peer);
+    const bool same_subnet = memcmp(q->gid.raw, peer->gid, sizeof q->gid.global.subnet_prefix) == 0;
+    path.is_global = q->port->ethernet || !same_subnet;
     if (!path.is_global)
         return path;
     path.grh.sgid_index = (uint8_t)q->gid_index;
@@ -188,19 +184,16 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     return RING_OK;
 }
 
-/* Completions are polled first: unpolled wake-ups would lose their receives. */
-static void destroy(const queue_pair *q)
-{
-    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
-    (void)ibverbs_load()->modify_qp(q->qp, &attributes, IBV_QP_STATE);
-    completions_destroy(q->port->device, q->qp);
-}
-
+/* completions_destroy() polls first, because wake-ups that were not polled would lose their
+ * receives. */
 void queue_pair_close(queue_pair *q)
 {
+    struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};
     completions_leave(q->handle);
-    if (q->qp != NULL)
-        destroy(q);
+    if (q->qp != NULL) {
+        (void)ibverbs_load()->modify_qp(q->qp, &attributes, IBV_QP_STATE);
+        completions_destroy(q->port->device, q->qp);
+    }
     q->qp = NULL;
     q->handle = 0;
     q->connected = false;

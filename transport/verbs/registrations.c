@@ -311,18 +311,14 @@ static bool find_keys(const registration *memory, bool automatic, const registra
     return found;
 }
 
-/* Both counters only grow. regions_ended() grows first, the registration's end is counted later. */
-static uint64_t all_ends(void)
-{
-    return atomic_load_explicit(&process.ended, memory_order_acquire) + regions_ended();
-}
-
 bool registration_find(const void *ptr, size_t bytes, const registration_user *by,
                        registration *out, uint64_t *seen)
 {
     registration memory;
     bool automatic, refused;
-    const uint64_t ended = all_ends();
+    /* Both counters only grow; a region's end is counted first, the registration's later. */
+    const uint64_t ended = atomic_load_explicit(&process.ended, memory_order_acquire) +
+                           regions_ended();
     if (*seen == ended && covers(out, ptr, bytes))
         return true;
     *seen = 0;

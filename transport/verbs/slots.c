@@ -16,20 +16,16 @@ enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
-/* @return the message number with these low bits that is nearest to the last message's. */
-static uint64_t whole_message(const verbs_link *l, uint32_t low)
-{
-    return l->recv.message + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)l->recv.message);
-}
-
+/* A slot has only the low half of the message number: the nearest to the last number is meant. */
 static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 {
+    const int32_t step = (int32_t)(slot->message - (uint32_t)l->recv.message);
     transport_frame frame = {.stamp = slot->stamp,
                              .flags = slot->flags,
                              .length = slot->length,
                              .call = slot->call,
                              .signature = slot->signature,
-                             .message = whole_message(l, slot->message)};
+                             .message = l->recv.message + (uint64_t)(int64_t)step};
     memcpy(frame.data, slot->data, sizeof frame.data);
     return frame;
 }

@@ -182,16 +182,11 @@ static void look_around(verbs_link *l)
     adapter_look_at_events(l->rail.queue[l->rail.active].port->device);
 }
 
-static bool has_whole_frame(const verbs_link *l)
-{
-    return l->recv.peeked || verbs_arrived(l) > l->recv.words[WORD_TAKEN];
-}
-
 /* After the peer has closed, frames and acknowledgements may still arrive for a second; the last
  * frame may also remain incomplete. */
 static bool has_ended(const verbs_link *l)
 {
-    if (!l->socket.ended || has_whole_frame(l))
+    if (!l->socket.ended || l->recv.peeked || verbs_arrived(l) > l->recv.words[WORD_TAKEN])
         return false;
     return (l->send.done == l->send.accepted && !verbs_has_frame(l)) ||
            clock_now() > l->socket.ended_at + LAST_ACKNOWLEDGEMENTS;
@@ -254,12 +249,6 @@ static void announce_sleep(verbs_link *l, bool wants_send)
     verbs_announce(l);
 }
 
-static void set_timer(const verbs_link *l)
-{
-    const struct itimerspec nap = {.it_value = {.tv_nsec = NAP << l->sleep.naps}};
-    (void)timerfd_settime(l->sleep.timer, 0, &nap, NULL);
-}
-
 /* Sets the flag before it looks a second time: the thread that takes a later completion sees it. */
 static bool verbs_arm(transport_link *head, bool wants_send)
 {
@@ -273,7 +262,8 @@ static bool verbs_arm(transport_link *head, bool wants_send)
     const bool pushes = wants_send || l->recv.words_due || l->send.posted < l->send.accepted;
     completions_arm(l->rail.queue[l->rail.active].port->device, pushes);
     if (!has_news(l, wants_send) && atomic_load(&l->sleep.armed)) {
-        set_timer(l);
+        const struct itimerspec nap = {.it_value = {.tv_nsec = NAP << l->sleep.naps}};
+        (void)timerfd_settime(l->sleep.timer, 0, &nap, NULL);
         return true;
     }
     atomic_store(&l->sleep.armed, false);

@@ -9,11 +9,6 @@
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
-static bool key_covers(const verbs_key *key, uint64_t ref, uint64_t bytes)
-{
-    return ref >= key->ref && bytes <= key->bytes && ref - key->ref <= key->bytes - bytes;
-}
-
 /* @return the number of keys that begin at or before @p ref. Keys are sorted and do not overlap. */
 static size_t keys_until(const verbs_keys *keys, uint64_t ref)
 {
@@ -31,8 +26,10 @@ static size_t keys_until(const verbs_keys *keys, uint64_t ref)
 const verbs_key *verbs_key_find(const verbs_keys *keys, uint64_t ref, uint64_t bytes)
 {
     const size_t place = keys_until(keys, ref);
-    return place > 0 && key_covers(&keys->all[place - 1], ref, bytes) ? &keys->all[place - 1]
-                                                                      : NULL;
+    if (place == 0)
+        return NULL;
+    const verbs_key *key = &keys->all[place - 1]; /* begins at or before ref */
+    return bytes <= key->bytes && ref - key->ref <= key->bytes - bytes ? key : NULL;
 }
 
 static void move_keys(verbs_keys *keys, size_t to, size_t from)

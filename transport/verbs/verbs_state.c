@@ -28,18 +28,14 @@ ring_status verbs_break(verbs_link *l, ring_status status)
     return verbs_state(l);
 }
 
-static ring_status go_on_opening(verbs_link *l)
-{
-    const ring_status status = verbs_continue_opening(l);
-    if (status == RING_OK)
-        l->state = RING_OK;
-    return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
-}
-
 ring_status verbs_state(verbs_link *l)
 {
-    if (l->state == RING_IN_PROGRESS)
-        return go_on_opening(l);
+    if (l->state == RING_IN_PROGRESS) {
+        const ring_status status = verbs_continue_opening(l);
+        if (status == RING_OK)
+            l->state = RING_OK;
+        return status == RING_OK || status == RING_IN_PROGRESS ? status : verbs_break(l, status);
+    }
     return l->state == RING_OK ? RING_OK
                                : fail(l->state, "verbs link to rank %d: %s", l->head.peer, l->why);
 }
