@@ -65,7 +65,7 @@ static void run_job(fold_job *j, double delay)
     if (delay > 0)
         clock_sleep(delay);
     else
-        sched_yield(); /* whoever asked goes on first */
+        sched_yield(); /* the thread that asked continues first */
     kernel_fold(j->outs, j->out_count, j->ins, j->in_count, j->count, j->dtype, j->op, j->divisor);
     for (int i = 0; i < j->out_count; i++)
         far_show(j->outs[i].data, bytes_of(&j->outs[i], j->dtype, j->count));

@@ -61,7 +61,7 @@ FAR_API void far_stream_delay(far_stream *stream, double seconds);
 FAR_API void far_stream_hold(far_stream *stream);
 FAR_API void far_stream_let_go(far_stream *stream);
 
-/** Between the two, what is asked of the stream is recorded, and not done. */
+/** Between the two calls, requests to the stream are recorded and not executed. */
 typedef struct far_graph far_graph;
 FAR_API void far_capture_begin(far_stream *stream);
 FAR_API far_graph *far_capture_end(far_stream *stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Far memory: its views, and what is allocated there. */
+ * Allocates far memory, and makes the views of it. */
 #include "far_parts.h"
 
 #include "base.h"
@@ -164,7 +164,7 @@ ring_status far_owns(const accelerator *a, const void *at, size_t bytes,
     return RING_OK;
 }
 
-/* ---- What lies there ------------------------------------------------------------------ */
+/* ---- Contents ------------------------------------------------------------------------- */
 
 void far_write(void *memory, const void *from, size_t bytes)
 {

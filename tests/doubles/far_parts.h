@@ -64,7 +64,7 @@ typedef struct far_job {
     void *context;
 } far_job;
 
-/** At the end of what the stream is to do, or of what it records. @return false: no memory. */
+/** Appends a job to the stream, or to its recording. @return false if there is no memory. */
 bool far_stream_add(far_stream *s, const far_job *job);
 /** Later requests are recorded there; NULL: executed. */
 void far_stream_record(far_stream *s, far_graph *record);

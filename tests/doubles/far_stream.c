@@ -61,7 +61,7 @@ static void await_release(far_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* No thread is woken when the stream comes to a stop, as by a device that writes a word. */
+/* As with a device that writes a word, no thread is woken when the stream stops. */
 static void do_job(far_stream *s, far_job *j)
 {
     switch (j->kind) {
@@ -162,7 +162,7 @@ void far_stream_let_go(far_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- What the engine asks ------------------------------------------------------------- */
+/* ---- The engine's requests ------------------------------------------------------------ */
 
 ring_status far_owns_stream(const accelerator *a, void *stream, bool *yes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The adapter's one lock guards all of it, also while it moves bytes: so whoever stops a port or
- * takes a key back knows that nothing is under way. */
+ * Implements the simulated adapter. One lock guards all of it, even while it moves bytes: so after
+ * a port was stopped or a key was destroyed, no transfer uses it. */
 #include "nic.h"
 
 #include "base.h"
@@ -182,7 +182,7 @@ static void advance(size_t i)
     complete(&done);
 }
 
-/* Now and then; whoever holds the lock stops or frees what it likes meanwhile. */
+/* Releases the lock now and then, so that other threads may stop ports or free memory. */
 static void let_others_in(double delay)
 {
     pthread_mutex_unlock(&nic.lock);

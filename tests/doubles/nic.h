@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * nic: a network adapter that is a thread of this process. It only moves bytes between memory that
- * was registered with it, and in its own time: what is posted is moved in any order, and completed
- * later, in any other. A wrong key, or an address outside of what it stands for, breaks the port,
- * as it does a queue pair.
+ * nic: simulates a network adapter with a thread of this process. It only moves bytes between
+ * memory that was registered with it, and in its own time: transfers are executed in any order, and
+ * completed later, in any other. A wrong key, or an address outside its memory, breaks the port, as
+ * it breaks a queue pair.
  */
 #ifndef TEST_DOUBLES_NIC_H
 #define TEST_DOUBLES_NIC_H
@@ -59,7 +59,7 @@ typedef struct nic_transfer {
 
 /** Copies the transfer. A failed port closes its ticket at once. */
 void nic_post(nic_port *port, const nic_transfer *transfer);
-/** Returns when all that was posted so far, by whomever, is over. */
+/** Returns when all transfers that any thread has posted so far are complete. */
 void nic_settle(void);
 /** From now on all is moved, and completed, so much later. */
 __attribute__((visibility("default"))) void nic_delay(double seconds);

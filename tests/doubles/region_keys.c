@@ -52,7 +52,7 @@ __attribute__((constructor)) static void watch(void)
     region_watch(&watcher);
 }
 
-/* Memory of an accelerator is none that this adapter reaches. */
+/* This adapter cannot access memory of an accelerator. */
 region_key region_key_of(uint64_t ref)
 {
     region r;

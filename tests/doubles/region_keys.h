@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region_keys: the adapter's keys of this process's regions, which are registered when a link first
- * refers to them, once a process; and those of the peer that a link was told of. */
+ * region_keys: keeps the adapter's keys of this process's regions, which are registered once per
+ * process when a link first refers to them, and the keys that a peer has announced to a link. */
 #ifndef TEST_DOUBLES_REGION_KEYS_H
 #define TEST_DOUBLES_REGION_KEYS_H
 

@@ -112,7 +112,7 @@ ring_status rma_send(transport_link *head, const transport_frame *frame, const v
     const size_t bytes = transport_behind(frame);
     RING_TRY(rma_state(l));
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
-        return rma_break(l, RING_ERR_INTERNAL, "a frame to send is none that this link takes");
+        return rma_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
     l->refused = !fits(l, bytes);
     if (l->refused)
         return RING_IN_PROGRESS;
@@ -200,7 +200,7 @@ static ring_status take_oldest(rma_link *l)
         take_slot(l, 0);
     }
     if (l->gone)
-        RING_TRY(rma_state(l)); /* what this end sent may still be under way */
+        RING_TRY(rma_state(l)); /* frames of this end may still be in flight */
     return RING_IN_PROGRESS;
 }
 
@@ -288,7 +288,7 @@ static ring_status find_place(rma_link *l, uint64_t ref, size_t bytes, nic_place
     const region_key *key = key_find(&l->known, region_id_of(ref));
     const uint64_t offset = region_offset_of(ref);
     if (key == NULL || bytes > key->bytes || offset > key->bytes - bytes)
-        return rma_break(l, RING_ERR_PEER, "it refers to memory outside of its regions");
+        return rma_break(l, RING_ERR_PEER, "the peer referred to memory outside its regions");
     *at = (nic_place){.key = key->key, .offset = (size_t)offset};
     return RING_OK;
 }
@@ -300,7 +300,7 @@ ring_status rma_put(transport_link *head, const transport_frame *frame, const vo
     nic_transfer t = {.local = (void *)(uintptr_t)data, .bytes = frame->ext.bytes};
     RING_TRY(rma_state(l));
     if (frame->flags != (FRAME_LONG | FRAME_STORED) || region_ref(data, t.bytes) == 0)
-        return rma_break(l, RING_ERR_INTERNAL, "what is to be put is not registered");
+        return rma_break(l, RING_ERR_INTERNAL, "the source of a put is not registered memory");
     RING_TRY(find_place(l, dst_ref, t.bytes, &t.remote));
     l->refused = !fits(l, 0);
     if (l->refused)
@@ -315,7 +315,7 @@ ring_status rma_get(transport_link *head, void *dst, uint64_t ref, size_t bytes,
     nic_transfer t = {.kind = NIC_GET, .local = dst, .bytes = bytes, .over = over};
     RING_TRY(rma_state(l));
     if (region_ref(dst, bytes) == 0)
-        return rma_break(l, RING_ERR_INTERNAL, "what is to be got has no registered place");
+        return rma_break(l, RING_ERR_INTERNAL, "the target of a get is not registered memory");
     RING_TRY(find_place(l, ref, bytes, &t.remote));
     nic_post(l->port, &t);
     return RING_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One of the members of a communicator that they make alone has no memory: each allocation of its
- * call fails once, all hear of it, and the parent lives on. Usage: test_fault_create_short
- * TRANSPORT */
+ * Some ranks make a communicator by themselves, and one of them has no memory: each allocation of
+ * its call fails once, all members get an error, and the parent stays usable. Usage:
+ * test_fault_create_short TRANSPORT */
 #include "harness.h"
 #include "short_memory.h"
 
@@ -16,7 +16,7 @@
 
 #include "unit_test.h"
 
-/* Calls until what is told to all has as much room as it will ever have. */
+/* Calls after which the messages to all ranks have as much room as they will ever have. */
 enum { RANKS = 3, WARM_UPS = 80, PAUSE_US = 5000, NEVER = -1 };
 
 /* ---- Memory of the calling thread --------------------------------------------------------------

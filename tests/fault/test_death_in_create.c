@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ranks make communicators by themselves and meet in barriers while one of them is killed or
- * stopped: the others hear of it, and none waits for ever. Usage: test_fault_create TRANSPORT */
+ * stopped: the others get an error, and none of them waits for ever. Usage: test_fault_create
+ * TRANSPORT */
 #include "harness.h"
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ static void *strike_later(void *arg)
     return NULL;
 }
 
-/* ---- What is going on --------------------------------------------------------------------------
+/* ---- Progress of the ranks ---------------------------------------------------------------------
  */
 
 /* Rank 2 is in no list. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls into the kernel that fail. One of them, of one rank: either the rank can do without it, or
- * all ranks have an error soon that says so, and none waits for a deadline. Interrupted and short
- * ones, on all ranks: nobody notices. RING_TEST_FAILING_CALLS: every how many calls one fails (13).
+ * System calls fail. If one call of one rank fails, either the rank can do without it, or all ranks
+ * soon get an error that names it, and none waits for a deadline. Interrupted and short calls, on
+ * all ranks, have no effect. RING_TEST_FAILING_CALLS: tests every n-th call (13).
  * Usage: test_fault_failing_calls TRANSPORT */
 #include "harness.h"
 #include "known_calls.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A rank dies or stops at a random moment of a collective: every other rank returns an error
- * that names it in time, and nothing is left behind. RING_TEST_KILLS sets the number of kills
+ * that names it in time, and nothing remains of it. RING_TEST_KILLS sets the number of kills
  * (10). Usage: test_fault_kill TRANSPORT */
 #include "harness.h"
 #include "traces.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank whose frames say what is not so: wrong calls, signatures, message numbers, counts,
- * lengths, references. The others have values or an error with a text, in time, and touch nothing
- * that is not theirs (the sanitizers run this, too). Not over loop, where the liar is a thread of
- * one's own process. RING_TEST_LIES sets the number of runs (20), RING_TEST_SEED which ones. Usage:
+ * One rank sends frames with false headers: wrong calls, signatures, message numbers, counts,
+ * lengths, references. The others get right values or an error with a text, in time, and access no
+ * memory out of bounds (this also runs with the sanitizers). It does not run over loop, where the
+ * liar is a thread of the same process. RING_TEST_LIES sets the number of runs (20), RING_TEST_SEED
+ * their seed. Usage:
  * test_fault_liar TRANSPORT */
 #include "draw.h"
 #include "harness.h"

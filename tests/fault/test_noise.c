@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A network that changes what is sent: one bit flips, one byte vanishes or comes twice, anywhere
- * in what a rank sends, on its control connections or its links. Values are never wrong, and who
- * does not have them has an error that blames the connection. RING_TEST_DAMAGES sets the number of
- * runs (40), RING_TEST_SEED which ones. Usage: test_fault_noise */
+ * The network damages data: one bit flips, or one byte is lost or duplicated, anywhere in the bytes
+ * of a rank, on its control connections or its links. Values are never wrong, and a rank without
+ * right values gets an error that blames the connection. RING_TEST_DAMAGES sets the number of runs
+ * (40), RING_TEST_SEED their seed. Usage: test_fault_noise */
 #include "draw.h"
 #include "harness.h"
 #include "known_calls.h"
@@ -189,8 +189,8 @@ static double judge(uint64_t n, const damage *d, const findings *f)
     return latest;
 }
 
-/* A run without damage, with what the most quiet of a few sends: how many beats a run has is
- * chance, and damage behind the last byte is none. */
+/* Measures runs without damage: the fewest bytes that any of a few sends. The number of beats in a
+ * run is random, and damage after the last byte would have no effect. */
 static findings quiet_run(void)
 {
     const damage none = {.at = UINT64_MAX};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * While a rank asks why a link broke: its control thread hears the reason, though no thread of the
- * program waits, and its other threads get into the communicator. Usage: test_fault_reason
- * TRANSPORT */
+ * A rank waits for the reason why a link broke. Meanwhile its control thread receives the reason,
+ * although no thread of the program waits, and its other threads can use the communicator. Usage:
+ * test_fault_reason TRANSPORT */
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ enum { RELAY, LEAVER, WAITER, RANKS, COUNT = 1000, ROUNDS = 5 };
 /* Counters of the board. */
 enum { HELD, GONE, NOTICED, RELEASED };
 
-/* ---- What the threads of this process do ---------------------------------------------------- */
+/* ---- The threads of this process ------------------------------------------------------------ */
 
 static harness_board *watched; /* NULL: nothing is counted */
 static _Thread_local bool serves, asks, calls;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One allocation of one rank fails, whichever it is: either the rank can do without it, or all
- * ranks have an error soon that says so, and none waits for a deadline, whether the rank was known
- * to the others by then or not. RING_TEST_SHORTAGES: every how many allocations one fails (13).
+ * Any one allocation of one rank fails: either the rank can do without it, or all ranks soon get an
+ * error that reports it, and none waits for a deadline, whether the others already knew the rank or
+ * not. RING_TEST_SHORTAGES: tests every n-th allocation (13).
  * Usage: test_fault_shortage TRANSPORT */
 #include "harness.h"
 #include "known_calls.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank has no memory for a call behind a stream: each allocation fails once, of the caller or of
- * the library's threads. No stream stays stopped, and what ends well is right.
+ * A rank has no memory for a call on a stream: each allocation of the caller or of the library's
+ * threads fails once. No stream stays stopped, and calls that succeed have right values.
  * Usage: test_fault_streams_short TRANSPORT */
 #include "harness.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Survivors go on: a rank is killed at a random moment of a collective, rank 0 as often as the
- * others; those who are left shrink the communicator, and every collective is right on what they
- * get. RING_TEST_KILLS sets the number of kills (8). Usage: test_fault_shrink TRANSPORT */
+ * Survivors continue: a rank is killed at a random moment of a collective, rank 0 as often as the
+ * others; the survivors shrink the communicator, and every collective is right on the new one.
+ * RING_TEST_KILLS sets the number of kills (8). Usage: test_fault_shrink TRANSPORT */
 #include "harness.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ typedef struct scene {
     unsigned delay_us;
 } scene;
 
-/* ---- Right values among whoever is left ---------------------------------------- */
+/* ---- Right values among the survivors ------------------------------------------ */
 
 /* old[r]: what rank r of the communicator was called before. */
 static int check_sums(ring_comm *comm, int mine, const int32_t *old)

@@ -43,7 +43,7 @@ static _Atomic pid_t peer;
 static long fatal = NEVER;
 static findings *noted;
 
-/* Its sockets are closed before its end is told. */
+/* The peer's sockets are closed before its end is announced. */
 static void end_peer(void)
 {
     struct pollfd end = {.fd = pidfd_open(atomic_load(&peer), 0), .events = POLLIN};

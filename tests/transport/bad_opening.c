@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * open() against an other end that is silent, gone or hostile. */
+ * Tests open() against a peer that is silent, has ended, or is hostile. */
 #include "conformance.h"
 
 #include <errno.h>

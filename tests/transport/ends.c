@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The two ends of a link under test. */
+ * Opens and closes the two ends of a link under test, over a socket pair or a network. */
 #include "ends.h"
 
 #include "heap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fault link around every transport: each fault has its promised effect, the same with
- * the same seed. test_transport_fault TRANSPORT TEST. */
+ * Tests the fault link around every transport: each fault has its documented effect, and the same
+ * seed repeats it. Usage: test_transport_fault TRANSPORT TEST */
 #include "named.h"
 #include "traffic.h"
 
@@ -197,7 +197,7 @@ static void test_drop_flushes(void)
     for (uint64_t n = 0; n < DROP_FRAMES; n++) {
         while (send_one(e.a, n) == RING_IN_PROGRESS) {
             must_ok(e.a->transport->progress(e.a));
-            take_if_here(e.b); /* what came late */
+            take_if_here(e.b); /* the delayed frames */
         }
         const uint64_t now = e.a->transport->flushed(e.a);
         must(now >= flushed && now <= n + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Many frames: full links, who owns payloads until when, both directions at once. */
+ * Sends many frames: full links, the ownership of payloads, both directions at once. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -99,7 +99,8 @@ void behaviour_reserved_frames_travel(void)
 
 enum { OVERWRITE_SLOTS = 4 };
 
-/* Sends frame @p n from a slot whose earlier frame is flushed. @return false: none is. */
+/* Sends frame @p n from a slot whose earlier frame is flushed. @return false if there is no such
+ * slot. */
 static bool send_from_slot(transport_link *l, uint64_t n)
 {
     static unsigned char slots[OVERWRITE_SLOTS][TRANSPORT_SEGMENT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames arrive as they were sent: in order, whole, with every header field. */
+ * Tests that frames arrive as they were sent: in order, whole, with every header field. */
 #include "conformance.h"
 
 #include <stdlib.h>

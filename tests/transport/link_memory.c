@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory: peers' memory in place, what a link holds, and what is left when it is closed. */
+ * Tests memory: access to peers' memory in place, the memory that a link holds, and that nothing
+ * remains when it is closed. */
 #include "conformance.h"
 #include "heap.h"
 
@@ -75,7 +76,7 @@ void behaviour_map_and_ref(void)
     ends_run(lend_memory, use_memory);
 }
 
-/* ---- What is left ---- */
+/* ---- Leaks ---- */
 
 static int count_entries(const char *path)
 {
@@ -115,7 +116,7 @@ static void use_link_once(void)
 
 void behaviour_close_frees(void)
 {
-    use_link_once(); /* what a process keeps from its first link */
+    use_link_once(); /* a process keeps some memory and descriptors of its first link */
     const int fds = count_entries("/proc/self/fd"), mappings = count_mappings();
     for (int round = 0; round < 20; round++)
         use_link_once();

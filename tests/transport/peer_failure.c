@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A peer that goes away, in order or by force: an error that names it, soon, whatever this
- * end was doing, and after all that had arrived before. */
+ * Tests links whose peer closes or is killed: this end soon gets an error that names the peer,
+ * whatever it was doing, and only after all frames that had arrived before. */
 #include "conformance.h"
 
 #include "nic.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is reached by put and get: what is brought, where, and when it is not. */
+ * Tests put and get: the bytes that they transfer, their places, and the calls that must fail. */
 #include "conformance.h"
 #include "heap.h"
 #include "regions.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames that a link takes ahead of its receiver, and the memory that they cost. */
+ * Tests how many frames a link accepts ahead of its receiver, and the memory that they cost. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static size_t whole_segment(uint64_t n)
 
 static size_t odd_lines(uint64_t n)
 {
-    return 16384 - 65 + n % 130; /* on both sides of what is lent over tcp */
+    return 16384 - 65 + n % 130; /* around the least size that tcp lends */
 }
 
 static size_t any_bytes(uint64_t n)
@@ -215,7 +215,7 @@ static void expect_news(flow *f)
     must(word == NULL || __atomic_load_n(word, __ATOMIC_ACQUIRE) == value);
 }
 
-/* Through all places of the link: the reader keeps up, or is a few frames behind. */
+/* Visits all places of the link, with a reader that keeps up or lags a few frames. */
 void behaviour_news_word_tells_of_the_oldest_frame(void)
 {
     flow f = flow_open(any_bytes);

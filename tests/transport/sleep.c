@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sleeping on a link: no wake-up is lost, and nobody is kept awake for nothing. */
+ * Tests sleeping on a link: no wake-up is lost, and no thread is kept awake without a reason. */
 #include "conformance.h"
 
 #include <poll.h>
@@ -109,8 +109,8 @@ static void expect_no_room(transport_link *l, const transport_frame *frame, cons
     must(status == RING_IN_PROGRESS || (pending && l->transport->flushed(l) > flushed));
 }
 
-/* Whenever a blocked sender would sleep, there is really no room; and when all is through,
- * it is told so as often as it asks. */
+/* Whenever a blocked sender would sleep, there is really no room; and when all frames have been
+ * consumed, arm() reports it as often as it is called. */
 void behaviour_armed_link_tells_of_room(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];

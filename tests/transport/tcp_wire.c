@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tcp link's reading of the bytes of its socket: whole frames however they are cut, and
- * one clear error for anything else; and of a wire that is cut. test_transport_tcp_wire TEST, or
- * with MODE before it: plain, without checksums; aes256gcm, chacha20, encrypted. RING_TEST_LONG:
- * all damages, not a sample (draw.h), and peers that stay quiet for longer. */
+ * Tests how a tcp link reads the bytes of its socket: it finds whole frames however the stream is
+ * split, reports one clear error for anything else, and notices a cut wire. Usage:
+ * test_transport_tcp_wire [MODE] TEST; MODE is plain (without checksums), aes256gcm or chacha20
+ * (encrypted). RING_TEST_LONG: all damages instead of a sample (draw.h), and peers that stay silent
+ * for longer. */
 #include "draw.h"
 #include "named.h"
 #include "tcp.h"
@@ -373,7 +374,7 @@ static ends squeezed_ends(void)
     return e;
 }
 
-/* Behind the header or inside; some are long enough to be lent. */
+/* A payload follows the header or is inside it; some are long enough to be lent. */
 static transport_frame any_frame(uint64_t n)
 {
     const uint64_t x = scramble(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames with known contents, and waiting for them. */
+ * Makes frames with known contents, and waits for them. */
 #include "traffic.h"
 
 #include "nic.h"

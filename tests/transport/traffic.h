@@ -8,7 +8,7 @@
 
 #include "ends.h"
 
-/** With its payload behind the header. */
+/** With a payload that follows the header. */
 transport_frame frame_make(uint64_t n, size_t bytes);
 /** With its payload inside. */
 transport_frame frame_make_short(uint64_t n, size_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cases that only ucx has: bytes that a liar sends over the socket, a call that is not over,
- * messages of strangers, names of UCX's transports. Usage: test_transport_ucx_wire NAME */
+ * Tests the cases that only ucx has: false bytes over the socket, an unfinished connection,
+ * messages of strangers, and names of UCX's transports. Usage: test_transport_ucx_wire NAME */
 #include "named.h"
 #include "traffic.h"
 
@@ -109,7 +109,7 @@ static void forget(void *request, ucs_status_t status, void *unused)
     ucx.ucp_request_free(request);
 }
 
-/* As whoever knows where the worker is. */
+/* Sends a message like any process that knows the worker's address. */
 static void say(const ucx_label *label, size_t label_bytes, const void *data, size_t bytes)
 {
     static unsigned char of[UCX_TOKEN]; /* the hub */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The n-th call of a function of libibverbs fails, whichever it is: the link does without it, goes
- * over to its other rail, or is broken with a reason; nothing hangs, no value is wrong, and nothing
- * is left with the adapter.
- * Usage: test_transport_verbs FUNCTION... ; with RING_TEST_LONG each n up to 200, or up to the last
- * call that there is, else those up to 6 and a few of the others (draw.h). */
+ * Any n-th call of a function of libibverbs fails: the link can do without it, moves to its other
+ * rail, or breaks with a reason; nothing hangs, no value is wrong, and no object stays in the
+ * adapter. Usage: test_transport_verbs FUNCTION... ; with RING_TEST_LONG each n up to 200, or up to
+ * the number of calls, otherwise those up to 6 and a few of the others (draw.h). */
 #include "draw.h"
 #include "fake_ibverbs.h"
 #include "heap.h"
@@ -221,7 +220,7 @@ static outcome outcome_of(int status, const char *spec)
     return code == 0 ? FINE : code == 3 ? FAULT : NO_SUCH_CALL;
 }
 
-/* In a process of its own, which reads the setting anew. */
+/* Runs in a process of its own, which reads the setting again. */
 static outcome run_with(const char *function, int nth, int devices)
 {
     char spec[96];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of a GPU over a verbs link, over the doubles of libibverbs and of NVIDIA's driver: how it
- * is registered, that adapters bring its bytes, and when they may not. Usage: test_transport_gpu
- * TEST */
+ * Tests GPU memory over a verbs link, with the doubles of libibverbs and of NVIDIA's driver: its
+ * registration, transfers by the adapter, and the cases in which the adapter may not access it.
+ * Usage: test_transport_gpu TEST */
 #include "adapter.h"
 #include "cuda_memory.h"
 #include "fake_cuda.h"
@@ -246,8 +246,8 @@ static void dmabuf_fails(void)
     end(&e);
 }
 
-/* Without the driver that knows the addresses the adapter refuses them: the host cannot access
- * what is there. */
+/* Without the driver that knows the addresses, the adapter refuses them, because the host cannot
+ * access that memory. */
 static void unknown_address(void)
 {
     ends e = begin("devices=1,no_dmabuf");
@@ -258,7 +258,7 @@ static void unknown_address(void)
     end(&e);
 }
 
-/* ---- What is brought ---- */
+/* ---- Transfers ---- */
 
 static void move(const ends *e, const ticket *over)
 {
@@ -325,8 +325,8 @@ static void put_get_and_carried(void)
 
 /* ---- How near ---- */
 
-/* Each link has its own limit, whoever registered before it. Neither place is known here, so that
- * one NUMA node is all that they have in common. */
+/* Each link has its own limit, regardless of earlier registrations. The places of both are unknown
+ * here, so they only count as being on one NUMA node. */
 static void near_enough(void)
 {
     static const struct {

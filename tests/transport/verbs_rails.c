@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rails that fail under a verbs link, over the double of libibverbs: what goes over to the other
- * one, once and right, and what ends the link. Usage: test_transport_rails TEST */
+ * Tests rails of a verbs link that fail, over the double of libibverbs: frames move to the other
+ * rail, once and unchanged, or the link breaks. Usage: test_transport_rails TEST */
 #include "fake_ibverbs.h"
 #include "heap.h"
 #include "named.h"
@@ -206,7 +206,7 @@ static void port_error_of_the_only_rail(void)
     ends_close(&e);
 }
 
-/* The first rail still carries, the other one nothing: whoever went over would wait for ever. */
+/* The first rail still works and the other does not: an end that changed rails would hang. */
 static void fail_both_ports(void)
 {
     cut("fake1", true);
@@ -297,7 +297,7 @@ static void await_stored(const ends *e)
     must(frame->flags == (FRAME_LONG | FRAME_STORED));
 }
 
-/* A put behind a get, whose answer may get lost while the put arrives. */
+/* Posts a put after a get, whose answer may get lost while the put arrives. */
 static void put_behind_get(const ends *e, uint64_t n, unsigned char *source, uint64_t ref,
                            ticket *over)
 {

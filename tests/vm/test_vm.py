@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases in guests judge by, on made-up results: each verdict can be both."""
+"""Tests the judgements of the cases in guests with made-up results: each can pass and fail."""
 
 import json
 import tempfile

@@ -36,7 +36,7 @@ names() {
 }
 
 # Each NIC has an rxe device; MTU 4200 gives it an active MTU of 4096. The other guest's address is
-# permanent: where a cable was out, it would be asked for anew, and rdma_cm of Linux 6.0 and newer
+# permanent: after a cable was out, it would be resolved again, and rdma_cm of Linux 6.0 and newer
 # ends the connections of a neighbour that changes (RDMA_CM_EVENT_UNREACHABLE).
 network() {
     local other=$((3 - VM_NODE))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold in guests: right values and the same training over every transport, carried by
-what was asked for. The faults are in vm_faults.py, the figures in vm_figures.py."""
+"""Cases that must pass in guests: right values and the same training over every transport, carried
+by the requested devices. The faults are in vm_faults.py, the figures in vm_figures.py."""
 
 import json
 import re

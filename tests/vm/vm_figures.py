@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perftest in the guests, which is what the wire gives, and libring's figures beside it."""
+"""Runs perftest in the guests, which shows the limits of the wire, and compares libring with it."""
 
 import itertools
 import math
@@ -100,7 +100,7 @@ def pingpong(server, client):
 
 
 def wire(place):
-    """Soft-RoCE works, and what it gives."""
+    """Soft-RoCE works; returns its figures."""
     pingpong(place.guests[0], place.guests[-1])
     return (f"ib_write_bw -b 1 MiB {both_ways(place, MIB, 5):.1f} MB/s summed; "
             f"ib_write_lat 8 B {delay(place, 200):.0f} us")

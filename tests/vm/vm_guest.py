@@ -21,7 +21,7 @@ import vm_packages
 HERE = Path(__file__).resolve().parent
 BOOT_SECONDS = 180
 END_SECONDS = 60  # until the memory of a killed QEMU is freed
-REPLY_SECONDS = 20  # for what is no command: the monitor, and the answer after a time-out
+REPLY_SECONDS = 20  # for the monitor, and for the answer after a time-out
 
 
 class Failed(Exception):
@@ -228,7 +228,7 @@ class Lab:
         return self
 
     def settings(self):
-        """What vm_agent.sh has to know."""
+        """The variables that vm_agent.sh needs."""
         own = {"WORK": self.work, "MODULES": self.kernel / "lib/modules", "BIN": self.bin,
                "CWD": os.getcwd(), "SHARE": self.share or ""}
         return "".join(f"export VM_{key}={shlex.quote(str(value))}\n"

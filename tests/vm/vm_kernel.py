@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest boots before it has its files: a first file system of busybox and the modules that
-reach them."""
+"""Makes the first file system from which a guest boots: busybox, and the modules that the guest
+needs to reach its files."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ FIRST_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
 
 
 def module_files(modules):
-    """Paths of FIRST_MODULES and of what they need, in the order of loading."""
+    """Paths of FIRST_MODULES and of their dependencies, in the order of loading."""
     needs = {}
     for line in (modules / "modules.dep").read_text(encoding="ascii").splitlines():
         path, _, rest = line.partition(":")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest needs of Debian's packages and the host may lack: the kernel, and programs that run
-only in guests. They are unpacked in the build tree, since installing some of them would start
-services on the host."""
+"""Fetches the Debian packages that a guest needs and the host may lack: the kernel, and programs
+that run only in guests. They are unpacked in the build tree, because installing some of them would
+start services on the host."""
 
 import fcntl
 import os
@@ -79,7 +79,7 @@ def fetch_kernel(folder, apt):
 
 
 def fetch_programs(folder, apt):
-    """A layer over the host's files with what is not installed there."""
+    """Makes a layer over the host's files with the programs that are not installed there."""
     command(["apt-get", *apt, "-y", "--no-install-recommends", "--download-only", "install",
              *GUEST_PACKAGES])
     layer = folder / "layer"

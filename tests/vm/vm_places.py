@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks run in the guests, how they are started there, and what the guests' devices counted
-meanwhile."""
+"""Places where ranks run in the guests: starts ranks there, and counts the traffic of the guests'
+devices meanwhile."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ ports = itertools.count(29500)
 
 @dataclass
 class Traffic:
-    """What a guest's devices sent: packets of its rxe devices, bytes of its NICs and of lo."""
+    """Traffic of a guest's devices: packets of its rxe devices, bytes of its NICs and of lo."""
     packets: int
     wire: int
     loopback: int
@@ -54,7 +54,7 @@ def shape(guests, rate):
 
 
 def settings(transport, more=None):
-    """Environment of ranks that shall use this transport (or several, with commas)."""
+    """Environment of ranks that use this transport (or several, with commas)."""
     own = {"RING_TRANSPORT": transport} | (more or {})
     for name in transport.split(","):
         own |= ENVIRONMENT.get(name, {})
@@ -71,7 +71,7 @@ class Place:
 
     def why_not(self, transport):
         """None, or why ranks here cannot use the transport."""
-        if self.found is None:  # ringinfo ends with 3 where it finds something to mend
+        if self.found is None:  # ringinfo ends with 3 if it finds a fault
             report = self.guests[0].run("ringinfo --json || test $? = 3")
             self.found = json.loads(report)["transports"]
         if transport not in self.found:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fake: what the files of the fake libibverbs share. One lock guards all of it, also while the
- * adapter moves bytes: so whoever takes a key back, or a queue pair, knows that nothing is under
- * way there. Functions without a word about it are called with the lock held. */
+ * fake: declares the parts that the files of the fake libibverbs share. One lock guards all of
+ * them, even while the adapter moves bytes: so after a key or a queue pair was destroyed, no
+ * transfer uses it. Functions are called with the lock held unless their comments say otherwise. */
 #ifndef TEST_DOUBLES_IBVERBS_FAKE_H
 #define TEST_DOUBLES_IBVERBS_FAKE_H
 
@@ -64,7 +64,7 @@ extern fake_ibverbs_counts fake_counts;
  *  Takes the lock itself. */
 int fake_failure(const char *function);
 
-/* ---- Events: a queue behind a descriptor ---- */
+/* ---- Events: a queue with a descriptor ---- */
 
 typedef struct fake_event {
     void *of;
@@ -199,7 +199,7 @@ bool fake_receives_open(fake_receives *queue, uint32_t capacity, uint32_t most_s
 void fake_receives_close(fake_receives *queue);
 /** The oldest. @return false: there is none. */
 bool fake_receives_take(fake_receives *queue, fake_receive *out);
-/** @return an errno, and *bad is what was not posted. */
+/** @return an errno; *bad is the first request that was not posted. */
 int fake_receives_post(fake_receives *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 void fake_receives_free_one(uint64_t id);
 /* Both take the lock. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queues of events. The descriptor counts them: whoever may read it takes one. */
+ * Implements queues of events. The descriptor counts them, and each read of it takes one. */
 #include "fake.h"
 
 #include <errno.h>

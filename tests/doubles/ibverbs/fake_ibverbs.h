@@ -77,11 +77,12 @@ typedef struct fake_ibverbs_dmabuf {
 } fake_ibverbs_dmabuf;
 FAKE_API void fake_ibverbs_dmabuf_calls(fake_ibverbs_dmabuf *out);
 
-/** As a driver of a device would tell it: addresses from @p seen on, which the host cannot access,
- *  may be registered, and what lies there is at @p real. In place of what was said before. */
+/** Registers addresses the way a device's driver would: those from @p seen on, which the host
+ * cannot access, may be registered, and their contents are at @p real. Replaces earlier addresses.
+ */
 FAKE_API void fake_ibverbs_peer_memory(void *seen, void *real, size_t bytes);
 
-/** One of those above, in the library that whoever uses verbs has loaded; NULL: none is. */
+/** @return one of the functions above from the loaded fake library; NULL if it is not loaded. */
 static inline void *fake_ibverbs_function(const char *name)
 {
     void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one lock, and what goes with it: dice, the clock, the counters. */
+ * Implements the one lock, and the dice, the clock and the counters that it guards. */
 #include "fake.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, let_in = PTHREAD_COND_INITIALIZER;
 static _Atomic int waiting;
-static bool lets_in; /* the adapter sleeps until none is waiting */
+static bool lets_in; /* the adapter sleeps while threads wait for the lock */
 static uint64_t dice;
 
 fake_ibverbs_counts fake_counts;

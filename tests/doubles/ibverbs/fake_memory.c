@@ -19,7 +19,7 @@ enum { PAGE = 4096, SERIAL_BITS = 24 };
 
 typedef struct fake_region {
     struct ibv_mr base;
-    char *memory; /* what lies at iova */
+    char *memory; /* the contents of iova */
     uint64_t iova;
     unsigned access;
     char *pinned; /* a copy of pages that their process has lost */
@@ -173,7 +173,7 @@ void fake_ibverbs_peer_memory(void *seen, void *real, size_t bytes)
     fake_unlock();
 }
 
-/* @return where that memory lies; NULL: it is none of a device. */
+/* @return the real address of device memory; NULL: it is not a device's. */
 static char *at_peer(const char *memory, size_t length)
 {
     char *at = NULL;

@@ -179,7 +179,7 @@ void fake_qps_break_with(const struct ibv_cq *cq)
     }
 }
 
-/* ---- What it holds ---- */
+/* ---- Its requests ---- */
 
 fake_send *fake_qp_send(const fake_qp *q, uint64_t index)
 {

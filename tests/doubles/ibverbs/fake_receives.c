@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Receive queues, shared or of one queue pair. A place gets free when the completion of what was
- * there is polled. */
+ * Implements receive queues, shared or of one queue pair. A place becomes free when the completion
+ * of its receive is polled. */
 #include "fake.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How one request is done: it waits for its peer, moves piece by piece, and is told of. */
+ * Executes requests: one waits for its peer, moves its bytes piece by piece, and is completed. */
 #include "fake.h"
 
 #include <string.h>

@@ -133,7 +133,7 @@ static void write_one(const bed *b)
     bed_must_post(b, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_SEND_SIGNALED);
 }
 
-/* Each request is good for one event, and only for what comes after it. */
+/* Each request causes one event, and only for a later completion. */
 void test_notification(void)
 {
     struct ibv_cq *cq;

@@ -360,7 +360,7 @@ void test_pair_protection(void)
     assert_int_equal(bed_post(&b, &r), 0);
     const struct ibv_wc wc = bed_poll(&b.a);
     assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
-    assert_true((unsigned)wc.opcode > IBV_WC_DRIVER3); /* only the status is told */
+    assert_true((unsigned)wc.opcode > IBV_WC_DRIVER3); /* only the status is valid */
     assert_int_equal(bed_word(b.b.memory), 0);
     bed_wishes.reads = 0;
     connect_again(&b.a, &b.b);

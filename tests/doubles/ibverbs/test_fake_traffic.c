@@ -217,7 +217,7 @@ void test_reads(void)
     bed_close(&b);
 }
 
-/* @return true if the write of what was read brought all of it. */
+/* @return true if writing the bytes that were read transferred all of them. */
 static bool forwards(const bed *b, unsigned flags)
 {
     bool all = true;
