@@ -3,13 +3,13 @@
  * though no message is ever kept on the way, buffers are kept for their users, and the idle slots
  * are those of the formula. */
 #include "check.h"
-#include "step_order.h"
+#include "update_order.h"
 
 #include <errors.h>
 #include <schedule_1f1b.h>
 #include <stdlib.h>
-#include <step_times.h>
 #include <string.h>
+#include <update_times.h>
 
 enum { STAGES_MAX = 6, MICROS_MAX = 9, BUCKETS_MAX = 3, NOWHERE = -1 };
 
@@ -22,10 +22,10 @@ static train_partition made_up(partition_bucket *buckets, int count)
 
 /* ---- All ranks at once --------------------------------------------------------------------- */
 
-/* A rank walks its list as step_run() does: computing ends at once, a message when both ends have
+/* A rank walks its list as update_run() does: computing ends at once, a message when both ends have
  * begun it. Each FORWARD and BACKWARD takes one unit of time. */
 typedef struct walker {
-    step_schedule schedule;
+    update_schedule schedule;
     int at, clock;
     int *begun, *ended; /* [count] when, or NOWHERE */
 } walker;
@@ -36,10 +36,10 @@ static bool has_ended(const walker *w, int number)
 }
 
 /* @return the number of the list's @p nth instruction like @p kind and @p towards. */
-static int find_message(const walker *w, step_kind kind, int towards, int nth)
+static int find_message(const walker *w, update_kind kind, int towards, int nth)
 {
     for (int i = 0; i < w->schedule.count; i++) {
-        const step_instruction *at = &w->schedule.list[i];
+        const update_instruction *at = &w->schedule.list[i];
         if (at->kind == kind && at->towards == towards && nth-- == 0)
             return i;
     }
@@ -49,7 +49,7 @@ static int find_message(const walker *w, step_kind kind, int towards, int nth)
 /* How many messages of the same kind and direction come before it. */
 static int place_of(const walker *w, int number)
 {
-    const step_instruction *at = &w->schedule.list[number];
+    const update_instruction *at = &w->schedule.list[number];
     int place = 0;
     for (int i = 0; i < number; i++)
         place += w->schedule.list[i].kind == at->kind && w->schedule.list[i].towards == at->towards;
@@ -60,9 +60,9 @@ static int place_of(const walker *w, int number)
 static void meet(walker *walkers, int stage, int number)
 {
     walker *mine = &walkers[stage];
-    const step_instruction *at = &mine->schedule.list[number];
+    const update_instruction *at = &mine->schedule.list[number];
     walker *theirs = &walkers[stage + at->towards];
-    const step_kind other = at->kind == STEP_SEND ? STEP_RECV : STEP_SEND;
+    const update_kind other = at->kind == UPDATE_SEND ? UPDATE_RECV : UPDATE_SEND;
     const int there = find_message(theirs, other, -at->towards, place_of(mine, number));
     if (there == NOWHERE)
         fail_msg("stage %d: nobody meets instruction %d", stage, number);
@@ -75,7 +75,7 @@ static void meet(walker *walkers, int stage, int number)
 }
 
 /* @return false if something that it waits for has not ended. */
-static bool may_begin(walker *w, const step_instruction *at)
+static bool may_begin(walker *w, const update_instruction *at)
 {
     int ready = w->clock;
     for (int i = 0; i < w->at; i++) {
@@ -96,14 +96,14 @@ static bool advance(walker *walkers, int stage)
     walker *w = &walkers[stage];
     if (w->at == w->schedule.count)
         return false;
-    const step_instruction *at = &w->schedule.list[w->at];
+    const update_instruction *at = &w->schedule.list[w->at];
     if (!may_begin(w, at))
         return false;
     w->begun[w->at] = w->clock;
-    if (at->kind == STEP_SEND || at->kind == STEP_RECV) {
+    if (at->kind == UPDATE_SEND || at->kind == UPDATE_RECV) {
         meet(walkers, stage, w->at);
     } else {
-        w->clock += at->kind == STEP_FORWARD || at->kind == STEP_BACKWARD;
+        w->clock += at->kind == UPDATE_FORWARD || at->kind == UPDATE_BACKWARD;
         w->ended[w->at] = w->clock;
     }
     w->at++;
@@ -120,7 +120,7 @@ static void run_all(walker *walkers, int stages)
     for (int s = 0; s < stages; s++) {
         if (walkers[s].at != walkers[s].schedule.count)
             fail_msg("stage %d of %d stops at instruction %d (%s)", s, stages, walkers[s].at,
-                     step_names[walkers[s].schedule.list[walkers[s].at].kind]);
+                     update_kind_names[walkers[s].schedule.list[walkers[s].at].kind]);
         for (int i = 0; i < walkers[s].schedule.count; i++)
             assert_true(has_ended(&walkers[s], i));
     }
@@ -159,11 +159,12 @@ static int close_walkers(walker *walkers, int stages)
 /* ---- One list ------------------------------------------------------------------------------ */
 
 /* @return the first or last instruction of that kind and micro-batch, or NOWHERE. */
-static int find(const step_schedule *schedule, step_kind kind, int towards, int micro, bool last)
+static int find(const update_schedule *schedule, update_kind kind, int towards, int micro,
+                bool last)
 {
     int found = NOWHERE;
     for (int i = 0; i < schedule->count && (last || found == NOWHERE); i++) {
-        const step_instruction *at = &schedule->list[i];
+        const update_instruction *at = &schedule->list[i];
         if (at->kind == kind && at->towards == towards && at->micro == micro &&
             at->bucket != BUCKET_LOSS)
             found = i;
@@ -173,23 +174,23 @@ static int find(const step_schedule *schedule, step_kind kind, int towards, int 
 
 /* A micro-batch's instructions wait for their operands, and for the micro-batch that was in their
  * slot before. */
-static void check_micro(const step_schedule *s, const pipe_place *place, int micro, int before)
+static void check_micro(const update_schedule *s, const pipe_place *place, int micro, int before)
 {
-    const int forward = find(s, STEP_FORWARD, 0, micro, false),
-              forward_end = find(s, STEP_FORWARD, 0, micro, true),
-              backward = find(s, STEP_BACKWARD, 0, micro, false),
-              backward_end = find(s, STEP_BACKWARD, 0, micro, true),
-              value_in = find(s, STEP_RECV, -1, micro, false),
-              value_out = find(s, STEP_SEND, 1, micro, false),
-              grad_in = find(s, STEP_RECV, 1, micro, false),
-              grad_out = find(s, STEP_SEND, -1, micro, false);
+    const int forward = find(s, UPDATE_FORWARD, 0, micro, false),
+              forward_end = find(s, UPDATE_FORWARD, 0, micro, true),
+              backward = find(s, UPDATE_BACKWARD, 0, micro, false),
+              backward_end = find(s, UPDATE_BACKWARD, 0, micro, true),
+              value_in = find(s, UPDATE_RECV, -1, micro, false),
+              value_out = find(s, UPDATE_SEND, 1, micro, false),
+              grad_in = find(s, UPDATE_RECV, 1, micro, false),
+              grad_out = find(s, UPDATE_SEND, -1, micro, false);
     const bool first = place->stage == 0, last = place->stage == place->stages - 1;
     assert_int_equal(value_in == NOWHERE, first);
     assert_int_equal(grad_out == NOWHERE, first);
     assert_int_equal(value_out == NOWHERE, last);
     assert_int_equal(grad_in == NOWHERE, last);
     expect_behind(s, forward, value_in);
-    expect_behind(s, forward, find(s, STEP_LOAD, 0, micro, false));
+    expect_behind(s, forward, find(s, UPDATE_LOAD, 0, micro, false));
     expect_behind(s, backward, forward_end);
     expect_behind(s, backward, grad_in);
     if (!last)
@@ -198,10 +199,10 @@ static void check_micro(const step_schedule *s, const pipe_place *place, int mic
         expect_behind(s, grad_out, backward_end);
     if (before < 0)
         return;
-    const int freed = find(s, STEP_BACKWARD, 0, before, true);
+    const int freed = find(s, UPDATE_BACKWARD, 0, before, true);
     expect_behind(s, forward, freed);
-    expect_behind(s, forward, find(s, STEP_SEND, 1, before, false));
-    expect_behind(s, backward, find(s, STEP_SEND, -1, before, false));
+    expect_behind(s, forward, find(s, UPDATE_SEND, 1, before, false));
+    expect_behind(s, backward, find(s, UPDATE_SEND, -1, before, false));
     if (!first)
         expect_behind(s, value_in, freed);
     if (!last)
@@ -209,23 +210,23 @@ static void check_micro(const step_schedule *s, const pipe_place *place, int mic
 }
 
 /* Slots hold a micro-batch each, from its LOAD to the end of its backward. */
-static void check_slots(const step_schedule *s, const pipe_place *place, int micros)
+static void check_slots(const update_schedule *s, const pipe_place *place, int micros)
 {
     const int slots = pipe_slots(place, micros);
     int held[STAGES_MAX], most = 0, count = 0;
     memset(held, NOWHERE, sizeof held);
     assert_in_range(slots, 1, place->stages - place->stage);
     for (int i = 0; i < s->count; i++) {
-        const step_instruction *at = &s->list[i];
-        if (at->kind == STEP_LOAD) {
+        const update_instruction *at = &s->list[i];
+        if (at->kind == UPDATE_LOAD) {
             assert_in_range(at->slot, 0, slots - 1);
             assert_int_equal(held[at->slot], NOWHERE);
             held[at->slot] = at->micro;
             count++;
         }
-        if (at->kind == STEP_FORWARD || at->kind == STEP_BACKWARD)
+        if (at->kind == UPDATE_FORWARD || at->kind == UPDATE_BACKWARD)
             assert_int_equal(held[at->slot], at->micro);
-        if (at->kind == STEP_BACKWARD && i == find(s, STEP_BACKWARD, 0, at->micro, true)) {
+        if (at->kind == UPDATE_BACKWARD && i == find(s, UPDATE_BACKWARD, 0, at->micro, true)) {
             held[at->slot] = NOWHERE;
             count--;
         }
@@ -234,22 +235,22 @@ static void check_slots(const step_schedule *s, const pipe_place *place, int mic
     assert_int_equal(most, slots);
 }
 
-static void check_reductions(const step_schedule *s, int buckets, int micros, int zero)
+static void check_reductions(const update_schedule *s, int buckets, int micros, int zero)
 {
     int reduced = 0, losses = 0, steps = 0, gathers = 0;
     for (int i = 0; i < s->count; i++) {
-        const step_instruction *at = &s->list[i];
-        losses += at->kind == STEP_REDUCE && at->bucket == BUCKET_LOSS;
-        steps += at->kind == STEP_STEP;
-        gathers += at->kind == STEP_GATHER;
-        if (at->kind == STEP_BACKWARD)
+        const update_instruction *at = &s->list[i];
+        losses += at->kind == UPDATE_REDUCE && at->bucket == BUCKET_LOSS;
+        steps += at->kind == UPDATE_OPTIMIZE;
+        gathers += at->kind == UPDATE_GATHER;
+        if (at->kind == UPDATE_BACKWARD)
             assert_int_equal(at->accumulate, at->micro > 0);
-        if (at->kind != STEP_REDUCE || at->bucket == BUCKET_LOSS)
+        if (at->kind != UPDATE_REDUCE || at->bucket == BUCKET_LOSS)
             continue;
         reduced++;
         assert_int_equal(at->micro, micros - 1);
         for (int k = i + 1; k < s->count; k++)
-            assert_false(s->list[k].kind == STEP_BACKWARD && s->list[k].bucket == at->bucket);
+            assert_false(s->list[k].kind == UPDATE_BACKWARD && s->list[k].bucket == at->bucket);
     }
     assert_int_equal(reduced, buckets);
     assert_int_equal(losses, 1);
@@ -257,7 +258,7 @@ static void check_reductions(const step_schedule *s, int buckets, int micros, in
     assert_int_equal(gathers, zero == 1 ? buckets : 0);
 }
 
-static void check_list(const step_schedule *s, const pipe_place *place, int buckets, int micros)
+static void check_list(const update_schedule *s, const pipe_place *place, int buckets, int micros)
 {
     const int slots = pipe_slots(place, micros);
     for (int m = 0; m < micros; m++)
@@ -290,12 +291,12 @@ static void shared_gradients_are_summed_before_the_norm(void **state)
 {
     partition_bucket buckets[BUCKETS_MAX];
     const train_partition partition = made_up(buckets, BUCKETS_MAX);
-    step_schedule s;
+    update_schedule s;
     int found = NOWHERE, clip = NOWHERE;
     buckets[1].is_shared = true;
     assert_int_equal(schedule_1f1b(&s, &partition, 0, &(pipe_place){3, 1}, 4), RING_OK);
     for (int i = 0; i < s.count; i++) {
-        if (s.list[i].kind == STEP_CLIP)
+        if (s.list[i].kind == UPDATE_CLIP)
             clip = i;
         if (s.list[i].bucket != BUCKET_TIES)
             continue;
@@ -304,7 +305,7 @@ static void shared_gradients_are_summed_before_the_norm(void **state)
     }
     assert_in_range(found, 0, clip - 1);
     for (int i = 0; i < s.count; i++) {
-        if (s.list[i].kind == STEP_REDUCE && s.list[i].bucket >= 0)
+        if (s.list[i].kind == UPDATE_REDUCE && s.list[i].bucket >= 0)
             expect_behind(&s, found, i);
     }
     schedule_free(&s);
@@ -335,7 +336,7 @@ static void passes_end_when_the_lists_have_them_end(void **state)
             open_walkers(walkers, &partition, stages, micros);
             run_all(walkers, stages);
             for (int i = 0; i < stages * micros * 2; i++) {
-                const step_kind kind = i % 2 == 0 ? STEP_FORWARD : STEP_BACKWARD;
+                const update_kind kind = i % 2 == 0 ? UPDATE_FORWARD : UPDATE_BACKWARD;
                 const walker *w = &walkers[i / 2 / micros];
                 assert_int_equal(ends[i],
                                  w->ended[find(&w->schedule, kind, 0, i / 2 % micros, true)]);
@@ -351,37 +352,38 @@ static void passes_are_timed_as_a_whole(void **state)
 {
     pass_span spans[4];
     pass_times passes = {.spans = spans};
-    const step_instruction forward = {.kind = STEP_FORWARD, .micro = 1},
-                           again = {.kind = STEP_FORWARD, .micro = 1, .recompute = true},
-                           backward = {.kind = STEP_BACKWARD, .micro = 1},
-                           load = {.kind = STEP_LOAD, .micro = 1};
-    step_times times = {.passes = &passes};
+    const update_instruction forward = {.kind = UPDATE_FORWARD, .micro = 1},
+                             again = {.kind = UPDATE_FORWARD, .micro = 1, .recompute = true},
+                             backward = {.kind = UPDATE_BACKWARD, .micro = 1},
+                             load = {.kind = UPDATE_LOAD, .micro = 1};
+    update_times times = {.passes = &passes};
     pass_times_start(&passes, 2);
-    step_times_ran(&times, &load, 1, 2);
-    step_times_ran(&times, &forward, 3, 4);
-    step_times_ran(&times, &forward, 5, 6);
-    step_times_ran(&times, &again, 7, 8);
-    step_times_ran(&times, &backward, 8, 9);
+    update_times_ran(&times, &load, 1, 2);
+    update_times_ran(&times, &forward, 3, 4);
+    update_times_ran(&times, &forward, 5, 6);
+    update_times_ran(&times, &again, 7, 8);
+    update_times_ran(&times, &backward, 8, 9);
     assert_near(spans[2].begin, 3, 0, 0);
     assert_near(spans[2].end, 6, 0, 0);
     assert_near(spans[3].begin, 7, 0, 0);
     assert_near(spans[3].end, 9, 0, 0);
     pass_times_start(&passes, 2);
-    step_times_ran(&times, &forward, 11, 12);
+    update_times_ran(&times, &forward, 11, 12);
     assert_near(spans[2].begin, 11, 0, 0);
     assert_near(spans[0].end + spans[1].end + spans[3].end, 0, 0, 0);
 }
 
 static void evaluation_goes_forward_from_stage_to_stage(void **state)
 {
-    static const step_kind want[] = {STEP_RECV, STEP_LOAD, STEP_FORWARD, STEP_FORWARD, STEP_SEND};
+    static const update_kind want[] = {UPDATE_RECV, UPDATE_LOAD, UPDATE_FORWARD, UPDATE_FORWARD,
+                                       UPDATE_SEND};
     partition_bucket buckets[2];
     const train_partition partition = made_up(buckets, 2);
-    step_schedule schedule;
+    update_schedule schedule;
     assert_int_equal(schedule_pipe_forward(&schedule, &partition, 0, &(pipe_place){3, 1}), RING_OK);
     assert_int_equal(schedule.count, COUNT_OF(want));
     for (size_t i = 0; i < COUNT_OF(want); i++)
-        assert_string_equal(step_names[schedule.list[i].kind], step_names[want[i]]);
+        assert_string_equal(update_kind_names[schedule.list[i].kind], update_kind_names[want[i]]);
     expect_behind(&schedule, 2, 0);
     expect_behind(&schedule, 4, 3);
     schedule_free(&schedule);

@@ -2,7 +2,7 @@
  * Partitions and schedules as what they are, data: what ranks own, and whether the instructions'
  * dependencies keep every buffer for its user, for all stages and numbers of buckets. */
 #include "check.h"
-#include "step_order.h"
+#include "update_order.h"
 
 #include <builtin.h>
 #include <errors.h>
@@ -153,10 +153,10 @@ static train_partition made_up(partition_bucket *buckets, int count)
 
 /* @return the latest instruction of @p kind before @p number that uses the same place in memory as
  * @p bucket, or -1. */
-static int latest(const step_schedule *schedule, int number, step_kind kind, int bucket)
+static int latest(const update_schedule *schedule, int number, update_kind kind, int bucket)
 {
     for (int i = number - 1; i >= 0; i--) {
-        const step_instruction *at = &schedule->list[i];
+        const update_instruction *at = &schedule->list[i];
         if (at->kind == kind && at->bucket != BUCKET_LOSS &&
             at->bucket % LIVE_BUCKETS == bucket % LIVE_BUCKETS)
             return i;
@@ -165,57 +165,57 @@ static int latest(const step_schedule *schedule, int number, step_kind kind, int
 }
 
 /* Parameters that are computed with have arrived, and were not overwritten since. */
-static void check_gathered(const step_schedule *schedule, int number)
+static void check_gathered(const update_schedule *schedule, int number)
 {
-    const step_instruction *at = &schedule->list[number];
-    const int gather = latest(schedule, number, STEP_GATHER, at->bucket);
+    const update_instruction *at = &schedule->list[number];
+    const int gather = latest(schedule, number, UPDATE_GATHER, at->bucket);
     assert_true(gather >= 0);
     assert_int_equal(schedule->list[gather].bucket, at->bucket);
     expect_behind(schedule, number, gather);
 }
 
 /* No pass computes with parameters that a GATHER overwrites. */
-static void check_gather(const step_schedule *schedule, int number)
+static void check_gather(const update_schedule *schedule, int number)
 {
     const int bucket = schedule->list[number].bucket;
-    expect_behind(schedule, number, latest(schedule, number, STEP_FORWARD, bucket));
-    expect_behind(schedule, number, latest(schedule, number, STEP_BACKWARD, bucket));
+    expect_behind(schedule, number, latest(schedule, number, UPDATE_FORWARD, bucket));
+    expect_behind(schedule, number, latest(schedule, number, UPDATE_BACKWARD, bucket));
 }
 
-static void check_instruction(const step_schedule *schedule, int number, int stage)
+static void check_instruction(const update_schedule *schedule, int number, int stage)
 {
-    const step_instruction *at = &schedule->list[number];
-    const bool computes = at->kind == STEP_FORWARD || at->kind == STEP_BACKWARD;
-    assert_int_equal(at->queue, at->kind == STEP_GATHER || at->kind == STEP_REDUCE);
+    const update_instruction *at = &schedule->list[number];
+    const bool computes = at->kind == UPDATE_FORWARD || at->kind == UPDATE_BACKWARD;
+    assert_int_equal(at->queue, at->kind == UPDATE_GATHER || at->kind == UPDATE_REDUCE);
     for (int i = 0; i < at->after_count; i++)
         assert_in_range(at->after[i], 0, number - 1);
     if (stage == 3 && computes)
         check_gathered(schedule, number);
-    if (stage == 3 && at->kind == STEP_GATHER)
+    if (stage == 3 && at->kind == UPDATE_GATHER)
         check_gather(schedule, number);
-    if (stage >= 2 && at->kind == STEP_BACKWARD)
-        expect_behind(schedule, number, latest(schedule, number, STEP_REDUCE, at->bucket));
-    if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
-        expect_behind(schedule, number, latest(schedule, number, STEP_BACKWARD, at->bucket));
-    if (at->kind == STEP_GATHER && stage < 3)
-        expect_behind(schedule, number, latest(schedule, number, STEP_STEP, at->bucket));
+    if (stage >= 2 && at->kind == UPDATE_BACKWARD)
+        expect_behind(schedule, number, latest(schedule, number, UPDATE_REDUCE, at->bucket));
+    if (at->kind == UPDATE_REDUCE && at->bucket != BUCKET_LOSS)
+        expect_behind(schedule, number, latest(schedule, number, UPDATE_BACKWARD, at->bucket));
+    if (at->kind == UPDATE_GATHER && stage < 3)
+        expect_behind(schedule, number, latest(schedule, number, UPDATE_OPTIMIZE, at->bucket));
 }
 
 /* Forward from the first node to the last, backward from the last to the first. */
-static void check_passes(const step_schedule *schedule, int micro, int nodes)
+static void check_passes(const update_schedule *schedule, int micro, int nodes)
 {
     int forward = 0, backward = nodes, loads = 0;
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
+        const update_instruction *at = &schedule->list[i];
         if (at->micro != micro)
             continue;
-        if (at->kind == STEP_LOAD)
+        if (at->kind == UPDATE_LOAD)
             loads++;
-        if (at->kind == STEP_FORWARD && !at->recompute) {
+        if (at->kind == UPDATE_FORWARD && !at->recompute) {
             assert_int_equal(at->first, forward);
             forward = at->end;
         }
-        if (at->kind == STEP_BACKWARD) {
+        if (at->kind == UPDATE_BACKWARD) {
             assert_int_equal(forward, nodes);
             assert_int_equal(at->end, backward);
             backward = at->first;
@@ -228,19 +228,19 @@ static void check_passes(const step_schedule *schedule, int micro, int nodes)
 
 /* Before a node goes backward its segment ran forward, in the order of its nodes, and no other one
  * since. */
-static void check_segments(const step_schedule *schedule, const int *segments)
+static void check_segments(const update_schedule *schedule, const int *segments)
 {
     int at_node = 0, begin = 0;
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
-        for (int n = at->first; n < at->end && at->kind == STEP_FORWARD; n++) {
+        const update_instruction *at = &schedule->list[i];
+        for (int n = at->first; n < at->end && at->kind == UPDATE_FORWARD; n++) {
             if (n == 0 || segments[n] != segments[n - 1])
                 begin = n;
             else
                 assert_int_equal(n, at_node);
             at_node = n + 1;
         }
-        for (int n = at->first; n < at->end && at->kind == STEP_BACKWARD; n++) {
+        for (int n = at->first; n < at->end && at->kind == UPDATE_BACKWARD; n++) {
             assert_in_range(n, begin, at_node - 1);
             assert_int_equal(segments[n], segments[begin]);
         }
@@ -248,14 +248,14 @@ static void check_segments(const step_schedule *schedule, const int *segments)
 }
 
 /* Parameters are cast for nodes when a pass comes to their bucket from another one. */
-static void check_opened(const step_schedule *schedule, int stage)
+static void check_opened(const update_schedule *schedule, int stage)
 {
     int open = -1;
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
-        if (at->kind == STEP_LOAD)
+        const update_instruction *at = &schedule->list[i];
+        if (at->kind == UPDATE_LOAD)
             open = -1;
-        if (at->kind != STEP_FORWARD && at->kind != STEP_BACKWARD)
+        if (at->kind != UPDATE_FORWARD && at->kind != UPDATE_BACKWARD)
             continue;
         open = at->opens ? at->bucket : open;
         assert_int_equal(at->bucket, open);
@@ -264,7 +264,7 @@ static void check_opened(const step_schedule *schedule, int stage)
     }
 }
 
-static int count_of(const step_schedule *schedule, step_kind kind)
+static int count_of(const update_schedule *schedule, update_kind kind)
 {
     int count = 0;
     for (int i = 0; i < schedule->count; i++)
@@ -273,12 +273,12 @@ static int count_of(const step_schedule *schedule, step_kind kind)
 }
 
 /* The first writer of a gradient, and the later ones that add to it. */
-static void check_accumulation(const step_schedule *schedule, int stage)
+static void check_accumulation(const update_schedule *schedule, int stage)
 {
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
-        const step_kind adds = stage < 2 ? STEP_BACKWARD : STEP_REDUCE;
-        if (at->bucket != BUCKET_LOSS && (at->kind == STEP_BACKWARD || at->kind == STEP_REDUCE))
+        const update_instruction *at = &schedule->list[i];
+        const update_kind adds = stage < 2 ? UPDATE_BACKWARD : UPDATE_REDUCE;
+        if (at->bucket != BUCKET_LOSS && (at->kind == UPDATE_BACKWARD || at->kind == UPDATE_REDUCE))
             assert_int_equal(at->accumulate, at->kind == adds && at->micro > 0);
     }
 }
@@ -291,7 +291,7 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
         for (int stage = 0; stage <= ZERO_STAGE_MAX; stage++) {
             for (int micros = 1; micros <= MICROS_MAX; micros++) {
                 const int reduces[] = {1, 1, micros, micros}, gathers[] = {0, 1, 1, 2 * micros};
-                step_schedule schedule;
+                update_schedule schedule;
                 assert_int_equal(schedule_update(&schedule, &partition, stage, micros), RING_OK);
                 for (int i = 0; i < schedule.count; i++)
                     check_instruction(&schedule, i, stage);
@@ -299,10 +299,10 @@ static void dependencies_keep_every_buffer_for_its_user(void **state)
                     check_passes(&schedule, m, 2 * count);
                 check_opened(&schedule, stage);
                 check_accumulation(&schedule, stage);
-                assert_int_equal(count_of(&schedule, STEP_REDUCE), count * reduces[stage] + 1);
-                assert_int_equal(count_of(&schedule, STEP_GATHER), count * gathers[stage]);
-                assert_int_equal(count_of(&schedule, STEP_CLIP), 1);
-                assert_int_equal(count_of(&schedule, STEP_STEP), count);
+                assert_int_equal(count_of(&schedule, UPDATE_REDUCE), count * reduces[stage] + 1);
+                assert_int_equal(count_of(&schedule, UPDATE_GATHER), count * gathers[stage]);
+                assert_int_equal(count_of(&schedule, UPDATE_CLIP), 1);
+                assert_int_equal(count_of(&schedule, UPDATE_OPTIMIZE), count);
                 schedule_free(&schedule);
             }
         }
@@ -318,7 +318,7 @@ static void segments_run_again_before_they_go_backward(void **state)
         partition.segments = segments;
         for (int c = 0; c < 2 * BUCKETS_MAX * (ZERO_STAGE_MAX + 1); c++) {
             const int interval = c % (2 * BUCKETS_MAX) + 1, stage = c / (2 * BUCKETS_MAX);
-            step_schedule schedule;
+            update_schedule schedule;
             for (int n = 0; n < 2 * count; n++)
                 segments[n] = n / interval;
             assert_int_equal(schedule_update(&schedule, &partition, stage, 2), RING_OK);
@@ -329,7 +329,7 @@ static void segments_run_again_before_they_go_backward(void **state)
             check_segments(&schedule, segments);
             check_opened(&schedule, stage);
             check_accumulation(&schedule, stage);
-            assert_int_equal(count_of(&schedule, STEP_REDUCE), count * (stage < 2 ? 1 : 2) + 1);
+            assert_int_equal(count_of(&schedule, UPDATE_REDUCE), count * (stage < 2 ? 1 : 2) + 1);
             schedule_free(&schedule);
         }
     }
@@ -337,15 +337,15 @@ static void segments_run_again_before_they_go_backward(void **state)
 
 static void parameters_are_gathered_one_bucket_ahead(void **state)
 {
-    static const step_kind want[] = {STEP_LOAD,   STEP_GATHER,  STEP_GATHER, STEP_FORWARD,
-                                     STEP_GATHER, STEP_FORWARD, STEP_FORWARD};
+    static const update_kind want[] = {UPDATE_LOAD,   UPDATE_GATHER,  UPDATE_GATHER, UPDATE_FORWARD,
+                                       UPDATE_GATHER, UPDATE_FORWARD, UPDATE_FORWARD};
     partition_bucket buckets[3];
     const train_partition partition = made_up(buckets, 3);
-    step_schedule schedule;
+    update_schedule schedule;
     assert_int_equal(schedule_forward(&schedule, &partition, 3), RING_OK);
     assert_int_equal(schedule.count, COUNT_OF(want));
     for (size_t i = 0; i < COUNT_OF(want); i++)
-        assert_string_equal(step_names[schedule.list[i].kind], step_names[want[i]]);
+        assert_string_equal(update_kind_names[schedule.list[i].kind], update_kind_names[want[i]]);
     for (int i = 0; i < schedule.count; i++)
         check_instruction(&schedule, i, 3);
     schedule_free(&schedule);
@@ -355,30 +355,30 @@ static void parameters_are_gathered_one_bucket_ahead(void **state)
 }
 
 /* @return whether the bucket's place is free behind this instruction. */
-static bool is_last_use(const step_schedule *schedule, int number)
+static bool is_last_use(const update_schedule *schedule, int number)
 {
-    const step_kind kind = schedule->list[number].kind;
+    const update_kind kind = schedule->list[number].kind;
     bool free = true;
-    if (kind != STEP_FORWARD && kind != STEP_BACKWARD)
+    if (kind != UPDATE_FORWARD && kind != UPDATE_BACKWARD)
         return false;
     for (int i = schedule->count - 1; i > number; i--) {
-        const step_instruction *at = &schedule->list[i];
-        if (at->bucket == schedule->list[number].bucket && at->kind == STEP_GATHER)
+        const update_instruction *at = &schedule->list[i];
+        if (at->bucket == schedule->list[number].bucket && at->kind == UPDATE_GATHER)
             free = true;
         else if (at->bucket == schedule->list[number].bucket &&
-                 (at->kind == STEP_FORWARD || at->kind == STEP_BACKWARD))
+                 (at->kind == UPDATE_FORWARD || at->kind == UPDATE_BACKWARD))
             free = false;
     }
     return free;
 }
 
 /* @return the most elements that are gathered at a time. */
-static size_t most_gathered(const step_schedule *schedule, const train_partition *partition)
+static size_t most_gathered(const update_schedule *schedule, const train_partition *partition)
 {
     size_t now = 0, most = 0;
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
-        if (at->kind == STEP_GATHER)
+        const update_instruction *at = &schedule->list[i];
+        if (at->kind == UPDATE_GATHER)
             now += partition->buckets[at->bucket].count;
         if (is_last_use(schedule, i))
             now -= partition->buckets[at->bucket].count;
@@ -399,7 +399,7 @@ static void bounds_of_gathered_parameters_hold(void **state)
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         partition_bucket buckets[BUCKETS_MAX];
         train_partition partition = made_up(buckets, BUCKETS_MAX);
-        step_schedule schedule;
+        update_schedule schedule;
         for (int b = 0; b < BUCKETS_MAX; b++)
             buckets[b].count = 10 * (size_t)(b + 1);
         partition.rules.ahead_most = cases[c].ahead_most;
@@ -408,7 +408,7 @@ static void bounds_of_gathered_parameters_hold(void **state)
         for (int i = 0; i < schedule.count; i++)
             check_instruction(&schedule, i, 3);
         assert_int_equal(most_gathered(&schedule, &partition), cases[c].want);
-        assert_int_equal(count_of(&schedule, STEP_GATHER), 4 * BUCKETS_MAX);
+        assert_int_equal(count_of(&schedule, UPDATE_GATHER), 4 * BUCKETS_MAX);
         schedule_free(&schedule);
     }
 }

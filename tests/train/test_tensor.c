@@ -196,28 +196,28 @@ static void ranks_have_their_parts_of_every_tensor(void **state)
 /* ---- Schedules ----------------------------------------------------------------------------- */
 
 /* Each range begins where the pass is, and what follows a SUM waits for it. */
-static void check_schedule(const step_schedule *schedule, const train_partition *partition,
+static void check_schedule(const update_schedule *schedule, const train_partition *partition,
                            int nodes)
 {
     int forward = 0, backward = nodes, sums[2] = {0};
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i], *next = at + 1;
-        if (at->kind == STEP_FORWARD) {
+        const update_instruction *at = &schedule->list[i], *next = at + 1;
+        if (at->kind == UPDATE_FORWARD) {
             assert_int_equal(at->first, forward);
             for (int n = at->first + 1; n < at->end; n++)
                 assert_int_not_equal(partition->sums[n], SUM_INPUT);
             forward = at->end;
-        } else if (at->kind == STEP_BACKWARD) {
+        } else if (at->kind == UPDATE_BACKWARD) {
             assert_int_equal(at->end, backward);
             for (int n = at->first; n < at->end - 1; n++)
                 assert_int_not_equal(partition->sums[n], SUM_GRAD);
             backward = at->first;
-        } else if (at->kind == STEP_SUM) {
+        } else if (at->kind == UPDATE_SUM) {
             const bool back = at->towards < 0;
             sums[back]++;
             assert_int_equal(at->first, back ? backward - 1 : forward);
             assert_int_equal(partition->sums[at->first], back ? SUM_GRAD : SUM_INPUT);
-            assert_int_equal(next->kind, back ? STEP_BACKWARD : STEP_FORWARD);
+            assert_int_equal(next->kind, back ? UPDATE_BACKWARD : UPDATE_FORWARD);
             assert_int_equal(next->after[0], i);
             assert_int_equal(schedule->list[at->after[0]].kind, next->kind);
         }
@@ -235,7 +235,7 @@ static void passes_are_cut_where_ranks_sum(void **state)
             tensor_parallel tensor = {.ranks = 2};
             train_model own;
             train_partition partition;
-            step_schedule schedule;
+            update_schedule schedule;
             model_spec spec;
             build(&spec, "gpt drops");
             assert_int_equal(tensor_parallel_create(&tensor, &spec), RING_OK);

@@ -81,16 +81,16 @@ static ring_status measure_small_calls(const zero_run *run, ring_comm *comm, uin
 /* Each kind of instruction took some of the time, all together not more than there was. */
 static bool is_timed(const train_engine *engine, double most)
 {
-    static const step_kind kinds[] = {STEP_LOAD,   STEP_FORWARD, STEP_BACKWARD,
-                                      STEP_REDUCE, STEP_CLIP,    STEP_STEP};
+    static const update_kind kinds[] = {UPDATE_LOAD,   UPDATE_FORWARD, UPDATE_BACKWARD,
+                                        UPDATE_REDUCE, UPDATE_CLIP,    UPDATE_OPTIMIZE};
     double sum = 0.0;
     bool all = true;
-    for (int k = 0; k < STEP_KINDS; k++)
+    for (int k = 0; k < UPDATE_KINDS; k++)
         sum += engine->times.busy[k] + engine->times.waited[k];
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         all = all && engine->times.busy[kinds[k]] > 0.0;
     return all && sum <= most &&
-           (engine->zero_stage > 0) == (engine->times.busy[STEP_GATHER] > 0.0);
+           (engine->zero_stage > 0) == (engine->times.busy[UPDATE_GATHER] > 0.0);
 }
 
 /* Rank r takes every ranks-th sample, so that all splits have the same global batches. */

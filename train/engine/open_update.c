@@ -5,12 +5,12 @@
 #include "errors.h"
 
 /* @return the instruction behind the last FORWARD of a micro-batch. */
-static int end_of_forward(const step_schedule *schedule, int micro)
+static int end_of_forward(const update_schedule *schedule, int micro)
 {
     int end = 0;
     for (int i = 0; i < schedule->count; i++) {
-        const step_instruction *at = &schedule->list[i];
-        if (at->kind == STEP_FORWARD && !at->recompute && at->micro == micro)
+        const update_instruction *at = &schedule->list[i];
+        if (at->kind == UPDATE_FORWARD && !at->recompute && at->micro == micro)
             end = i + 1;
     }
     return end;
@@ -18,38 +18,38 @@ static int end_of_forward(const step_schedule *schedule, int micro)
 
 /* @return the first instruction behind @p begin that belongs to no pass of its micro-batch: the
  * next one's LOAD, or CLIP. */
-static int end_of_backward(const step_schedule *schedule, int begin)
+static int end_of_backward(const update_schedule *schedule, int begin)
 {
     int end = begin;
-    while (schedule->list[end].kind != STEP_LOAD && schedule->list[end].kind != STEP_CLIP)
+    while (schedule->list[end].kind != UPDATE_LOAD && schedule->list[end].kind != UPDATE_CLIP)
         end++;
     return end;
 }
 
 ring_status open_update_begin(open_update *update, train_engine *engine, const engine_share *share)
 {
-    const step_schedule *schedule;
+    const update_schedule *schedule;
     *update = (open_update){0};
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
-    update->batch = step_batch_of(engine, NULL, share);
+    update->batch = update_batch_of(engine, NULL, share);
     update->batch.loss_apart = true;
     update->batch.next = NULL; /* nor does anybody know what comes */
-    update->machine = step_machine_start(engine, schedule, &update->batch);
+    update->machine = update_machine_start(engine, schedule, &update->batch);
     update->micro_batches = share->micro_batches;
-    update->phase = UPDATE_WAITS;
+    update->phase = OPEN_WAITS;
     return RING_OK;
 }
 
-static ring_status run_to(open_update *update, int end, update_phase next)
+static ring_status run_to(open_update *update, int end, open_phase next)
 {
-    const ring_status status = step_machine_run(&update->machine, end);
-    update->phase = status == RING_OK ? next : UPDATE_CLOSED;
+    const ring_status status = update_machine_run(&update->machine, end);
+    update->phase = status == RING_OK ? next : OPEN_CLOSED;
     return status;
 }
 
 ring_status open_update_forward(open_update *update, const update_samples *samples)
 {
-    step_batch *batch = &update->batch;
+    update_batch *batch = &update->batch;
     batch->dataset = samples->dataset;
     batch->order = samples->order;
     batch->samples = samples->rows;
@@ -57,16 +57,17 @@ ring_status open_update_forward(open_update *update, const update_samples *sampl
     batch->first = update->micro;
     update->rows = samples->rows;
     update->weight = samples->weight;
-    return run_to(update, end_of_forward(update->machine.schedule, update->micro), UPDATE_FORWARD);
+    return run_to(update, end_of_forward(update->machine.schedule, update->micro), OPEN_HAS_OUTPUT);
 }
 
 double open_update_loss(open_update *update, const uint32_t *labels)
 {
-    const double sum = update->rows == 0 ? 0.0
-                                         : step_fill_loss(update->machine.engine, &update->batch, 0,
-                                                          labels, update->rows, update->weight);
+    const double sum = update->rows == 0
+                           ? 0.0
+                           : update_fill_loss(update->machine.engine, &update->batch, 0, labels,
+                                              update->rows, update->weight);
     update->loss = sum * update->weight;
-    update->phase = UPDATE_HAS_LOSS;
+    update->phase = OPEN_HAS_LOSS;
     return update->rows == 0 ? 0.0 : sum / (double)update->rows;
 }
 
@@ -80,35 +81,35 @@ void open_update_own_loss(open_update *update, double loss, const float *gradien
     for (size_t i = 0; i < count; i++)
         output_grad[i] = scale * gradient[i];
     update->loss = loss * samples;
-    update->phase = UPDATE_HAS_LOSS;
+    update->phase = OPEN_HAS_LOSS;
 }
 
 ring_status open_update_backward(open_update *update)
 {
-    const step_machine *machine = &update->machine;
+    const update_machine *machine = &update->machine;
     update->batch.local_loss += update->loss;
     update->micro++;
-    return run_to(update, end_of_backward(machine->schedule, machine->next), UPDATE_WAITS);
+    return run_to(update, end_of_backward(machine->schedule, machine->next), OPEN_WAITS);
 }
 
 bool open_update_is_whole(const open_update *update)
 {
-    return update->phase == UPDATE_WAITS && update->micro == update->micro_batches;
+    return update->phase == OPEN_WAITS && update->micro == update->micro_batches;
 }
 
 ring_status open_update_finish(open_update *update, double lr, engine_result *result)
 {
     update->machine.engine->scalars->lr = lr;
-    const ring_status status = run_to(update, update->machine.schedule->count, UPDATE_CLOSED);
+    const ring_status status = run_to(update, update->machine.schedule->count, OPEN_CLOSED);
     *result = update->batch.result;
     return status;
 }
 
 void open_update_drop(open_update *update)
 {
-    if (update->phase == UPDATE_CLOSED)
+    if (update->phase == OPEN_CLOSED)
         return;
-    step_machine_abandon(&update->machine);
+    update_machine_abandon(&update->machine);
     overflow_forget(&update->machine.engine->overflow);
-    update->phase = UPDATE_CLOSED;
+    update->phase = OPEN_CLOSED;
 }

@@ -8,19 +8,19 @@
 #ifndef TRAIN_OPEN_UPDATE_H
 #define TRAIN_OPEN_UPDATE_H
 
-#include "step_run.h"
+#include "update_run.h"
 
-typedef enum update_phase {
-    UPDATE_CLOSED,   /* nothing is under way */
-    UPDATE_WAITS,    /* for the forward pass of a micro-batch, or behind the last one the step */
-    UPDATE_FORWARD,  /* has an output, and no gradient of the loss yet */
-    UPDATE_HAS_LOSS, /* and has it: backward may go on */
-} update_phase;
+typedef enum open_phase {
+    OPEN_CLOSED,     /* nothing is under way */
+    OPEN_WAITS,      /* for the forward pass of a micro-batch, or behind the last one the step */
+    OPEN_HAS_OUTPUT, /* has an output, and no gradient of the loss yet */
+    OPEN_HAS_LOSS,   /* and has it: backward may go on */
+} open_phase;
 
 typedef struct open_update {
-    step_machine machine;
-    step_batch batch;
-    update_phase phase;
+    update_machine machine;
+    update_batch batch;
+    open_phase phase;
     int micro; /* micro-batches that are through backward */
     int micro_batches;
     size_t rows; /* of the micro-batch under way */

@@ -10,11 +10,11 @@ void pass_times_start(pass_times *passes, int micro_batches)
     memset(passes->spans, 0, 2 * (size_t)micro_batches * sizeof *passes->spans);
 }
 
-void pass_times_ran(pass_times *passes, const step_instruction *at, double begin, double end)
+void pass_times_ran(pass_times *passes, const update_instruction *at, double begin, double end)
 {
-    if (passes == NULL || (at->kind != STEP_FORWARD && at->kind != STEP_BACKWARD))
+    if (passes == NULL || (at->kind != UPDATE_FORWARD && at->kind != UPDATE_BACKWARD))
         return;
-    const bool back = at->kind == STEP_BACKWARD || at->recompute;
+    const bool back = at->kind == UPDATE_BACKWARD || at->recompute;
     pass_span *span = &passes->spans[2 * at->micro + back];
     if (span->end == 0.0)
         span->begin = begin;

@@ -5,7 +5,7 @@
 #ifndef TRAIN_PASS_TIMES_H
 #define TRAIN_PASS_TIMES_H
 
-#include "step_schedule.h"
+#include "update_schedule.h"
 
 /** Times are of train_now(); 0: not yet. */
 typedef struct pass_span {
@@ -23,6 +23,6 @@ void pass_times_start(pass_times *passes, int micro_batches);
 /** An instruction ran. Of a pass in several parts the first begins it, the last ends it; what
  *  backward computes again is part of backward.
  *  @param passes  NULL: nothing is kept. */
-void pass_times_ran(pass_times *passes, const step_instruction *at, double begin, double end);
+void pass_times_ran(pass_times *passes, const update_instruction *at, double begin, double end);
 
 #endif

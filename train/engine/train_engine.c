@@ -10,7 +10,7 @@
 #include "bucket_casts.h"
 #include "clock.h"
 #include "errors.h"
-#include "step_run.h"
+#include "update_run.h"
 
 /* Images of one forward pass of an evaluation, or tokens. */
 enum { EVALUATION_BATCH = 256 };
@@ -318,9 +318,10 @@ void engine_destroy(train_engine *engine)
 /* ---- Updates ------------------------------------------------------------------------------- */
 
 /* The last update of an epoch may have fewer micro-batches than the others. */
-ring_status engine_schedule(train_engine *engine, int micro_batches, const step_schedule **schedule)
+ring_status engine_schedule(train_engine *engine, int micro_batches,
+                            const update_schedule **schedule)
 {
-    step_schedule *found = &engine->updates[micro_batches - 1];
+    update_schedule *found = &engine->updates[micro_batches - 1];
     *schedule = found;
     if (found->count > 0)
         return RING_OK;
@@ -332,27 +333,30 @@ ring_status engine_schedule(train_engine *engine, int micro_batches, const step_
     return make_room(engine, found->count);
 }
 
-static double spent(const train_engine *engine, step_kind kind)
+static double spent(const train_engine *engine, update_kind kind)
 {
     return engine->times.busy[kind] + engine->times.waited[kind];
 }
 
 static double seconds_of_passes(const train_engine *engine)
 {
-    return spent(engine, STEP_LOAD) + spent(engine, STEP_FORWARD) + spent(engine, STEP_BACKWARD);
+    return spent(engine, UPDATE_LOAD) + spent(engine, UPDATE_FORWARD) +
+           spent(engine, UPDATE_BACKWARD);
 }
 
 static double seconds_behind_passes(const train_engine *engine)
 {
-    return spent(engine, STEP_CLIP) + spent(engine, STEP_STEP) + spent(engine, STEP_GATHER);
+    return spent(engine, UPDATE_CLIP) + spent(engine, UPDATE_OPTIMIZE) +
+           spent(engine, UPDATE_GATHER);
 }
 
 /* Runs the update, and adds to busy and span. */
-static ring_status run_timed(train_engine *engine, const step_schedule *schedule, step_batch *batch)
+static ring_status run_timed(train_engine *engine, const update_schedule *schedule,
+                             update_batch *batch)
 {
     const double busy = seconds_of_passes(engine), behind = seconds_behind_passes(engine),
                  start = train_now();
-    RING_TRY(step_run(engine, schedule, batch));
+    RING_TRY(update_run(engine, schedule, batch));
     RING_TRY(offload_leave(&engine->offload, &engine->config->offload, engine->world));
     if (engine->optimizer.step == 1)
         return RING_OK;
@@ -387,8 +391,8 @@ engine_share engine_share_of(const data_shares *shares, const train_sampler *sam
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
                                 const engine_share *share, double lr, engine_result *result)
 {
-    const step_schedule *schedule;
-    step_batch batch = step_batch_of(engine, dataset, share);
+    const update_schedule *schedule;
+    update_batch batch = update_batch_of(engine, dataset, share);
     engine->scalars->lr = lr;
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
     const ring_status status = run_timed(engine, schedule, &batch);
@@ -532,12 +536,12 @@ static ring_status forward_rows(train_engine *engine, const train_dataset *datas
     uint32_t order[EVALUATION_BATCH];
     for (size_t i = 0; i < rows; i++)
         order[i] = (uint32_t)(begin + i);
-    step_batch batch = {.dataset = dataset,
-                        .order = order,
-                        .samples = rows,
-                        .micro = engine->evaluation_rows,
-                        .failure = *failure};
-    const ring_status status = step_run(engine, &engine->evaluation, &batch);
+    update_batch batch = {.dataset = dataset,
+                          .order = order,
+                          .samples = rows,
+                          .micro = engine->evaluation_rows,
+                          .failure = *failure};
+    const ring_status status = update_run(engine, &engine->evaluation, &batch);
     *failure = batch.failure;
     return status;
 }

@@ -22,9 +22,9 @@
 #include "pipeline.h"
 #include "reader.h"
 #include "sampler.h"
-#include "step_schedule.h"
-#include "step_times.h"
 #include "tensor_parallel.h"
+#include "update_schedule.h"
+#include "update_times.h"
 #include "zero_memory.h"
 
 enum { LOSS_SUMS = 3 };
@@ -32,14 +32,14 @@ enum { LOSS_SUMS = 3 };
 /** The numbers that an update's instructions hand to each other. They have one place from
  *  engine_create() to engine_destroy(), in memory that the wire reads, and instructions take them
  * by address; the host looks at them for reports, and where an update is left out. */
-typedef struct step_scalars {
+typedef struct update_scalars {
     double loss; /* these three, [LOSS_SUMS], are summed over all ranks: the losses of samples, */
     double stop_asked; /* engine->stop_asked, */
     double unloaded;   /* and ranks that could not load their samples */
     double lr;         /* of the update */
     double grad_norm;  /* of the scaled gradients, before clipping; NaN: not asked for */
     double clip; /* what gradients are multiplied with: the clipping, without the loss scale */
-} step_scalars;
+} update_scalars;
 
 typedef struct train_engine {
     /* This rank among the others. */
@@ -75,13 +75,13 @@ typedef struct train_engine {
     float *united;   /* and of all tensor ranks; each NULL until engine_params() */
 
     /* Instructions, and what carries them out. */
-    step_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
-    step_schedule evaluation;
+    update_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
+    update_schedule evaluation;
     size_t evaluation_rows; /* samples of its forward pass */
-    ring_work **works;      /* [work_room] of the instructions that run, for step_run() */
+    ring_work **works;      /* [work_room] of the instructions that run, for update_run() */
     bool *runs;             /* [work_room] */
     int work_room;
-    step_scalars *scalars;
+    update_scalars *scalars;
     double *norm_sums; /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
 
     /* Samples. */
@@ -90,9 +90,9 @@ typedef struct train_engine {
     data_reader *reader; /* NULL: batches are taken when they are needed */
 
     /* Measured. */
-    step_times times;  /* of all instructions so far */
-    double busy, span; /* seconds of computing passes, and of updates until all passes have ended;
-                          without the first update, which makes connections */
+    update_times times; /* of all instructions so far */
+    double busy, span;  /* seconds of computing passes, and of updates until all passes have ended;
+                           without the first update, which makes connections */
 } train_engine;
 
 /** @return the network of this tensor rank with the layers of all stages, and the table of its
@@ -168,7 +168,7 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 /** @param[out] schedule  the list of an update of @p micro_batches micro-batches (1 to
  *  config->accumulation), valid as long as the engine. @return RING_OK or RING_ERR_MEMORY. */
 ring_status engine_schedule(train_engine *engine, int micro_batches,
-                            const step_schedule **schedule);
+                            const update_schedule **schedule);
 
 /** The same with ranks that have shares of their own, each micro at most config->micro_batch. */
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,

@@ -31,7 +31,7 @@
 #define TRAIN_ZERO_MEMORY_H
 
 #include "precision.h"
-#include "step_schedule.h"
+#include "update_schedule.h"
 
 /** A number for each parameter. */
 typedef struct zero_array {

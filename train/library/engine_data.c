@@ -121,10 +121,10 @@ static ring_status take(ring_train *engine, const data_batch *batch, const data_
 ring_status handle_take_next(ring_train *engine, ring_train_batch *batch)
 {
     next_batch *next = &engine->next;
-    const step_batch update = step_batch_of(&engine->trainer.engine, &engine->trainer.train,
-                                            &engine->share);
-    const data_batch at = step_micro_batch(&update, next->taken);
-    const data_batch behind = step_batch_behind(&update, next->taken);
+    const update_batch update = update_batch_of(&engine->trainer.engine, &engine->trainer.train,
+                                                &engine->share);
+    const data_batch at = update_micro_batch(&update, next->taken);
+    const data_batch behind = update_next_micro_batch(&update, next->taken);
     if (at.rows > 0)
         RING_TRY(take(engine, &at, &behind));
     next->taken++;

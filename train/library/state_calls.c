@@ -18,13 +18,13 @@
 static int micro_taken(const ring_train *engine)
 {
     const open_update *update = &engine->update;
-    return update->phase == UPDATE_CLOSED ? 0 : update->micro - engine->awaits_step;
+    return update->phase == OPEN_CLOSED ? 0 : update->micro - engine->awaits_step;
 }
 
 static bool at_boundary(const ring_train *engine)
 {
     const open_update *update = &engine->update;
-    const int micro_batches = update->phase == UPDATE_CLOSED
+    const int micro_batches = update->phase == OPEN_CLOSED
                                   ? (int)engine->trainer.config.accumulation
                                   : update->micro_batches;
     return micro_taken(engine) + 1 == micro_batches;

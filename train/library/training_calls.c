@@ -23,7 +23,7 @@ static ring_status check_engine(const ring_train *engine)
 ring_status handle_check_closed(const ring_train *engine, const char *what)
 {
     RING_TRY(check_engine(engine));
-    if (engine->update.phase == UPDATE_CLOSED && !engine->next.is_out)
+    if (engine->update.phase == OPEN_CLOSED && !engine->next.is_out)
         return RING_OK;
     return train_fail(RING_ERR_USAGE,
                       "%s within an update: take its %d micro-batches through forward, loss, "
@@ -76,7 +76,7 @@ static ring_status check_data(const ring_train *engine)
 
 static bool has_output(const ring_train *engine)
 {
-    return engine->update.phase == UPDATE_FORWARD || engine->update.phase == UPDATE_HAS_LOSS;
+    return engine->update.phase == OPEN_HAS_OUTPUT || engine->update.phase == OPEN_HAS_LOSS;
 }
 
 /* ---- Batches ------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static ring_status check_next(const ring_train *engine)
     if (engine->next.is_out || engine->awaits_step || has_output(engine))
         return train_fail(RING_ERR_USAGE, "the batch before is to go through ring_train_forward(), "
                                           "_backward() and _step() first");
-    if (engine->update.phase != UPDATE_CLOSED && engine->owns_update)
+    if (engine->update.phase != OPEN_CLOSED && engine->owns_update)
         return train_fail(RING_ERR_USAGE, "the update was begun with batches of the caller's: "
                                           "finish it with such ones");
     return RING_OK;
@@ -99,12 +99,12 @@ ring_status ring_train_next(ring_train *engine, ring_train_batch *batch, int *mo
     RING_TRY(check_next(engine));
     if (batch == NULL || more == NULL || batch->size != sizeof *batch)
         return train_fail(RING_ERR_ARGUMENT, "no batch or more: begin with RING_TRAIN_BATCH_INIT");
-    *more = engine->update.phase != UPDATE_CLOSED || !progress_epoch_over(&engine->trainer);
+    *more = engine->update.phase != OPEN_CLOSED || !progress_epoch_over(&engine->trainer);
     if (*more == 0) {
         progress_begin_epoch(&engine->trainer, engine->trainer.epoch + 1);
         return RING_OK;
     }
-    if (engine->update.phase == UPDATE_CLOSED) {
+    if (engine->update.phase == OPEN_CLOSED) {
         engine->share = progress_share(&engine->trainer);
         engine->next.taken = 0;
     }
@@ -126,7 +126,7 @@ static ring_status check_forward(const ring_train *engine, bool owns)
     if (!owns && !engine->next.is_out)
         return train_fail(RING_ERR_USAGE, "forward: the batch of ring_train_next() went through "
                                           "already, or was dropped; ask for the next one");
-    if (engine->update.phase != UPDATE_CLOSED && engine->owns_update != owns)
+    if (engine->update.phase != OPEN_CLOSED && engine->owns_update != owns)
         return train_fail(RING_ERR_USAGE,
                           "forward: the update was begun with batches of %s: "
                           "finish it with such ones",
@@ -157,7 +157,7 @@ static engine_share whole_share(const ring_train *engine)
 
 static ring_status begin(ring_train *engine, bool owns)
 {
-    if (engine->update.phase != UPDATE_CLOSED)
+    if (engine->update.phase != OPEN_CLOSED)
         return RING_OK;
     const engine_share share = owns ? whole_share(engine) : engine->share;
     engine->owns_update = owns;
@@ -245,9 +245,9 @@ static ring_status check_sync(const ring_train *engine)
 ring_status ring_train_backward(ring_train *engine)
 {
     RING_TRY(check_engine(engine));
-    if (engine->update.phase != UPDATE_HAS_LOSS)
+    if (engine->update.phase != OPEN_HAS_LOSS)
         return train_fail(RING_ERR_USAGE, "backward: %s before it",
-                          engine->update.phase == UPDATE_FORWARD
+                          engine->update.phase == OPEN_HAS_OUTPUT
                               ? "ring_train_loss() or ring_train_own_loss() belongs"
                               : "ring_train_forward() and a loss belong");
     RING_TRY(check_sync(engine));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "errors.h"
-#include "step_writer.h"
+#include "update_writer.h"
 
 enum { PREVIOUS = -1, NEXT = 1 };
 
@@ -106,7 +106,7 @@ ring_status pipe_count_slots(int stages, int micro_batches, int *ends, double *i
 
 /* A list that is being written; by slot the latest transfers. */
 typedef struct pipe_writer {
-    step_writer w;
+    update_writer w;
     pipe_place place;
     int slots;
     bool trains;                                               /* backward passes follow */
@@ -114,14 +114,14 @@ typedef struct pipe_writer {
     int grad_in[PIPE_STAGES_MAX], grad_out[PIPE_STAGES_MAX];   /* and of their gradients */
 } pipe_writer;
 
-static pipe_writer start(step_schedule *schedule, const train_partition *partition, int zero,
+static pipe_writer start(update_schedule *schedule, const train_partition *partition, int zero,
                          const pipe_place *place, int micro_batches)
 {
-    pipe_writer p = {.w = step_writer_start(schedule, partition, zero, micro_batches),
+    pipe_writer p = {.w = update_writer_start(schedule, partition, zero, micro_batches),
                      .place = *place,
                      .slots = pipe_slots(place, micro_batches)};
     for (int s = 0; s < p.slots; s++)
-        p.value_in[s] = p.value_out[s] = p.grad_in[s] = p.grad_out[s] = STEP_NOTHING;
+        p.value_in[s] = p.value_out[s] = p.grad_in[s] = p.grad_out[s] = UPDATE_NOTHING;
     return p;
 }
 
@@ -132,16 +132,16 @@ static bool has_neighbour(const pipe_writer *p, int towards)
 }
 
 /* SEND or RECV where there is such a stage, behind what made it or used its place. */
-static int transfer(pipe_writer *p, step_kind kind, int towards, int micro, int earlier)
+static int transfer(pipe_writer *p, update_kind kind, int towards, int micro, int earlier)
 {
     if (!has_neighbour(p, towards))
-        return STEP_NOTHING;
-    const int number = step_write(&p->w, (step_instruction){.kind = kind,
-                                                            .queue = QUEUE_WIRE,
-                                                            .micro = micro,
-                                                            .slot = micro % p->slots,
-                                                            .towards = towards});
-    step_follow(&p->w, number, earlier);
+        return UPDATE_NOTHING;
+    const int number = update_write(&p->w, (update_instruction){.kind = kind,
+                                                                .queue = QUEUE_WIRE,
+                                                                .micro = micro,
+                                                                .slot = micro % p->slots,
+                                                                .towards = towards});
+    update_follow(&p->w, number, earlier);
     return number;
 }
 
@@ -150,20 +150,20 @@ static void follow_both(pipe_writer *p, int first, int received, int sent)
 {
     if (p->w.failed)
         return;
-    step_follow(&p->w, first, received);
-    step_follow(&p->w, first, sent);
+    update_follow(&p->w, first, received);
+    update_follow(&p->w, first, sent);
 }
 
 static void write_forward(pipe_writer *p, int micro)
 {
     const int slot = micro % p->slots;
     p->w.slot = slot;
-    step_write(&p->w, (step_instruction){.kind = STEP_LOAD, .micro = micro, .slot = slot});
-    const int first = p->w.schedule->count, last = step_write_forward(&p->w, micro);
+    update_write(&p->w, (update_instruction){.kind = UPDATE_LOAD, .micro = micro, .slot = slot});
+    const int first = p->w.schedule->count, last = update_write_forward(&p->w, micro);
     follow_both(p, first, p->value_in[slot], p->value_out[slot]);
-    p->value_out[slot] = transfer(p, STEP_SEND, NEXT, micro, last);
+    p->value_out[slot] = transfer(p, UPDATE_SEND, NEXT, micro, last);
     if (p->trains)
-        p->grad_in[slot] = transfer(p, STEP_RECV, NEXT, micro, last);
+        p->grad_in[slot] = transfer(p, UPDATE_RECV, NEXT, micro, last);
 }
 
 /* When it has ended, the slot is free for another micro-batch. */
@@ -171,11 +171,11 @@ static void write_backward(pipe_writer *p, int micro)
 {
     const int slot = micro % p->slots, later = micro + p->slots;
     p->w.slot = slot;
-    const int first = p->w.schedule->count, last = step_write_backward(&p->w, micro);
+    const int first = p->w.schedule->count, last = update_write_backward(&p->w, micro);
     follow_both(p, first, p->grad_in[slot], p->grad_out[slot]);
-    p->grad_out[slot] = transfer(p, STEP_SEND, PREVIOUS, micro, last);
+    p->grad_out[slot] = transfer(p, UPDATE_SEND, PREVIOUS, micro, last);
     if (later < p->w.micro_batches)
-        p->value_in[slot] = transfer(p, STEP_RECV, PREVIOUS, later, last);
+        p->value_in[slot] = transfer(p, UPDATE_RECV, PREVIOUS, later, last);
 }
 
 /* When each stage has its gradients, summed over its ranks: so all its ranks add the same. */
@@ -185,19 +185,19 @@ static void write_ties(pipe_writer *p)
     for (int b = 0; b < p->w.partition->count; b++)
         any |= p->w.partition->buckets[b].is_shared;
     if (any)
-        step_write(&p->w, (step_instruction){.kind = STEP_REDUCE,
-                                             .bucket = BUCKET_TIES,
-                                             .micro = p->w.micro_batches - 1,
-                                             .after_all = true});
+        update_write(&p->w, (update_instruction){.kind = UPDATE_REDUCE,
+                                                 .bucket = BUCKET_TIES,
+                                                 .micro = p->w.micro_batches - 1,
+                                                 .after_all = true});
 }
 
-ring_status schedule_1f1b(step_schedule *schedule, const train_partition *partition, int zero,
+ring_status schedule_1f1b(update_schedule *schedule, const train_partition *partition, int zero,
                           const pipe_place *place, int micro_batches)
 {
     pipe_writer p = start(schedule, partition, zero, place, micro_batches);
     p.trains = true;
     for (int micro = 0; micro < p.slots; micro++)
-        p.value_in[micro] = transfer(&p, STEP_RECV, PREVIOUS, micro, STEP_NOTHING);
+        p.value_in[micro] = transfer(&p, UPDATE_RECV, PREVIOUS, micro, UPDATE_NOTHING);
     for (int n = 0; n < 2 * micro_batches; n++) {
         const pipe_pass pass = pipe_pass_of(place, micro_batches, n);
         if (pass.backward)
@@ -206,16 +206,16 @@ ring_status schedule_1f1b(step_schedule *schedule, const train_partition *partit
             write_forward(&p, pass.micro);
     }
     write_ties(&p);
-    step_write_loss(&p.w, micro_batches - 1);
-    step_write_step(&p.w);
-    return step_writer_finish(&p.w);
+    update_write_loss(&p.w, micro_batches - 1);
+    update_write_optimize(&p.w);
+    return update_writer_finish(&p.w);
 }
 
-ring_status schedule_pipe_forward(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_pipe_forward(update_schedule *schedule, const train_partition *partition,
                                   int zero, const pipe_place *place)
 {
     pipe_writer p = start(schedule, partition, zero, place, 1);
-    p.value_in[0] = transfer(&p, STEP_RECV, PREVIOUS, 0, STEP_NOTHING);
+    p.value_in[0] = transfer(&p, UPDATE_RECV, PREVIOUS, 0, UPDATE_NOTHING);
     write_forward(&p, 0);
-    return step_writer_finish(&p.w);
+    return update_writer_finish(&p.w);
 }

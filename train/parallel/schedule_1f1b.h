@@ -8,7 +8,7 @@
 #ifndef TRAIN_SCHEDULE_1F1B_H
 #define TRAIN_SCHEDULE_1F1B_H
 
-#include "step_schedule.h"
+#include "update_schedule.h"
 
 enum { PIPE_STAGES_MAX = 256 };
 
@@ -36,11 +36,11 @@ int pipe_slots(const pipe_place *place, int micro_batches);
 ring_status pipe_count_slots(int stages, int micro_batches, int *ends, double *idle);
 
 /** As schedule_update() for one stage of a pipeline, with @p zero as the stage of ZeRO, 0 or 1. */
-ring_status schedule_1f1b(step_schedule *schedule, const train_partition *partition, int zero,
+ring_status schedule_1f1b(update_schedule *schedule, const train_partition *partition, int zero,
                           const pipe_place *place, int micro_batches);
 
 /** As schedule_forward() for one stage of a pipeline. */
-ring_status schedule_pipe_forward(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_pipe_forward(update_schedule *schedule, const train_partition *partition,
                                   int zero, const pipe_place *place);
 
 #endif

@@ -13,41 +13,44 @@
 /* ---- Time ---------------------------------------------------------------------------------- */
 
 /* Where the time of each kind goes while it is carried out. */
-static const report_part part_of[STEP_KINDS] = {
-    [STEP_LOAD] = PART_DATA,     [STEP_GATHER] = PART_TRANSFER, [STEP_FORWARD] = PART_FORWARD,
-    [STEP_SEND] = PART_TRANSFER, [STEP_RECV] = PART_TRANSFER,   [STEP_BACKWARD] = PART_BACKWARD,
-    [STEP_REDUCE] = PART_REDUCE, [STEP_CLIP] = PART_STEP,       [STEP_STEP] = PART_STEP,
-    [STEP_SUM] = PART_TRANSFER,
+static const report_part part_of[UPDATE_KINDS] = {
+    [UPDATE_LOAD] = PART_DATA,       [UPDATE_GATHER] = PART_TRANSFER,
+    [UPDATE_FORWARD] = PART_FORWARD, [UPDATE_SEND] = PART_TRANSFER,
+    [UPDATE_RECV] = PART_TRANSFER,   [UPDATE_BACKWARD] = PART_BACKWARD,
+    [UPDATE_REDUCE] = PART_REDUCE,   [UPDATE_CLIP] = PART_STEP,
+    [UPDATE_OPTIMIZE] = PART_STEP,   [UPDATE_SUM] = PART_TRANSFER,
 };
 
-static bool is_of_pipeline(step_kind kind)
+static bool is_of_pipeline(update_kind kind)
 {
-    return kind == STEP_SEND || kind == STEP_RECV;
+    return kind == UPDATE_SEND || kind == UPDATE_RECV;
 }
 
-static double spent(const step_times *times, step_kind kind)
+static double spent(const update_times *times, update_kind kind)
 {
     return times->busy[kind] + times->waited[kind];
 }
 
-static void fill_details(const step_times *before, const step_times *after, double details[DETAILS])
+static void fill_details(const update_times *before, const update_times *after,
+                         double details[DETAILS])
 {
     const double checking = after->checking - before->checking;
-    details[DETAIL_SEND] = spent(after, STEP_SEND) - spent(before, STEP_SEND);
-    details[DETAIL_RECV] = spent(after, STEP_RECV) - spent(before, STEP_RECV);
+    details[DETAIL_SEND] = spent(after, UPDATE_SEND) - spent(before, UPDATE_SEND);
+    details[DETAIL_RECV] = spent(after, UPDATE_RECV) - spent(before, UPDATE_RECV);
     details[DETAIL_TIES] = after->ties - before->ties;
-    details[DETAIL_NORM] = spent(after, STEP_CLIP) - spent(before, STEP_CLIP) - checking;
+    details[DETAIL_NORM] = spent(after, UPDATE_CLIP) - spent(before, UPDATE_CLIP) - checking;
     details[DETAIL_CHECK] = checking;
 }
 
-report_times events_times(const step_times *before, const step_times *after, double seconds)
+report_times events_times(const update_times *before, const update_times *after, double seconds)
 {
     report_times times = {.reducing = after->reducing - before->reducing,
-                          .reduce_wait = after->waited[STEP_REDUCE] - before->waited[STEP_REDUCE]};
-    for (int k = 0; k < STEP_KINDS; k++) {
+                          .reduce_wait = after->waited[UPDATE_REDUCE] -
+                                         before->waited[UPDATE_REDUCE]};
+    for (int k = 0; k < UPDATE_KINDS; k++) {
         times.parts[part_of[k]] += after->busy[k] - before->busy[k];
-        times.parts[is_of_pipeline((step_kind)k) ? PART_BUBBLE : PART_WAIT] += after->waited[k] -
-                                                                               before->waited[k];
+        times.parts[is_of_pipeline((update_kind)k) ? PART_BUBBLE : PART_WAIT] += after->waited[k] -
+                                                                                 before->waited[k];
     }
     fill_details(before, after, times.details);
     const double other = seconds - breakdown_total(&times);
@@ -157,7 +160,7 @@ ring_status events_finish(run_events *events)
 
 void events_begin_update(run_events *events, long step, int micro_batches)
 {
-    step_times *times = &events->engine->times;
+    update_times *times = &events->engine->times;
     events->before = *times;
     times->trace = run_trace_next(&events->trace, step);
     times->passes = pipeline_slots_next(&events->slots, step, micro_batches);
@@ -173,7 +176,7 @@ static void add_to_epoch(report_epoch *epoch, const report_step *step)
 ring_status events_end_update(run_events *events, report_step *step)
 {
     const long every = events->options.monitor_every;
-    step_times *times = &events->engine->times;
+    update_times *times = &events->engine->times;
     times->trace = NULL;
     times->passes = NULL;
     step->times = events_times(&events->before, times, step->seconds);

@@ -25,9 +25,9 @@ typedef struct run_events {
     report_memory *memory;  /* [ranks] */
     report_device *devices; /* [ranks] */
     device_clock monitor_clock, epoch_clock;
-    step_times before;  /* at the beginning of the update */
-    report_epoch epoch; /* sums so far */
-    long all_samples;   /* of all updates so far */
+    update_times before; /* at the beginning of the update */
+    report_epoch epoch;  /* sums so far */
+    long all_samples;    /* of all updates so far */
     pipeline_slots slots;
     run_trace trace;
 } run_events;
@@ -52,6 +52,6 @@ ring_status events_end_update(run_events *events, report_step *step);
 ring_status events_end_epoch(run_events *events, report_epoch *epoch);
 
 /** @return where @p seconds of updates went: what @p after has more than @p before. */
-report_times events_times(const step_times *before, const step_times *after, double seconds);
+report_times events_times(const update_times *before, const update_times *after, double seconds);
 
 #endif

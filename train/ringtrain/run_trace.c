@@ -40,11 +40,11 @@ ring_status run_trace_start(run_trace *trace, ring_comm *comm)
         return RING_OK;
     RING_TRY(agree(comm, open_part(trace)));
     RING_TRY(common_clock_zero(comm, &zero));
-    step_trace_begin(&trace->trace, stream_of(trace), ring_comm_rank(comm), zero);
+    update_trace_begin(&trace->trace, stream_of(trace), ring_comm_rank(comm), zero);
     return RING_OK;
 }
 
-step_trace *run_trace_next(run_trace *trace, long update)
+update_trace *run_trace_next(run_trace *trace, long update)
 {
     if (stream_of(trace) == NULL || trace->updates == TRACED_UPDATES)
         return NULL;
@@ -123,7 +123,7 @@ ring_status run_trace_close(run_trace *trace)
     trace->text = NULL;
     if (trace->file.stream == NULL)
         return RING_OK;
-    step_trace_end(trace->file.stream);
+    update_trace_end(trace->file.stream);
     if (output_finish(&trace->file))
         return RING_OK;
     return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", trace->path, strerror(errno));

@@ -9,7 +9,7 @@
 #include <ring/ring.h>
 
 #include "output.h"
-#include "step_trace.h"
+#include "update_trace.h"
 
 typedef struct run_trace {
     const char *path; /* borrowed; NULL: none */
@@ -17,7 +17,7 @@ typedef struct run_trace {
     FILE *part;       /* of another rank, into text */
     char *text;
     size_t bytes;
-    step_trace trace;
+    update_trace trace;
     int updates; /* so far */
 } run_trace;
 
@@ -29,7 +29,7 @@ ring_status run_trace_open(run_trace *trace, const char *path, int rank);
 ring_status run_trace_start(run_trace *trace, ring_comm *comm);
 
 /** @return where to write the next update, or NULL: it is not traced. */
-step_trace *run_trace_next(run_trace *trace, long update);
+update_trace *run_trace_next(run_trace *trace, long update);
 
 /** Collective: brings all parts into the file. */
 ring_status run_trace_gather(run_trace *trace, ring_comm *comm);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_trace: instructions of a rank over time, in Chrome's trace format, which chrome://tracing
+ * update_trace: instructions of a rank over time, in Chrome's trace format, which chrome://tracing
  * and Perfetto show: what the rank does, and what goes over the wire meanwhile. Ranks are processes
  * of one file.
  */
-#ifndef TRAIN_STEP_TRACE_H
-#define TRAIN_STEP_TRACE_H
+#ifndef TRAIN_UPDATE_TRACE_H
+#define TRAIN_UPDATE_TRACE_H
 
 #include <stdio.h>
 
-#include "step_schedule.h"
+#include "update_schedule.h"
 
-typedef struct step_trace {
+typedef struct update_trace {
     FILE *out;
     double start; /* train_now() of the trace's zero */
     int rank;
     long update; /* that runs */
-} step_trace;
+} update_trace;
 
 /** Writes the beginning: that of the file if @p rank is 0, else of what goes on behind another
  *  rank's events.
  *  @param out  stays the caller's, errors too. @param start  train_now() of the trace's zero. */
-void step_trace_begin(step_trace *trace, FILE *out, int rank, double start);
+void update_trace_begin(update_trace *trace, FILE *out, int rank, double start);
 /** Writes the end of a file. */
-void step_trace_end(FILE *out);
+void update_trace_end(FILE *out);
 
 /** The next functions do nothing for NULL. */
 /** @param before  stands before the instruction's name: "wait for ". */
-void step_trace_span(step_trace *trace, const char *before, const step_instruction *at,
-                     double begin, double end);
-void step_trace_wire(step_trace *trace, const step_instruction *at, int number, bool begins,
-                     double when);
+void update_trace_span(update_trace *trace, const char *before, const update_instruction *at,
+                       double begin, double end);
+void update_trace_wire(update_trace *trace, const update_instruction *at, int number, bool begins,
+                       double when);
 
 #endif

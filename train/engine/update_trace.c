@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One event a line. Transfers overlap, so they are written as asynchronous events. */
-#include "step_trace.h"
+#include "update_trace.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
-static double microseconds(const step_trace *trace, double when)
+static double microseconds(const update_trace *trace, double when)
 {
     return 1e6 * (when - trace->start);
 }
 
 /* "backward bucket 1", "reduce loss", "clip". */
-static const char *name_of(const step_instruction *at, char name[NAME_MAX_BYTES])
+static const char *name_of(const update_instruction *at, char name[NAME_MAX_BYTES])
 {
-    const char *kind = step_names[at->kind];
-    if (at->kind == STEP_LOAD || at->kind == STEP_CLIP)
+    const char *kind = update_kind_names[at->kind];
+    if (at->kind == UPDATE_LOAD || at->kind == UPDATE_CLIP)
         snprintf(name, NAME_MAX_BYTES, "%s", kind);
     else if (at->bucket == BUCKET_LOSS)
         snprintf(name, NAME_MAX_BYTES, "%s loss", kind);
@@ -22,9 +22,9 @@ static const char *name_of(const step_instruction *at, char name[NAME_MAX_BYTES]
     return name;
 }
 
-void step_trace_begin(step_trace *trace, FILE *out, int rank, double start)
+void update_trace_begin(update_trace *trace, FILE *out, int rank, double start)
 {
-    *trace = (step_trace){.out = out, .start = start, .rank = rank};
+    *trace = (update_trace){.out = out, .start = start, .rank = rank};
     fputs(rank == 0 ? "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" : ",\n", out);
     fprintf(out,
             "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %d, \"args\": {\"name\": \"rank "
@@ -32,13 +32,13 @@ void step_trace_begin(step_trace *trace, FILE *out, int rank, double start)
             rank, rank);
 }
 
-void step_trace_end(FILE *out)
+void update_trace_end(FILE *out)
 {
     fputs("\n]}\n", out);
 }
 
-void step_trace_span(step_trace *trace, const char *before, const step_instruction *at,
-                     double begin, double end)
+void update_trace_span(update_trace *trace, const char *before, const update_instruction *at,
+                       double begin, double end)
 {
     char name[NAME_MAX_BYTES];
     if (trace == NULL)
@@ -50,8 +50,8 @@ void step_trace_span(step_trace *trace, const char *before, const step_instructi
             microseconds(trace, begin), 1e6 * (end - begin), trace->update, at->micro);
 }
 
-void step_trace_wire(step_trace *trace, const step_instruction *at, int number, bool begins,
-                     double when)
+void update_trace_wire(update_trace *trace, const update_instruction *at, int number, bool begins,
+                       double when)
 {
     char name[NAME_MAX_BYTES];
     if (trace == NULL)

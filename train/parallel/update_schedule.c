@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The generators. */
-#include "step_schedule.h"
+#include "update_schedule.h"
 
 #include <stdlib.h>
 
 #include "errors.h"
-#include "step_writer.h"
+#include "update_writer.h"
 
-const char *const step_names[STEP_KINDS] = {
-    [STEP_LOAD] = "load",         [STEP_GATHER] = "gather", [STEP_FORWARD] = "forward",
-    [STEP_SUM] = "sum",           [STEP_SEND] = "send",     [STEP_RECV] = "recv",
-    [STEP_BACKWARD] = "backward", [STEP_REDUCE] = "reduce", [STEP_CLIP] = "clip",
-    [STEP_STEP] = "step",
+const char *const update_kind_names[UPDATE_KINDS] = {
+    [UPDATE_LOAD] = "load",         [UPDATE_GATHER] = "gather", [UPDATE_FORWARD] = "forward",
+    [UPDATE_SUM] = "sum",           [UPDATE_SEND] = "send",     [UPDATE_RECV] = "recv",
+    [UPDATE_BACKWARD] = "backward", [UPDATE_REDUCE] = "reduce", [UPDATE_CLIP] = "clip",
+    [UPDATE_OPTIMIZE] = "step",
 };
 
-int step_write(step_writer *w, step_instruction instruction)
+int update_write(update_writer *w, update_instruction instruction)
 {
-    step_schedule *schedule = w->schedule;
+    update_schedule *schedule = w->schedule;
     if (schedule->count == schedule->room) {
         const int room = schedule->room > 0 ? 2 * schedule->room : 64;
-        step_instruction *list = realloc(schedule->list, (size_t)room * sizeof *list);
+        update_instruction *list = realloc(schedule->list, (size_t)room * sizeof *list);
         w->failed |= list == NULL;
         if (list == NULL)
-            return STEP_NOTHING;
+            return UPDATE_NOTHING;
         schedule->list = list;
         schedule->room = room;
     }
@@ -30,83 +30,82 @@ int step_write(step_writer *w, step_instruction instruction)
     return schedule->count++;
 }
 
-void step_follow(step_writer *w, int number, int earlier)
+void update_follow(update_writer *w, int number, int earlier)
 {
-    if (number == STEP_NOTHING || earlier == STEP_NOTHING)
+    if (number == UPDATE_NOTHING || earlier == UPDATE_NOTHING)
         return;
-    step_instruction *instruction = &w->schedule->list[number];
+    update_instruction *instruction = &w->schedule->list[number];
     instruction->after[instruction->after_count++] = earlier;
 }
 
 /* ---- Parts of an update -------------------------------------------------------------------- */
 
 /* Parameters that other buckets use, too, stay gathered. */
-static bool comes_and_goes(const step_writer *w, int bucket)
+static bool comes_and_goes(const update_writer *w, int bucket)
 {
     const partition_bucket *at = &w->partition->buckets[bucket];
     return w->zero_stage == 3 && !at->is_tied && !at->is_persistent;
 }
 
 /* Parameters of a bucket from all owners at once, or one after the other. @return the last. */
-static int write_gather(step_writer *w, int bucket, int earlier)
+static int write_gather(update_writer *w, int bucket, int earlier)
 {
     const bool one_by_one = w->zero_stage < 3 && w->partition->rules.broadcasts;
     const int senders = one_by_one ? w->partition->ranks : 1;
-    int number = STEP_NOTHING;
+    int number = UPDATE_NOTHING;
     for (int r = 0; r < senders; r++) {
-        number = step_write(w, (step_instruction){.kind = STEP_GATHER,
-                                                  .queue = QUEUE_WIRE,
-                                                  .bucket = bucket,
-                                                  .owner = one_by_one ? r : -1});
-        step_follow(w, number, earlier);
+        number = update_write(w, (update_instruction){.kind = UPDATE_GATHER,
+                                                      .queue = QUEUE_WIRE,
+                                                      .bucket = bucket,
+                                                      .owner = one_by_one ? r : -1});
+        update_follow(w, number, earlier);
     }
     return number;
 }
 
-static void gather(step_writer *w, int bucket, int earlier)
+static void gather(update_writer *w, int bucket, int earlier)
 {
     if (!comes_and_goes(w, bucket))
         return;
     const int place = bucket % LIVE_BUCKETS;
     w->gathered[place] = write_gather(w, bucket, w->left[place]);
-    step_follow(w, w->gathered[place], earlier);
+    update_follow(w, w->gathered[place], earlier);
 }
 
 /* The bucket's place is free for another one behind what was computed last. */
-static void leave(step_writer *w, int bucket)
+static void leave(update_writer *w, int bucket)
 {
     if (comes_and_goes(w, bucket))
         w->left[bucket % LIVE_BUCKETS] = w->computed;
 }
 
-/* Nodes of one bucket. @param summed  the SUM before them, or STEP_NOTHING. */
-static void compute(step_writer *w, const step_instruction *range, int summed)
+/* Nodes of one bucket. @param summed  the SUM before them, or UPDATE_NOTHING. */
+static void compute(update_writer *w, const update_instruction *range, int summed)
 {
-    const int place = range->bucket % LIVE_BUCKETS, number = step_write(w, *range);
-    step_follow(w, number, summed);
+    const int place = range->bucket % LIVE_BUCKETS, number = update_write(w, *range);
+    update_follow(w, number, summed);
     if (comes_and_goes(w, range->bucket))
-        step_follow(w, number, w->gathered[place]);
-    if (w->zero_stage >= 2 && range->kind == STEP_BACKWARD) {
-        step_follow(w, number, w->reduced[place]);
-        step_follow(w, number, w->beside[place]);
+        update_follow(w, number, w->gathered[place]);
+    if (w->zero_stage >= 2 && range->kind == UPDATE_BACKWARD) {
+        update_follow(w, number, w->reduced[place]);
+        update_follow(w, number, w->beside[place]);
     }
     w->computed = number;
 }
 
 /* Sums the activations of tensor ranks before the pass comes to @p node. */
-static int sum(step_writer *w, const step_instruction *range, int node)
+static int sum(update_writer *w, const update_instruction *range, int node)
 {
-    const int number = step_write(w,
-                                  (step_instruction){.kind = STEP_SUM,
-                                                     .queue = QUEUE_WIRE,
-                                                     .bucket = range->bucket,
-                                                     .first = node,
-                                                     .end = node + 1,
-                                                     .micro = range->micro,
-                                                     .slot = range->slot,
-                                                     .towards = range->kind == STEP_FORWARD ? 1
-                                                                                            : -1});
-    step_follow(w, number, w->computed);
+    const int number =
+        update_write(w, (update_instruction){.kind = UPDATE_SUM,
+                                             .queue = QUEUE_WIRE,
+                                             .bucket = range->bucket,
+                                             .first = node,
+                                             .end = node + 1,
+                                             .micro = range->micro,
+                                             .slot = range->slot,
+                                             .towards = range->kind == UPDATE_FORWARD ? 1 : -1});
+    update_follow(w, number, w->computed);
     return number;
 }
 
@@ -117,27 +116,27 @@ static bool begins_segment(const train_partition *partition, int node)
 }
 
 /* A segment's first activations are kept as they were summed. */
-static bool sums_before(const step_writer *w, const step_instruction *range, int node)
+static bool sums_before(const update_writer *w, const update_instruction *range, int node)
 {
-    const int wanted = range->kind == STEP_FORWARD ? SUM_INPUT : SUM_GRAD;
+    const int wanted = range->kind == UPDATE_FORWARD ? SUM_INPUT : SUM_GRAD;
     return w->partition->sums != NULL && w->partition->sums[node] == wanted &&
            !(range->recompute && begins_segment(w->partition, node));
 }
 
 /* Nodes @p from to the one before @p to, as the pass goes. */
-static void set_nodes(step_instruction *range, int from, int to)
+static void set_nodes(update_instruction *range, int from, int to)
 {
     range->first = from < to ? from : to + 1;
     range->end = from < to ? to : from + 1;
 }
 
 /* In ranges between sums. */
-static void compute_visit(step_writer *w, const step_instruction *visit)
+static void compute_visit(update_writer *w, const update_instruction *visit)
 {
-    const bool back = visit->kind == STEP_BACKWARD;
+    const bool back = visit->kind == UPDATE_BACKWARD;
     const int end = back ? visit->first - 1 : visit->end;
-    step_instruction range = *visit;
-    int from = back ? visit->end - 1 : visit->first, summed = STEP_NOTHING;
+    update_instruction range = *visit;
+    int from = back ? visit->end - 1 : visit->first, summed = UPDATE_NOTHING;
     for (int node = from; node != end; node += back ? -1 : 1) {
         if (!sums_before(w, &range, node))
             continue;
@@ -153,7 +152,7 @@ static void compute_visit(step_writer *w, const step_instruction *visit)
     compute(w, &range, summed);
 }
 
-static void wait_for_all(step_writer *w, int number)
+static void wait_for_all(update_writer *w, int number)
 {
     if (!w->failed)
         w->schedule->list[number].after_all = true;
@@ -166,7 +165,7 @@ static size_t gathered_elements(const partition_bucket *bucket)
 }
 
 /* @return whether @p next is gathered while @p bucket is computed with. */
-static bool comes_ahead(const step_writer *w, int next, int bucket)
+static bool comes_ahead(const update_writer *w, int next, int bucket)
 {
     const train_partition *partition = w->partition;
     const size_t more = gathered_elements(&partition->buckets[next]);
@@ -179,21 +178,21 @@ static bool comes_ahead(const step_writer *w, int next, int bucket)
 }
 
 /* Stages 0 and 1 sum over micro-batches before they reduce, 2 and 3 reduce before they sum. */
-static int reduce(step_writer *w, int bucket, int micro, int backward)
+static int reduce(update_writer *w, int bucket, int micro, int backward)
 {
     const bool each = w->zero_stage >= 2;
     if (bucket < 0 || (!each && micro + 1 < w->micro_batches))
-        return STEP_NOTHING;
-    const int number = step_write(w, (step_instruction){.kind = STEP_REDUCE,
-                                                        .queue = QUEUE_WIRE,
-                                                        .bucket = bucket,
-                                                        .micro = micro,
-                                                        .accumulate = each && micro > 0});
-    step_follow(w, number, backward);
+        return UPDATE_NOTHING;
+    const int number = update_write(w, (update_instruction){.kind = UPDATE_REDUCE,
+                                                            .queue = QUEUE_WIRE,
+                                                            .bucket = bucket,
+                                                            .micro = micro,
+                                                            .accumulate = each && micro > 0});
+    update_follow(w, number, backward);
     return number;
 }
 
-static void reduce_range(step_writer *w, int range, int micro)
+static void reduce_range(update_writer *w, int range, int micro)
 {
     const int place = range % LIVE_BUCKETS, beside = partition_beside(w->partition, range);
     w->reduced[place] = reduce(w, range, micro, w->computed);
@@ -201,13 +200,13 @@ static void reduce_range(step_writer *w, int range, int micro)
 }
 
 /* While backward goes on. */
-void step_write_loss(step_writer *w, int micro)
+void update_write_loss(update_writer *w, int micro)
 {
     if (micro + 1 == w->micro_batches)
-        step_write(w, (step_instruction){.kind = STEP_REDUCE,
-                                         .queue = QUEUE_WIRE,
-                                         .bucket = BUCKET_LOSS,
-                                         .micro = micro});
+        update_write(w, (update_instruction){.kind = UPDATE_REDUCE,
+                                             .queue = QUEUE_WIRE,
+                                             .bucket = BUCKET_LOSS,
+                                             .micro = micro});
 }
 
 static bool has_ties(const train_partition *partition)
@@ -220,11 +219,11 @@ static bool has_ties(const train_partition *partition)
 
 /* Buckets that others use, too, are gathered once an update; and their gradients are added to from
  * the first bucket of backward on, when those of the micro-batch before have left. */
-static bool waits_for_ties(const step_writer *w, const step_instruction *visit)
+static bool waits_for_ties(const update_writer *w, const update_instruction *visit)
 {
     const train_partition *partition = w->partition;
     const partition_bucket *bucket = &partition->buckets[visit->bucket];
-    if (visit->kind == STEP_FORWARD)
+    if (visit->kind == UPDATE_FORWARD)
         return w->zero_stage == 3 && bucket->is_tied && !bucket->is_persistent &&
                visit->micro == 0 && !visit->recompute;
     return w->zero_stage >= 2 && visit->end == partition->buckets[partition->ranges - 1].end &&
@@ -245,11 +244,11 @@ static bool waits_for_ties(const step_writer *w, const step_instruction *visit)
  * Backward goes the other way, and reduces the gradients of a bucket when its first node is done.
  */
 
-static void add_visit(step_writer *w, step_instruction visit)
+static void add_visit(update_writer *w, update_instruction visit)
 {
     if (w->visit_count == w->visit_room) {
         const int room = w->visit_room > 0 ? 2 * w->visit_room : 16;
-        step_instruction *visits = realloc(w->visits, (size_t)room * sizeof *visits);
+        update_instruction *visits = realloc(w->visits, (size_t)room * sizeof *visits);
         w->failed |= visits == NULL;
         if (visits == NULL)
             return;
@@ -261,25 +260,26 @@ static void add_visit(step_writer *w, step_instruction visit)
     w->visits[w->visit_count++] = visit;
 }
 
-static void compute_and_reduce(step_writer *w, const step_instruction *visit)
+static void compute_and_reduce(update_writer *w, const update_instruction *visit)
 {
     const int begin = w->schedule->count;
     compute_visit(w, visit);
     if (waits_for_ties(w, visit))
         wait_for_all(w, begin);
-    if (visit->kind == STEP_BACKWARD && visit->first == w->partition->buckets[visit->bucket].first)
+    if (visit->kind == UPDATE_BACKWARD &&
+        visit->first == w->partition->buckets[visit->bucket].first)
         reduce_range(w, visit->bucket, visit->micro);
 }
 
 /* @param next  the bucket of the visit behind it, or -1 */
-static void write_visit(step_writer *w, const step_instruction *visit, int next)
+static void write_visit(update_writer *w, const update_instruction *visit, int next)
 {
     const int bucket = visit->bucket;
     const bool has_next = next >= 0 && next != bucket;
     const bool other_place = has_next && (next - bucket) % LIVE_BUCKETS != 0;
     const bool ahead = other_place && comes_ahead(w, next, bucket);
     if (ahead)
-        gather(w, next, STEP_NOTHING);
+        gather(w, next, UPDATE_NOTHING);
     compute_and_reduce(w, visit);
     if (next != bucket)
         leave(w, bucket);
@@ -288,40 +288,40 @@ static void write_visit(step_writer *w, const step_instruction *visit, int next)
 }
 
 /* Writes the visits that were added. @return the last FORWARD or BACKWARD. */
-static int write_pass(step_writer *w)
+static int write_pass(update_writer *w)
 {
-    w->computed = STEP_NOTHING;
+    w->computed = UPDATE_NOTHING;
     if (w->visit_count > 0)
-        gather(w, w->visits[0].bucket, STEP_NOTHING);
+        gather(w, w->visits[0].bucket, UPDATE_NOTHING);
     for (int v = 0; v < w->visit_count; v++)
         write_visit(w, &w->visits[v], v + 1 < w->visit_count ? w->visits[v + 1].bucket : -1);
     w->visit_count = 0;
     return w->computed;
 }
 
-static void visit_forward(step_writer *w, int first, int end, int micro, bool recompute)
+static void visit_forward(update_writer *w, int first, int end, int micro, bool recompute)
 {
     const partition_bucket *at = w->partition->buckets;
     for (int b = partition_bucket_of(w->partition, first);
          b < w->partition->ranges && at[b].first < end; b++)
-        add_visit(w, (step_instruction){.kind = STEP_FORWARD,
-                                        .bucket = b,
-                                        .first = at[b].first > first ? at[b].first : first,
-                                        .end = at[b].end < end ? at[b].end : end,
-                                        .micro = micro,
-                                        .recompute = recompute});
+        add_visit(w, (update_instruction){.kind = UPDATE_FORWARD,
+                                          .bucket = b,
+                                          .first = at[b].first > first ? at[b].first : first,
+                                          .end = at[b].end < end ? at[b].end : end,
+                                          .micro = micro,
+                                          .recompute = recompute});
 }
 
-static void visit_backward(step_writer *w, int first, int end, int micro)
+static void visit_backward(update_writer *w, int first, int end, int micro)
 {
     const partition_bucket *at = w->partition->buckets;
     for (int b = partition_bucket_of(w->partition, end - 1); b >= 0 && at[b].end > first; b--)
-        add_visit(w, (step_instruction){.kind = STEP_BACKWARD,
-                                        .bucket = b,
-                                        .first = at[b].first > first ? at[b].first : first,
-                                        .end = at[b].end < end ? at[b].end : end,
-                                        .micro = micro,
-                                        .accumulate = w->zero_stage < 2 && micro > 0});
+        add_visit(w, (update_instruction){.kind = UPDATE_BACKWARD,
+                                          .bucket = b,
+                                          .first = at[b].first > first ? at[b].first : first,
+                                          .end = at[b].end < end ? at[b].end : end,
+                                          .micro = micro,
+                                          .accumulate = w->zero_stage < 2 && micro > 0});
 }
 
 /* @return the first node of the segment that ends before node @p end; 0 if all is kept. */
@@ -338,7 +338,7 @@ static int nodes_of(const train_partition *partition)
     return partition->buckets[partition->ranges - 1].end;
 }
 
-int step_write_forward(step_writer *w, int micro)
+int update_write_forward(update_writer *w, int micro)
 {
     const int nodes = nodes_of(w->partition);
     visit_forward(w, 0, nodes, micro, false);
@@ -350,7 +350,7 @@ int step_write_forward(step_writer *w, int micro)
 /* Segment by segment, from the last to the first. There is room for the activations of one segment
  * of one slot: where those that are kept are another's, the segment is recomputed first. Gradients
  * of two buckets have a place each; a third one waits until the first is reduced. */
-int step_write_backward(step_writer *w, int micro)
+int update_write_backward(update_writer *w, int micro)
 {
     for (int end = nodes_of(w->partition), first; end > 0; end = first) {
         first = segment_before(w->partition, end);
@@ -363,38 +363,39 @@ int step_write_backward(step_writer *w, int micro)
     return write_pass(w);
 }
 
-void step_write_step(step_writer *w)
+void update_write_optimize(update_writer *w)
 {
-    const int clip = step_write(w, (step_instruction){.kind = STEP_CLIP, .after_all = true});
+    const int clip = update_write(w, (update_instruction){.kind = UPDATE_CLIP, .after_all = true});
     for (int b = 0; b < w->partition->count; b++) {
-        const int step = step_write(w, (step_instruction){.kind = STEP_STEP, .bucket = b});
-        step_follow(w, step, clip);
+        const int optimize = update_write(w, (update_instruction){.kind = UPDATE_OPTIMIZE,
+                                                                  .bucket = b});
+        update_follow(w, optimize, clip);
         if (w->zero_stage == 1 || w->zero_stage == 2 ||
             (w->zero_stage == 3 && w->partition->buckets[b].is_persistent))
-            write_gather(w, b, step);
+            write_gather(w, b, optimize);
     }
 }
 
 /* ---- Whole lists --------------------------------------------------------------------------- */
 
-step_writer step_writer_start(step_schedule *schedule, const train_partition *partition,
-                              int zero_stage, int micro_batches)
+update_writer update_writer_start(update_schedule *schedule, const train_partition *partition,
+                                  int zero_stage, int micro_batches)
 {
-    *schedule = (step_schedule){0};
-    step_writer w = {.schedule = schedule,
-                     .partition = partition,
-                     .zero_stage = zero_stage,
-                     .micro_batches = micro_batches};
+    *schedule = (update_schedule){0};
+    update_writer w = {.schedule = schedule,
+                       .partition = partition,
+                       .zero_stage = zero_stage,
+                       .micro_batches = micro_batches};
     for (int i = 0; i < LIVE_BUCKETS; i++)
-        w.gathered[i] = w.left[i] = w.reduced[i] = w.beside[i] = STEP_NOTHING;
+        w.gathered[i] = w.left[i] = w.reduced[i] = w.beside[i] = UPDATE_NOTHING;
     for (int b = 0; b < partition->count && zero_stage == 3; b++) {
         if (partition->buckets[b].is_tied && !partition->buckets[b].is_persistent)
-            write_gather(&w, b, STEP_NOTHING);
+            write_gather(&w, b, UPDATE_NOTHING);
     }
     return w;
 }
 
-ring_status step_writer_finish(step_writer *w)
+ring_status update_writer_finish(update_writer *w)
 {
     free(w->visits);
     if (w->failed)
@@ -402,31 +403,31 @@ ring_status step_writer_finish(step_writer *w)
     return RING_OK;
 }
 
-ring_status schedule_update(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_update(update_schedule *schedule, const train_partition *partition,
                             int zero_stage, int micro_batches)
 {
-    step_writer w = step_writer_start(schedule, partition, zero_stage, micro_batches);
+    update_writer w = update_writer_start(schedule, partition, zero_stage, micro_batches);
     for (int micro = 0; micro < micro_batches; micro++) {
-        step_write(&w, (step_instruction){.kind = STEP_LOAD, .micro = micro});
-        step_write_forward(&w, micro);
-        step_write_loss(&w, micro);
-        step_write_backward(&w, micro);
+        update_write(&w, (update_instruction){.kind = UPDATE_LOAD, .micro = micro});
+        update_write_forward(&w, micro);
+        update_write_loss(&w, micro);
+        update_write_backward(&w, micro);
     }
-    step_write_step(&w);
-    return step_writer_finish(&w);
+    update_write_optimize(&w);
+    return update_writer_finish(&w);
 }
 
-ring_status schedule_forward(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_forward(update_schedule *schedule, const train_partition *partition,
                              int zero_stage)
 {
-    step_writer w = step_writer_start(schedule, partition, zero_stage, 1);
-    step_write(&w, (step_instruction){.kind = STEP_LOAD});
-    step_write_forward(&w, 0);
-    return step_writer_finish(&w);
+    update_writer w = update_writer_start(schedule, partition, zero_stage, 1);
+    update_write(&w, (update_instruction){.kind = UPDATE_LOAD});
+    update_write_forward(&w, 0);
+    return update_writer_finish(&w);
 }
 
-void schedule_free(step_schedule *schedule)
+void schedule_free(update_schedule *schedule)
 {
     free(schedule->list);
-    *schedule = (step_schedule){0};
+    *schedule = (update_schedule){0};
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which instructions of a list wait for which. */
-#ifndef TESTS_TRAIN_STEP_ORDER_H
-#define TESTS_TRAIN_STEP_ORDER_H
+#ifndef TESTS_TRAIN_UPDATE_ORDER_H
+#define TESTS_TRAIN_UPDATE_ORDER_H
 
-#include <step_schedule.h>
+#include <update_schedule.h>
 
 #include "check.h"
 
 /* Whether @p earlier must have ended before @p number begins: directly, by way of others, or
  * because compute ends in its order. */
-static inline bool is_behind(const step_schedule *schedule, int number, int earlier)
+static inline bool is_behind(const update_schedule *schedule, int number, int earlier)
 {
-    const step_instruction *at = &schedule->list[number];
+    const update_instruction *at = &schedule->list[number];
     if (at->after_all)
         return earlier < number;
     for (int i = 0; i < at->after_count; i++) {
@@ -22,12 +22,12 @@ static inline bool is_behind(const step_schedule *schedule, int number, int earl
            earlier < number;
 }
 
-static inline void expect_behind(const step_schedule *schedule, int number, int earlier)
+static inline void expect_behind(const update_schedule *schedule, int number, int earlier)
 {
     if (earlier >= 0 && !is_behind(schedule, number, earlier))
         fail_msg("instruction %d (%s) does not wait for %d (%s)", number,
-                 step_names[schedule->list[number].kind], earlier,
-                 step_names[schedule->list[earlier].kind]);
+                 update_kind_names[schedule->list[number].kind], earlier,
+                 update_kind_names[schedule->list[earlier].kind]);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A walk over the list. Works of the wire are kept by the number of their instruction. */
-#include "step_run.h"
+#include "update_run.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -13,23 +13,23 @@
 #include "grad_norm.h"
 #include "subnormals.h"
 
-static const ring_comm *comm_of(const train_engine *engine, const step_instruction *at)
+static const ring_comm *comm_of(const train_engine *engine, const update_instruction *at)
 {
-    if (at->kind == STEP_SEND || at->kind == STEP_RECV)
+    if (at->kind == UPDATE_SEND || at->kind == UPDATE_RECV)
         return engine->comms.pipe;
-    if (at->kind == STEP_SUM)
+    if (at->kind == UPDATE_SUM)
         return engine->comms.tensor;
-    return at->kind == STEP_REDUCE && at->bucket == BUCKET_LOSS ? engine->world : engine->comm;
+    return at->kind == UPDATE_REDUCE && at->bucket == BUCKET_LOSS ? engine->world : engine->comm;
 }
 
-static ring_status check_ring(const step_machine *machine, int number, ring_status status)
+static ring_status check_ring(const update_machine *machine, int number, ring_status status)
 {
     return train_ring(comm_of(machine->engine, &machine->schedule->list[number]), status);
 }
 
 /* ---- Compute ------------------------------------------------------------------------------- */
 
-data_batch step_micro_batch(const step_batch *batch, int micro)
+data_batch update_micro_batch(const update_batch *batch, int micro)
 {
     const size_t begin = (size_t)(micro - batch->first) * batch->micro;
     const size_t left = begin < batch->samples ? batch->samples - begin : 0;
@@ -37,14 +37,14 @@ data_batch step_micro_batch(const step_batch *batch, int micro)
                         left < batch->micro ? left : batch->micro};
 }
 
-static size_t rows_of(const step_batch *batch, int micro)
+static size_t rows_of(const update_batch *batch, int micro)
 {
-    return step_micro_batch(batch, micro).rows;
+    return update_micro_batch(batch, micro).rows;
 }
 
-data_batch step_batch_behind(const step_batch *batch, int micro)
+data_batch update_next_micro_batch(const update_batch *batch, int micro)
 {
-    const data_batch behind = step_micro_batch(batch, micro + 1);
+    const data_batch behind = update_micro_batch(batch, micro + 1);
     const size_t next = batch->next_samples < batch->micro ? batch->next_samples : batch->micro;
     if (behind.rows > 0)
         return behind;
@@ -52,25 +52,26 @@ data_batch step_batch_behind(const step_batch *batch, int micro)
 }
 
 /* Labels alone where activations come from another stage. */
-static ring_status take(train_engine *engine, const step_batch *batch, const step_instruction *at)
+static ring_status take(train_engine *engine, const update_batch *batch,
+                        const update_instruction *at)
 {
-    const data_batch want = step_micro_batch(batch, at->micro);
+    const data_batch want = update_micro_batch(batch, at->micro);
     float **images = engine->images != NULL ? &engine->images[at->slot] : NULL;
     if (engine->reader == NULL)
         return dataset_take(want.dataset, want.order, want.rows, images != NULL ? *images : NULL,
                             engine->labels);
     RING_TRY(reader_take(engine->reader, &want, images, &engine->labels));
-    const data_batch next = step_batch_behind(batch, at->micro);
+    const data_batch next = update_next_micro_batch(batch, at->micro);
     if (batch->training && next.rows > 0)
         reader_ask(engine->reader, &next);
     return RING_OK;
 }
 
-static ring_status load_rows(const step_machine *machine, const step_instruction *at)
+static ring_status load_rows(const update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
-    const step_batch *batch = machine->batch;
-    const data_batch own = step_micro_batch(batch, at->micro);
+    const update_batch *batch = machine->batch;
+    const data_batch own = update_micro_batch(batch, at->micro);
     if (own.rows == 0)
         return RING_OK;
     RING_TRY(take(engine, batch, at));
@@ -86,7 +87,7 @@ static ring_status load_rows(const step_machine *machine, const step_instruction
 }
 
 /* Other ranks learn of a failure when the loss is summed; with loss_apart it is returned now. */
-static ring_status load(step_machine *machine, const step_instruction *at)
+static ring_status load(update_machine *machine, const update_instruction *at)
 {
     const ring_status status = load_rows(machine, at);
     if (machine->batch->loss_apart)
@@ -95,8 +96,8 @@ static ring_status load(step_machine *machine, const step_instruction *at)
     return RING_OK;
 }
 
-double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
-                      const uint32_t *labels, size_t rows, double weight)
+double update_fill_loss(const train_engine *engine, const update_batch *batch, int slot,
+                        const uint32_t *labels, size_t rows, double weight)
 {
     const train_model *model = &engine->model;
     const size_t per_sample = shape_rows(&model->output);
@@ -107,7 +108,7 @@ double step_fill_loss(const train_engine *engine, const step_batch *batch, int s
 }
 
 /* Of the whole network, in a pass that is to learn from it; whose last segment runs once. */
-static bool wants_loss(const step_machine *machine, int end)
+static bool wants_loss(const update_machine *machine, int end)
 {
     const train_engine *engine = machine->engine;
     return machine->batch->training && !machine->batch->loss_apart &&
@@ -121,10 +122,10 @@ static void load_params(const train_engine *engine, int range)
         casts_load_params(&engine->memory, b);
 }
 
-static ring_status forward(step_machine *machine, const step_instruction *at)
+static ring_status forward(update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
-    step_batch *batch = machine->batch;
+    update_batch *batch = machine->batch;
     const size_t rows = rows_of(batch, at->micro);
     if (rows == 0)
         return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
@@ -132,13 +133,13 @@ static ring_status forward(step_machine *machine, const step_instruction *at)
         load_params(engine, at->bucket);
     model_forward(&engine->model, at->slot, at->first, at->end);
     if (wants_loss(machine, at->end))
-        batch->local_loss += step_fill_loss(engine, batch, at->slot, engine->labels, rows, 1.0);
+        batch->local_loss += update_fill_loss(engine, batch, at->slot, engine->labels, rows, 1.0);
     return RING_OK;
 }
 
 /* Of this rank's samples in the micro-batch; zeros if it has none left and others have.
  * @param add  to what earlier micro-batches left */
-static void compute_grads(step_machine *machine, const step_instruction *at, bool add)
+static void compute_grads(update_machine *machine, const update_instruction *at, bool add)
 {
     const zero_memory *memory = &machine->engine->memory;
     const train_partition *partition = &machine->engine->partition;
@@ -153,7 +154,7 @@ static void compute_grads(step_machine *machine, const step_instruction *at, boo
                partition->buckets[b].count * sizeof(float));
 }
 
-static ring_status backward(step_machine *machine, const step_instruction *at)
+static ring_status backward(update_machine *machine, const update_instruction *at)
 {
     const zero_memory *memory = &machine->engine->memory;
     const train_partition *partition = &machine->engine->partition;
@@ -176,7 +177,7 @@ static size_t update_block(const train_engine *engine)
 
 /* Block by block where states lie in files. After a disk has failed ranks only go on to the end of
  * the update, where all of them learn of it. */
-static void step_range(step_machine *machine, int bucket, const optimizer_range *range)
+static void optimize_range(update_machine *machine, int bucket, const optimizer_range *range)
 {
     train_engine *engine = machine->engine;
     const size_t block = update_block(engine);
@@ -195,7 +196,7 @@ static void step_range(step_machine *machine, int bucket, const optimizer_range 
     }
 }
 
-static ring_status step(step_machine *machine, const step_instruction *at)
+static ring_status optimize(update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
@@ -212,14 +213,14 @@ static ring_status step(step_machine *machine, const step_instruction *at)
                                    .count = count,
                                    .params = casts_begin_step(memory, at->bucket),
                                    .grads = casts_float_grads(memory, at->bucket, grads, count)};
-    step_range(machine, at->bucket, &range);
+    optimize_range(machine, at->bucket, &range);
     return RING_OK;
 }
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
 /* The sum over ranks is finite only if every rank's is; then nobody needs to ask. */
-static ring_status check_finite(const step_machine *machine, bool gradient_is)
+static ring_status check_finite(const update_machine *machine, bool gradient_is)
 {
     train_engine *engine = machine->engine;
     const double local_loss = machine->batch->local_loss;
@@ -236,7 +237,7 @@ static ring_status check_finite(const step_machine *machine, bool gradient_is)
                             update));
 }
 
-static ring_status skip_update(step_machine *machine)
+static ring_status skip_update(update_machine *machine)
 {
     train_engine *engine = machine->engine;
     const long update = engine->optimizer.step + engine->overflow.skipped + 1;
@@ -254,7 +255,7 @@ static bool goes_without_norm(const train_engine *engine)
 }
 
 /* Marks a run whose samples could not be read: its results are void. */
-static ring_status tell_unloaded(step_machine *machine)
+static ring_status tell_unloaded(update_machine *machine)
 {
     machine->batch->result.unloaded = true;
     overflow_forget(&machine->engine->overflow);
@@ -262,7 +263,7 @@ static ring_status tell_unloaded(step_machine *machine)
 }
 
 /* Leaves the update out, or ends the training, if a gradient is not finite. */
-static ring_status check_norm(step_machine *machine, bool without_norm)
+static ring_status check_norm(update_machine *machine, bool without_norm)
 {
     train_engine *engine = machine->engine;
     const double norm = engine->scalars->grad_norm;
@@ -273,13 +274,13 @@ static ring_status check_norm(step_machine *machine, bool without_norm)
     return RING_OK;
 }
 
-static ring_status clip(step_machine *machine, const step_instruction *at)
+static ring_status clip(update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
     engine_result *result = &machine->batch->result;
     const double scale = engine->overflow.scaler.scale;
     const bool without_norm = goes_without_norm(engine);
-    step_scalars *scalars = engine->scalars;
+    update_scalars *scalars = engine->scalars;
     (void)at;
     if (scalars->unloaded > 0.0)
         return tell_unloaded(machine);
@@ -301,7 +302,7 @@ static ring_status clip(step_machine *machine, const step_instruction *at)
 
 /* ---- The wire ------------------------------------------------------------------------------ */
 
-static ring_call call_of(step_machine *machine, const step_instruction *at)
+static ring_call call_of(update_machine *machine, const update_instruction *at)
 {
     ring_call call = RING_CALL_INIT;
     const ptrdiff_t number = at - machine->schedule->list;
@@ -310,12 +311,12 @@ static ring_call call_of(step_machine *machine, const step_instruction *at)
     return call;
 }
 
-static ring_status reduce_loss(step_machine *machine, const step_instruction *at)
+static ring_status reduce_loss(update_machine *machine, const update_instruction *at)
 {
     const train_engine *engine = machine->engine;
     const ring_call call = call_of(machine, at);
     void *sums = engine->scalars; /* [LOSS_SUMS], its first members */
-    _Static_assert(offsetof(step_scalars, lr) == LOSS_SUMS * sizeof(double), "sums come first");
+    _Static_assert(offsetof(update_scalars, lr) == LOSS_SUMS * sizeof(double), "sums come first");
     engine->scalars->loss = engine->tensor.rank == 0 ? machine->batch->local_loss : 0.0;
     engine->scalars->stop_asked = engine->stop_asked;
     engine->scalars->unloaded = machine->batch->failure.status != RING_OK;
@@ -330,7 +331,7 @@ static bool reduces_to_all(const train_engine *engine, int bucket)
 }
 
 /* Where the reduced gradients that this rank keeps are to lie: where they travel, or are kept. */
-static void *reduced_at(const train_engine *engine, const step_instruction *at)
+static void *reduced_at(const train_engine *engine, const update_instruction *at)
 {
     const zero_memory *memory = &engine->memory;
     const zero_array *grads = &memory->arrays[ZERO_GRADS], *wire = zero_array_of(memory, ZERO_WIRE);
@@ -342,7 +343,7 @@ static void *reduced_at(const train_engine *engine, const step_instruction *at)
     return zero_owned(memory, wire, at->bucket);
 }
 
-static ring_status reduce(step_machine *machine, const step_instruction *at)
+static ring_status reduce(update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
@@ -377,7 +378,7 @@ static const void *part_to_send(train_engine *engine, int bucket)
     return part;
 }
 
-static ring_status gather(step_machine *machine, const step_instruction *at)
+static ring_status gather(update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
     const zero_memory *memory = &engine->memory;
@@ -395,15 +396,15 @@ static ring_status gather(step_machine *machine, const step_instruction *at)
 
 /* Activations go to the next stage and come from the previous one, their gradients the other way.
  */
-static float *travelling(const train_model *model, const step_instruction *at)
+static float *travelling(const train_model *model, const update_instruction *at)
 {
     const int node = at->towards > 0 ? model->node_count - 1 : 0;
-    if ((at->kind == STEP_SEND) == (at->towards > 0))
+    if ((at->kind == UPDATE_SEND) == (at->towards > 0))
         return model_value(model, at->slot, node);
     return model_value_grad(model, at->slot, node);
 }
 
-static ring_status transfer(step_machine *machine, const step_instruction *at)
+static ring_status transfer(update_machine *machine, const update_instruction *at)
 {
     const train_engine *engine = machine->engine;
     const train_model *model = &engine->model;
@@ -413,13 +414,13 @@ static ring_status transfer(step_machine *machine, const step_instruction *at)
                          shape_count(&model->nodes[node].use.out);
     const ring_call call = call_of(machine, at);
     float *numbers = travelling(model, at);
-    if (at->kind == STEP_SEND)
+    if (at->kind == UPDATE_SEND)
         return ring_send(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
     return ring_recv(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
 }
 
 /* Activations, or their gradients, of which each tensor rank has made a summand. */
-static ring_status sum(step_machine *machine, const step_instruction *at)
+static ring_status sum(update_machine *machine, const update_instruction *at)
 {
     const train_engine *engine = machine->engine;
     const train_model *model = &engine->model;
@@ -433,24 +434,24 @@ static ring_status sum(step_machine *machine, const step_instruction *at)
 }
 
 /* Finishes an instruction whose call on the wire has ended. */
-static void end_work(step_machine *machine, int number)
+static void end_work(update_machine *machine, int number)
 {
-    const step_instruction *at = &machine->schedule->list[number];
+    const update_instruction *at = &machine->schedule->list[number];
     machine->runs[number] = false;
-    step_times_arrived(&machine->engine->times, at, number, train_now());
+    update_times_ended(&machine->engine->times, at, number, train_now());
     const train_engine *engine = machine->engine;
-    if (at->kind == STEP_REDUCE && at->bucket != BUCKET_LOSS)
+    if (at->kind == UPDATE_REDUCE && at->bucket != BUCKET_LOSS)
         casts_take_grads(&engine->memory, at->bucket, reduced_at(engine, at), at->accumulate);
 }
 
-static ring_status wait_for(step_machine *machine, int number)
+static ring_status wait_for(update_machine *machine, int number)
 {
     if (!machine->runs[number])
         return RING_OK;
     const double start = train_now();
     const ring_status status = check_ring(machine, number, ring_wait(&machine->works[number]));
-    step_times_waited(&machine->engine->times, &machine->schedule->list[number], start,
-                      train_now());
+    update_times_waited(&machine->engine->times, &machine->schedule->list[number], start,
+                        train_now());
     if (status == RING_OK)
         end_work(machine, number);
     machine->runs[number] = false;
@@ -458,7 +459,7 @@ static ring_status wait_for(step_machine *machine, int number)
 }
 
 /* Moves what runs, between computations. One test advances all works. @param now  train_now(). */
-static ring_status advance(step_machine *machine, int end, double now)
+static ring_status advance(update_machine *machine, int end, double now)
 {
     while (machine->oldest < end && !machine->runs[machine->oldest])
         machine->oldest++;
@@ -467,7 +468,7 @@ static ring_status advance(step_machine *machine, int end, double now)
     int done = 0;
     const int number = machine->oldest;
     RING_TRY(check_ring(machine, number, ring_test(&machine->works[number], &done)));
-    step_times_moved(&machine->engine->times, &machine->schedule->list[number], now, train_now());
+    update_times_moved(&machine->engine->times, &machine->schedule->list[number], now, train_now());
     if (done)
         end_work(machine, number);
     return RING_OK;
@@ -475,9 +476,9 @@ static ring_status advance(step_machine *machine, int end, double now)
 
 /* ---- The walk ------------------------------------------------------------------------------ */
 
-static ring_status await_earlier(step_machine *machine, int number)
+static ring_status await_earlier(update_machine *machine, int number)
 {
-    const step_instruction *at = &machine->schedule->list[number];
+    const update_instruction *at = &machine->schedule->list[number];
     for (int i = 0; i < at->after_count; i++)
         RING_TRY(wait_for(machine, at->after[i]));
     for (int i = 0; i < number && at->after_all; i++)
@@ -485,18 +486,18 @@ static ring_status await_earlier(step_machine *machine, int number)
     return RING_OK;
 }
 
-typedef ring_status run_function(step_machine *machine, const step_instruction *at);
+typedef ring_status run_function(update_machine *machine, const update_instruction *at);
 
 /* Whether the instruction is without use, as the samples are not there. */
-static bool is_in_vain(const step_machine *machine, step_kind kind)
+static bool is_in_vain(const update_machine *machine, update_kind kind)
 {
     return machine->batch->failure.status != RING_OK &&
-           (kind == STEP_LOAD || kind == STEP_FORWARD || kind == STEP_BACKWARD);
+           (kind == UPDATE_LOAD || kind == UPDATE_FORWARD || kind == UPDATE_BACKWARD);
 }
 
 /* Sums over ranks are made in the usual mode: other threads may have a hand in them. */
-static ring_status compute(run_function *function, step_machine *machine,
-                           const step_instruction *at)
+static ring_status compute(run_function *function, update_machine *machine,
+                           const update_instruction *at)
 {
     if (is_in_vain(machine, at->kind))
         return RING_OK;
@@ -506,15 +507,15 @@ static ring_status compute(run_function *function, step_machine *machine,
     return status;
 }
 
-static ring_status run_instruction(step_machine *machine, int number)
+static ring_status run_instruction(update_machine *machine, int number)
 {
-    static run_function *const functions[STEP_KINDS] = {
-        [STEP_LOAD] = load,     [STEP_GATHER] = gather, [STEP_FORWARD] = forward,
-        [STEP_REDUCE] = reduce, [STEP_CLIP] = clip,     [STEP_BACKWARD] = backward,
-        [STEP_STEP] = step,     [STEP_SEND] = transfer, [STEP_RECV] = transfer,
-        [STEP_SUM] = sum,
+    static run_function *const functions[UPDATE_KINDS] = {
+        [UPDATE_LOAD] = load,         [UPDATE_GATHER] = gather, [UPDATE_FORWARD] = forward,
+        [UPDATE_REDUCE] = reduce,     [UPDATE_CLIP] = clip,     [UPDATE_BACKWARD] = backward,
+        [UPDATE_OPTIMIZE] = optimize, [UPDATE_SEND] = transfer, [UPDATE_RECV] = transfer,
+        [UPDATE_SUM] = sum,
     };
-    const step_instruction *at = &machine->schedule->list[number];
+    const update_instruction *at = &machine->schedule->list[number];
     RING_TRY(await_earlier(machine, number));
     const double start = train_now();
     ring_status status = at->queue == QUEUE_COMPUTE ? compute(functions[at->kind], machine, at)
@@ -523,16 +524,16 @@ static ring_status run_instruction(step_machine *machine, int number)
         machine->runs[number] = status == RING_OK;
         status = check_ring(machine, number, status);
         if (status == RING_OK)
-            step_times_left(&machine->engine->times, at, number, start);
+            update_times_started(&machine->engine->times, at, number, start);
     }
     const double end = train_now();
-    step_times_ran(&machine->engine->times, at, start, end);
-    if (status == RING_OK && at->kind == STEP_REDUCE && !machine->engine->config->overlap_comm)
+    update_times_ran(&machine->engine->times, at, start, end);
+    if (status == RING_OK && at->kind == UPDATE_REDUCE && !machine->engine->config->overlap_comm)
         status = wait_for(machine, number);
     return status == RING_OK ? advance(machine, number + 1, end) : status;
 }
 
-void step_machine_abandon(step_machine *machine)
+void update_machine_abandon(update_machine *machine)
 {
     for (int i = 0; i < machine->schedule->count; i++) {
         if (machine->runs[i])
@@ -541,17 +542,17 @@ void step_machine_abandon(step_machine *machine)
     }
 }
 
-step_machine step_machine_start(train_engine *engine, const step_schedule *schedule,
-                                step_batch *batch)
+update_machine update_machine_start(train_engine *engine, const update_schedule *schedule,
+                                    update_batch *batch)
 {
-    return (step_machine){.engine = engine,
-                          .schedule = schedule,
-                          .batch = batch,
-                          .works = engine->works,
-                          .runs = engine->runs};
+    return (update_machine){.engine = engine,
+                            .schedule = schedule,
+                            .batch = batch,
+                            .works = engine->works,
+                            .runs = engine->runs};
 }
 
-ring_status step_machine_run(step_machine *machine, int end)
+ring_status update_machine_run(update_machine *machine, int end)
 {
     ring_status status = RING_OK;
     const int count = machine->schedule->count;
@@ -560,26 +561,26 @@ ring_status step_machine_run(step_machine *machine, int end)
     for (int i = 0; i < count && end == count && status == RING_OK; i++)
         status = wait_for(machine, i);
     if (status != RING_OK || end == count)
-        step_machine_abandon(machine);
+        update_machine_abandon(machine);
     return status;
 }
 
-ring_status step_run(train_engine *engine, const step_schedule *schedule, step_batch *batch)
+ring_status update_run(train_engine *engine, const update_schedule *schedule, update_batch *batch)
 {
-    step_machine machine = step_machine_start(engine, schedule, batch);
-    return step_machine_run(&machine, schedule->count);
+    update_machine machine = update_machine_start(engine, schedule, batch);
+    return update_machine_run(&machine, schedule->count);
 }
 
-step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
-                         const engine_share *share)
+update_batch update_batch_of(const train_engine *engine, const train_dataset *dataset,
+                             const engine_share *share)
 {
-    return (step_batch){.dataset = dataset,
-                        .order = share->order,
-                        .samples = share->samples,
-                        .micro = share->micro,
-                        .next = share->next,
-                        .next_samples = share->next_samples,
-                        .training = true,
-                        .scale = engine->overflow.scaler.scale / (double)share->total,
-                        .result.samples = share->total};
+    return (update_batch){.dataset = dataset,
+                          .order = share->order,
+                          .samples = share->samples,
+                          .micro = share->micro,
+                          .next = share->next,
+                          .next_samples = share->next_samples,
+                          .training = true,
+                          .scale = engine->overflow.scaler.scale / (double)share->total,
+                          .result.samples = share->total};
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_run: the one place where instructions of a schedule are carried out, and timed. Compute runs
- * here and now; what goes over the wire is started, and waited for when something needs it. A walk
- * over the list may be left behind any instruction and gone on with.
+ * update_run: the one place where instructions of a schedule are carried out, and timed. Compute
+ * runs here and now; what goes over the wire is started, and waited for when something needs it. A
+ * walk over the list may be left behind any instruction and gone on with.
  */
-#ifndef TRAIN_STEP_RUN_H
-#define TRAIN_STEP_RUN_H
+#ifndef TRAIN_UPDATE_RUN_H
+#define TRAIN_UPDATE_RUN_H
 
 #include "errors.h"
 #include "train_engine.h"
@@ -14,7 +14,7 @@
 #define ADVICE "lower the learning rate or set gradient_clipping"
 
 /** The data of one run. */
-typedef struct step_batch {
+typedef struct update_batch {
     const train_dataset *dataset;
     const uint32_t *order; /* [samples] of this rank, from micro-batch first on */
     size_t samples;
@@ -29,48 +29,48 @@ typedef struct step_batch {
     train_failure failure; /* of this rank alone, to load samples: it computes no more, but goes on
                               with what other ranks wait for */
     engine_result result;
-} step_batch;
+} update_batch;
 
 /** One walk over one list. Its works are the engine's, so an engine has one walk at a time. */
-typedef struct step_machine {
+typedef struct update_machine {
     train_engine *engine;
-    const step_schedule *schedule;
-    step_batch *batch;
+    const update_schedule *schedule;
+    update_batch *batch;
     ring_work **works; /* [schedule->count] the engine's */
     bool *runs;        /* [schedule->count] started and not ended; the engine's */
     int next;          /* instruction to run */
     int oldest;        /* no instruction before it runs */
     bool skip;         /* the update: its gradients are not finite */
-} step_machine;
+} update_machine;
 
 /** @return a walk before its first instruction. All is borrowed until it has ended. */
-step_machine step_machine_start(train_engine *engine, const step_schedule *schedule,
-                                step_batch *batch);
+update_machine update_machine_start(train_engine *engine, const update_schedule *schedule,
+                                    update_batch *batch);
 
 /** Collective. Runs on until below @p end; behind the last instruction all have ended. After a
  *  failure the walk is over. */
-ring_status step_machine_run(step_machine *machine, int end);
+ring_status update_machine_run(update_machine *machine, int end);
 
 /** Waits for what still runs, and leaves the list. An error text stays. */
-void step_machine_abandon(step_machine *machine);
+void update_machine_abandon(update_machine *machine);
 
 /** @return a batch for an update of what @p share says. */
-step_batch step_batch_of(const train_engine *engine, const train_dataset *dataset,
-                         const engine_share *share);
+update_batch update_batch_of(const train_engine *engine, const train_dataset *dataset,
+                             const engine_share *share);
 
 /** @return the samples of micro-batch @p micro; no rows: this rank has none. */
-data_batch step_micro_batch(const step_batch *batch, int micro);
+data_batch update_micro_batch(const update_batch *batch, int micro);
 
 /** @return those of the one behind it, of this update or the next one. No rows: there is none. */
-data_batch step_batch_behind(const step_batch *batch, int micro);
+data_batch update_next_micro_batch(const update_batch *batch, int micro);
 
 /** Fills the gradient of the loss by the output in @p slot, of @p rows samples that count
  *  @p weight times. @return the sum of their losses, without the weight. */
-double step_fill_loss(const train_engine *engine, const step_batch *batch, int slot,
-                      const uint32_t *labels, size_t rows, double weight);
+double update_fill_loss(const train_engine *engine, const update_batch *batch, int slot,
+                        const uint32_t *labels, size_t rows, double weight);
 
 /** Collective. Runs the list from its first to its last instruction; all of it has ended when this
  *  returns. */
-ring_status step_run(train_engine *engine, const step_schedule *schedule, step_batch *batch);
+ring_status update_run(train_engine *engine, const update_schedule *schedule, update_batch *batch);
 
 #endif

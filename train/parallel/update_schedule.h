@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_schedule: an update as a list of instructions, a pure function of the partition, the stage
+ * update_schedule: an update as a list of instructions, a pure function of the partition, the stage
  * of ZeRO and the number of micro-batches. It sees no memory, no socket and no clock. Each
  * instruction names a queue, and the earlier instructions that must have ended before it begins;
  * those of one queue begin in the order of the list, which is the same on all ranks.
  */
-#ifndef TRAIN_STEP_SCHEDULE_H
-#define TRAIN_STEP_SCHEDULE_H
+#ifndef TRAIN_UPDATE_SCHEDULE_H
+#define TRAIN_UPDATE_SCHEDULE_H
 
 #include <stdbool.h>
 
 #include "partition.h"
 
-typedef enum step_kind {
-    STEP_LOAD,     /* takes the samples of a micro-batch into a slot */
-    STEP_GATHER,   /* a bucket's parameters from their owners */
-    STEP_FORWARD,  /* nodes first to below end; behind the last one the loss */
-    STEP_SUM,      /* over tensor ranks: what node first reads, or the gradient by its output */
-    STEP_SEND,     /* an activation to the next stage, or its gradient to the previous one */
-    STEP_RECV,     /* and from these */
-    STEP_BACKWARD, /* nodes end - 1 down to first */
-    STEP_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS, BUCKET_TIES */
-    STEP_CLIP,     /* the norm of all gradients, and whether they are finite */
-    STEP_STEP,     /* the optimiser on what this rank owns of a bucket */
-    STEP_KINDS
-} step_kind;
+typedef enum update_kind {
+    UPDATE_LOAD,     /* takes the samples of a micro-batch into a slot */
+    UPDATE_GATHER,   /* a bucket's parameters from their owners */
+    UPDATE_FORWARD,  /* nodes first to below end; behind the last one the loss */
+    UPDATE_SUM,      /* over tensor ranks: what node first reads, or the gradient by its output */
+    UPDATE_SEND,     /* an activation to the next stage, or its gradient to the previous one */
+    UPDATE_RECV,     /* and from these */
+    UPDATE_BACKWARD, /* nodes end - 1 down to first */
+    UPDATE_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS, BUCKET_TIES */
+    UPDATE_CLIP,     /* the norm of all gradients, and whether they are finite */
+    UPDATE_OPTIMIZE, /* the optimiser on what this rank owns of a bucket */
+    UPDATE_KINDS
+} update_kind;
 
-/** By step_kind: "load", … */
-extern const char *const step_names[STEP_KINDS];
+/** By update_kind: "load", … */
+extern const char *const update_kind_names[UPDATE_KINDS];
 
-typedef enum step_queue { QUEUE_COMPUTE, QUEUE_WIRE } step_queue;
+typedef enum update_queue { QUEUE_COMPUTE, QUEUE_WIRE } update_queue;
 
 enum {
     BUCKET_LOSS = -1,
     BUCKET_TIES = -2, /* gradients that stages of a pipeline share */
-    STEP_AFTER_MAX = 4,
+    UPDATE_AFTER_MAX = 4,
     ZERO_STAGE_MAX = 3
 };
 
-typedef struct step_instruction {
-    step_kind kind;
-    step_queue queue;
+typedef struct update_instruction {
+    update_kind kind;
+    update_queue queue;
     int bucket;
     int first, end;  /* nodes of FORWARD and BACKWARD; of a SUM one */
     int micro, slot; /* the micro-batch, and the activation slot that it is in */
@@ -50,15 +50,15 @@ typedef struct step_instruction {
     bool opens;      /* FORWARD, BACKWARD: the pass comes to the bucket from another one */
     bool recompute;  /* FORWARD: for the backward pass, which needs its activations */
     bool accumulate; /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
-    int after[STEP_AFTER_MAX]; /* instructions that must have ended */
+    int after[UPDATE_AFTER_MAX]; /* instructions that must have ended */
     int after_count;
     bool after_all; /* everything before it must have ended */
-} step_instruction;
+} update_instruction;
 
-typedef struct step_schedule {
-    step_instruction *list; /* [count] */
+typedef struct update_schedule {
+    update_instruction *list; /* [count] */
     int count, room;
-} step_schedule;
+} update_schedule;
 
 /** One update of @p micro_batches micro-batches:
  *      stage 0  all-reduces gradients, every rank updates everything
@@ -67,13 +67,13 @@ typedef struct step_schedule {
  *      stage 3  and the parameters: buckets are gathered ahead of forward and of backward, but for
  *               those that stay whole
  *  Free with schedule_free() whatever the result. @return RING_OK or RING_ERR_MEMORY. */
-ring_status schedule_update(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_update(update_schedule *schedule, const train_partition *partition,
                             int zero_stage, int micro_batches);
 
 /** One batch forward, as schedule_update(). */
-ring_status schedule_forward(step_schedule *schedule, const train_partition *partition,
+ring_status schedule_forward(update_schedule *schedule, const train_partition *partition,
                              int zero_stage);
 
-void schedule_free(step_schedule *schedule);
+void schedule_free(update_schedule *schedule);
 
 #endif
