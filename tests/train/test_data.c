@@ -265,8 +265,8 @@ static void a_folder_without_the_files_says_what_belongs_there(void **state)
 {
     char folder[256];
     folder_refused("/nowhere", "/nowhere: no such folder");
-    folder_refused("/dev/null", "/dev/null: a file, where a folder is wanted");
-    folder_refused("/dev/null/x", "/dev/null/x: a file, where a folder is wanted");
+    folder_refused("/dev/null", "/dev/null: not a folder");
+    folder_refused("/dev/null/x", "/dev/null/x: not a folder");
     folder_refused(files_path(""), ": an empty folder. The folder given by --data or RING_DATA");
     files_write("other", "x", 1);
     folder_refused(files_path(""), ": no train-images-idx3-ubyte or train-images-idx3-ubyte.gz.");

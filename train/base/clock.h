@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * clock: seconds that only move forward. */
+ * clock: reads the monotonic clock, which never moves backwards, as seconds in a double. */
 #ifndef TRAIN_CLOCK_H
 #define TRAIN_CLOCK_H
 

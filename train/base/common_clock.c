@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A barrier, and on one host the first rank's time behind it. */
+ * Takes the time after a barrier. Ranks of one host use rank 0's time, since they share its clock.
+ */
 #include "common_clock.h"
 
 #include "clock.h"

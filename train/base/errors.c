@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The thread's error text, and memory that fails with one. */
+ * Keeps each thread's error text, and allocates memory in a way that sets one on failure. */
 #include "errors.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ ring_status train_fail(ring_status status, const char *format, ...)
 ring_status train_folder_fail(const char *path)
 {
     const char *why = errno == ENOENT    ? "no such folder"
-                      : errno == ENOTDIR ? "a file, where a folder is wanted"
+                      : errno == ENOTDIR ? "not a folder"
                                          : strerror(errno);
     return train_fail(RING_ERR_SYSTEM, "%s: %s", path, why);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * errors: the trainer's error text. The function that detects a failure writes one line
- * with train_fail() (what, where, why, what to do); callers only pass the status on.
+ * errors: keeps the trainer's error text, one for each thread. The function that detects a failure
+ * writes one line with train_fail() (what, where, why, what to do); callers only pass the status
+ * on.
  */
 #ifndef TRAIN_ERRORS_H
 #define TRAIN_ERRORS_H
@@ -26,7 +27,7 @@
 ring_status train_fail(ring_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** train_fail() for the folder @p path, which could not be opened: why, by errno. */
+/** train_fail() for the folder @p path, which could not be opened; errno says why. */
 ring_status train_folder_fail(const char *path);
 
 /** Passes on the result of a libring call on @p comm, and its text if it failed. */
@@ -35,12 +36,12 @@ ring_status train_ring(const ring_comm *comm, ring_status status);
 /** @return this thread's latest error text; "" if there was none. */
 const char *train_error(void);
 
-/** Says that every rank holds this thread's latest error text, so that one telling is
- *  enough; the next train_fail() takes it back. */
+/** Marks this thread's latest error text as one that every rank has, so that it is enough if one
+ *  rank prints it. The next train_fail() clears the mark. */
 void train_error_share(void);
 bool train_error_is_shared(void);
 
-/** A failure that is kept until all ranks can hear of it. */
+/** A failure that is kept until all ranks can be told of it. */
 typedef struct train_failure {
     ring_status status; /* RING_OK: there was none */
     char text[TRAIN_ERROR_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * floats: numbers as Python prints them, for log lines that scripts already read. */
+ * floats: prints numbers as Python does, for log lines that users' scripts already parse. */
 #ifndef TRAIN_FLOATS_H
 #define TRAIN_FLOATS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ten rounds of two multiplications, with constants of the paper. */
+ * Runs the paper's ten rounds: each multiplies two of the four words, and mixes the halves of the
+ * products with the other words and the key. */
 #include "philox.h"
 
 #include <string.h>

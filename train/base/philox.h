@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * philox: random bits as a pure function of a counter and a key (Philox4x32-10; Salmon,
- * Moraes, Dror and Shaw, 2011). The same counter gives the same bits, on any rank and
- * at any time.
+ * philox: computes random bits as a pure function of a counter and a key (Philox4x32-10; Salmon,
+ * Moraes, Dror and Shaw, 2011). The same counter gives the same bits, on any rank and at any time.
  */
 #ifndef TRAIN_PHILOX_H
 #define TRAIN_PHILOX_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MT19937: seeding, the twist of all words at once, tempering. */
+ * Implements MT19937. All words of the state are twisted at once when they have been used, and each
+ * is tempered when it is read. */
 #include "random.h"
 
 #include <math.h>
@@ -44,8 +45,9 @@ float random_uniform(train_random *random, float low, float high)
     return fmaf(unit, high - low, low); /* fused, as PyTorch's build computes it */
 }
 
-/* Two normal numbers from two uniform ones (Box and Muller): those of the first half of the block
- * are the lengths, those of the second the angles. In float64, so that every libm rounds alike. */
+/* Turns uniform numbers into normal ones in place, two by two (Box and Muller): the numbers of the
+ * block's first half become lengths, those of the second half angles. Computes in float64, so that
+ * every libm rounds alike. */
 static void make_normal(float block[BLOCK], float deviation)
 {
     for (int i = 0; i < BLOCK / 2; i++) {
@@ -70,8 +72,8 @@ void random_skip_normal(train_random *random, size_t count)
         random_u32(random);
 }
 
-/* Uniform numbers for all come first; where blocks do not fill the array, the last one is drawn
- * again and ends at its end. */
+/* As PyTorch does: first draws uniform numbers for the whole array, then transforms them block by
+ * block. If the count is not a multiple of the block, the last BLOCK numbers are drawn again. */
 void random_normal(train_random *random, float *values, size_t count, float deviation)
 {
     float few[BLOCK];

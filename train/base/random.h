@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * random: the 32-bit Mersenne Twister (Matsumoto and Nishimura, 1998), seeded and read as
- * PyTorch's CPU generator does, so that orders and initial weights are equal bit for bit.
+ * random: implements the 32-bit Mersenne Twister (Matsumoto and Nishimura, 1998). It is seeded and
+ * read in the same way as PyTorch's CPU generator, so that the order of samples and the initial
+ * weights are equal bit for bit.
  */
 #ifndef TRAIN_RANDOM_H
 #define TRAIN_RANDOM_H
@@ -16,7 +17,7 @@ typedef struct train_random {
     int next;
 } train_random;
 
-/** torch.manual_seed(seed): the low 32 bits count. */
+/** torch.manual_seed(seed): only the low 32 bits are used. */
 void random_seed(train_random *random, uint64_t seed);
 
 /** @return the next 32 random bits. */
@@ -25,11 +26,11 @@ uint32_t random_u32(train_random *random);
 /** torch.Tensor.uniform_(low, high) of one float32. */
 float random_uniform(train_random *random, float low, float high);
 
-/** torch.Tensor.normal_(0, deviation) of @p count float32, to their last digits; fewer than 16 are
- *  the first of 16. */
+/** torch.Tensor.normal_(0, deviation) of @p count float32, equal but for the last digits. Fewer
+ * than 16 numbers are the first ones of a block of 16. */
 void random_normal(train_random *random, float *values, size_t count, float deviation);
 
-/** Leaves the generator as random_normal() of @p count numbers does. */
+/** Advances the generator as random_normal() of @p count numbers does. */
 void random_skip_normal(train_random *random, size_t count);
 
 #endif

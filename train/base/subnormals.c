@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bits of the registers that control floating-point arithmetic. */
+ * Sets the bits for it in the register that controls a thread's floating-point arithmetic: MXCSR on
+ * x86-64, FPCR on AArch64. */
 #include "subnormals.h"
 
 #if defined(__x86_64__)
@@ -15,7 +16,7 @@ uint64_t subnormals_flush(void)
     return mode;
 }
 
-/* Only the two bits: exceptions that were raised meanwhile stay raised. */
+/* Restores only the two bits, so that exceptions that were raised in between stay raised. */
 void subnormals_restore(uint64_t mode)
 {
     const unsigned int both = RESULTS | OPERANDS;

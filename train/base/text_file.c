@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One byte more than allowed tells files that are too long, also those without an end. */
+ * Asks for one byte more than is allowed, which finds files that are too long, also endless ones
+ * such as devices. */
 #include "text_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One variable. */
+ * Reads the variable that also sets the threads of PyTorch's and NumPy's maths. */
 #include "thread_count.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * thread_count: threads of the maths library, in each rank.
+ * thread_count: decides how many threads the maths library uses in each rank.
  */
 #ifndef TRAIN_THREAD_COUNT_H
 #define TRAIN_THREAD_COUNT_H
 
-/** @return OMP_NUM_THREADS, else 1: ranks are the parallelism. */
+/** @return OMP_NUM_THREADS; if it is not set, 1, since the ranks already run in parallel. */
 int threads_wanted(void);
 
 #endif

@@ -12,8 +12,8 @@
 #ifndef TRAIN_CHECKPOINT_H
 #define TRAIN_CHECKPOINT_H
 
+#include "agree.h"
 #include "manifest.h"
-#include "same.h"
 #include "stored.h"
 #include "train_engine.h"
 
@@ -32,7 +32,7 @@ typedef struct checkpoint_run {
  *  from these, and from what must not change at all.
  *  @param compat  DeepSpeed 0.13's ways  @param norm  --normalize; NULL: none */
 ring_status checkpoint_describe(const train_engine *engine, bool compat, const char *norm,
-                                char text[SAME_TEXT_MAX]);
+                                char text[SETTINGS_TEXT_MAX]);
 
 /** Writes @p dir/step-NNNNNNNN, on the disk before it has that name: whoever ends or fails
  *  meanwhile leaves what was there before. @param keep  checkpoints to be left; 0: all.

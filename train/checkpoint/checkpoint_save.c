@@ -14,9 +14,9 @@
 #include "step_folders.h"
 
 ring_status checkpoint_describe(const train_engine *engine, bool compat, const char *norm,
-                                char text[SAME_TEXT_MAX])
+                                char text[SETTINGS_TEXT_MAX])
 {
-    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
+    FILE *out = fmemopen(text, SETTINGS_TEXT_MAX, "w");
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
     fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[engine->loss],
@@ -25,7 +25,8 @@ ring_status checkpoint_describe(const train_engine *engine, bool compat, const c
         fprintf(out, "--normalize=%s\n", norm);
     config_list(engine->config, out);
     if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes",
+                          SETTINGS_TEXT_MAX);
     return RING_OK;
 }
 

@@ -31,20 +31,21 @@ void settings_list_data(trainer *made, const char *dashes, FILE *out)
     list_dataset("test data", &made->test, out);
 }
 
-static ring_status write_list(settings_list_fn *list, void *context, char text[SAME_TEXT_MAX])
+static ring_status write_list(settings_list_fn *list, void *context, char text[SETTINGS_TEXT_MAX])
 {
-    FILE *out = fmemopen(text, SAME_TEXT_MAX, "w");
+    FILE *out = fmemopen(text, SETTINGS_TEXT_MAX, "w");
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory to compare the settings of ranks");
     list(context, out);
     if (fclose(out) != 0)
-        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes", SAME_TEXT_MAX);
+        return train_fail(RING_ERR_INTERNAL, "the settings take more than %d bytes",
+                          SETTINGS_TEXT_MAX);
     return RING_OK;
 }
 
 ring_status settings_compare(const trainer *made, settings_list_fn *list, void *context)
 {
-    char text[SAME_TEXT_MAX] = "";
+    char text[SETTINGS_TEXT_MAX] = "";
     RING_TRY(agree(made->comm, write_list(list, context, text)));
-    return same_check(made->comm, text);
+    return agree_on_settings(made->comm, text);
 }

@@ -36,7 +36,7 @@ typedef struct trainer {
     size_t updates;         /* of it, since its start or that of a run that went on in it */
 
     checkpoint_run run;
-    char settings[SAME_TEXT_MAX]; /* those that checkpoints tell */
+    char settings[SETTINGS_TEXT_MAX]; /* those that checkpoints tell */
 } trainer;
 
 /** Tells the note function, if there is one. @param context  the trainer */
