@@ -2,7 +2,7 @@
  * Sums in double where that is simple; convolutions visit each window. */
 #include "op_references.h"
 
-#include <kept.h>
+#include <dropout_mask.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -346,7 +346,7 @@ static void drop_weights(const op_run *run, const attention_head *h, size_t i, f
     for (size_t j = 0; j <= i; j++) {
         uint8_t keep;
         const size_t place = h->place + i * h->tokens + j;
-        kept_draw(run, h->sample, place, place + 1, &keep);
+        dropout_mask_draw(run, h->sample, place, place + 1, &keep);
         row[j] = keep ? row[j] : -row[j];
     }
 }
@@ -376,7 +376,7 @@ static void token_forward(const op_run *run, const attention_head *h, size_t i)
     }
     for (size_t j = 0; j < h->tokens; j++)
         softmax[j] = (float)((double)softmax[j] / sum);
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
+    const float scale = drops(run) ? dropout_mask_scale(run->use) : 1.0F;
     if (drops(run))
         drop_weights(run, h, i, softmax);
     for (size_t f = 0; f < h->size; f++) {
@@ -401,7 +401,7 @@ static void attention_forward(const op_run *run)
 static double by_softmax(const op_run *run, const attention_head *h, size_t i, size_t j)
 {
     const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
+    const float scale = drops(run) ? dropout_mask_scale(run->use) : 1.0F;
     if (signbit(softmax[j]))
         return 0.0;
     return (double)scale *
@@ -413,7 +413,7 @@ static void token_inputs(const op_run *run, const attention_head *h, size_t i)
 {
     const float *in = run->in[0], *out_grad = run->out_grad + h->out + i * h->row_out;
     const float *softmax = (const float *)(const void *)run->saved + h->softmax + i * h->tokens;
-    const float scale = drops(run) ? kept_scale(run->use) : 1.0F;
+    const float scale = drops(run) ? dropout_mask_scale(run->use) : 1.0F;
     float *in_grad = run->in_grad[0];
     double sum = 0.0;
     for (size_t j = 0; j <= i; j++)

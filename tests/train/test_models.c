@@ -518,7 +518,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         {LIST("{\"type\": \"max_pool2d\", \"kernel\": 5}"),
          "m.json:2:14: layer 0 (max_pool2d): a kernel of 5 is larger than its input [1, 4, 4]"},
         {LIST("{\"type\": \"relu\"}, {\"type\": \"relu\", \"input\": \"input\"}"),
-         "m.json:2:14: layer 0 (relu): nothing uses its output"},
+         "m.json:2:14: layer 0 (relu): no layer uses its output"},
         {LIST(FLAT "{\"type\": \"linear\", \"features\": 3, \"tie\": \"0\"}"),
          "m.json:3:2: layer 1 (linear): it cannot be tied to a layer without weight"},
         {LIST(FLAT "{\"type\": \"linear\", \"features\": 3, \"tie\": \"input\"}"),
@@ -528,7 +528,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
          "m.json:3:37: layer 2 (linear): 2.weight cannot be tied to 1.weight: their shapes differ"},
         {LIST(FLAT "{\"type\": \"linear\", \"features\": 16777216}, {\"type\": \"linear\", "
                    "\"features\": 16777216}"),
-         "m.json:3:44: layer 2 (linear): its parameters are too many"},
+         "m.json:3:44: layer 2 (linear): it has too many parameters"},
         {LIST("{\"type\": \"relu\"}"), "m.json:2:14: a model needs a layer with parameters"},
         {LIST("{\"type\": \"relu\"} {\"type\": \"relu\"}"),
          "m.json:2:30: a comma is missing before this"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv: convolutions by a maths library, the seam of op conv2d. conv_* is what the build chose:
- * oneDNN's primitives, which keep activations and weights in blocks of channels, or with OpenBLAS
- * conv_gemm_*, which copies windows into the columns of a matrix and multiplies. The operands are
- * those of an op_run.
+ * conv: computes the convolutions of op conv2d with the maths library that the build chose. With
+ * oneDNN, conv_* runs its primitives, which keep activations and weights in blocks of channels.
+ * With OpenBLAS, conv_* calls conv_gemm_*, which copies windows into the columns of a matrix and
+ * multiplies. The operands are those of an op_run.
  */
 #ifndef TRAIN_CONV_H
 #define TRAIN_CONV_H
@@ -13,9 +13,9 @@
 /** @return bytes of scratch that a call needs. */
 size_t conv_scratch_bytes(const op_use *use);
 
-/** Makes ready for batches of @p batch; does nothing where that is done. The last four sizes are
- *  kept, so batches in flight may have so many. @return RING_OK, RING_ERR_MEMORY,
- * RING_ERR_INTERNAL. */
+/** Prepares for batches of @p batch samples; does nothing if that size is prepared already. The
+ * last four sizes are kept, so that batches in flight may have up to four different sizes.
+ *  @return RING_OK, RING_ERR_MEMORY, RING_ERR_INTERNAL. */
 ring_status conv_prepare(op_use *use, size_t batch);
 void conv_release(op_use *use);
 
@@ -24,7 +24,8 @@ op_function conv_forward, conv_params, conv_inputs;
 size_t conv_gemm_scratch_bytes(const op_use *use);
 op_function conv_gemm_forward, conv_gemm_params, conv_gemm_inputs;
 
-/** bias_grad[c] (+)= sum over samples and places of out_grad[., c, .]; for all libraries. */
+/** bias_grad[c] (+)= sum of out_grad[sample, c, place] over samples and places; used with every
+ *  library. */
 void conv_bias_gradient(const op_run *run);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions as matrix products, sample by sample. The matrix of windows, "columns", has a row
- * for each weight of an output channel and a column for each place of the output:
+ * Computes convolutions as matrix products, sample by sample. The matrix of windows, "columns", has
+ * a row for each weight of an output channel and a column for each place of the output:
  *     columns [channels · kernel · kernel, out_rows · out_columns] */
 #include <string.h>
 
@@ -34,7 +34,8 @@ size_t conv_gemm_scratch_bytes(const op_use *use)
     return sizes.weights * sizes.places * sizeof(float);
 }
 
-/* Where row @p weight of columns looks: its plane of the image, and its place in the window. */
+/* The elements that a row of columns is copied from: a plane of the image, and a place in the
+ * window. */
 typedef struct column_row {
     size_t plane, y, x;
 } column_row;
@@ -46,33 +47,35 @@ static column_row row_of(const op_window *window, size_t weight)
                         place % window->kernel};
 }
 
-/* @return the element of an axis under place @p k of window @p at; at least @p length if it is
- * padding. */
-static size_t under(const op_window *window, size_t at, size_t k)
+/* @return the element of an axis at place @p k of window @p at. In the padding it is not below the
+ * axis's length: to the left of the image it wraps to a large number. */
+static size_t element_at(const op_window *window, size_t at, size_t k)
 {
-    return at * window->stride + k - window->padding; /* wraps to a large number on the left */
+    return at * window->stride + k - window->padding;
 }
 
+/* row [out_rows, out_columns] = the elements at one place of all windows, 0 in the padding */
 static void fill_row(const op_window *window, size_t weight, const float *image, float *row)
 {
     const column_row from = row_of(window, weight);
     for (size_t y = 0; y < window->out_rows; y++) {
-        const size_t in_y = under(window, y, from.y);
+        const size_t in_y = element_at(window, y, from.y);
         const float *line = image + from.plane + in_y * window->columns;
         for (size_t x = 0; x < window->out_columns; x++, row++) {
-            const size_t in_x = under(window, x, from.x);
+            const size_t in_x = element_at(window, x, from.x);
             *row = in_y < window->rows && in_x < window->columns ? line[in_x] : 0.0F;
         }
     }
 }
 
+/* The transpose of fill_row(): adds each element of the row to the one that it was copied from. */
 static void spread_row(const op_window *window, size_t weight, const float *row, float *image)
 {
     const column_row to = row_of(window, weight);
     for (size_t y = 0; y < window->out_rows; y++) {
-        const size_t in_y = under(window, y, to.y);
+        const size_t in_y = element_at(window, y, to.y);
         for (size_t x = 0; x < window->out_columns; x++, row++) {
-            const size_t in_x = under(window, x, to.x);
+            const size_t in_x = element_at(window, x, to.x);
             if (in_y < window->rows && in_x < window->columns)
                 image[to.plane + in_y * window->columns + in_x] += *row;
         }
@@ -85,7 +88,8 @@ static void fill_columns(const conv_sizes *sizes, const float *image, float *col
         fill_row(&sizes->window, w, image, columns + w * sizes->places);
 }
 
-/* out [outputs, places] = weight [outputs, weights] · columns + bias, of each sample */
+/* For each sample: out [outputs, places] = weight [outputs, weights] · columns [weights, places] +
+ * bias [outputs, 1] */
 void conv_gemm_forward(const op_run *run)
 {
     const conv_sizes sizes = sizes_of(run->use);
@@ -99,7 +103,7 @@ void conv_gemm_forward(const op_run *run)
     }
 }
 
-/* Sums of their own overlap their additions; the order is always the same. */
+/* Adds in 16 independent lanes, so that the additions overlap; their order is always the same. */
 static float sum_plane(const float *plane, size_t places)
 {
     enum { LANES = 16 };
@@ -128,7 +132,8 @@ void conv_bias_gradient(const op_run *run)
     }
 }
 
-/* weight_grad [outputs, weights] = sum over samples of out_grad [outputs, places] · columnsᵀ */
+/* weight_grad [outputs, weights] = sum over samples of out_grad [outputs, places] · columnsᵀ
+ * [places, weights] */
 void conv_gemm_params(const op_run *run)
 {
     const conv_sizes sizes = sizes_of(run->use);
@@ -141,7 +146,8 @@ void conv_gemm_params(const op_run *run)
     }
 }
 
-/* columns = weightᵀ · out_grad [outputs, places], each row added to the places it came from */
+/* For each sample: columns [weights, places] = weightᵀ [weights, outputs] · out_grad [outputs,
+ * places]; each row is then added to the elements of in_grad that it was copied from in forward. */
 void conv_gemm_inputs(const op_run *run)
 {
     const conv_sizes sizes = sizes_of(run->use);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions as oneDNN's primitives. Each pass chooses the formats of its operands itself (mostly
- * blocks of 8 or 16 channels); what lies otherwise here, [batch, channels, rows, columns] and
- * [outputs, channels, kernel, kernel], is reordered on its way in or out. Primitives and the memory
- * between are made once for a number of samples and kept with the use of the op. */
+ * Computes convolutions with oneDNN's primitives. Each pass chooses the formats of its operands
+ * itself (mostly blocks of 8 or 16 channels). The trainer's formats are plain, [batch, channels,
+ * rows, columns] and [outputs, channels, kernel, kernel], so operands are reordered before and
+ * after the pass. Primitives and the memory of the inner formats are made once for each batch size
+ * and kept with the use of the op. */
 #include "conv.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -14,7 +15,7 @@
 
 enum { OPERANDS_MAX = 4, PLANS_MAX = 4 };
 
-/* An operand of a pass: where it lies here, and where the primitive wants it. */
+/* An operand of a pass, in the trainer's format and in the primitive's. */
 typedef struct conv_operand {
     int argument; /* DNNL_ARG_… */
     bool is_result;
@@ -30,10 +31,10 @@ typedef struct conv_pass {
     int count;
 } conv_pass;
 
-/* All that is made for a number of samples. */
+/* All passes for batches of one size. */
 typedef struct conv_plan {
-    size_t batch;       /* 0: there is none */
-    unsigned long used; /* when; the least recent one gives its place away */
+    size_t batch;       /* samples; 0: this entry is empty */
+    unsigned long used; /* the call that used it last; the least recently used one is replaced */
     conv_pass forward, params, inputs;
 } conv_plan;
 
@@ -42,13 +43,13 @@ typedef struct conv_plans {
     conv_plan list[PLANS_MAX];
     unsigned long calls;
     dnnl_stream_t stream;
-    float *sums; /* [weights] a gradient that is to be added to another */
+    float *sums; /* [weights] a gradient that is then added to another */
 } conv_plans;
 
 /* The sizes of a convolution as the library wants them. */
 typedef struct conv_dims {
-    dnnl_memory_desc_t in, weight, bias, out;       /* as they lie here */
-    dnnl_memory_desc_t any_in, any_weight, any_out; /* as the library likes */
+    dnnl_memory_desc_t in, weight, bias, out;       /* in the trainer's formats */
+    dnnl_memory_desc_t any_in, any_weight, any_out; /* in formats that the library chooses */
     dnnl_dims_t strides, padding_before, padding_after;
 } conv_dims;
 
@@ -84,7 +85,7 @@ static void destroy_pass(conv_pass *pass)
     *pass = (conv_pass){0};
 }
 
-/* From where it lies here to the inner format, or back for a result. */
+/* Reorders an operand from the trainer's format to the inner one, or a result back. */
 static dnnl_status_t create_reorder(conv_operand *operand, const dnnl_memory_desc_t *plain,
                                     const dnnl_memory_desc_t *inner)
 {
@@ -201,7 +202,8 @@ static void describe(dnnl_memory_desc_t *plain, dnnl_memory_desc_t *any, const d
     dnnl_memory_desc_init_by_tag(any, 4, dims, dnnl_f32, dnnl_format_tag_any);
 }
 
-/* Behind the last whole window nothing is read: there the padding is less, or even negative. */
+/* Elements after the last whole window are not read, so the padding at the end of an axis may be
+ * smaller than at its start, or even negative. */
 static dnnl_dim_t padding_after(const op_window *window, size_t out, size_t length)
 {
     return (dnnl_dim_t)((out - 1) * window->stride + window->kernel) -
@@ -254,7 +256,7 @@ static ring_status create_plan(conv_plan *plan, const op_use *use, size_t batch)
     return check_dnnl(status);
 }
 
-/* @return the plan for @p batch, or the one whose place a new one takes. */
+/* @return the plan for @p batch samples; if there is none, the one to replace. */
 static conv_plan *choose_plan(conv_plans *plans, size_t batch)
 {
     conv_plan *oldest = &plans->list[0];
@@ -321,7 +323,8 @@ static void run_reorder(const conv_operand *operand, dnnl_stream_t stream)
         dnnl_primitive_execute(operand->reorder, stream, 2, args);
 }
 
-/* @p addresses are those of the pass's operands. Execution fails only on arguments that lack. */
+/* @param addresses  of the pass's operands, in their order. Results are not checked: execution only
+ * fails if an argument is missing. */
 static void run_pass(const conv_pass *pass, dnnl_stream_t stream, const void *const *addresses)
 {
     dnnl_exec_arg_t args[OPERANDS_MAX];
@@ -340,7 +343,7 @@ static void run_pass(const conv_pass *pass, dnnl_stream_t stream, const void *co
     dnnl_stream_wait(stream);
 }
 
-/* Slots may hold batches of different sizes, so that the last one prepared is not always meant. */
+/* Slots may hold batches of different sizes, so the plan is not always the one prepared last. */
 static const conv_plan *plan_of(const op_run *run)
 {
     return choose_plan(run->use->plans, run->batch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * OpenBLAS has no convolutions: they are matrix products. */
+ * Computes convolutions as matrix products, because OpenBLAS has no convolutions of its own. */
 #include "conv.h"
 
 size_t conv_scratch_bytes(const op_use *use)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A word of the generator a place. */
-#include "kept.h"
+ * Uses one word of the generator for each element. An element is dropped if its word is below
+ * probability · 2^32. */
+#include "dropout_mask.h"
 
 #include <math.h>
 
 #include "philox.h"
 
-void kept_draw(const op_run *run, size_t i, size_t begin, size_t end, uint8_t *keep)
+void dropout_mask_draw(const op_run *run, size_t i, size_t begin, size_t end, uint8_t *keep)
 {
     const uint32_t key[2] = {(uint32_t)run->random.seed, (uint32_t)(run->random.seed >> 32)};
     const uint32_t sample = run->random.samples != NULL ? run->random.samples[i] : (uint32_t)i;
@@ -21,7 +22,7 @@ void kept_draw(const op_run *run, size_t i, size_t begin, size_t end, uint8_t *k
     }
 }
 
-float kept_scale(const op_use *use)
+float dropout_mask_scale(const op_use *use)
 {
     return (float)(1.0 / (1.0 - use->settings.probability));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exponential: e^x without branches and calls, so that loops over it become vector instructions.
+ * exponential: computes e^x without branches and calls, so that the compiler can vectorize loops
+ * over it.
  */
 #ifndef TRAIN_EXPONENTIAL_H
 #define TRAIN_EXPONENTIAL_H
@@ -8,11 +9,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/** @return e^x within 2e-7 of it; x counts as -87 and 88 beyond these, NaN stays NaN.
- *  x = n ln 2 + r with |r| <= ln 2 / 2; then 2^n is an exponent, and e^r its series. */
+/** @return e^x with a relative error of at most 2e-7. x is clamped to -87 … 88; NaN stays NaN.
+ *
+ *  x = n ln 2 + r, where n is whole and |r| <= ln 2 / 2, so e^x = 2^n · e^r: 2^n is made by writing
+ *  the exponent's bits, and e^r is a series. */
 static inline float exponential(float x)
 {
-    const float whole = 0x1.8p23F; /* added to a small number, it leaves the nearest whole one */
+    const float whole = 0x1.8p23F; /* adding it to a small number rounds that to a whole one */
     x = x < -87.0F ? -87.0F : x;
     x = x > 88.0F ? 88.0F : x;
     const float shifted = x * 0x1.715476p0F + whole, n = shifted - whole;

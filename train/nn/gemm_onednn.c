@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The seam on oneDNN, whose threads are OpenMP's. */
+ * Multiplies matrices with oneDNN, whose threads belong to OpenMP. */
 #include "gemm.h"
 
 #include <omp.h>
@@ -22,8 +22,8 @@ void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t
                accumulate ? 1.0F : 0.0F, c, (dnnl_dim_t)row_c);
 }
 
-/* The threads stay from one product to the next, and so does what they do with subnormals; the
- * caller's own mode is the caller's. */
+/* OpenMP's threads live from one product to the next and keep their subnormal mode, so it is enough
+ * to set it once. The calling thread's mode is left as it is. */
 void gemm_set_threads(int threads)
 {
     omp_set_num_threads(threads);

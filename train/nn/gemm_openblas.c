@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The seam on OpenBLAS. */
+ * Multiplies matrices with OpenBLAS through its CBLAS interface. */
 #include "gemm.h"
 
 #include <cblas.h>

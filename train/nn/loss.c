@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mean squared error on one-hot targets, and cross-entropy of the softmax. */
+ * Computes the mean squared error on one-hot targets and the cross-entropy of the softmax. Each row
+ * function returns the loss of one sample and writes its gradient. */
 #include "loss.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@ enum { CLASSES_OF_A_SUM = 256 /* of float32 */ };
 
 const char *const loss_names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy", NULL};
 
+/* loss = mean over j of (output[j] - one_hot[j])², output_grad[j] = scale · d loss / d output[j] */
 static double mse_row(const float *output, size_t label, size_t classes, double scale,
                       float *output_grad)
 {
@@ -21,8 +23,9 @@ static double mse_row(const float *output, size_t label, size_t classes, double 
     return sum / (double)classes;
 }
 
-/* output_grad = e^(output - top). @return the sum. One of float32 alone has an error that grows
- * with the classes: with 50257 of them the gradient would be ten times as far off as it need be. */
+/* output_grad = e^(output - top). @return their sum. Sums of 256 numbers in float32 are added up in
+ * float64: a sum in float32 alone has an error that grows with the number of classes, and with
+ * 50257 of them the error of the gradient would be ten times as large. */
 static double fill_exponentials(const float *output, float top, size_t classes, float *output_grad)
 {
     double sum = 0.0;
@@ -39,6 +42,8 @@ static double fill_exponentials(const float *output, float top, size_t classes, 
     return sum;
 }
 
+/* loss = log Σ e^output[j] - output[label], output_grad = scale · (softmax(output) - one_hot). The
+ * largest output is subtracted first, so that no exponential overflows. */
 static double cross_entropy_row(const float *output, size_t label, size_t classes, double scale,
                                 float *output_grad)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From a list of nodes to a network: shapes, tensors, who shares whose memory, and the memory. */
+ * Makes a network from a list of nodes in three steps: infers shapes and lists the tensors, decides
+ * which nodes share memory and which of them add to a gradient, then allocates. */
 #include "model.h"
 
 #include <math.h>
@@ -12,11 +13,6 @@
 #include "segments.h"
 
 enum { LINE = 64 };
-
-static size_t padded(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
-}
 
 /* ---- Shapes and tensors -------------------------------------------------------------------- */
 
@@ -49,7 +45,7 @@ static ring_status take_inputs(train_model *model, int number, const node_spec *
     return RING_OK;
 }
 
-/* The maths libraries count in int. */
+/* @return whether the elements can be counted in an int, as the maths libraries do. */
 static bool is_indexable(const size_t *shape, int dims)
 {
     size_t count = 1;
@@ -68,7 +64,7 @@ static ring_status check_sizes(const op_use *use)
         return train_fail(RING_ERR_CONFIG, "its output is too large");
     for (int t = 0; t < use->tensor_count; t++) {
         if (!is_indexable(use->tensors[t].shape, use->tensors[t].dims))
-            return train_fail(RING_ERR_CONFIG, "its parameters are too many");
+            return train_fail(RING_ERR_CONFIG, "it has too many parameters");
     }
     return RING_OK;
 }
@@ -99,7 +95,7 @@ static ring_status shape_node(train_model *model, int number, const node_spec *s
     model_node *node = &model->nodes[number];
     RING_TRY(take_inputs(model, number, spec));
     if (spec->tie != NOT_TIED && (spec->tie < 0 || spec->tie >= number))
-        return train_fail(RING_ERR_CONFIG, "it is tied to what is not an earlier layer");
+        return train_fail(RING_ERR_CONFIG, "a layer can only be tied to an earlier one");
     RING_TRY(spec->op->shape(&node->use));
     RING_TRY(check_sizes(&node->use));
     return add_tensors(model, node, spec->tie);
@@ -120,16 +116,17 @@ static ring_status shape_nodes(train_model *model, const model_spec *spec)
     }
     for (int n = 0; n + 1 < spec->count; n++) {
         if (model->nodes[n].users == 0) {
-            train_fail(RING_ERR_CONFIG, "nothing uses its output");
+            train_fail(RING_ERR_CONFIG, "no layer uses its output");
             return node_fail(model, n, RING_ERR_CONFIG);
         }
     }
     return RING_OK;
 }
 
-/* ---- Who adds to whose gradient, who shares whose memory ----------------------------------- */
+/* ---- Gradients that are sums, and shared memory -------------------------------------------- */
 
-/* Backward goes from the last node to the first: the last user writes, the others add. */
+/* The gradient of an output is the sum of those from all nodes that use it. Backward runs from the
+ * last node to the first, so the last user writes the gradient and the others add to it. */
 static void plan_value_grads(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -168,6 +165,7 @@ static bool shares_tensor(const train_model *model, int first, int end, int root
     return false;
 }
 
+/* As plan_value_grads(), for the gradients of parameters, which tied nodes share. */
 static void plan_grads(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -179,9 +177,9 @@ static void plan_grads(train_model *model)
     }
 }
 
-/* The output may lie where the input lies if nobody else reads that, and nobody needs what it was.
- * Views of the batch's input write nothing, so they may lie even there. */
-static bool may_lie_on_input(const train_model *model, const model_node *node)
+/* The output may overwrite the input if no other node reads the input, and no backward pass needs
+ * it. Views of the batch's input write nothing, so they may even share its memory. */
+static bool may_share_input(const train_model *model, const model_node *node)
 {
     int input = node->inputs[0];
     if (!node->use.op->in_place ||
@@ -203,32 +201,34 @@ static void plan_memory(train_model *model)
         model_node *node = &model->nodes[n];
         const int input = node->inputs[0];
         node->memory = n;
-        if (may_lie_on_input(model, node))
+        if (may_share_input(model, node))
             node->memory = input == MODEL_INPUT ? MODEL_INPUT : model->nodes[input].memory;
     }
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
-static size_t place(size_t *total, size_t bytes)
+/* Reserves bytes, rounded up to cache lines. @return their offset. */
+static size_t reserve(size_t *total, size_t bytes)
 {
     const size_t at = *total;
-    *total += padded(bytes);
+    *total += (bytes + LINE - 1) / LINE * LINE;
     return at;
 }
 
-/* @param shared  bytes of model->shared that the segment has taken so far. */
+/* @param owns    the node's output has memory of its own
+ * @param shared  bytes of model->shared that the segment has reserved so far */
 static void place_node(train_model *model, model_node *node, bool owns, size_t *shared)
 {
     const size_t rows = model->max_batch,
                  bytes = rows * shape_count(&node->use.out) * sizeof(float);
     size_t *total = node->keeps_memory ? &model->slot_bytes : shared;
     if (owns) {
-        node->value_at = place(total, bytes);
-        node->grad_at = place(total, node->wants_grad ? bytes : 0);
+        node->value_at = reserve(total, bytes);
+        node->grad_at = reserve(total, node->wants_grad ? bytes : 0);
     }
-    node->saved_at = place(model->interval > 0 ? shared : &model->slot_bytes,
-                           rows * node->use.saved_bytes);
+    node->saved_at = reserve(model->interval > 0 ? shared : &model->slot_bytes,
+                             rows * node->use.saved_bytes);
     for (int k = 0; k < node->use.op->inputs; k++) {
         const size_t spare = rows * shape_count(&node->use.in[k]) * sizeof(float);
         if (node->adds_input_grad[k] && spare > model->spare_bytes[k])
@@ -238,20 +238,15 @@ static void place_node(train_model *model, model_node *node, bool owns, size_t *
         model->scratch_bytes = node->use.scratch_bytes;
 }
 
-/* A segment's output may lie where an earlier node of it wrote. */
-static void keep_outputs(train_model *model)
+static void place_nodes(train_model *model)
 {
+    size_t shared = 0;
+    /* A segment's output is kept by the node that owns its memory, which may be an earlier one. */
     for (int n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         if ((model->interval == 0 || node->ends_segment) && node->memory != MODEL_INPUT)
             model->nodes[node->memory].keeps_memory = true;
     }
-}
-
-static void place_nodes(train_model *model)
-{
-    size_t shared = 0;
-    keep_outputs(model);
     for (int n = 0; n < model->node_count; n++) {
         if (n > 0 && model->nodes[n].segment != model->nodes[n - 1].segment)
             shared = 0;
@@ -378,10 +373,11 @@ void model_place(train_model *model, int tensor, float *param, float *grad)
     model->grads[tensor] = grad;
 }
 
-/* ---- The first parameters ------------------------------------------------------------------ */
+/* ---- Initial parameters -------------------------------------------------------------------- */
 
-/* torch.nn.init.kaiming_uniform_(a=sqrt(5)) for weights, uniform within ±1/sqrt(fan_in) for biases:
- * the same number but for its last bits, so the steps are PyTorch's. */
+/* torch.nn.init.kaiming_uniform_(a=sqrt(5)) for weights, uniform within ±1/sqrt(fan_in) for biases.
+ * Both bounds are the same number but for its last bits; those are PyTorch's, because the steps of
+ * the computation are. */
 static double bound_of(const op_tensor *tensor)
 {
     const double a = sqrt(5.0), fan_in = (double)tensor->fan_in;
@@ -400,12 +396,7 @@ static void fill_uniform(train_random *random, float *values, size_t count, floa
     }
 }
 
-static void fill_constant(float *values, size_t count, float value)
-{
-    for (size_t i = 0; i < count && values != NULL; i++)
-        values[i] = value;
-}
-
+/* @param values  NULL: only advances the generator */
 static void start(train_random *random, const op_tensor *tensor, float *values, size_t count)
 {
     if (tensor->start == START_NORMAL && values == NULL)
@@ -414,8 +405,10 @@ static void start(train_random *random, const op_tensor *tensor, float *values, 
         random_normal(random, values, count, (float)tensor->deviation);
     else if (tensor->start == START_UNIFORM)
         fill_uniform(random, values, count, (float)bound_of(tensor));
-    else
-        fill_constant(values, count, tensor->start == START_ONES ? 1.0F : 0.0F);
+    else {
+        for (size_t i = 0; i < count && values != NULL; i++)
+            values[i] = tensor->start == START_ONES ? 1.0F : 0.0F;
+    }
 }
 
 void model_init(train_model *model, uint64_t seed)

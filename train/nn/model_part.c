@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a network may be cut, and the list of nodes between two cuts. */
+ * Finds where a network may be cut, and makes the list of nodes between two cuts. */
 #include "model_part.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ static int original_of(const model_spec *spec, int node)
     return node;
 }
 
-/* @return the first node from @p first on that has the same parameters: @p node or an earlier one.
- */
+/* @return the first node, from @p first on, that has the same parameters as @p node. It may be
+ * @p node itself. */
 static int first_of(const model_spec *spec, int first, int node)
 {
     const int original = original_of(spec, node);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The forward and the backward pass over a range of nodes. */
+ * Runs the forward and the backward pass over a range of nodes. Backward computes a node's
+ * parameter gradients first, then the gradients of its inputs. */
 #include "errors.h"
 #include "model.h"
 
-/* The slot's memory, or that of all segments. */
+/* @return the slot's memory, or the memory that all segments share. */
 static unsigned char *memory_of(const train_model *model, int slot, const model_node *owner)
 {
     return owner->keeps_memory ? model->slots[slot].memory : model->shared;
@@ -12,8 +13,7 @@ static unsigned char *memory_of(const train_model *model, int slot, const model_
 float *model_value(const train_model *model, int slot, int node)
 {
     if (node == MODEL_INPUT || model->nodes[node].memory == MODEL_INPUT)
-        return (float *)model->slots[slot].batch.input; /* views come to lie there, and write
-                                                           nothing */
+        return (float *)model->slots[slot].batch.input; /* views share it, but never write to it */
     const model_node *owner = &model->nodes[model->nodes[node].memory];
     return (void *)(memory_of(model, slot, owner) + owner->value_at);
 }
@@ -40,7 +40,7 @@ ring_status model_load(train_model *model, int slot, const model_batch *batch)
     return RING_OK;
 }
 
-/* The operands of both passes. */
+/* @return the operands that both passes use. */
 static op_run run_of(const train_model *model, int slot, int number)
 {
     const model_node *node = &model->nodes[number];
@@ -87,13 +87,8 @@ static bool wants_grad(const train_model *model, int node)
     return node != MODEL_INPUT && model->nodes[node].wants_grad;
 }
 
-static void add_spare(const op_run *run, int k, float *in_grad)
-{
-    const size_t count = run->batch * shape_count(&run->use->in[k]);
-    for (size_t i = 0; i < count; i++)
-        in_grad[i] += run->in_grad[k][i];
-}
-
+/* Computes the gradients of the node's inputs. A gradient that is added to an earlier one is
+ * computed in spare memory first. */
 static void compute_value_grads(const train_model *model, int slot, const model_node *node,
                                 op_run *run)
 {
@@ -108,8 +103,13 @@ static void compute_value_grads(const train_model *model, int slot, const model_
     if (wanted)
         run->use->op->fast.inputs(run);
     for (int k = 0; k < node->use.op->inputs; k++) {
-        if (node->adds_input_grad[k] && run->in_grad[k] != NULL)
-            add_spare(run, k, model_value_grad(model, slot, node->inputs[k]));
+        if (!node->adds_input_grad[k] || run->in_grad[k] == NULL)
+            continue;
+        const size_t count = run->batch * shape_count(&node->use.in[k]);
+        const float *spare = run->in_grad[k];
+        float *in_grad = model_value_grad(model, slot, node->inputs[k]);
+        for (size_t i = 0; i < count; i++)
+            in_grad[i] += spare[i];
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of nodes grows as it is written. */
+ * Grows the list of nodes as they are added, and derives a hash and a few sizes from it. */
 #include "model_spec.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ size_t model_spec_width(const model_spec *spec)
     return width;
 }
 
-/* FNV-1a. */
+/* Continues an FNV-1a hash. */
 static uint64_t absorb(uint64_t hash, const void *data, size_t bytes)
 {
     const unsigned char *at = data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_spec: a network as a list of nodes, before there is memory for it. Each node is one use
- * of an op on the outputs of earlier nodes (or on the model's input), so an output may be used
- * several times, and chains, branches and residual connections are all the same.
+ * model_spec: describes a network as a list of nodes, before memory is allocated for it. Each node
+ * is one use of an op on the outputs of earlier nodes (or on the model's input). An output may be
+ * used several times, so chains, branches and residual connections need no cases of their own.
  */
 #ifndef TRAIN_MODEL_SPEC_H
 #define TRAIN_MODEL_SPEC_H
@@ -17,7 +17,7 @@ typedef struct node_spec {
     op_settings settings;
     int inputs[OP_INPUTS_MAX]; /* earlier nodes, or MODEL_INPUT */
     int tie;                   /* the node whose tensors this one shares, or NOT_TIED */
-    int number;                /* in the network as it was written, which dropout draws by */
+    int number;                /* in the whole network; dropout's masks depend on it */
 } node_spec;
 
 typedef struct model_spec {
@@ -25,27 +25,27 @@ typedef struct model_spec {
     op_shape input;   /* of one sample */
     node_spec *nodes; /* [count]; the last one's output is the model's */
     int count, room;
-    int interval; /* 0: all activations are kept; else those of every so-manyth node (segments.h) */
-    bool any_output; /* need not be one number for each class of the data sets that are read */
+    int interval;    /* nodes of a segment that is recomputed (segments.h); 0: all are kept */
+    bool any_output; /* the output need not have one number for each class of the data set */
 } model_spec;
 
 /** Begins an empty network. Free with model_spec_free(). */
 void model_spec_start(model_spec *spec, const char *name, op_shape input);
 void model_spec_free(model_spec *spec);
 
-/** Appends a node on the output of the one before it, named by its number; @p settings may be
- *  NULL. @return the node, to be changed as wanted until the next call; NULL without memory or
- *  with more than NODES_MAX nodes. */
+/** Appends a node whose input is the output of the node before it, and whose name is its number;
+ *  @p settings may be NULL. @return the node, which the caller may change until the next call; NULL
+ *  if memory is exhausted or there are more than NODES_MAX nodes. */
 node_spec *model_spec_add(model_spec *spec, const nn_op *op, const op_settings *settings);
 
-/** @return how many words a network for text knows: those of its first embedding; else 0. */
+/** @return the vocabulary of a network for text, which is that of its first embedding; else 0. */
 size_t model_spec_words(const model_spec *spec);
 
-/** @return how many features (or channels) a layer puts out: the embeddings of a network for text,
- *  its hidden size; else the largest of all, 1 without any. */
+/** @return the hidden size: the features of the first embedding in a network for text; else the
+ * most features or channels that any layer has as its output, at least 1. */
 size_t model_spec_width(const model_spec *spec);
 
-/** @return a number that tells networks apart, whatever their names; quick, and no secret. */
+/** @return a hash of the network without its names: quick to compute, not cryptographic. */
 uint64_t model_spec_hash(const model_spec *spec);
 
 #endif

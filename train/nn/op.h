@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * op: the contract of an operation of a network, and the table of them. An op is a row: how its
- * output's shape and its parameters follow from its input, and functions that compute a batch
- * forward and backward. One file an op (op_*.c), with the shapes in its comments.
+ * op: defines the contract of an operation (op) of a network, and the table of all ops. An op is a
+ * table row with functions that infer the shapes of its output and parameters from its input, and
+ * that compute a batch forward and backward. Each op has a file of its own (op_*.c), whose head
+ * gives the shapes.
  *
  * Activations are float32, sample after sample, [batch, dims of the sample]. An op allocates
- * nothing in a step; what it needs beyond its operands it says in its shape function.
+ * nothing in a step: its shape function says how much memory it needs beside its operands.
  */
 #ifndef TRAIN_OP_H
 #define TRAIN_OP_H
@@ -16,8 +17,8 @@
 
 enum { SHAPE_DIMS_MAX = 3, OP_INPUTS_MAX = 2, OP_TENSORS_MAX = 2 };
 
-/** Shape of one sample: [features], [tokens, features], or [channels, rows, columns]; [tokens] of
- *  numbers of words, which are whole and exact in a float (below 2^24). */
+/** Shape of one sample: [features], [tokens, features], [channels, rows, columns], or [tokens]. The
+ *  last one holds token numbers, which are whole and exact in a float (below 2^24). */
 typedef struct op_shape {
     size_t dim[SHAPE_DIMS_MAX];
     int dims;
@@ -27,22 +28,22 @@ typedef struct op_shape {
 typedef struct op_settings {
     size_t outputs; /* features of linear and embedding, channels of conv2d */
     size_t kernel, stride, padding;
-    double probability; /* dropout's of a zero; of attention's weights, too */
+    double probability; /* of dropping an element: of dropout, and of attention's weights */
     size_t words;       /* rows of embedding's table */
     size_t heads;       /* of attention */
-    double deviation;   /* of normal first weights, with biases of 0; 0: as PyTorch's layer */
+    double deviation;   /* of normal initial weights, biases are 0 then; 0: as PyTorch's layer */
     bool no_bias;       /* of linear */
-    bool by_tanh;       /* gelu: the approximation */
-    /* dropout and attention of some features of a row (tensor_split.h): of how many, and how many
-     * are before */
-    size_t row_width, row_first; /* row_width 0: it has all */
+    bool by_tanh;       /* use gelu's approximation */
+    /* Of dropout and attention that have some features of a row only (tensor_split.h): the features
+     * of the whole row, and the number of the first one. row_width 0: the row is whole. */
+    size_t row_width, row_first;
 } op_settings;
 
 /** Which settings an op takes, for readers of layer lists. */
 enum {
     TAKES_OUTPUTS = 1,
     TAKES_WINDOW = 2,      /* kernel and padding, stride 1 unless given */
-    TAKES_POOL = 4,        /* the same, stride as the kernel unless given */
+    TAKES_POOL = 4,        /* kernel and padding, stride equal to the kernel unless given */
     TAKES_PROBABILITY = 8, /* 0.5 unless given */
     TAKES_BIAS = 16,       /* may be left out */
     TAKES_DEVIATION = 32,
@@ -70,20 +71,20 @@ typedef struct op_tensor {
     double deviation;
 } op_tensor;
 
-/** One use of an op in a network: what does not change from batch to batch. */
+/** One use of an op in a network: everything that does not change from batch to batch. */
 typedef struct op_use {
     const struct nn_op *op;
     op_settings settings;
     op_shape in[OP_INPUTS_MAX], out;
     op_tensor tensors[OP_TENSORS_MAX];
     int tensor_count;
-    size_t saved_bytes;   /* a sample: what forward leaves for backward beside activations */
+    size_t saved_bytes;   /* for each sample, saved by forward for backward beside activations */
     size_t scratch_bytes; /* of a call, whatever the batch */
     uint32_t number;      /* of the node in its network */
-    void *plans;          /* what prepare() made; ended by release() */
+    void *plans;          /* made by prepare(), freed by release() */
 } op_use;
 
-/** Where random numbers come from: a pure function of these and the place in the sample. */
+/** Determines random numbers: they are a pure function of these and the place in the sample. */
 typedef struct op_random {
     uint64_t seed;
     uint32_t step;           /* the update */
@@ -101,15 +102,16 @@ typedef struct op_run {
     void *scratch;                       /* [use->scratch_bytes] */
     const float *params[OP_TENSORS_MAX]; /* as use->tensors */
     float *grads[OP_TENSORS_MAX];
-    bool add[OP_TENSORS_MAX];      /* to the gradient, instead of replacing it */
-    const float *out_grad;         /* [batch, use->out], gradient of the loss by the output */
-    float *in_grad[OP_INPUTS_MAX]; /* [batch, use->in], replaced; NULL: nobody needs it */
+    bool add[OP_TENSORS_MAX];      /* add to the gradient instead of replacing it */
+    const float *out_grad;         /* [batch, use->out], the loss's gradient with respect to out */
+    float *in_grad[OP_INPUTS_MAX]; /* [batch, use->in], replaced; NULL: not needed */
     op_random random;
 } op_run;
 
 typedef void op_function(const op_run *run);
 
-/** Backward is cut in two, so that finished gradients travel while the rest is computed. */
+/** Backward is split in two, so that the gradients of parameters, which come first, can be sent
+ *  while those of the inputs are computed. */
 typedef struct op_functions {
     op_function *forward;
     op_function *params; /* backward: gradients of the parameters; NULL without parameters */
@@ -122,20 +124,20 @@ typedef struct nn_op {
     unsigned takes;    /* TAKES_… */
     bool in_place;     /* out may be in[0], and then in_grad[0] is out_grad */
     bool is_view;      /* out has the elements of in[0] in their order */
-    bool keeps_output; /* backward reads out, so nobody may write over it */
-    bool is_received;  /* out and its gradient are somebody else's; op_received alone */
-    /* Before a pass comes to the node, ranks sum what it is given: in[0] forward, out_grad
-     * backward; op_summed and op_copied alone (tensor_split.h). */
+    bool keeps_output; /* backward reads out, so it must not be overwritten */
+    bool is_received;  /* the caller provides out and takes its gradient; op_received only */
+    /* Before the node runs, ranks sum its operand: in[0] in forward (op_summed only), or out_grad
+     * in backward (op_copied only); see tensor_split.h. */
     bool sums_input, sums_grad;
 
     /** Fills out, tensors, saved_bytes and scratch_bytes from settings and in.
-     *  @return RING_ERR_CONFIG with a text that follows the use's name. */
+     *  @return RING_OK, or RING_ERR_CONFIG with a text that is put after the layer's name. */
     ring_status (*shape)(op_use *use);
 
     op_functions fast;
 
-    /** Makes ready for batches of @p batch; called before them, cheap if it is ready. May be
-     *  NULL, as release. */
+    /** Prepares for batches of @p batch samples. Called before each of them, and cheap if that size
+     *  is prepared already. May be NULL, like release. */
     ring_status (*prepare)(op_use *use, size_t batch);
     void (*release)(op_use *use);
 } nn_op;
@@ -153,8 +155,10 @@ const nn_op *op_find(const char *name);
 /** @return elements of one sample. */
 size_t shape_count(const op_shape *shape);
 
-/** @return elements of its rows, those of the last dimension, and how many a sample has. */
+/** @return the elements of a row, which is the last dimension. */
 size_t shape_width(const op_shape *shape);
+
+/** @return the rows of a sample: its elements divided by the width. */
 size_t shape_rows(const op_shape *shape);
 
 enum { SHAPE_TEXT_MAX = 72 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * add: out = in0 + in1, the joint of a residual connection.
+ * add: computes out = in0 + in1, which joins the two branches of a residual connection.
  *     in0, in1, out [batch, any] */
 #include <string.h>
 

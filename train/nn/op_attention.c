@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * attention: causal self-attention of several heads, as
- * torch.nn.functional.scaled_dot_product_attention(is_causal=True) of the rows' thirds: for each
- * head, out = softmax(q · kᵀ / √size, over itself and earlier tokens) · v. In training weights of
- * the softmax are dropped with the given probability, as dropout_p there; which ones says kept.h.
- *     in [batch, tokens, 3 · features] queries, keys and values, each head after head
- *     out [batch, tokens, features]  saved [batch, heads, tokens, tokens] the softmax, with
- *     the sign where it is dropped  scratch [tokens, tokens] the weights, then their gradient */
+ * attention: computes causal self-attention with several heads, as
+ * torch.nn.functional.scaled_dot_product_attention(is_causal=True) does with the three thirds of
+ * each row: for each head, out = softmax(q · kᵀ / √size) · v, where each token attends to itself
+ * and earlier ones. In training, weights are dropped with the given probability, as by dropout_p;
+ * dropout_mask.h decides which ones.
+ *     in [batch, tokens, 3 · features] queries, keys and values, each of them head after head
+ *     out [batch, tokens, features]
+ *     saved [batch, heads, tokens, tokens] the softmax, negative where a weight is dropped
+ *     scratch [tokens, tokens] the weights, then their gradient */
 #include <math.h>
 
+#include "dropout_mask.h"
 #include "errors.h"
 #include "exponential.h"
 #include "gemm.h"
-#include "kept.h"
 
-enum { ROW_PART = 256 /* places that are drawn at a time */ };
+enum { ROW_PART = 256 /* elements of the mask that are drawn at a time */ };
 
 static ring_status attention_shape(op_use *use)
 {
@@ -44,8 +46,8 @@ static ring_status attention_shape(op_use *use)
 /* One head of one sample: where its matrices begin, and how far apart their rows are. */
 typedef struct attention_head {
     size_t tokens, size;          /* size: features of the head */
-    size_t row_in, row_out;       /* of q, k and v; of out */
-    size_t q, k, v, out, softmax; /* elements before them in in, out and saved */
+    size_t row_in, row_out;       /* elements between rows: of q, k and v; of out */
+    size_t q, k, v, out, softmax; /* offsets in in, out and saved */
     size_t sample, place;         /* place: of its first weight among those of all tensor ranks */
     float scale;
 } attention_head;
@@ -78,42 +80,43 @@ static bool drops(const op_run *run)
     return run->training && run->use->settings.probability > 0.0;
 }
 
-/* Of the softmax of token @p i; 0 has a sign, too. */
+/* Negates the weights of token @p i that are dropped; a weight of 0 has a sign as well. */
 static void drop_weights(const op_run *run, const attention_head *h, size_t i, float *row)
 {
     uint8_t keep[ROW_PART];
     const size_t place = h->place + i * h->tokens;
     for (size_t begin = 0; begin <= i; begin += ROW_PART) {
         const size_t left = i + 1 - begin, count = left < ROW_PART ? left : ROW_PART;
-        kept_draw(run, h->sample, place + begin, place + begin + count, keep);
+        dropout_mask_draw(run, h->sample, place + begin, place + begin + count, keep);
         for (size_t j = 0; j < count; j++)
             row[begin + j] = keep[j] ? row[begin + j] : -row[begin + j];
     }
 }
 
-/* @return what goes with the weight @p softmax, or with its gradient, where it is kept; a NaN is.
- */
-static float kept(float softmax, float value, float scale)
+/* @return @p value, scaled, if the weight @p softmax is kept, and else 0; NaN is always kept. */
+static float if_kept(float softmax, float value, float scale)
 {
     return signbit(softmax) && !isnan(softmax) ? 0.0F : value * scale;
 }
 
-/* @return the weights that values are summed with: the softmax itself, or in scratch. */
+/* @return the weights (tokens, tokens) by which values are multiplied: the softmax itself, or, with
+ * dropout, a copy of it in scratch with the dropped ones set to 0. */
 static const float *weights_of(const op_run *run, const attention_head *h, const float *softmax)
 {
     const size_t count = h->tokens * h->tokens;
-    const float scale = kept_scale(run->use);
+    const float scale = dropout_mask_scale(run->use);
     float *weights = run->scratch;
     if (!drops(run))
         return softmax;
     for (size_t k = 0; k < count; k++)
-        weights[k] = kept(softmax[k], softmax[k], scale);
+        weights[k] = if_kept(softmax[k], softmax[k], scale);
     return weights;
 }
 
 /* ---- Fast ---------------------------------------------------------------------------------- */
 
-/* Of the scores of a token and those before it; the later ones get nothing. */
+/* row (tokens) = softmax over the scores of the token and those before it; later ones get 0. The
+ * largest score is subtracted first, so that no exponential overflows. */
 static void softmax_row(float *row, size_t token, size_t tokens, float scale)
 {
     float top = row[0], sum = 0.0F;
@@ -129,6 +132,10 @@ static void softmax_row(float *row, size_t token, size_t tokens, float scale)
         row[j] = 0.0F;
 }
 
+/* For each sample and head:
+ *     scores (tokens, tokens) = q (tokens, size) · kᵀ (size, tokens)
+ *     out (tokens, size) = weights (tokens, tokens) · v (tokens, size), weights = softmax(scores)
+ */
 static void attention_forward(const op_run *run)
 {
     const float *in = run->in[0];
@@ -146,7 +153,8 @@ static void attention_forward(const op_run *run)
     }
 }
 
-/* From the gradient by the softmax's row to that by its scores: p · (d - Σ p d) · scale. */
+/* Turns the gradient d of a row of the softmax p into that of its scores: p · (d - Σ p d) · scale.
+ * The softmax is taken without its signs. */
 static void softmax_row_grad(float *restrict softmax_grad, const float *restrict softmax,
                              size_t count, float scale)
 {
@@ -157,16 +165,21 @@ static void softmax_row_grad(float *restrict softmax_grad, const float *restrict
         softmax_grad[j] = fabsf(softmax[j]) * (softmax_grad[j] - sum) * scale;
 }
 
-/* From the gradient by the weights to that by the softmax. */
+/* Turns the gradient of the weights (tokens, tokens) into that of the softmax before dropout. */
 static void undo_drop(const op_run *run, const attention_head *h, const float *softmax,
                       float *softmax_grad)
 {
-    const float scale = kept_scale(run->use);
+    const float scale = dropout_mask_scale(run->use);
     const size_t count = h->tokens * h->tokens;
     for (size_t k = 0; k < count; k++)
-        softmax_grad[k] = kept(softmax[k], softmax_grad[k], scale);
+        softmax_grad[k] = if_kept(softmax[k], softmax_grad[k], scale);
 }
 
+/* For each sample and head:
+ *     v_grad (tokens, size) = weightsᵀ (tokens, tokens) · out_grad (tokens, size)
+ *     weights_grad (tokens, tokens) = out_grad (tokens, size) · vᵀ (size, tokens)
+ *     q_grad (tokens, size) = scores_grad (tokens, tokens) · k (tokens, size)
+ *     k_grad (tokens, size) = scores_gradᵀ (tokens, tokens) · q (tokens, size) */
 static void attention_inputs(const op_run *run)
 {
     const float *in = run->in[0];

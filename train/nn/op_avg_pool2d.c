@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * avg_pool2d: the mean of each window, as torch.nn.AvgPool2d: padding counts as zeros.
- *     in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns] */
+ * avg_pool2d: computes the mean of each window, as torch.nn.AvgPool2d does: padding counts as
+ * zeros. in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns] */
 #include <string.h>
 
 #include "window.h"
@@ -23,7 +23,8 @@ static void spread_window(float *plane, size_t columns, window_span y, window_sp
     }
 }
 
-/* The mean of the windows of plane @p p, or their gradient spread over what they cover. */
+/* Forward: writes the mean of each window of plane @p p. Backward: adds each window's gradient,
+ * divided by its size, to all elements that it covers. */
 static void pass_plane(const op_run *run, size_t p, bool forward)
 {
     const op_window window = window_of(run->use);

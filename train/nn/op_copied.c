@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * copied: what a layer takes whose outputs ranks share out (tensor_split.h). Each rank has a copy
- * of it, so its gradient is the sum of theirs: whoever runs the network makes that out_grad before
- * backward comes here.
+ * copied: provides the input of a layer whose outputs are divided among ranks (tensor_split.h).
+ * Each rank has a copy of the input, so its gradient is the sum over the ranks; the caller of the
+ * backward pass puts that sum into out_grad before this node runs.
  *     in, out [batch, any] */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void copied_inputs(const op_run *run)
     copy(run->in_grad[0], run->out_grad, run);
 }
 
-/* Not in the table of ops: no list of layers has it. */
+/* Is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_copied = {
     .name = "copied",
     .inputs = 1,

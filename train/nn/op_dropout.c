@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dropout: in training each element is 0 with the given probability, else in / (1 - probability);
- * else out = in. As torch.nn.Dropout, but for which elements are dropped (kept.h).
+ * dropout: sets each element to 0 with the given probability in training, and divides the others by
+ * 1 - probability; outside of training, out = in. It is torch.nn.Dropout except for which elements
+ * are dropped (dropout_mask.h).
  *     in, out [batch, any]  saved [batch, any] bytes: 1 where an element was kept */
 #include <string.h>
 
+#include "dropout_mask.h"
 #include "errors.h"
-#include "kept.h"
 
 static ring_status dropout_shape(op_use *use)
 {
@@ -18,26 +19,27 @@ static ring_status dropout_shape(op_use *use)
     return RING_OK;
 }
 
-/* keep[j] of one sample; of some features of a row what the whole row has there. */
-static void draw_kept(const op_run *run, size_t i, uint8_t *keep)
+/* Draws keep (count) for one sample. If the op has only some features of each row, their mask is
+ * the part of the whole row's mask at these features. */
+static void draw_mask(const op_run *run, size_t i, uint8_t *keep)
 {
     const op_shape *out = &run->use->out;
     const op_settings *settings = &run->use->settings;
     const size_t width = shape_width(out), rows = shape_rows(out);
     if (settings->row_width == 0) {
-        kept_draw(run, i, 0, rows * width, keep);
+        dropout_mask_draw(run, i, 0, rows * width, keep);
         return;
     }
     for (size_t r = 0; r < rows; r++) {
         const size_t begin = r * settings->row_width + settings->row_first;
-        kept_draw(run, i, begin, begin + width, keep + r * width);
+        dropout_mask_draw(run, i, begin, begin + width, keep + r * width);
     }
 }
 
-/* to = from · keep / (1 - probability), one sample */
+/* For one sample: to (count) = from (count) · keep (count) / (1 - probability) */
 static void apply(const op_run *run, float *to, const float *from, const uint8_t *keep)
 {
-    const float scale = kept_scale(run->use);
+    const float scale = dropout_mask_scale(run->use);
     const size_t count = shape_count(&run->use->out);
     for (size_t j = 0; j < count; j++)
         to[j] = keep[j] ? from[j] * scale : 0.0F;
@@ -52,7 +54,7 @@ static void dropout_forward(const op_run *run)
         return;
     }
     for (size_t i = 0; i < run->batch; i++) {
-        draw_kept(run, i, run->saved + i * count);
+        draw_mask(run, i, run->saved + i * count);
         apply(run, run->out + i * count, run->in[0] + i * count, run->saved + i * count);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * embedding: a row of the table for each word, as torch.nn.Embedding. Words come as exact floats;
- * what is none of the table's gives NaN, so that the loss tells of it.
+ * embedding: looks up a row of the table for each word, as torch.nn.Embedding does. Words are
+ * numbers, exact in a float. One that is not in the table becomes NaN, so that the loss shows it.
  *     in [batch, tokens]  weight [words, features]  out [batch, tokens, features] */
 #include <math.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static ring_status embedding_shape(op_use *use)
     return RING_OK;
 }
 
-/* @return the word's number, or that of none. */
+/* @return the word's number, or SIZE_MAX if the table does not have it. */
 static size_t word_at(const op_run *run, size_t i)
 {
     const float word = run->in[0][i];
@@ -48,7 +48,7 @@ static void embedding_forward(const op_run *run)
     }
 }
 
-/* weight_grad[word] = sum of out_grad where the word stands */
+/* weight_grad[word] (features) = sum of out_grad (features) over the tokens that are this word */
 static void embedding_params(const op_run *run)
 {
     const size_t features = shape_width(&run->use->out);
@@ -63,7 +63,7 @@ static void embedding_params(const op_run *run)
     }
 }
 
-/* Which word it is has no slope. */
+/* The number of a word is not differentiable: its gradient is 0. */
 static void embedding_inputs(const op_run *run)
 {
     memset(run->in_grad[0], 0, run->batch * shape_count(&run->use->in[0]) * sizeof(float));

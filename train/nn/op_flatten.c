@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * flatten: the same elements as one row, as torch.nn.Flatten. In place there is nothing to do.
- *     in [batch, any]  out [batch, elements of any] */
+ * flatten: turns each sample into one row with the same elements, as torch.nn.Flatten does. In
+ * place nothing needs to be copied. in [batch, any]  out [batch, elements of any] */
 #include <string.h>
 
 #include "op.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gelu: out = in · Φ(in), as torch.nn.GELU: Φ the normal distribution, or with by_tanh its
- * approximation ½ (1 + tanh(√(2/π) (x + 0.044715 x³))).
+ * gelu: computes out = in · Φ(in), as torch.nn.GELU does. Φ is the normal distribution function or,
+ * with by_tanh, its approximation Φ(x) ≈ ½ (1 + tanh(√(2/π) (x + 0.044715 x³))).
  *     in, out [batch, any] */
 #include <math.h>
 
@@ -23,7 +23,7 @@ static size_t count_of(const op_run *run)
 
 /* ---- Fast ---------------------------------------------------------------------------------- */
 
-/* Φ(x), given e^(-x²/2), within 1e-7: Abramowitz and Stegun 7.1.26. */
+/* @return Φ(x) within 1e-7, given bell = e^(-x²/2); formula 7.1.26 of Abramowitz and Stegun. */
 static inline float normal(float x, float bell)
 {
     const float z = fabsf(x) * 0.70710678F, t = 1.0F / (1.0F + 0.3275911F * z);
@@ -62,6 +62,8 @@ static void gelu_forward(const op_run *run)
         out[i] = in[i] * normal(in[i], bell_of(in[i]));
 }
 
+/* in_grad = out_grad · (Φ(x) + x Φ'(x)), Φ'(x) = e^(-x²/2) / √(2π). With share(x) = ½ (1 +
+ * tanh(u)), share' = 2 share (1 - share) u'. */
 static void gelu_inputs(const op_run *run)
 {
     const size_t count = count_of(run);

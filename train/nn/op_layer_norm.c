@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * layer_norm: out = (in - mean) / √(variance + 1e-5) · weight + bias, of each row on its own, as
- * torch.nn.LayerNorm.
+ * layer_norm: normalizes each row on its own, as torch.nn.LayerNorm does:
+ * out = (in - mean) / √(variance + 1e-5) · weight + bias.
  *     in, out [rows, features]  weight, bias [features]  saved [rows, 2] mean and 1 / √(…) */
 #include <math.h>
 #include <string.h>
 
 #include "op.h"
 
-/* Sums go in lanes, so that they become vector instructions without changing their order. */
+/* Sums are computed in lanes, so that the compiler can vectorize them without changing the order of
+ * the additions. */
 enum { LANES = 16 };
 static const double smallest_variance = 1e-5;
 
@@ -57,7 +58,8 @@ static float sum_of(const float *x, size_t count)
     return add_lanes(lane);
 }
 
-static float squares_around(const float *x, float mean, size_t count)
+/* @return Σ (x - mean)² */
+static float sum_of_squares(const float *x, float mean, size_t count)
 {
     float lane[LANES] = {0};
     const size_t whole = count - count % LANES;
@@ -78,7 +80,7 @@ static void layer_norm_forward(const op_run *run)
         const float *in = run->in[0] + i * features;
         float *restrict out = run->out + i * features;
         const float mean = sum_of(in, features) / (float)features;
-        const float variance = squares_around(in, mean, features) / (float)features;
+        const float variance = sum_of_squares(in, mean, features) / (float)features;
         const float factor = 1.0F / sqrtf(variance + (float)smallest_variance);
         for (size_t j = 0; j < features; j++)
             out[j] = (in[j] - mean) * factor * weight[j] + bias[j];
@@ -87,6 +89,8 @@ static void layer_norm_forward(const op_run *run)
     }
 }
 
+/* weight_grad (features) = sum over rows of out_grad · (in - mean) · factor,
+ * bias_grad (features) = sum over rows of out_grad */
 static void layer_norm_params(const op_run *run)
 {
     const size_t features = shape_width(&run->use->in[0]);
@@ -106,7 +110,8 @@ static void layer_norm_params(const op_run *run)
     }
 }
 
-/* With x the normed row and d = out_grad · weight: factor · (d - mean(d) - x · mean(d · x)). */
+/* For each row (features), with x = (in - mean) · factor and d = out_grad · weight:
+ * in_grad = factor · (d - mean(d) - x · mean(d · x)) */
 static void layer_norm_inputs(const op_run *run)
 {
     const size_t features = shape_width(&run->use->in[0]), whole = features - features % LANES;

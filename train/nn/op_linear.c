@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * linear: out = in · weightᵀ + bias, as torch.nn.Linear, for each row of the batch: a sample, or
- * one of a sample's tokens.
+ * linear: computes out = in · weightᵀ + bias, as torch.nn.Linear does. The rows are the samples of
+ * the batch, or the tokens of all its samples.
  *     in [rows, inputs]  weight [outputs, inputs]  bias [outputs]  out [rows, outputs] */
 #include <kernels.h>
 #include <string.h>
@@ -48,6 +48,7 @@ static linear_sizes sizes_of(const op_run *run)
                           .outputs = shape_width(&use->out)};
 }
 
+/* out (rows, outputs) = in (rows, inputs) · weightᵀ (inputs, outputs) + bias (outputs) */
 static void linear_forward(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
@@ -56,27 +57,21 @@ static void linear_forward(const op_run *run)
         kernel_add_to_rows(run->out, run->params[1], n.rows, n.outputs);
 }
 
-/* bias_grad[j] = sum over i of out_grad[i, j] */
-static void bias_gradient(const op_run *run)
-{
-    const linear_sizes n = sizes_of(run);
-    if (run->use->settings.no_bias)
-        return;
-    if (!run->add[1])
-        memset(run->grads[1], 0, n.outputs * sizeof(float));
-    kernel_add_rows(run->grads[1], run->out_grad, n.rows, n.outputs);
-}
-
-/* weight_grad [outputs, inputs] = out_gradᵀ · in */
+/* bias_grad (outputs) = sum over the rows of out_grad (rows, outputs)
+ * weight_grad (outputs, inputs) = out_gradᵀ (outputs, rows) · in (rows, inputs) */
 static void linear_params(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);
-    bias_gradient(run);
+    const bool has_bias = !run->use->settings.no_bias;
+    if (has_bias && !run->add[1])
+        memset(run->grads[1], 0, n.outputs * sizeof(float));
+    if (has_bias)
+        kernel_add_rows(run->grads[1], run->out_grad, n.rows, n.outputs);
     gemm(true, false, n.outputs, n.inputs, n.rows, run->out_grad, run->in[0], run->add[0],
          run->grads[0]);
 }
 
-/* in_grad [rows, inputs] = out_grad · weight */
+/* in_grad (rows, inputs) = out_grad (rows, outputs) · weight (outputs, inputs) */
 static void linear_inputs(const op_run *run)
 {
     const linear_sizes n = sizes_of(run);

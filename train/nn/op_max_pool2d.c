@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * max_pool2d: the maximum of each window, as torch.nn.MaxPool2d: padding never wins, the first
- * of equal maxima gets the gradient, NaN wins.
+ * max_pool2d: computes the maximum of each window, as torch.nn.MaxPool2d does: padding is never the
+ * maximum, the first of equal maxima gets the gradient, and NaN is larger than any number.
  *     in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns]
- *     saved: of each output the place of its maximum in its plane, uint32 */
+ *     saved [outputs] uint32: the place of each output's maximum in its plane of in */
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ static void pool_any_windows(const op_run *run)
                    places + p * out_plane);
 }
 
-/* Windows may overlap: a place that won several gets the sum. */
+/* in_grad = 0 except at the maxima. Windows may overlap, so an element that is the maximum of
+ * several gets the sum of their gradients. */
 static void max_pool2d_inputs(const op_run *run)
 {
     const op_window window = window_of(run->use);
@@ -71,13 +72,9 @@ static void max_pool2d_inputs(const op_run *run)
 
 /* ---- Windows of 2 x 2 that do not overlap -------------------------------------------------- */
 
-static bool is_two_by_two(const op_window *window)
-{
-    return window->kernel == 2 && window->stride == 2 && window->padding == 0;
-}
-
-/* One of two values and its place. Without branches, and of lanes of one size, so that the loop
- * around it becomes vector instructions; comparisons are those of the plain loops. */
+/* The largest value so far and its place. Both are 32 bits wide and are chosen without branches, so
+ * that the compiler can vectorize the loop around it; the comparisons are those of find_maximum().
+ */
 typedef struct candidate {
     float value;
     uint32_t place;
@@ -89,7 +86,8 @@ static inline candidate better(candidate best, float value, uint32_t place)
     return (candidate){wins ? value : best.value, wins ? place : best.place};
 }
 
-/* Two rows of the input, one of the output; @p at is the place of the first element. */
+/* Pools two rows of the input (2 · count) into one of the output (count).
+ * @param at  place of upper[0] in the plane */
 static void pool_two_rows(const float *restrict upper, const float *restrict lower, uint32_t at,
                           uint32_t columns, size_t count, float *restrict out,
                           uint32_t *restrict places)
@@ -121,7 +119,7 @@ static void max_pool2d_forward(const op_run *run)
     const size_t in_plane = window.rows * window.columns,
                  out_plane = window.out_rows * window.out_columns;
     uint32_t *places = (void *)run->saved;
-    if (!is_two_by_two(&window)) {
+    if (window.kernel != 2 || window.stride != 2 || window.padding != 0) {
         pool_any_windows(run);
         return;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * position_embedding: out = in + weight, a learned row for each place in the text.
+ * position_embedding: computes out = in + weight, where weight has a learned row for each place in
+ * the text.
  *     in, out [batch, tokens, features]  weight [tokens, features] */
 #include <string.h>
 
@@ -33,6 +34,7 @@ static void position_embedding_forward(const op_run *run)
     }
 }
 
+/* weight_grad (tokens, features) = sum of out_grad (batch, tokens, features) over the batch */
 static void position_embedding_params(const op_run *run)
 {
     const size_t count = shape_count(&run->use->out);

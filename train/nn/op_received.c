@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * received: the first node of a part of a network. Its output is an activation that comes from
- * another part, and its gradient goes back there; whoever runs the part brings and takes both.
+ * received: is the first node of a part of a network. Its output is an activation that another part
+ * computed, and its gradient is sent back there; the caller of the passes does both.
  *     in, out [batch, any] */
 #include "op.h"
 
@@ -15,7 +15,7 @@ static void nothing(const op_run *run)
     (void)run;
 }
 
-/* Not in the table of ops: no list of layers has it. */
+/* Is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_received = {
     .name = "received",
     .inputs = 1,

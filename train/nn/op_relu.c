@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * relu: out = max(in, 0), as torch.nn.ReLU; NaN stays NaN.
+ * relu: computes out = max(in, 0), as torch.nn.ReLU does; NaN stays NaN.
  *     in, out [batch, any] */
 #include <kernels.h>
 
@@ -16,7 +16,7 @@ static void relu_forward(const op_run *run)
     kernel_relu(run->out, run->in[0], run->batch * shape_count(&run->use->out));
 }
 
-/* Where the output was cut, no gradient passes. */
+/* in_grad = out_grad where out is above 0, else 0 */
 static void relu_inputs(const op_run *run)
 {
     kernel_relu_gradient(run->in_grad[0], run->out_grad, run->out,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * summed: what a layer gives whose inputs ranks share out (tensor_split.h): out = in + bias, where
- * in is the sum of what each rank's share gave. The caller of the pass sums it before forward
- * comes here. The gradient is the same for each rank's share.
- *     in, out [rows, outputs]  bias [outputs] */
+ * summed: computes the output of a layer whose inputs are divided among ranks (tensor_split.h):
+ * out = in + bias, where in is the sum of the ranks' partial outputs. The caller of the forward
+ * pass puts that sum into in before this node runs. All ranks' shares have the same gradient. in,
+ * out [rows, outputs]  bias [outputs] */
 #include <kernels.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void summed_forward(const op_run *run)
         kernel_add_to_rows(run->out, run->params[0], rows, width);
 }
 
-/* grad[j] = sum over i of out_grad[i, j] */
+/* bias_grad (outputs) = sum over the rows of out_grad (rows, outputs) */
 static void summed_params(const op_run *run)
 {
     const size_t width = shape_width(&run->use->out),
@@ -46,7 +46,7 @@ static void summed_inputs(const op_run *run)
         memcpy(run->in_grad[0], run->out_grad, count * sizeof(float));
 }
 
-/* Not in the table of ops: no list of layers has it. */
+/* Is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_summed = {
     .name = "summed",
     .inputs = 1,

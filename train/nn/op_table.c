@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of ops, and what all of them need of shapes. */
+ * Lists all ops that a network's file may name, and implements the functions on shapes that all of
+ * them use. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tanh: out = tanh(in), as torch.nn.Tanh.
+ * tanh: computes out = tanh(in) for each element, as torch.nn.Tanh does.
  *     in, out [batch, any] */
 #include <math.h>
 
@@ -18,7 +18,7 @@ static void tanh_forward(const op_run *run)
         run->out[i] = tanhf(run->in[0][i]);
 }
 
-/* d tanh(x) / dx = 1 - tanh(x)² */
+/* in_grad = out_grad · (1 - out²), since d tanh(x) / dx = 1 - tanh²(x) */
 static void tanh_inputs(const op_run *run)
 {
     const size_t count = run->batch * shape_count(&run->use->out);

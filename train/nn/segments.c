@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where segments end. */
+ * Decides after which nodes segments end: at the first place where the network may be cut once the
+ * segment has enough nodes. */
 #include "segments.h"
 
 #include "model_part.h"
-
-static bool may_end_behind(const train_model *model, int node)
-{
-    return node + 1 == model->node_count || model_may_cut(model, node + 1);
-}
 
 void segments_plan(train_model *model, int interval)
 {
@@ -17,7 +13,8 @@ void segments_plan(train_model *model, int interval)
         model_node *node = &model->nodes[n];
         const bool is_long = n - first + 1 >= interval || node->use.op->is_received;
         node->segment = segment;
-        if (interval == 0 || !is_long || !may_end_behind(model, n))
+        if (interval == 0 || !is_long ||
+            (n + 1 < model->node_count && !model_may_cut(model, n + 1)))
             continue;
         node->ends_segment = true;
         first = n + 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places and elements, and runs that are neighbours as both. */
+ * Converts between the place of an element among the parts and its number in the tensor, in runs of
+ * elements that are consecutive in both orders. */
 #include "tensor_order.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ tensor_order tensor_order_whole(size_t count)
     return (tensor_order){.count = count, .parts = 1, .blocks = 1};
 }
 
-/* Elements of a block that a part has. */
+/* @return the elements of a part in each block. */
 static size_t share_of(const tensor_order *order)
 {
     return order->count / order->blocks / order->parts;

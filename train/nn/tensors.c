@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Offsets and ties of the table. */
+ * Assigns each tensor its offset in the flat buffers; a tied tensor has the offset of its original.
+ */
 #include "tensors.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensors: the table of a model's parameters. They lie in one flat buffer, and their gradients in
- * another one at the same offsets; so a collective or an optimiser sees one array. A model on its
- * own has tensor after tensor without gaps; a partition moves them into its buckets.
+ * tensors: lists a model's parameters. They are stored in one flat buffer, and their gradients in
+ * another one at the same offsets, so that a collective or an optimiser sees one array. By default
+ * tensors follow each other without gaps; a partition moves them into its buckets.
  */
 #ifndef TRAIN_TENSORS_H
 #define TRAIN_TENSORS_H
@@ -18,15 +18,15 @@ typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY, GROUP_EMBEDDING } tenso
 
 typedef struct train_tensor {
     char name[TENSOR_NAME_MAX]; /* as torch.nn.Sequential names it: "0.weight", "0.bias" */
-    ring_dtype type; /* that it is kept in between updates; nodes read and write float32 */
+    ring_dtype type; /* in which it is kept between updates; nodes read and write float32 */
     tensor_group group;
     size_t shape[TENSOR_DIMS_MAX]; /* [dims], row-major */
     int dims;
     size_t count;  /* product of the shape */
     size_t offset; /* elements before it in the flat buffers; a tied tensor has its original's */
     int tie;       /* the tensor whose memory this one shares, or -1 */
-    int own;       /* its number among the tensors with memory of their own; or the original's */
-    bool counted_elsewhere; /* other ranks have it, too, and one of them adds it to the norm */
+    int own;       /* its number among the tensors that are not tied; or its original's */
+    bool counted_elsewhere; /* other ranks have it as well, and one of them adds it to the norm */
 } train_tensor;
 
 typedef struct tensor_table {
@@ -40,9 +40,9 @@ typedef struct tensor_table {
 ring_status tensors_create(tensor_table *table, int most);
 void tensors_free(tensor_table *table);
 
-/** Puts a tensor behind the others; count, offset and own are filled in here.
+/** Appends a tensor, and fills in its count, offset and own.
  *  @param tensor  name, type, group, shape, dims, and tie, which is -1 or an earlier tensor that
- *                 is not tied itself. @return RING_ERR_CONFIG where the tie's shape differs. */
+ *                 is not tied itself. @return RING_ERR_CONFIG if the shapes of the two differ. */
 ring_status tensors_add(tensor_table *table, const train_tensor *tensor);
 
 /** @return the tensor called @p name, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sizes of windows, and which do not fit. */
+ * Computes the sizes of windows, and refuses settings that do not fit the input. */
 #include "window.h"
 
 #include "errors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * window: the sizes of an op that moves a square window over the planes of an image
- * (convolution, pooling), and how they follow from its settings.
+ * window: computes the sizes of an op that moves a square window over the planes of an image
+ * (convolution, pooling) from its settings.
  */
 #ifndef TRAIN_WINDOW_H
 #define TRAIN_WINDOW_H
@@ -12,7 +12,7 @@
 typedef struct op_window {
     size_t channels, rows, columns;
     size_t out_rows, out_columns;
-    size_t kernel, stride, padding; /* in both directions, the padding on all sides */
+    size_t kernel, stride, padding; /* in both directions; the padding is on all sides */
 } op_window;
 
 /** Checks the settings of @p use against its input. @return RING_ERR_CONFIG if they do not fit. */
@@ -22,10 +22,10 @@ ring_status window_check(const op_use *use);
  *  / stride + 1, rounded down. */
 op_window window_of(const op_use *use);
 
-/** Fills in the output's shape of an op that pools each channel. @return as window_check(). */
+/** Fills in the output shape of an op that pools each channel. @return as window_check(). */
 ring_status window_shape_pool(op_use *use);
 
-/** The part of a window that lies in the image: rows or columns @p first to below @p end. */
+/** The part of a window that is inside the image: rows or columns @p first to below @p end. */
 typedef struct window_span {
     size_t first, end;
 } window_span;
