@@ -20,8 +20,8 @@
 #define RING_TRANSPORT_H
 
 #include "base.h"
-#include "pci_distance.h"
 #include "ticket.h"
+#include "transport_ib.h"
 
 #include <stddef.h>
 
@@ -118,29 +118,7 @@ typedef struct transport_keys {
     unsigned char out[TRANSPORT_KEY], in[TRANSPORT_KEY];
 } transport_keys;
 
-/** Users' settings for InfiniBand and RoCE. */
-typedef struct transport_ib {
-    bool disabled;         /* do not use InfiniBand or RoCE                                   */
-    const char *hca;       /* devices and ports, as NCCL_IB_HCA; "": all                      */
-    int gid_index;         /* -1: chosen automatically                                        */
-    const char *gid_from;  /* another library's variable that sets gid_index: a port without that
-                              GID is skipped; NULL: a missing GID is an error              */
-    int pkey_index;        /* of the port's table of P_Keys                                   */
-    int service_level;     /* InfiniBand's                                                    */
-    int traffic_class;     /* RoCE's: DSCP and ECN                                            */
-    int timeout;           /* of a packet: 4.096 us * 2^timeout                               */
-    int retries;           /* until its queue pair fails                                      */
-    bool relaxed;          /* payload may be written to memory in any order                   */
-    pci_distance farthest; /* largest distance at which an adapter accesses an accelerator's
-                              memory itself */
-} transport_ib;
-
-#define TRANSPORT_IB_DEFAULTS \
-    { \
-        .hca = "", .gid_index = -1, .timeout = 20, .retries = 6, .farthest = PCI_PXB \
-    }
-
-/** A pair of ranks whose links may share a descriptor. */
+/** A pair of ranks, whose links may share a descriptor. */
 typedef struct transport_pair {
     const void *owner; /* this rank, by an address that no other rank of the process has; NULL: the
                           link shares nothing */
@@ -167,7 +145,7 @@ typedef struct transport_peer {
     const transport_keys *keys; /* not NULL: all frames are encrypted and authenticated, and
                                    checksums are not needed; copied. Only where bytes leave the host
                                    (tcp) */
-    const transport_ib *ib;     /* NULL: the defaults; copied, except `hca` (verbs)       */
+    const transport_ib *ib;     /* NULL: the defaults; copied (verbs)                    */
 } transport_peer;
 
 enum {

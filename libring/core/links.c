@@ -13,27 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-transport_ib links_ib(const settings *s)
-{
-    return (transport_ib){.disabled = s->ib_disable,
-                          .hca = s->ib_hca,
-                          .gid_index = s->ib_gid_index,
-                          .gid_from = settings_foreign_name(s, "RING_IB_GID_INDEX"),
-                          .pkey_index = s->ib_pkey,
-                          .service_level = s->ib_sl,
-                          .traffic_class = s->ib_tc,
-                          .timeout = s->ib_timeout,
-                          .retries = s->ib_retry,
-                          .relaxed = s->ib_relaxed,
-                          .farthest = s->gdr_level};
-}
-
-/* @return false if this transport cannot be used here; the reason is logged. */
+/* @return false, and logs the reason, if this transport cannot be used. */
 static bool works_here(const transport *t, const settings *s)
 {
-    const transport_ib ib = links_ib(s);
     char why[256] = "";
-    if (t->probe(&ib, why, sizeof why))
+    if (t->probe(&s->ib, why, sizeof why))
         return true;
     log_info("transport %s is not used: %s", t->name, why);
     return false;
@@ -78,9 +62,9 @@ bool links_use_adapters(uint32_t mask)
 
 int links_rails(const settings *s, uint32_t mask)
 {
-    const transport_ib ib = links_ib(s);
     const transport *railed = find_railed(mask);
-    return railed != NULL ? (int)min_size((size_t)railed->rails(&ib), SETTINGS_MOST_CHANNELS) : 1;
+    return railed != NULL ? (int)min_size((size_t)railed->rails(&s->ib), SETTINGS_MOST_CHANNELS)
+                          : 1;
 }
 
 /* @param sealed  frames between hosts must be encrypted. */

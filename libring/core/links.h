@@ -24,9 +24,7 @@ ring_status links_mask(const settings *s, uint32_t *mask);
 int links_rails(const settings *s, uint32_t mask);
 /** @return true if a transport of @p mask uses RDMA adapters. */
 bool links_use_adapters(uint32_t mask);
-/** @return the InfiniBand settings for transports. */
-transport_ib links_ib(const settings *s);
-/** @return the transport that joins two ranks; NULL: none. @param[out] number  its number. */
+/** @return the transport that joins two ranks, NULL: none. @param[out] number  its number. */
 const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *number);
 /** Determines whether the links of all pairs, or of all pairs that share a host, map memory. Uses
  *  only the cards, so all ranks get the same result. */

@@ -100,9 +100,7 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     transport_keys keys = keys_of(comm, &note->socket);
-    const transport_ib ib = links_ib(&comm->settings);
-    /* A link with injected faults has its own descriptor. */
-    const bool misbehaves = comm->settings.fault[0] != '\0';
+    const bool misbehaves = comm->settings.fault[0] != '\0'; /* and has a descriptor of its own */
     const transport_pair pair = {.owner = comm->world->start,
                                  .peer = comm->world->cards[note->peer].rank,
                                  .wake = sleep_wake,
@@ -111,7 +109,7 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
                                  .peer = note->peer,
                                  .pair = misbehaves ? (transport_pair){0} : pair,
                                  .channel = note->index,
-                                 .ib = &ib,
+                                 .ib = &comm->settings.ib,
                                  .fd = note->socket.fd,
                                  .peer_timeout = comm->settings.peer_timeout,
                                  .checksum = comm->settings.checksum,

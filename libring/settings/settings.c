@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one table of RING_* variables. Parsing, defaults, help, `ringinfo env` and the warning
- * about unknown names all read it, so none of them can forget a variable.
+ * Holds the table of RING_* variables and reads them from the environment. Parsing, defaults, help,
+ * `ringinfo env` and the warning about unknown names all use this table, so none of them can forget
+ * a variable.
  */
 #include "settings.h"
 
@@ -48,116 +49,119 @@ static const setting table[] = {
      "model",
      "", SETTING_TEXT, FIELD(algo)},
     {"RING_CHANNELS", NULL, "number",
-     "connections that long calls use between two ranks, at most 16; 0: one a rail of the RDMA "
-     "adapters that join the hosts, else 1; rank 0's holds for all",
+     "connections that long calls use between two ranks, at most 16; 0: one for each rail of the "
+     "RDMA adapters that connect the hosts, else 1; rank 0's value applies to all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
     {"RING_DEVICE_PROGRAMS", NULL, "0 or 1",
-     "1: where each rank has a GPU that reaches the others', GPUs run calls behind streams "
-     "themselves; 0: the host drives them",
+     "1: GPUs run calls on streams themselves if each rank has a GPU that reaches the others'; 0: "
+     "the host drives these calls",
      "1", SETTING_FLAG, FIELD(device_programs)},
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
-     "blocks of a GPU that a call there takes, at most 64", "16", SETTING_NUMBER,
+     "blocks that a call uses on a GPU, at most 64", "16", SETTING_NUMBER,
      NUMBER(device_blocks, 1, 64)},
     {"RING_REPRODUCIBLE", NULL, "0 or 1",
      "1: sums are combined in the order of ranks: the same bits for every size, bucket, transport "
-     "and algorithm; rank 0's holds for all",
+     "and algorithm; rank 0's value applies to all",
      "0", SETTING_FLAG, FIELD(reproducible)},
     {"RING_CHECKSUM", NULL, "0 or 1",
-     "1: what goes over tcp carries checksums, so that damage ends the call; rank 0's holds for "
-     "all",
+     "1: data sent over tcp carries checksums, and a mismatch fails the call; rank 0's value "
+     "applies to all",
      "1", SETTING_FLAG, FIELD(checksum)},
     {"RING_ENCRYPT", NULL, "0, 1 or name",
-     "data that goes over tcp is encrypted and authenticated; 1: by aes256gcm where rank 0's "
-     "processor has it, else chacha20; rank 0's holds for all",
+     "data sent over tcp is encrypted and authenticated; 1: by aes256gcm if rank 0's processor "
+     "supports it, else by chacha20; rank 0's value applies to all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
-     "progress of calls without a waiting thread: auto: by a thread of the library, which offers "
-     "its core before each turn where a core does the copying; thread: without such offers; "
-     "none: only calls of libring in this process",
+     "makes progress on calls that no thread waits for: auto: a thread of the library, which "
+     "yields "
+     "its core before each turn if cores do the copying; thread: the same without yielding; none: "
+     "only calls to libring in this process",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
-    {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer counts as lost", "15",
+    {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer is considered lost", "15",
      SETTING_SECONDS, FIELD(peer_timeout)},
     {"RING_INIT_TIMEOUT", NULL, "s", "all ranks must have joined by then", "60", SETTING_SECONDS,
      FIELD(init_timeout)},
     {"RING_SECRET_FILE", NULL, "path", "file (mode 0600, 16 bytes or more) that proves membership",
      "", SETTING_TEXT, FIELD(secret_file)},
-    {"RING_SECRET_FD", NULL, "number", "the same as an inherited descriptor; set by ringrun", "",
-     SETTING_DESCRIPTOR, FIELD(secret_fd)},
+    {"RING_SECRET_FD", NULL, "number",
+     "inherited descriptor that the secret is read from; set by ringrun", "", SETTING_DESCRIPTOR,
+     FIELD(secret_fd)},
     {"RING_INSECURE", NULL, "0 or 1", "1: without a secret, accept any peer that connects", "0",
      SETTING_FLAG, FIELD(insecure)},
     {"RING_ADDR", NULL, "address", "address of this host that other ranks connect to", "",
      SETTING_TEXT, FIELD(address)},
     {"RING_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "list",
-     "interfaces that other ranks connect to by prefix, best first; =eth0: exactly; ^docker: not "
-     "these",
+     "interfaces that other ranks connect to, as prefixes, best first; =eth0: exact name; ^docker: "
+     "all but these",
      "", SETTING_TEXT, FIELD(interface)},
-    {"RING_IB_DISABLE", "NCCL_IB_DISABLE", "0 or 1", "1: without InfiniBand and RoCE", "0",
-     SETTING_FLAG, FIELD(ib_disable)},
+    {"RING_IB_DISABLE", "NCCL_IB_DISABLE", "0 or 1", "1: do not use InfiniBand and RoCE", "0",
+     SETTING_FLAG, FIELD(ib.disabled)},
     {"RING_IB_HCA", "NCCL_IB_HCA", "list",
-     "RDMA devices by prefix, and ports (mlx5_0:1); =mlx5_0: exactly; ^mlx5_2: not these", "",
-     SETTING_TEXT, FIELD(ib_hca)},
+     "RDMA devices as prefixes, or ports (mlx5_0:1); =mlx5_0: exact name; ^mlx5_2: all but these",
+     "", SETTING_TEXT, FIELD(ib.hca)},
     {"RING_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "number",
-     "entry of the port's GID table; -1: chosen, RoCE v2 and IPv4 first", "-1", SETTING_NUMBER,
-     NUMBER(ib_gid_index, -1, 255)},
+     "entry of the port's GID table; -1: chosen, RoCE v2 and IPv4 preferred", "-1", SETTING_NUMBER,
+     NUMBER(ib.gid_index, -1, 255)},
     {"RING_IB_PKEY", "NCCL_IB_PKEY", "number", "entry of the port's P_Key table", "0",
-     SETTING_NUMBER, NUMBER(ib_pkey, 0, 65535)},
-    {"RING_IB_SL", "NCCL_IB_SL", "number", "InfiniBand's service level", "0", SETTING_NUMBER,
-     NUMBER(ib_sl, 0, 15)},
-    {"RING_IB_TC", "NCCL_IB_TC", "number", "RoCE's traffic class: DSCP times 4", "0",
-     SETTING_NUMBER, NUMBER(ib_tc, 0, 255)},
+     SETTING_NUMBER, NUMBER(ib.pkey_index, 0, 65535)},
+    {"RING_IB_SL", "NCCL_IB_SL", "number", "service level of InfiniBand", "0", SETTING_NUMBER,
+     NUMBER(ib.service_level, 0, 15)},
+    {"RING_IB_TC", "NCCL_IB_TC", "number", "traffic class of RoCE: DSCP times 4", "0",
+     SETTING_NUMBER, NUMBER(ib.traffic_class, 0, 255)},
     {"RING_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "number",
-     "of a packet: 4.096 us * 2^timeout, before it is sent again", "20", SETTING_NUMBER,
-     NUMBER(ib_timeout, 1, 31)},
+     "an unacknowledged packet is sent again after 4.096 us * 2^timeout", "20", SETTING_NUMBER,
+     NUMBER(ib.timeout, 1, 31)},
     {"RING_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "number",
      "how often a packet is sent again before its connection fails", "6", SETTING_NUMBER,
-     NUMBER(ib_retry, 0, 7)},
+     NUMBER(ib.retries, 0, 7)},
     {"RING_IB_PCI_RELAXED_ORDERING", NULL, "0 or 1",
      "1: adapters may write payload in any order, which is faster on some hosts", "0", SETTING_FLAG,
-     FIELD(ib_relaxed)},
+     FIELD(ib.relaxed)},
     {"RING_NET_GDR_LEVEL", "NCCL_NET_GDR_LEVEL", "level",
-     "how far an adapter may be from a GPU whose memory it reads and writes: LOC (never), PIX (one "
-     "PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
-     "PXB", SETTING_DISTANCE, FIELD(gdr_level)},
+     "largest distance between an adapter and a GPU whose memory it reads and writes: LOC (never), "
+     "PIX (one PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
+     "PXB", SETTING_DISTANCE, FIELD(ib.farthest)},
     {"RING_REGISTRATION_CACHE", NULL, "0 or 1",
-     "1: adapters read and write large unregistered buffers in place, where the kernel reports "
-     "their end; 0: those are copied",
+     "1: adapters read and write large unregistered buffers in place if the kernel reports when "
+     "they are unmapped; 0: these buffers are copied",
      "1", SETTING_FLAG, FIELD(registration_cache)},
     {"RING_RENDEZVOUS_DIR", NULL, "path",
-     "directory that all ranks share, to find rank 0 under mpirun or srun", "", SETTING_TEXT,
+     "directory shared by all ranks, used to find rank 0 under mpirun or srun", "", SETTING_TEXT,
      FIELD(rendezvous_dir)},
-    {"RING_DEBUG", "NCCL_DEBUG", "level", "what is logged: error, warn, info, debug", "warn",
-     SETTING_LEVEL, FIELD(debug)},
-    {"RING_FAULT", NULL, "list", "for tests: links misbehave, e.g. seed=1,delay=0.01,drop=0.1", "",
-     SETTING_TEXT, FIELD(fault)},
+    {"RING_DEBUG", "NCCL_DEBUG", "level",
+     "least severe level that is logged: error, warn, info, debug", "warn", SETTING_LEVEL,
+     FIELD(debug)},
+    {"RING_FAULT", NULL, "list", "for tests: injects link faults, e.g. seed=1,delay=0.01,drop=0.1",
+     "", SETTING_TEXT, FIELD(fault)},
     {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here", ELSEWHERE},
     {"RING_DATA", NULL, "path", "directory of the training data", "", ELSEWHERE},
     {"RING_UCX_TLS", NULL, "list",
-     "transports that UCX may use, by its names, ahead of UCX_TLS; openib means ib", "UCX's own",
+     "transports that UCX may use, by UCX's names; overrides UCX_TLS; openib means ib", "UCX's own",
      ELSEWHERE},
     {"RING_UCX_SOCKADDR", NULL, "0 or 1",
-     "0: ucx connects by the addresses of its workers, for fabrics without IP; 1: by socket "
-     "addresses, and else by those",
+     "0: ucx connects by worker addresses, for fabrics without IP; 1: by socket addresses, or by "
+     "worker addresses where that is impossible",
      "1", ELSEWHERE},
     {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", ELSEWHERE},
     {"RING_SIZE", NULL, "number", "launch: number of ranks", "", ELSEWHERE},
     {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "", ELSEWHERE},
     {"RING_LOCAL_SIZE", NULL, "number", "launch: number of ranks on this host", "", ELSEWHERE},
-    {"RING_LAUNCHER", NULL, "name", "launch: who set these variables", "", ELSEWHERE},
+    {"RING_LAUNCHER", NULL, "name", "launch: the launcher that set these variables", "", ELSEWHERE},
     {"RING_JOB_ID", NULL, "text",
-     "launch: which job this is, alike on all ranks; those of other jobs are kept out",
+     "launch: identifies the job, equal on all its ranks; ranks of other jobs are rejected",
      "the launcher's", ELSEWHERE},
-    {"MASTER_ADDR", NULL, "address", "launch: where rank 0 listens", "", ELSEWHERE},
-    {"MASTER_PORT", NULL, "port", "launch: where rank 0 listens", "", ELSEWHERE},
+    {"MASTER_ADDR", NULL, "address", "launch: address on which rank 0 listens", "", ELSEWHERE},
+    {"MASTER_PORT", NULL, "port", "launch: port on which rank 0 listens", "", ELSEWHERE},
 };
 
 enum { SETTINGS = sizeof table / sizeof table[0], DESCRIPTOR_MOST = 1 << 20 };
-_Static_assert(SETTINGS <= 64, "a setting is a bit of settings.foreign");
+_Static_assert(SETTINGS <= 64, "each setting has a bit in settings.foreign");
 
 /* ---- Where a value comes from ------------------------------------------------------ */
 
-/* NCCL's words for levels, and ours. */
+/* Translates NCCL's names of log levels to ours. */
 static const char *level_word(const char *text)
 {
     static const char *const words[][2] = {
@@ -170,14 +174,15 @@ static const char *level_word(const char *text)
     return text;
 }
 
-/* An empty variable counts as not set. */
+/* @return the value of a variable; NULL if it is unset or empty. */
 static const char *environment(const char *name)
 {
     const char *value = name != NULL ? getenv(name) : NULL;
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* NCCL reads numbers as C does, "0x60", and takes each but 0 for yes. */
+/* NCCL accepts numbers in C's notation, such as "0x60", and any number but 0 as yes; they are
+ * converted to decimal here. */
 static const char *nccl_number(const setting *s, const char *value)
 {
     static _Thread_local char text[24];
@@ -259,7 +264,7 @@ static const char *range_of(const char *what, int least, int most)
     return text;
 }
 
-/* @return NULL, or the allowed values. */
+/* Stores the value in its field. @return NULL, or a text with the allowed values. */
 static const char *setting_parse(const setting *s, const char *value, settings *out)
 {
     void *field = (char *)out + s->offset;
@@ -301,7 +306,7 @@ static bool has_prefix(const char *name)
     return strncmp(name, "RING_", PREFIX) == 0;
 }
 
-/* Compares without the common prefix, which would make any two names near.
+/* Compares names without their common prefix, which would make any two of them similar.
  * @return the setting whose name is close to @p name, or NULL. */
 static const char *nearest_setting(const char *name)
 {
@@ -345,7 +350,7 @@ static void warn_unknown(const char *variable)
              nearest != NULL ? "?" : "");
 }
 
-/* The ranks of a host have the same variables: one of them names those that are of no use. */
+/* The ranks of a host have the same variables, so only one of them warns. */
 static bool is_first_here(void)
 {
     const char *rank = environment("RING_LOCAL_RANK");
@@ -364,7 +369,7 @@ static void warn_unknown_once(void)
         warn_unknown(*variable);
 }
 
-/* Takes the first value that is given. @return as setting_parse(). */
+/* Finds a setting's value and stores it. @return NULL, or the allowed values. */
 static const char *setting_take(const setting *s, settings *out, const char **value,
                                 const char **source)
 {
@@ -387,6 +392,7 @@ ring_status settings_read(settings *out)
             status = wrong(&table[i], value, allowed);
         (void)setting_parse(&table[i], table[i].fallback, out);
     }
+    out->ib.gid_from = settings_foreign_name(out, "RING_IB_GID_INDEX");
     if (status == RING_OK)
         warn_unknown_once();
     return status;
@@ -400,11 +406,11 @@ static ring_status override(settings *out, const char *entry)
     const setting *s = find(entry, length);
     if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
         (void)settings_unknown(entry, name, &nearest);
-        return fail(
-            RING_ERR_CONFIG,
-            "ring_config.settings: \"%.100s\" is no NAME=VALUE of a setting of communicators%s%s%s",
-            entry, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-            nearest != NULL ? "?" : "");
+        return fail(RING_ERR_CONFIG,
+                    "ring_config.settings: \"%.100s\" is not NAME=VALUE for a setting of "
+                    "communicators%s%s%s",
+                    entry, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                    nearest != NULL ? "?" : "");
     }
     const char *value = entry + length + 1;
     if (s->kind == SETTING_LEVEL)
@@ -419,12 +425,13 @@ ring_status settings_override(settings *out, const char *const *entries)
 {
     for (; entries != NULL && *entries != NULL; entries++)
         RING_TRY(override(out, *entries));
+    out->ib.gid_from = settings_foreign_name(out, "RING_IB_GID_INDEX");
     return RING_OK;
 }
 
 /* ---- Other libraries' variables ------------------------------------------------------ */
 
-/* Once a process. */
+/* Warns at most once for each setting in a process. */
 static void note_unfit(const setting *s, const char *why)
 {
     static _Atomic uint64_t noted;

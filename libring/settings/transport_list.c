@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * RING_TRANSPORT: a comma list of names, or of names to leave out. */
+ * Parses RING_TRANSPORT, a comma-separated list of names, or of names to exclude. */
 #include "transport_list.h"
 
 #include <string.h>
 
-static void join_names(const char *const *names, size_t count, char *out, size_t size)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < count && used < size; i++) {
-        text_format(out + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
-        used = strlen(out);
-    }
-}
-
 static ring_status refuse(const settings *s, const char *why, const char *const *names,
                           size_t count)
 {
-    char all[256];
-    join_names(names, count, all, sizeof all);
+    char all[256] = "";
+    for (size_t i = 0; i < count; i++)
+        text_append(all, sizeof all, "%s%s", i > 0 ? ", " : "", names[i]);
     return fail(RING_ERR_CONFIG, "RING_TRANSPORT=%s: %s; known transports: %s", s->transport, why,
                 all);
 }
@@ -35,8 +26,8 @@ static bool find_name(const char *word, size_t length, const char *const *names,
     return false;
 }
 
-static ring_status listed(const settings *s, const char *list, const char *const *names,
-                          size_t count, uint32_t *mask)
+static ring_status parse_list(const settings *s, const char *list, const char *const *names,
+                              size_t count, uint32_t *mask)
 {
     *mask = 0;
     for (const char *word = list; *word != '\0';) {
@@ -61,7 +52,7 @@ ring_status settings_transports(const settings *s, const char *const *names, siz
     *mask = all;
     if (s->transport[0] == '\0')
         return RING_OK;
-    RING_TRY(listed(s, s->transport + exclude, names, count, mask));
+    RING_TRY(parse_list(s, s->transport + exclude, names, count, mask));
     if (exclude)
         *mask = all & ~*mask;
     return *mask != 0 ? RING_OK : refuse(s, "this leaves no transport", names, count);

@@ -37,7 +37,7 @@ static void an_empty_environment_gives_the_defaults(void **state)
     assert_int_equal(s.secret_fd, -1);
     assert_int_equal(s.debug, LOG_WARN);
     assert_int_equal(s.channels, 0);
-    assert_int_equal(s.gdr_level, PCI_PXB);
+    assert_int_equal(s.ib.farthest, PCI_PXB);
 }
 
 static void every_field_is_read(void **state)
@@ -66,7 +66,7 @@ static void every_field_is_read(void **state)
     assert_string_equal(s.rendezvous_dir, "/r");
     assert_int_equal(s.debug, LOG_INFO);
     assert_int_equal(s.channels, 16);
-    assert_int_equal(s.gdr_level, PCI_NODE);
+    assert_int_equal(s.ib.farthest, PCI_NODE);
 }
 
 static void wrong_values_are_refused_with_name_value_and_choice(void **state)
@@ -230,9 +230,9 @@ static void nccl_numbers_are_read_as_nccl_reads_them(void **state)
     setenv("NCCL_IB_SL", "010", 1);
     setenv("NCCL_IB_DISABLE", "2", 1);
     const settings s = read_well();
-    assert_int_equal(s.ib_tc, 0x60);
-    assert_int_equal(s.ib_sl, 8);
-    assert_true(s.ib_disable);
+    assert_int_equal(s.ib.traffic_class, 0x60);
+    assert_int_equal(s.ib.service_level, 8);
+    assert_true(s.ib.disabled);
     assert_int_equal(s.unfit, 0);
 }
 

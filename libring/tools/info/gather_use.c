@@ -137,7 +137,6 @@ static void gather_transports(report *r, const settings *s)
     size_t count;
     uint32_t mask = 0, asked = 0;
     const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
-    const transport_ib ib = {.disabled = s->ib_disable, .hca = s->ib_hca};
     const transport *const *all = transport_all(&count);
     count = min_size(count, TRANSPORTS_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -150,7 +149,7 @@ static void gather_transports(report *r, const settings *s)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], &ib, (mask >> i & 1) != 0, names_some(s)))
+        if (!describe_transport(r, all[i], &s->ib, (mask >> i & 1) != 0, names_some(s)))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];

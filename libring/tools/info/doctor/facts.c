@@ -317,10 +317,8 @@ static void try_ports(facts *f)
     for (int i = 0; i < count && i < FACTS_PORTS; i++) {
         fact_trial *t = &f->trials[f->trial_count++];
         transport_ib ib = TRANSPORT_IB_DEFAULTS;
-        char only[80];
         (void)text_format(t->port, sizeof t->port, "%s", ports[i].name);
-        (void)text_format(only, sizeof only, "=%s", t->port);
-        ib.hca = only;
+        (void)text_format(ib.hca, sizeof ib.hca, "=%s", t->port);
         if (sysfs_exists("/sys/class/infiniband/%s/device", ports[i].device->name))
             t->rate = ports[i].rate;
         if (link_try(transport_find("verbs"), &ib, &t->measured) != RING_OK)
@@ -360,7 +358,7 @@ void facts_read(facts *f)
         if (interface_choose(s.interface, &unused) ||
             !settings_leave_out(&s, "RING_SOCKET_IFNAME", "no interface matches"))
             text_format(f->net.wish, sizeof f->net.wish, "%s", s.interface);
-        f->set_class = s.ib_tc;
+        f->set_class = s.ib.traffic_class;
     }
     f->container = sysfs_exists("%s/.dockerenv", f->root) ||
                    sysfs_exists("%s/run/.containerenv", f->root);
