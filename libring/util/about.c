@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Version, compiler and features, as the build knows them. */
+ * Prints the version, and the compiler and features that the build system defines as macros. */
 #include "about.h"
 
 #include <ring/ring.h>

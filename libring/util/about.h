@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * about: what --version prints, the same for all programs. */
+ * about: describes this build: version, compiler and features. All programs print it for --version.
+ */
 #ifndef RING_ABOUT_H
 #define RING_ABOUT_H
 
@@ -7,7 +8,8 @@
 const char *about_compiler(void);
 /** Optional parts that were built in. */
 const char *about_features(void);
-/** "PROGRAM (libring) 0.1.0", compiler and features, a line each, on standard output. */
+/** Prints "PROGRAM (libring) 0.1.0", the compiler and the features, a line each, to standard
+ *  output. */
 void about_print(const char *program);
 
 #endif

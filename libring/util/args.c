@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows to argp's options, values to fields. */
+ * Converts the rows of a program to argp's options, and stores the values that argp finds in the
+ * fields of the program's struct. */
 #include "args_check.h"
 #include "numbers.h"
 
@@ -88,14 +89,6 @@ void args_name(const args_given *given)
 
 enum { KEY_NAMED = UCHAR_MAX + 1 };
 
-/* A letter belongs to the first row that has it: the program's own rows precede the common ones. */
-static int key_of(const args_table *table, size_t index)
-{
-    const args_row *row = args_at(table, index);
-    const bool own = row->letter != 0 && args_letter(table, row->letter) == row;
-    return own ? row->letter : KEY_NAMED + (int)index;
-}
-
 static struct argp_option *make_options(const args_table *table)
 {
     struct argp_option *options = calloc(table->count + 1, sizeof *options);
@@ -104,9 +97,12 @@ static struct argp_option *make_options(const args_table *table)
         args_fail("no memory for the options");
     for (size_t i = 0; i < table->count; i++) {
         const args_row *row = args_at(table, i);
+        /* A letter belongs to the first row that has it, and the program's own rows come first. */
+        const bool own = row->letter != 0 && args_letter(table, row->letter) == row;
+        const int key = own ? row->letter : KEY_NAMED + (int)i;
         group += args_is_heading(row);
         options[i] = (struct argp_option){.name = row->name,
-                                          .key = args_is_heading(row) ? 0 : key_of(table, i),
+                                          .key = args_is_heading(row) ? 0 : key,
                                           .arg = row->value,
                                           .flags = row->flags,
                                           .doc = row->help,
@@ -139,18 +135,13 @@ static void take_words(const parsing *p, struct argp_state *state, const char *w
     state->next = first + p->table.program->take(&state->argv[first], state->argc - first, p->out);
 }
 
-static bool is_option(const args_table *table, int key)
-{
-    return key > 0 && key < KEY_NAMED + (int)table->count;
-}
-
 static error_t parse_key(int key, char *text, struct argp_state *state)
 {
     const parsing *p = state->input;
     if (key == ARGP_KEY_ARG)
         take_words(p, state, text);
-    else if (!is_option(&p->table, key))
-        return ARGP_ERR_UNKNOWN;
+    else if (key <= 0 || key >= KEY_NAMED + (int)p->table.count)
+        return ARGP_ERR_UNKNOWN; /* one of argp's own keys, not an option */
     const args_row *row = key != ARGP_KEY_ARG ? find_key(&p->table, key) : NULL;
     if (row != NULL && row->take != NULL)
         row->take(&(args_given){row, text, (char *)p->out + row->at, p->out, state});
@@ -163,7 +154,7 @@ void args_parse(const args_program *program, int argc, char **argv, void *out)
     struct argp_option *options = make_options(&p.table);
     const struct argp argp = {options, parse_key, program->words, program->doc, NULL, NULL, NULL};
     argp_err_exit_status = ARGS_WRONG;
-    argv[0] = (char *)program->name; /* argp's messages begin with it */
+    argv[0] = (char *)program->name; /* argp begins its messages with it */
     args_check(&p.table, argc, argv);
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &p);
     free(options);

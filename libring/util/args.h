@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * args: command lines, the same for all programs. A program has a table with a row for each option:
- * argp makes --help from it and stores the values. A wrong value ends the program with ARGS_WRONG
- * and one line: the value, the reason, and the allowed values. In names '_' and '-' are the same,
- * and one dash before a whole name is accepted, as mpirun's -np.
+ * args: parses the command lines of all programs in the same way. A program has a table with a row
+ * for each option, from which argp produces --help and stores the values. A wrong value ends the
+ * program with the status ARGS_WRONG and one line: the value, the reason, and the allowed values.
+ * In names '_' and '-' are equivalent, and a complete name may follow a single dash, like mpirun's
+ * -np.
  */
 #ifndef RING_ARGS_H
 #define RING_ARGS_H
@@ -19,8 +20,8 @@ typedef struct args_row args_row;
 /** An option as it was given. */
 typedef struct args_given {
     const args_row *row;
-    char *text;  /* its value; NULL: it has none         */
-    void *field; /* what the row's ARGS_AT() names       */
+    char *text;  /* its value, or NULL                   */
+    void *field; /* the field of the row's ARGS_AT()     */
     void *out;   /* the struct that args_parse() fills   */
     const struct argp_state *state;
 } args_given;
@@ -28,33 +29,34 @@ typedef struct args_given {
 struct args_row {
     const char *name;  /* NULL without a letter: the heading of the rows that follow */
     int letter;        /* 0: none */
-    const char *value; /* the value's name in --help; NULL: the option has none */
+    const char *value; /* the value's name in --help; NULL: the option has no value */
     const char *help;
-    void (*take)(const args_given *given); /* NULL: the option changes nothing */
+    void (*take)(const args_given *given); /* NULL: the option has no effect */
     size_t at, size;                       /* of the field */
     long long least, most;
     const char *const *names; /* ended by NULL */
-    /** argp's: OPTION_HIDDEN, _ALIAS, _ARG_OPTIONAL; _DOC: no option, for --help only. */
+    /** Flags of argp: OPTION_HIDDEN, _ALIAS, _ARG_OPTIONAL; _DOC: a line of --help, not an option.
+     */
     int flags;
 };
 
-/** The field of a row. */
+/** The field that an option sets. */
 #define ARGS_AT(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
-/* ---- What a row may take */
+/* ---- Functions for args_row.take */
 
-/** Stores most, or 1 if that is 0: for options without a value. */
+/** For options without a value: stores the row's `most`, or 1 if that is 0. */
 void args_flag(const args_given *given);
-/** A text that is not empty, which stays argv's. */
+/** Stores a pointer to a text, which must not be empty; argv still owns it. */
 void args_text(const args_given *given);
-/** A whole number from least to most. Where they allow one number or none, the row's help says why.
- */
+/** Stores a whole number from `least` to `most`. If these allow at most one number, the row's help
+ *  is the message for a wrong value. */
 void args_whole(const args_given *given);
-/** Bytes, at least least: "64", "1.5M". Into a size_t. */
+/** Stores a number of bytes, at least `least`, such as "64" or "1.5M", in a size_t. */
 void args_size(const args_given *given);
-/** Seconds from 0 to NUMBER_SECONDS_MOST. Into a double. */
+/** Stores seconds from 0 to NUMBER_SECONDS_MOST in a double. */
 void args_seconds(const args_given *given);
-/** One of the row's names; its index is stored. */
+/** Stores the index of the given word among the row's names. */
 void args_name(const args_given *given);
 
 /* ---- Programs */
@@ -62,26 +64,27 @@ void args_name(const args_given *given);
 typedef struct args_program {
     const char *name;     /* for messages: "ringrun" */
     const args_row *rows; /* ended by a row of zeros */
-    const char *words; /* the name in --help of words that are no options; NULL: none are taken */
-    const char *doc;   /* as argp's */
-    /** Takes one word or more of those from @p words on. @return how many. */
+    const char *words; /* name of the operands in --help; NULL: the program accepts no operands */
+    const char *doc;   /* as in argp */
+    /** Processes at least one of the operands @p words. @return the number processed. */
     int (*take)(char **words, int count, void *out);
-    bool rest; /* the first word and all that follows are taken at once: unknown options among
-                * them are another program's */
-    /** Called before an unknown option "--word" is refused; may print a better message. NULL:
-     *  none. */
+    bool rest; /* the first operand ends the options: it is a program, and options after it are that
+                  program's */
+    /** Called before an unknown option "--word" is refused; may print a better message. NULL: not
+     *  called. */
     void (*unknown)(const char *word);
-    bool quiet; /* wrong use ends the program without its line: another process of the same command
-                   line prints it */
+    bool quiet; /* wrong use ends the program silently: another process with the same command line
+                   prints the message */
 } args_program;
 
 /** Fills @p out, which holds the defaults. --help, --usage and --version end the program. */
 void args_parse(const args_program *program, int argc, char **argv, void *out);
 
-/** Ends the program: the value cannot be. */
+/** Ends the program with a message about the value of an option. */
 _Noreturn void args_refuse(const args_given *given, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** Ends the program: the command line cannot be. Of use after args_parse(), too. */
+/** Ends the program with a message about the command line. May also be called after args_parse().
+ */
 _Noreturn void args_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

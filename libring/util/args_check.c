@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Unknown options, and those without their value. */
+ * Finds unknown options and options without their value, and suggests the nearest known name. */
 #include "args_check.h"
 
 #include "words.h"
@@ -13,6 +13,7 @@ static bool is_named(const args_row *row)
     return row->name != NULL && (row->flags & OPTION_DOC) == 0;
 }
 
+/* '-' and '_' are equivalent. */
 static bool begins(const char *name, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -21,7 +22,7 @@ static bool begins(const char *name, const char *word, size_t length)
     return true;
 }
 
-/* @return the row of a name, or the only one whose name begins so. */
+/* @return the row with this name, or the only row whose name begins with it. */
 static const args_row *find_name(const args_table *table, const char *word, size_t length)
 {
     const args_row *found = NULL;
@@ -55,14 +56,6 @@ static _Noreturn void unknown(const args_table *table, const char *word, size_t 
               table->program->rest ? "; the program's own options come after its name" : "");
 }
 
-/* An alias has its value from the row that it stands for. */
-static const args_row *meant(const args_row *row)
-{
-    while ((row->flags & OPTION_ALIAS) != 0)
-        row--;
-    return row;
-}
-
 /* @return true if the value is the next word. */
 static bool check_name(const args_table *table, char *word)
 {
@@ -71,7 +64,8 @@ static bool check_name(const args_table *table, char *word)
     if (row == NULL)
         unknown(table, word, length);
     memcpy(word, row->name, length);
-    row = meant(row);
+    while ((row->flags & OPTION_ALIAS) != 0)
+        row--; /* the row before describes the value of an alias */
     if (row->value == NULL && word[length] == '=')
         args_fail("--%s: the option takes no value", word);
     return row->value != NULL && (row->flags & OPTION_ARG_OPTIONAL) == 0 && word[length] == '\0';
@@ -89,7 +83,7 @@ static bool check_letters(const args_table *table, const char *letters)
     return false;
 }
 
-/* "-np" is "--np". The longer word lives as long as the command line. */
+/* "-np" means "--np". The longer word is not freed, since argv refers to it. */
 static char *with_two_dashes(const args_table *table, char *word)
 {
     const args_row *row = find_name(table, word + 1, strlen(word + 1));

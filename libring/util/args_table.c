@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rows, and the one way to end a program by its command line. */
+ * Looks rows up, handles the options that all programs have, and ends programs whose command line
+ * is wrong. */
 #include "args_table.h"
 
 #include "about.h"
@@ -31,7 +32,7 @@ void args_fail(const char *format, ...)
     wrong("", "", format, args);
 }
 
-/* As it was typed: the value stands in the option's word or is the next. */
+/* Shows the option as it was typed: its value is part of the option's word, or the next word. */
 void args_refuse(const args_given *given, const char *format, ...)
 {
     char *const *word = &given->state->argv[given->state->next - 1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * args_table: the rows of a program and those of all programs, as one table. */
+ * args_table: joins the rows of a program and those that all programs have (--help, --version) into
+ * one table. */
 #ifndef RING_ARGS_TABLE_H
 #define RING_ARGS_TABLE_H
 
@@ -7,13 +8,13 @@
 
 typedef struct args_table {
     const args_program *program;
-    size_t own, count; /* rows of the program; with the common ones */
+    size_t own, count; /* number of the program's rows, and of all rows */
 } args_table;
 
-/** The table of a program, which messages name from here on. */
+/** Makes the table of a program. Messages begin with the program's name from here on. */
 args_table args_open(const args_program *program);
 const args_row *args_at(const args_table *table, size_t index);
-/** @return the row of a letter; NULL: none has it. */
+/** @return the first row with a letter, or NULL. */
 const args_row *args_letter(const args_table *table, int letter);
 bool args_is_heading(const args_row *row);
 

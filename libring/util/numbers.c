@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Over strtoll() and strtod(), which take more than they should. */
+ * Checks the text before or after it calls strtoll() and strtod(), which accept more than is
+ * allowed here. */
 #include "numbers.h"
 
 #include <ctype.h>
@@ -14,7 +15,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* @return the power of two that a suffix stands for, -1 if it is none. "K", "KB", "KiB". */
+/* @return the power of two that a suffix such as "K", "KB" or "KiB" means; -1 if it is unknown. */
 static int unit_shift(const char *suffix)
 {
     static const char letters[] = "KMGT";
@@ -27,7 +28,7 @@ static int unit_shift(const char *suffix)
     return 10 * (int)(letter - letters + 1);
 }
 
-/* The C locale is the C library's own: it costs no memory, and is not freed. */
+/* The C locale is static in the C library: it needs no memory and is not freed. */
 locale_t numbers_as_in_c(void)
 {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
@@ -49,7 +50,7 @@ bool number_size(const char *text, size_t *bytes)
     char *end;
     const double number = number_leading(text, &end);
     const int shift = unit_shift(end);
-    const bool decimal = text + strspn(text, "0123456789.") == end; /* strtod takes hex too */
+    const bool decimal = text + strspn(text, "0123456789.") == end; /* strtod accepts hex, too */
     if (!is_digit(*text) || !decimal || shift < 0)
         return false;
     const double value = ldexp(number, shift);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A stream keeps in mind that an earlier write failed, but not why. */
+ * Creates files under a temporary name and renames them when they are complete. A stream remembers
+ * that an earlier write failed, but not why, so the cause of such a failure is reported as EIO. */
 #include "output.h"
 
 #include <errno.h>
@@ -20,13 +21,13 @@ static bool is_open_already(const char *path)
     return false;
 }
 
-/* Devices, and FIFOs of this user, by their own names: another's FIFO would be read by another. */
+/* Devices, and FIFOs of this user; another user would read from a FIFO of his. */
 static bool is_stream(const struct stat *info)
 {
     return S_ISCHR(info->st_mode) || (S_ISFIFO(info->st_mode) && info->st_uid == geteuid());
 }
 
-/* @return -1 and errno also if another file has taken its place meanwhile. */
+/* @return -1 and errno, also if another file has replaced the stream meanwhile. */
 static int open_stream(const char *path)
 {
     struct stat info;
@@ -38,8 +39,8 @@ static int open_stream(const char *path)
     return -1;
 }
 
-/* @param[out] partial  the name of a new file beside @p path; "" if there is none to rename.
- * @return its descriptor, -1 and errno. */
+/* @param[out] partial  the temporary name of a new file; "" if no file has to be renamed.
+ * @return its descriptor, or -1 and errno. */
 static int make(const char *path, char partial[OUTPUT_PATH_MAX])
 {
     struct stat info;
@@ -60,7 +61,7 @@ static int make(const char *path, char partial[OUTPUT_PATH_MAX])
     return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* O_EXCL, mode 0600 */
 }
 
-/* Keeps the errno of the failure. */
+/* Removes the temporary file and preserves the errno of the failure. */
 static void forget(const char *partial)
 {
     const int cause = errno;
@@ -100,7 +101,7 @@ bool output_finish(output_file *file)
     const bool sound = !ferror(file->stream);
     bool good = fflush(file->stream) == 0 && sound;
     if (!sound)
-        errno = EIO; /* of some earlier write */
+        errno = EIO; /* an earlier write failed */
     good = good && (*file->partial == '\0' || fsync(fileno(file->stream)) == 0);
     const int cause = errno;
     const bool closed = fclose(file->stream) == 0;
@@ -138,7 +139,7 @@ FILE *output_open(const char *path)
     return stream_of(output_create(path));
 }
 
-/* @return 0, or the errno for which nothing may be written to @p path. */
+/* @return 0, or the errno that says why @p path must not be written to. */
 static int cause_to_keep(const char *path, bool add)
 {
     struct stat info;
@@ -162,7 +163,7 @@ FILE *output_open_new(const char *path, bool add)
     return stream_of(open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/* ---- Whether all has arrived ----------------------------------------------------------------- */
+/* ---- Checks that everything was written ------------------------------------------------------ */
 
 static int status_of_loss;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output: files of results, and checks that all bytes were written. A full disk shows only when a
- * stream is flushed or closed; lost results must not look like success.
+ * output: writes files of results and checks that all bytes were written. A full disk is noticed
+ * only when a stream is flushed or closed; lost results must not look like success.
  *
- * Files are new ones of mode 0600: made under a random name beside their place and renamed, so a
- * symbolic link there is replaced and never followed. Names of open descriptors (/dev/stdout,
- * /dev/fd/N, /proc/…), devices and FIFOs of this user are written to directly.
+ * Files are always new and have mode 0600: they are created under a random name in the same folder
+ * and then renamed, so a symbolic link is replaced and never followed. Names of open descriptors
+ * (/dev/stdout, /dev/fd/N, /proc/…), devices and FIFOs of this user are written to directly.
  */
 #ifndef RING_OUTPUT_H
 #define RING_OUTPUT_H
@@ -15,35 +15,35 @@
 
 enum { OUTPUT_PATH_MAX = 4096 };
 
-/** A file that appears at its place when it is complete. All zero: none. */
+/** A file that appears at its path when it is complete. All zero: no file. */
 typedef struct output_file {
     FILE *stream;
     char path[OUTPUT_PATH_MAX], partial[OUTPUT_PATH_MAX];
 } output_file;
 
-/** @return false, and errno, if there cannot be one. End with output_finish() or
- *  output_discard(). */
+/** Begins a file; end it with output_finish() or output_discard(). @return false, and errno, if it
+ *  cannot be created. */
 bool output_begin(output_file *file, const char *path);
-/** Syncs it and puts it in place. @return false, and errno, if it cannot be written: nothing is
- * left of it then. */
+/** Syncs the file and renames it to its path. @return false, and errno, if it cannot be written: it
+ *  is then removed. */
 bool output_finish(output_file *file);
-/** Removes the file, unless it is in place. */
+/** Removes the file, unless output_finish() was called. */
 void output_discard(output_file *file);
 
-/** For files that are read while they are written: an empty file, in place at once.
+/** Creates an empty file at its path at once, for files that are read while they are written.
  *  @return a descriptor, or -1 and errno. */
 int output_create(const char *path);
-/** The same as a stream; NULL and errno. */
+/** Like output_create(), but returns a stream, or NULL and errno. */
 FILE *output_open(const char *path);
-/** As output_open(), but nothing is lost: NULL and EEXIST where @p path has content already or is
- *  a link. @param add  write behind the content of a regular file of this user instead. */
+/** Like output_open(), but loses no data: NULL and EEXIST if @p path has content already or is a
+ *  link. @param add  append to the content of a regular file of this user instead. */
 FILE *output_open_new(const char *path, bool add);
 
-/** From now on the end of the program, --help included, checks standard output: a failure is one
- *  line on standard error and the exit status @p status. */
+/** From now on standard output is checked when the program exits, also after --help: a failure is
+ *  one line on standard error and the exit status @p status. */
 void output_check_at_exit(int status);
 
-/** Closes @p file, called @p name in messages; NULL is fine.
+/** Closes @p file, which messages call @p name; NULL is allowed.
  *  @return false, after one line on standard error, if anything written to it is lost. */
 bool output_close(FILE *file, const char *name);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Distances from the folders of /sys, which lie in each other as devices hang on each other. */
+ * Computes distances from folder names: /sys nests the folders of devices in those of the bridges
+ * that they are attached to, so the common part of two paths shows what two devices share. */
 #include "pci_distance.h"
 
 #include "sysfs.h"
@@ -12,7 +13,7 @@
 
 /* ---- Places ---------------------------------------------------------------------------------- */
 
-/* From "pci" on, if it is there. */
+/* Stores the device's path from "pci" on; leaves @p out unchanged if it is not on the bus. */
 static void read_path(char *out, size_t size, const char *root, const char *folder)
 {
     char link[512];
@@ -42,8 +43,8 @@ pci_place pci_place_at(const char *root, const char *address)
 
 /* ---- Distances ------------------------------------------------------------------------------- */
 
-/* @return parts of the path behind @p length letters. */
-static int parts_behind(const char *path, size_t length)
+/* @return the number of path components after the first @p length characters. */
+static int components_after(const char *path, size_t length)
 {
     int parts = 0;
     for (path += length; *path != '\0'; path++)
@@ -51,7 +52,7 @@ static int parts_behind(const char *path, size_t length)
     return parts;
 }
 
-/* @return the length of the common beginning of both paths, in whole parts. */
+/* @return the length of the common beginning of both paths, in whole components. */
 static size_t common_path(const char *a, const char *b)
 {
     size_t length = 0;
@@ -72,7 +73,8 @@ pci_distance pci_distance_between(const pci_place *a, const pci_place *b)
         return a->numa >= 0 && b->numa >= 0 && a->numa != b->numa ? PCI_SYS : PCI_NODE;
     if (!below_bridge)
         return PCI_PHB; /* nothing in common but the host's bridge */
-    return parts_behind(a->path, common) + parts_behind(b->path, common) <= 4 ? PCI_PIX : PCI_PXB;
+    return components_after(a->path, common) + components_after(b->path, common) <= 4 ? PCI_PIX
+                                                                                      : PCI_PXB;
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pci_distance: places of devices on the PCI bus, from /sys, and the distance between two of them.
+ * pci_distance: reads the places of devices on the PCI bus from /sys, and computes the distance
+ * between two of them.
  */
 #ifndef RING_PCI_DISTANCE_H
 #define RING_PCI_DISTANCE_H
 
 #include <stdbool.h>
 
-/** In nvidia-smi's words, nearest first. */
+/** Distances by the names of nvidia-smi, nearest first: the furthest thing that is between two
+ *  devices. */
 typedef enum pci_distance {
-    PCI_LOC,  /* nearer than any two devices are: as a limit, none are near enough */
+    PCI_LOC,  /* less than between any two devices: a limit that no pair meets    */
     PCI_PIX,  /* one PCI switch                                                   */
     PCI_PXB,  /* several switches                                                 */
     PCI_PHB,  /* one of the host's bridges                                        */
-    PCI_NODE, /* one NUMA node, or it is not known                                */
+    PCI_NODE, /* one NUMA node, or an unknown distance                            */
     PCI_SYS   /* the link between NUMA nodes                                      */
 } pci_distance;
 
@@ -22,18 +24,17 @@ typedef struct pci_place {
     int numa;       /* node, -1: not known */
 } pci_place;
 
-/** @param root    "", or what stands before /sys.
+/** @param root    "", or the folder that contains /sys.
  *  @param folder  of the device, or a link to it: "/sys/class/infiniband/mlx5_0/device". */
 pci_place pci_place_of(const char *root, const char *folder);
-/** The same by address: "0000:01:00.0", in letters of either case. */
+/** Finds the place by address: "0000:01:00.0", in upper or lower case. */
 pci_place pci_place_at(const char *root, const char *address);
 
 pci_distance pci_distance_between(const pci_place *a, const pci_place *b);
 
 const char *pci_distance_word(pci_distance distance);
-/** How far apart a GPU and an adapter may be at most, as NCCL_NET_GDR_LEVEL says it: LOC, PIX, PXB,
- *  PHB (any bridge of one NUMA node), SYS, or its older numbers 0 to 5. @return false: none of
- *  them. */
+/** Parses a limit in the words of NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB (any bridge of one NUMA
+ *  node), SYS, or its older numbers 0 to 5. @return false if the word is unknown. */
 bool pci_distance_parse(const char *word, pci_distance *out);
 
 #endif

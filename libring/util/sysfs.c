@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small files of /proc and /sys. */
+ * Reads small files of /proc and /sys, whose paths are given as printf formats. */
 #include "sysfs.h"
 
 #include "numbers.h"
@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = 2048 };
 
-/* @return path; "" if it is too long. */
+/* @return the path, or "" if it is too long. */
 __attribute__((format(printf, 2, 0))) static const char *path_of(char path[PATH_BYTES],
                                                                  const char *format, va_list args)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sysfs: reading the small files of /proc and /sys. A file that is missing or odd is "not known",
- * never an error.
+ * sysfs: reads the small files of /proc and /sys. A file that is missing or cannot be parsed means
+ * "not known" and is never an error.
  */
 #ifndef RING_SYSFS_H
 #define RING_SYSFS_H
@@ -11,14 +11,14 @@
 
 #define SYSFS_PATH(at) __attribute__((format(printf, at, (at) + 1)))
 
-/** First line of a file, without its newline. @return false, and "", if it cannot be read. */
+/** Reads the first line of a file, without its newline. @return false, and "", if that fails. */
 SYSFS_PATH(3) bool sysfs_line(char *out, size_t size, const char *path_format, ...);
-/** A number at the start of a file. @return @p fallback if there is none. */
+/** @return the number at the start of a file, or @p fallback. */
 SYSFS_PATH(2) double sysfs_number(double fallback, const char *path_format, ...);
-/** The rest of the first line that starts with @p key, without blanks and ':'. */
+/** Reads the rest of the first line that starts with @p key, without leading blanks and ':'. */
 SYSFS_PATH(4)
 bool sysfs_value(char *out, size_t size, const char *key, const char *path_format, ...);
-/** Calls @p take for the lines of a file, until it returns true. @return true: it has. */
+/** Calls @p take for each line of a file until it returns true. @return true if it did. */
 SYSFS_PATH(3)
 bool sysfs_find(bool (*take)(char *line, void *context), void *context, const char *path_format,
                 ...);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * words: how far two words are apart, for "did you mean"; and nouns that agree with a number. */
+ * words: measures how similar two words are, to suggest "did you mean", and makes the plural of
+ * nouns that follow a number. */
 #ifndef RING_WORDS_H
 #define RING_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** @return the number of letters to insert, delete or replace (case apart) that make @p a
- *  of @p b (Levenshtein, 1965); words of more than 64 letters count as far apart. */
+/** @return how many letters must be inserted, deleted or replaced to turn @p b into @p a, ignoring
+ *  case (Levenshtein, 1965); words of more than 64 letters are treated as unrelated. */
 size_t words_distance(const char *a, const char *b);
 
-/** @return true if the words are equal but for case, '_' and '-'. */
+/** @return true if the words are equal when case, '_' and '-' are ignored. */
 bool words_alike(const char *a, const char *b);
 
-/** @return the candidate closest to @p word, or NULL if none is close. */
+/** @return the candidate closest to @p word, or NULL if no candidate is close. */
 const char *words_nearest(const char *word, const char *const *candidates, size_t count);
 
-/** @return what a noun ends with after the number @p n: "%d rank%s", n, plural(n). */
+/** @return the ending of a noun after the number @p n: "%d rank%s", n, plural(n). */
 static inline const char *plural(double n)
 {
     return n == 1 ? "" : "s";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Line after line. */
+ * Parses the text line by line. JSON goes through the same code: each pair of an object is treated
+ * as a line, whose indentation is the number of open braces. */
 #include "yaml_subset.h"
 
 #include <ctype.h>
@@ -11,12 +12,12 @@
 /* The current line, and the section that earlier lines opened. */
 typedef struct yaml_reader {
     yaml_subset *out;
-    const char *text, *line, *end; /* the line's bytes, without its end */
+    const char *text, *line, *end; /* all of it; begin and end of the line, without its newline */
     size_t number;                 /* of the line */
-    const yaml_entry *open;        /* the key that indented lines belong to; NULL: none */
-    size_t indent;                 /* of the open section's lines; 0: none seen yet */
+    const yaml_entry *open;        /* the key that indented lines belong to, or NULL */
+    size_t indent;                 /* of the open section's lines; 0: it has no line yet */
     size_t item;                   /* indentation of the latest list's items */
-    size_t depth;                  /* of JSON: braces that are open; 0: this is YAML */
+    size_t depth;                  /* open braces of JSON; 0: the text is YAML */
 } yaml_reader;
 
 static bool refuse(const yaml_reader *reader, const char *at, const char *format, ...)
@@ -44,15 +45,10 @@ static const char *skip_blanks(const char *at, const char *end)
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-static bool is_printable(char c)
-{
-    return c >= ' ' && c < 0x7f;
-}
-
 static bool append(yaml_reader *reader, yaml_entry *entry, size_t *used, const char *at)
 {
-    if (!is_printable(*at))
-        return refuse(reader, at, "values are printable ASCII here");
+    if (*at < ' ' || *at >= 0x7f)
+        return refuse(reader, at, "a value may contain printable ASCII characters only");
     if (*used + 1 == sizeof entry->value)
         return refuse(reader, at, "the value is longer than %d letters", YAML_VALUE_MAX - 1);
     entry->value[(*used)++] = *at;
@@ -67,7 +63,7 @@ static bool only_comment(yaml_reader *reader, const char *at)
     return refuse(reader, rest, "nothing may follow the value");
 }
 
-/* In single quotes '' is one; in double quotes \" and \\ are read, other escapes refused. */
+/* In single quotes, '' is a quote. In double quotes, \" and \\ are the only escapes. */
 static bool take_quoted(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const char quote = *at++;
@@ -79,7 +75,7 @@ static bool take_quoted(yaml_reader *reader, yaml_entry *entry, const char *at)
             return only_comment(reader, at + 1);
         }
         if (quote == '"' && *at == '\\' && !(more && (at[1] == '"' || at[1] == '\\')))
-            return refuse(reader, at, "of escapes only \\\" and \\\\ are read here");
+            return refuse(reader, at, "only the escapes \\\" and \\\\ are supported");
         if (*at == quote || *at == '\\')
             at += quote == '\'' ? *at == quote : 1;
         if (!append(reader, entry, &used, at))
@@ -88,6 +84,7 @@ static bool take_quoted(yaml_reader *reader, yaml_entry *entry, const char *at)
     return refuse(reader, reader->end, "the quote is not closed");
 }
 
+/* A blank that is followed by a comment ends a plain value. */
 static bool ends_plain(const char *at, const char *end)
 {
     return *at == ' ' && skip_blanks(at, end) < end && *skip_blanks(at, end) == '#';
@@ -99,7 +96,7 @@ static bool take_plain(yaml_reader *reader, yaml_entry *entry, const char *at)
     entry->kind = YAML_PLAIN;
     for (; at < reader->end && !ends_plain(at, reader->end); at++) {
         if (*at == ':' && (at + 1 == reader->end || at[1] == ' '))
-            return refuse(reader, at, "a value that holds ':' needs quotes");
+            return refuse(reader, at, "a value that contains ':' needs quotes");
         if (!append(reader, entry, &used, at))
             return false;
     }
@@ -135,15 +132,15 @@ static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after
         return only_comment(reader, at + 2);
     }
     if (*at == '-' && at + 1 < reader->end && at[1] == ' ')
-        return refuse(reader, at, "lists are not read here");
+        return refuse(reader, at, "lists are not supported here");
     if (strchr("[]{},&*!|>%@`?", *at) != NULL)
-        return refuse(reader, at, "values that begin with '%c' are not read here; use quotes", *at);
+        return refuse(reader, at, "a value that begins with '%c' needs quotes", *at);
     return take_plain(reader, entry, at);
 }
 
 /* ---- Lines --------------------------------------------------------------------------------- */
 
-/* @return the byte behind the key; NULL: refused. */
+/* @return a pointer to the text after the key and its colon, or NULL if the line is refused. */
 static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const bool quoted = reader->depth > 0 && at < reader->end && *at == '"';
@@ -158,7 +155,7 @@ static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *
         return NULL;
     }
     if (length >= sizeof entry->key) {
-        refuse(reader, begin, "no key is that long");
+        refuse(reader, begin, "the key is longer than %d letters", YAML_KEY_MAX - 1);
         return NULL;
     }
     memcpy(entry->key, begin, length);
@@ -171,8 +168,8 @@ static size_t indentation(const yaml_reader *reader, const char *at)
     return reader->depth > 0 ? reader->depth - 1 : (size_t)(at - reader->line);
 }
 
-/* Which section a line belongs to follows from its indentation. */
-static bool place(yaml_reader *reader, yaml_entry *entry, const char *at)
+/* Finds the section that a line belongs to by its indentation. */
+static bool find_section(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const size_t indent = indentation(reader, at);
     if (indent == 0) {
@@ -180,11 +177,11 @@ static bool place(yaml_reader *reader, yaml_entry *entry, const char *at)
         return true;
     }
     if (reader->open == NULL || reader->open->kind != YAML_NOTHING)
-        return refuse(reader, at, "the line is indented, but no section is open before it");
+        return refuse(reader, at, "the line is indented, but no section begins before it");
     if (reader->indent != 0 && reader->indent != indent)
         return refuse(reader, at,
-                      "the line is indented by %zu blanks, those before it by %zu; "
-                      "sections have one level here",
+                      "the line is indented by %zu blanks, the lines before it by %zu; "
+                      "only one level of sections is supported",
                       indent, reader->indent);
     reader->indent = indent;
     reader->out->list[reader->open - reader->out->list].is_section = true;
@@ -199,7 +196,7 @@ static bool take_entry(yaml_reader *reader, const char *at)
         return refuse(reader, at, "more than %d lines", YAML_ENTRIES_MAX);
     yaml_entry *entry = &out->list[out->count];
     *entry = (yaml_entry){0};
-    if (!place(reader, entry, at))
+    if (!find_section(reader, entry, at))
         return false;
     const char *after = take_key(reader, entry, at);
     if (after == NULL || !take_value(reader, entry, after))
@@ -214,13 +211,7 @@ static bool take_entry(yaml_reader *reader, const char *at)
     return true;
 }
 
-static bool is_marker(const yaml_reader *reader)
-{
-    return reader->end - reader->line == 3 && strncmp(reader->line, "---", 3) == 0 &&
-           reader->out->count == 0;
-}
-
-/* An item, or a further line of a long one. */
+/* @return true for an item of a list, or a further line of a long item. */
 static bool is_of_list(const yaml_reader *reader, const char *at)
 {
     const size_t count = reader->out->count;
@@ -236,23 +227,25 @@ static bool is_of_list(const yaml_reader *reader, const char *at)
 static bool take_line(yaml_reader *reader)
 {
     const char *at = skip_blanks(reader->line, reader->end);
-    if (at == reader->end || *at == '#' || is_marker(reader))
+    const bool is_marker = reader->end - reader->line == 3 &&
+                           strncmp(reader->line, "---", 3) == 0 && reader->out->count == 0;
+    if (at == reader->end || *at == '#' || is_marker)
         return true;
     if (*at == '\t')
-        return refuse(reader, at, "YAML is indented by blanks, not by tabs");
+        return refuse(reader, at, "YAML is indented with blanks, not with tabs");
     if (is_of_list(reader, at)) {
         reader->item = *at == '-' ? (size_t)(at - reader->line) : reader->item;
         take_items(&reader->out->list[reader->out->count - 1], at + (*at == '-'), reader->end);
         return true;
     }
     if (*at == '-')
-        return refuse(reader, at, "lists are not read here");
+        return refuse(reader, at, "lists are not supported here");
     return take_entry(reader, at);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Moves on to the next letter that is no blank, and keeps the place for messages. */
+/* Skips white space and keeps the position for messages. */
 static const char *skip_space(yaml_reader *reader, const char *at, const char *end)
 {
     for (; at < end && isspace((unsigned char)*at); at++) {
@@ -264,7 +257,7 @@ static const char *skip_space(yaml_reader *reader, const char *at, const char *e
     return at;
 }
 
-/* @return the comma or brace that ends a pair: the next one that is in no text and no list. */
+/* @return the comma or brace that ends a pair: the next one outside texts and lists. */
 static const char *pair_end(const char *at, const char *end)
 {
     bool text = false, list = false;
@@ -281,7 +274,7 @@ static const char *pair_end(const char *at, const char *end)
     return at;
 }
 
-/* Each pair is a line, of the section whose brace is open. */
+/* Treats each pair as a line of the section whose brace is open. */
 static bool read_json(yaml_reader *reader, const char *at, const char *end)
 {
     for (bool first = true; first || reader->depth > 0; first = false) {

@@ -166,7 +166,7 @@ wrong_file "num_processes: expected a whole number from 1 to 65536, not '2x'" 'n
 wrong_file "wrong.yaml: num_processes 3 is not a multiple of num_machines 2" 'num_processes: 3\nnum_machines: 2\n'
 wrong_file "wrong.yaml: num_processes is missing" '{"num_processes": -1}'
 wrong_file "wrong.yaml:1:21: a brace is not closed" '{"num_processes": 2,'
-wrong_file "wrong.yaml:2:1: YAML is indented by blanks, not by tabs" 'a: 1\n\tb: 2\n'
+wrong_file "wrong.yaml:2:1: YAML is indented with blanks, not with tabs" 'a: 1\n\tb: 2\n'
 placed --config_file missing.yaml
 has "accelerate: no file" "$err" "--config_file missing.yaml: No such file or directory"
 
