@@ -101,7 +101,7 @@ class Page(PageCase):
 
     def test_runs_lie_behind_each_other(self):
         one = self.write("one.jsonl", metrics(4))
-        self.write("two/metrics.jsonl", [*metrics(3), *metrics(2)])  # two, one behind the other
+        self.write("two/metrics.jsonl", [*metrics(3), *metrics(2)])  # two runs in one file
         data = self.data(one, self.at / "two")
         self.assertEqual([run["steps"]["rows"] for run in data], [4, 3, 2])
         page = self.page(one, self.at / "two")
@@ -142,14 +142,14 @@ class Page(PageCase):
         done = self.report("one.jsonl", "-o", "none/a.html")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
 
-    def test_what_is_no_metrics_is_refused(self):
+    def test_files_without_metrics_are_refused(self):
         (self.at / "text").write_text('{"step": 1}\nhello\n', encoding="utf-8")
         (self.at / "empty").write_text("", encoding="utf-8")
         for words, status, error in (
-                (["text"], 1, "ringtrain report: text:2: no JSON object; give what --metrics "),
-                (["empty"], 1, "ringtrain report: empty: no metrics; give what --metrics wrote"),
+                (["text"], 1, "ringtrain report: text:2: not a JSON object; give a file that "),
+                (["empty"], 1, "ringtrain report: empty: no metrics; give a file that "),
                 (["none"], 1, "ringtrain report: none: No such file or directory"),
-                ([], 2, "ringtrain report: which run?")):
+                ([], 2, "ringtrain report: give at least one run")):
             done = self.report(*words)
             self.assertEqual(done.returncode, status)
             self.assertTrue(done.stderr.startswith(error), done.stderr)

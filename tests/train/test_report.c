@@ -457,7 +457,7 @@ static void metrics_that_are_there_are_kept(void **state)
     files_write("metrics", "old\n", 4);
     report_options options = {.metrics_path = files_path("metrics")};
     assert_int_equal(open_report(&report, true, &config, &options), RING_ERR_SYSTEM);
-    assert_non_null(strstr(train_error(), "/metrics is there already; give another name, remove "
+    assert_non_null(strstr(train_error(), "/metrics already exists; give another name, remove "
                                           "it, or add --append-metrics"));
     report_close(&report);
     options.append_metrics = true;

@@ -371,7 +371,7 @@ static void metrics_that_are_there_stop_the_run(void **state)
     snprintf(options, sizeof options, "--metrics %s", files_path("kept"));
     programs_run *run = programs_train_config(2, SGD_64, options);
     assert_int_equal(run->status, 1);
-    programs_expect_output(run, "/kept is there already; give another name, remove it, or add "
+    programs_expect_output(run, "/kept already exists; give another name, remove it, or add "
                                 "--append-metrics");
     assert_null(strstr(run->output, "test accuracy"));
     programs_free(run);

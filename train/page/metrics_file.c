@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Line after line; the members of a line tell what it is. */
+ * Reads metrics line by line. The members of a line's object decide to which table it belongs. */
 #include "metrics_file.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "text_file.h"
 
 enum { PATH_MAX_BYTES = 4096 };
-/* Two million updates. */
+/* Enough for two million updates. */
 static const size_t most_bytes = (size_t)256 << 20;
 
 static const char *const step_members[STEP_COLUMNS] = {"step", "loss", "lr", "grad_norm",
@@ -66,7 +66,7 @@ static void free_table(metrics_table *table)
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
 
-/* The latest one counts. @param item  the run's from now on; NULL: none */
+/* Replaces an earlier item of this name. @param item  owned by the run from now on; may be NULL */
 static ring_status keep(metrics_run *run, const char *name, cJSON *item)
 {
     if (item == NULL)
@@ -113,9 +113,9 @@ void metrics_runs_free(metrics_runs *runs)
 
 /* ---- Lines --------------------------------------------------------------------------------- */
 
-/* @param line    the caller's; parts may be taken from it.
- * @param before  so many runs are of earlier files */
-static ring_status take_line(metrics_runs *runs, const char *path, cJSON *line, size_t before)
+/* @param line    borrowed; some of its members are moved into the run
+ * @param before  the number of runs that earlier files have added */
+static ring_status add_line(metrics_runs *runs, const char *path, cJSON *line, size_t before)
 {
     const bool begins = cJSON_HasObjectItem(line, "run");
     if (begins || runs->count == before)
@@ -130,7 +130,7 @@ static ring_status take_line(metrics_runs *runs, const char *path, cJSON *line, 
     return cJSON_HasObjectItem(line, "after_epoch") ? add_row(&run->epochs, line) : RING_OK;
 }
 
-static ring_status take_text(metrics_runs *runs, const char *path, char *text, size_t length)
+static ring_status add_text(metrics_runs *runs, const char *path, char *text, size_t length)
 {
     const size_t before = runs->count;
     const char *const end = text + length;
@@ -143,15 +143,16 @@ static ring_status take_text(metrics_runs *runs, const char *path, char *text, s
         cJSON *line = cJSON_ParseWithLength(at, (size_t)(stop - at));
         number_of_line++;
         status = cJSON_IsObject(line)
-                     ? take_line(runs, path, line, before)
+                     ? add_line(runs, path, line, before)
                      : train_fail(RING_ERR_CONFIG,
-                                  "%s:%d: no JSON object; give what --metrics wrote", path,
-                                  number_of_line);
+                                  "%s:%d: not a JSON object; give a file that --metrics wrote",
+                                  path, number_of_line);
         cJSON_Delete(line);
         at += stop - at + 1;
     }
     if (status == RING_OK && runs->count == before)
-        return train_fail(RING_ERR_CONFIG, "%s: no metrics; give what --metrics wrote", path);
+        return train_fail(RING_ERR_CONFIG, "%s: no metrics; give a file that --metrics wrote",
+                          path);
     return status;
 }
 
@@ -164,7 +165,7 @@ ring_status metrics_runs_read(metrics_runs *runs, const char *path)
     snprintf(file, sizeof file, "%s%s", path, folder ? "/metrics.jsonl" : "");
     ring_status status = text_file_read(file, most_bytes, "a file of metrics", &text, &length);
     if (status == RING_OK)
-        status = take_text(runs, path, text, length);
+        status = add_text(runs, path, text, length);
     free(text);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics_file: what --metrics has written. A file holds a run, or several one behind the other.
+ * metrics_file: reads files that --metrics has written into tables. A file holds one run, or
+ * several that were appended to each other.
  */
 #ifndef TRAIN_METRICS_FILE_H
 #define TRAIN_METRICS_FILE_H
@@ -14,8 +15,8 @@
 enum { COLUMN_STEP, COLUMN_LOSS, COLUMN_LR, COLUMN_GRAD_NORM, COLUMN_RATE, STEP_COLUMNS };
 enum { EPOCH_NUMBER, EPOCH_ACCURACY, EPOCH_TEST_LOSS, EPOCH_OVERLAP, EPOCH_MEMBERS };
 
-/** Numbers of lines, by column; NAN where a line has none. Behind columns for members of the lines
- *  may be one for each part of their "seconds". */
+/** The numbers of lines, by column; NAN if a line lacks the number. The columns for members of a
+ *  line may be followed by one for each part of its "seconds". */
 typedef struct metrics_table {
     const char *const *members; /* [member_count] */
     int member_count, columns;
@@ -24,7 +25,7 @@ typedef struct metrics_table {
 } metrics_table;
 
 typedef struct metrics_run {
-    cJSON *facts;         /* "name": where it is from; the latest "run", "devices", "pipeline" */
+    cJSON *facts;         /* "name": its path; the latest "run", "devices", "pipeline" */
     metrics_table steps;  /* of updates; COLUMN_STEP, … */
     metrics_table epochs; /* EPOCH_NUMBER, …, and parts */
 } metrics_run;
@@ -34,10 +35,10 @@ typedef struct metrics_runs {
     size_t count;
 } metrics_runs;
 
-/** Adds the runs of @p path: a file, or a folder with a metrics.jsonl. A last line that was not
- *  finished is left out.
- *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY, RING_ERR_CONFIG (no metrics; says which
- * line). Free with metrics_runs_free() whatever the result. */
+/** Adds the runs of @p path: a file, or a folder with a metrics.jsonl. An unfinished last line is
+ *  left out.
+ *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY, RING_ERR_CONFIG (not metrics; the message
+ *  names the line). Free with metrics_runs_free() whatever the result. */
 ring_status metrics_runs_read(metrics_runs *runs, const char *path);
 void metrics_runs_free(metrics_runs *runs);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading all runs, writing one page. */
+ * Reads the metrics of all runs that the command names, and writes them as one page. */
 #include "report_command.h"
 
 #include <errno.h>
@@ -14,21 +14,21 @@
 
 enum { RUNS_MAX = 64 };
 
-typedef struct request {
+typedef struct page_options {
     const char *page;
     const char *runs[RUNS_MAX];
     int count;
-} request;
+} page_options;
 
 static const args_row rows[] = {
-    {"output", 'o', "FILE", "Where the page goes (default report.html)", args_text,
-     ARGS_AT(request, page)},
+    {"output", 'o', "FILE", "The page to write (default report.html)", args_text,
+     ARGS_AT(page_options, page)},
     {0},
 };
 
 static int take_run(char **words, int count, void *out)
 {
-    request *asked = out;
+    page_options *asked = out;
     (void)count;
     if (asked->count == RUNS_MAX)
         args_fail("more than %d runs", RUNS_MAX);
@@ -36,7 +36,7 @@ static int take_run(char **words, int count, void *out)
     return 1;
 }
 
-static ring_status write_page(const request *asked)
+static ring_status write_page(const page_options *asked)
 {
     metrics_runs runs = {0};
     output_file page = {0};
@@ -60,16 +60,16 @@ int report_command(int argc, char **argv)
 {
     static const args_program program = {
         "ringtrain report", rows, "RUN...",
-        "Makes one HTML page of what --metrics has written: loss, accuracy, learning rate, "
-        "throughput, where the time went, memory of each rank, passes of a pipeline. Several runs "
-        "are drawn over each other."
+        "Makes one HTML page from files that --metrics has written: loss, accuracy, learning rate, "
+        "throughput, a breakdown of the time, memory of each rank, passes of a pipeline. Several "
+        "runs are drawn over each other."
         "\vRUN is a file of metrics, or a folder with a metrics.jsonl. The page needs no other "
         "file. Exit status: 0 written, 1 failed, 2 wrong use.",
         .take = take_run};
-    request asked = {.page = "report.html"};
+    page_options asked = {.page = "report.html"};
     args_parse(&program, argc, argv, &asked);
     if (asked.count == 0)
-        args_fail("which run? e.g. ringtrain report metrics.jsonl");
+        args_fail("give at least one run, e.g. ringtrain report metrics.jsonl");
     if (write_page(&asked) != RING_OK) {
         fprintf(stderr, "ringtrain report: %s\n", train_error());
         return EXIT_FAILURE;

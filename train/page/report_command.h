@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * report_command: "ringtrain report RUN…" makes a page of metrics. */
+ * report_command: implements "ringtrain report RUN…", which makes a page from the metrics of runs.
+ */
 #ifndef TRAIN_REPORT_COMMAND_H
 #define TRAIN_REPORT_COMMAND_H
 
-/** @param argv  from the word "report" on. @return the program's exit status. */
+/** @param argv  begins with the word "report". @return the program's exit status. */
 int report_command(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two places of run_page.html are filled in: the table of runs, and their metrics as JSON for the
- * script. */
+ * Fills in the two marked places of run_page.html: the table of runs, and their metrics as JSON for
+ * the script of the page. */
 #include "run_page.h"
 
 #include <math.h>
@@ -10,14 +10,14 @@
 
 #include "errors.h"
 
-/* POINTS_MAX: of a line; COLOURS: as in run_page.html */
-enum { POINTS_MAX = 400, COLOURS = 9 };
+enum { POINTS_MAX = 400 /* of a line */, COLOURS = 9 /* as in run_page.html */ };
 
 static const unsigned char page[] = {
 #include "run_page.inc"
     0};
 
-/* Text in XML, or JSON within an element of XML. cJSON has escaped all else that JSON needs. */
+/* Escapes text in XML, or JSON within an element of XML. cJSON has already escaped the characters
+ * that JSON itself reserves. */
 static void write_escaped(FILE *out, const char *text, bool json)
 {
     for (; *text != '\0'; text++) {
@@ -38,7 +38,7 @@ static void write_cell(FILE *out, const char *text)
     fputs("</td>", out);
 }
 
-/* Four digits, but all of a whole number's. */
+/* Writes four significant digits, or all digits of the whole part. */
 static void write_number(FILE *out, double value)
 {
     char text[64] = "";
@@ -75,7 +75,7 @@ static double median(const double *values, size_t count)
     return middle;
 }
 
-/* The text or number that the run's first line has of this name. */
+/* Writes the text or number of this name in the first line of the run. */
 static void write_fact(FILE *out, const metrics_run *run, const char *name)
 {
     const cJSON *about = cJSON_GetObjectItemCaseSensitive(run->facts, "run");
@@ -105,7 +105,7 @@ static void write_run(FILE *out, const metrics_run *run, size_t number)
 
 /* ---- The script's numbers ------------------------------------------------------------------ */
 
-/* Of those that are known; NAN if none is. */
+/* @return the mean of the finite values; NAN if there are no finite values. */
 static double mean(const double *values, size_t count)
 {
     double sum = 0.0, known = 0.0;
@@ -118,7 +118,8 @@ static double mean(const double *values, size_t count)
     return sum / known;
 }
 
-/* Of a long table some rows, the last among them; or means of the rows up to each of these. */
+/* Reduces a long column to at most POINTS_MAX points: the last row of each span of rows, or the
+ * mean of each span. */
 static cJSON *thinned(const double *values, size_t count, bool means)
 {
     const size_t points = count < POINTS_MAX ? count : POINTS_MAX;
@@ -130,7 +131,7 @@ static cJSON *thinned(const double *values, size_t count, bool means)
     return cJSON_CreateDoubleArray(shown, (int)points);
 }
 
-/* @param means  of all columns but the first, which tells where a row lies */
+/* @param means  average all columns but the first, which is the position of a row */
 static bool add_table(cJSON *facts, const char *name, const metrics_table *table, bool means)
 {
     cJSON *columns = cJSON_AddObjectToObject(facts, name);
@@ -143,7 +144,7 @@ static bool add_table(cJSON *facts, const char *name, const metrics_table *table
     return added;
 }
 
-/* NaN and infinity become null. */
+/* cJSON writes NaN and infinity as null. */
 static bool write_facts(FILE *out, const metrics_run *run)
 {
     char *text = NULL;
@@ -158,7 +159,7 @@ static bool write_facts(FILE *out, const metrics_run *run)
 
 /* ---- The page ------------------------------------------------------------------------------ */
 
-/* @return what follows the mark. */
+/* Writes the text before the mark. @return the text after the mark. */
 static const char *write_up_to(FILE *out, const char *text, const char *mark)
 {
     const char *at = strstr(text, mark);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_page: runs as one HTML page that needs no other file. A table is there without scripts; the
- * page's own script draws the rest. Programs can read it as XML, too.
+ * run_page: shows runs on one HTML page that needs no other file. The table is plain HTML, and the
+ * script of the page draws the rest. The page is also well-formed XML, which programs can read.
  */
 #ifndef TRAIN_RUN_PAGE_H
 #define TRAIN_RUN_PAGE_H
@@ -10,8 +10,8 @@
 
 #include "metrics_file.h"
 
-/** Adds to the facts of each run what the page shows of its tables.
- *  @return RING_OK, RING_ERR_MEMORY; an error of @p out is the caller's to find. */
+/** Adds the points that the page draws to the facts of each run.
+ *  @return RING_OK, RING_ERR_MEMORY. The caller checks @p out for errors of writing. */
 ring_status run_page_write(FILE *out, metrics_runs *runs);
 
 #endif

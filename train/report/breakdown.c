@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums and shares of seconds. */
+ * Adds up the times of updates, and turns them into shares of the whole. */
 #include "breakdown.h"
 
 #include <math.h>
@@ -29,7 +29,8 @@ double breakdown_total(const report_times *times)
     return total;
 }
 
-/* Each is rounded down; what is missing goes to those that lost most. */
+/* Rounds each share down, and gives the missing tenths to the parts that lost most by it, so that
+ * the shares add up to 1000. */
 void breakdown_tenths(const report_times *times, int tenths[PARTS])
 {
     const double total = breakdown_total(times);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * csv_monitor: DeepSpeed's CSV files, one a name: output_path/job_name/Train_Samples_lr.csv with
- * the header "step,lr". Runs go on behind each other, each with a header.
+ * csv_monitor: writes DeepSpeed's CSV files, one for each name of an event, for example
+ * output_path/job_name/Train_Samples_lr.csv with the header "step,lr". A later run appends to the
+ * files, with a header of its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 typedef struct csv_state {
     char folder[OUTPUT_PATH_MAX];
     sink_file files[MONITOR_NAMES];
-    bool failed; /* a file cannot be opened, reported at the end */
+    bool failed; /* a file could not be opened; close_csv() reports it */
 } csv_state;
 
 static ring_status open_csv(report_sink *sink)
@@ -38,11 +39,11 @@ static ring_status close_csv(report_sink *sink)
         first = first == RING_OK ? status : first;
     }
     if (first == RING_OK && csv->failed)
-        return train_fail(RING_ERR_SYSTEM, "csv_monitor: no files in %s", csv->folder);
+        return train_fail(RING_ERR_SYSTEM, "csv_monitor: cannot create files in %s", csv->folder);
     return first;
 }
 
-/* "Train/Samples/lr" lies in Train_Samples_lr.csv, as lr. */
+/* Opens Train_Samples_lr.csv for "Train/Samples/lr", with "lr" in its header. */
 static bool open_file(csv_state *csv, const monitor_event *event)
 {
     sink_file *file = &csv->files[event->number];

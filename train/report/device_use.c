@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /proc and getrusage(). */
+ * Reads the memory of this process from /proc and its processor time from getrusage(). */
 #include "device_use.h"
 
 #include <math.h>

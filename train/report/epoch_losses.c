@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * epoch_losses: the mean loss of every epoch, as training loops often keep it: one JSON object
- * {"epoch_1": {"outputs": 0.5}, …}, written anew after every epoch. A resumed run keeps the epochs
- * before its first.
+ * epoch_losses: writes the mean loss of every epoch, as training loops often keep it: one JSON
+ * object {"epoch_1": {"outputs": 0.5}, …}, which is rewritten after every epoch. A resumed run
+ * keeps the epochs before its first one.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,13 +22,13 @@ static const char what[] = "--epoch-losses";
 
 typedef struct losses_state {
     char path[OUTPUT_PATH_MAX];
-    char *text; /* the object without its end, first as the run that is resumed left it; or NULL */
-    bool begun; /* it holds an epoch of this run */
+    char *text; /* the object without its end, at first of the resumed run; NULL: no epoch yet */
+    bool begun; /* text holds an epoch of this run */
     int error;  /* errno of the first failure, or 0 */
 } losses_state;
 
-/* An empty one has no epoch yet. */
-static ring_status read_kept(losses_state *state)
+/* Reads the epochs of the run that is resumed. An empty file has no epoch yet. */
+static ring_status read_earlier(losses_state *state)
 {
     static const char begin[] = "{\"epoch_", end[] = "}\n";
     char *text = NULL;
@@ -61,7 +61,7 @@ static ring_status open_losses(report_sink *sink)
     if (state == NULL)
         return RING_ERR_MEMORY;
     snprintf(state->path, sizeof state->path, "%s", path);
-    return resumed ? read_kept(state) : RING_OK;
+    return resumed ? read_earlier(state) : RING_OK;
 }
 
 static ring_status close_losses(report_sink *sink)
@@ -73,17 +73,17 @@ static ring_status close_losses(report_sink *sink)
     return train_fail(RING_ERR_SYSTEM, "%s %s: %s", what, state->path, strerror(state->error));
 }
 
-/* An epoch that is done again counts as it is now, and so do those behind it. */
+/* Removes @p epoch and all later ones from the text, because this run trains them again. */
 static void keep_before(char *kept, int epoch)
 {
     char name[32];
     snprintf(name, sizeof name, "\"epoch_%d\":", epoch);
     char *at = kept != NULL ? strstr(kept, name) : NULL;
     if (at != NULL)
-        *(at - kept > 2 ? at - 2 : kept) = '\0'; /* with the comma before it, or the brace */
+        *(at - kept > 2 ? at - 2 : kept) = '\0'; /* also the comma or the brace before it */
 }
 
-/* Python's json writes NaN and Infinity so, and reads them. */
+/* NaN and Infinity are spelled as Python's json module writes and reads them. */
 static bool add_loss(losses_state *state, const report_epoch *epoch)
 {
     char number[FLOAT_TEXT_MAX], *text;
@@ -99,22 +99,19 @@ static bool add_loss(losses_state *state, const report_epoch *epoch)
     return true;
 }
 
-static bool write_losses(const losses_state *state)
-{
-    output_file file;
-    if (!output_begin(&file, state->path))
-        return false;
-    fprintf(file.stream, "%s}\n", state->text);
-    return output_finish(&file);
-}
-
 static void epoch_losses_end(report_sink *sink, const report_epoch *epoch)
 {
     losses_state *state = sink->state;
+    output_file file;
     if (!state->begun)
         keep_before(state->text, epoch->epoch);
     state->begun = true;
-    if ((!add_loss(state, epoch) || !write_losses(state)) && state->error == 0)
+    bool written = add_loss(state, epoch) && output_begin(&file, state->path);
+    if (written) {
+        fprintf(file.stream, "%s}\n", state->text);
+        written = output_finish(&file);
+    }
+    if (!written && state->error == 0)
         state->error = errno;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * log_lines: two lines of standard output every steps_per_print updates. They keep DeepSpeed's
- * text, so that scripts that read its logs read these; or they are as other programs' that people
- * have scripts for.
+ * log_lines: prints the progress of training to standard output every steps_per_print updates. The
+ * lines have the text of DeepSpeed's log, or of another program's that --log-style names, so that
+ * scripts that read those logs can read this one.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,12 +25,12 @@ enum {
 
 #define GIB ((double)(1L << 30))
 #define MIB ((double)(1L << 20))
-/* A share of the reduction. */
+/* overlap_comm is reported as useless if it hides less than this share of the reduction. */
 #define LITTLE_OVERLAP 0.1
 
 const char *const log_style_names[] = {"short", "deepspeed", "neox", "brief", "torch", NULL};
 
-/* Sums since the last lines. */
+/* Sums since the last lines were printed. */
 typedef struct log_interval {
     double seconds, loss;
     long steps, samples, micro_batches;
@@ -61,7 +61,7 @@ static ring_status close_log(report_sink *sink)
 
 /* ---- The beginnings of lines --------------------------------------------------------------- */
 
-/* "2026-01-31 12:00:00" and a separator, and milliseconds. */
+/* Prints "2026-01-31 12:00:00", the separator, and milliseconds. */
 static void print_time(char separator)
 {
     struct timeval now;
@@ -92,8 +92,8 @@ static void begin_stamped(const report_sink *sink)
 
 /* ---- DeepSpeed's lines --------------------------------------------------------------------- */
 
-/* DeepSpeed's "mom" of a group: SGD's momentum (PyTorch's default is the int 0), or the betas, or
- * 0.0 where there is neither. */
+/* Writes DeepSpeed's "mom" of a parameter group: SGD's momentum (PyTorch's default is the int 0),
+ * or the betas, or 0.0 if the optimizer has neither. */
 static void momentum_text(const optimizer_config *optimizer, const double betas[2],
                           char text[GROUP_TEXT_MAX])
 {
@@ -107,7 +107,7 @@ static void momentum_text(const optimizer_config *optimizer, const double betas[
         float_repr(optimizer->momentum, text);
 }
 
-/* "lr=[0.1, 0.1]": one for each parameter group. */
+/* Prints "lr=[0.1, 0.1]", one value for each parameter group. */
 static void print_groups(const char *name, const char *first, const char *second, int groups)
 {
     printf("%s=[%s", name, first);
@@ -155,7 +155,7 @@ static void print_throughput(const report_sink *sink, const report_step *step)
 
 /* ---- Where the time went ------------------------------------------------------------------- */
 
-/* Milliseconds of one of @p count, micro-batches or updates. */
+/* Prints the mean milliseconds of one of @p count micro-batches or updates. */
 static void print_timers(const report_sink *sink, const char *suffix, long count)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
@@ -174,8 +174,8 @@ static bool has_stages(const report_sink *sink)
     return sink->run->config->pipeline.stages > 1;
 }
 
-/* As gpt-neox shows them: sums over the interval, in its order. It has one more: gradients are not
- * set to zero here, but replaced. */
+/* Prints sums over the interval with the names and in the order of gpt-neox. Its timer for zeroing
+ * gradients is missing, because gradients are overwritten here. */
 static void print_neox_timers(const report_sink *sink)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
@@ -211,7 +211,7 @@ static void print_neox_timers(const report_sink *sink)
     putchar('\n');
 }
 
-/* Without stages nobody waits for one. */
+/* The bubble is left out without stages, because it is always zero. */
 static bool is_shown(const report_sink *sink, int part)
 {
     return part != PART_BUBBLE || has_stages(sink);
@@ -224,7 +224,7 @@ static void print_neox_shares(const report_sink *sink, const int tenths[PARTS])
     begin_line(sink);
     printf("%%comms: %.1f\n", comms / 10.0);
     begin_line(sink);
-    printf("%%optimizer_step %.1f\n", tenths[PART_STEP] / 10.0); /* without a colon, there too */
+    printf("%%optimizer_step %.1f\n", tenths[PART_STEP] / 10.0); /* gpt-neox prints no colon */
     for (int p = 0; p < PARTS; p++) {
         if (p == PART_STEP || !is_shown(sink, p))
             continue;
@@ -248,8 +248,8 @@ static void print_shares(const report_sink *sink, const int tenths[PARTS])
     putchar('\n');
 }
 
-/* Once. */
-static void tell_little_overlap(const report_sink *sink)
+/* Reports an overlap that gains next to nothing, once a run. */
+static void note_little_overlap(const report_sink *sink)
 {
     log_state *log = sink->state;
     const double overlap = breakdown_overlap(&log->interval.times);
@@ -276,7 +276,7 @@ static void print_breakdown(const report_sink *sink)
     print_timers(sink, "_microstep", interval->micro_batches);
     print_timers(sink, "", interval->steps);
     print_shares(sink, tenths);
-    tell_little_overlap(sink);
+    note_little_overlap(sink);
 }
 
 /* ---- Other programs' lines ----------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics_lines: one JSON object a line: "run" once, then updates, the use of devices, and epochs.
- * Each line is written out as it ends, so that a run that is killed leaves what it did.
+ * metrics_lines: writes the file of --metrics, one JSON object a line: "run" once, then updates,
+ * the use of devices, and epochs. Each line is flushed at its end, so that the file of a killed run
+ * is complete up to that point.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +35,7 @@ static ring_status close_metrics(report_sink *sink)
 
 /* ---- Parts of lines ------------------------------------------------------------------------ */
 
-/* config_list()'s "name=value" lines. */
+/* Turns the "name=value" lines of config_list() into the members of an object. */
 static void print_config(sink_file *file, const train_config *config)
 {
     char *text = calloc(1, CONFIG_TEXT_MAX);
@@ -114,7 +115,7 @@ static void start_metrics(report_sink *sink, const report_start *start)
     sink_file_print(file, "}}\n");
 }
 
-/* JSON has no infinity. */
+/* JSON has neither NaN nor infinity; both become null. */
 static const char *number_text(double number, char text[FLOAT_TEXT_MAX])
 {
     snprintf(text, FLOAT_TEXT_MAX, "%.9g", number);
@@ -132,7 +133,8 @@ static void update_metrics(report_sink *sink, const report_step *step)
                     (double)step->samples / step->seconds);
 }
 
-/* @return when the last pass ended; @p busy gets [stages] seconds of passes. */
+/* @param[out] busy  [stages] seconds that each stage spent in passes
+ * @return when the last pass ended */
 static double sum_passes(const report_passes *passes, double *busy)
 {
     const size_t micros = (size_t)passes->micro_batches,
@@ -146,7 +148,7 @@ static double sum_passes(const report_passes *passes, double *busy)
     return last;
 }
 
-/* A list of the stages, each a list of micro-batches, each a list of @p each numbers. */
+/* Prints numbers (stages, micro-batches, @p each) as nested lists. */
 static void print_passes(sink_file *file, const report_passes *passes, const char *name, int each)
 {
     const int row = passes->micro_batches * each;

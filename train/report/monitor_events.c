@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The names, and what stands behind them. */
+ * Gives the numbers of updates and epochs the names that DeepSpeed uses. */
 #include "monitor_events.h"
 
 #include <math.h>

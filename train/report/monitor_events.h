@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * monitor_events: an update and an epoch as DeepSpeed tells them to its monitors: named numbers
- * over the samples seen so far.
+ * monitor_events: turns an update or an epoch into the events that DeepSpeed sends to its monitors:
+ * named numbers, plotted over the samples seen so far.
  */
 #ifndef TRAIN_MONITOR_EVENTS_H
 #define TRAIN_MONITOR_EVENTS_H
@@ -16,7 +16,7 @@ typedef struct monitor_event {
     double value;
 } monitor_event;
 
-/** @return how many there are. */
+/** @return the number of events written. */
 int monitor_of_step(const report_run *run, const report_step *step,
                     monitor_event events[MONITOR_EVENTS_MAX]);
 int monitor_of_epoch(const report_epoch *epoch, monitor_event events[MONITOR_EVENTS_MAX]);

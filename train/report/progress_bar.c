@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress_bar: how far the run is, on a terminal; standard error is left alone where it is none.
+ * progress_bar: draws the progress of the run on standard error. If that is not a terminal, nothing
+ * is drawn.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { BAR_CELLS = 20, LINE_MAX_BYTES = 256, COLUMNS_UNKNOWN = 80 };
 
 typedef struct bar_state {
     double began, drawn_at; /* train_now() */
-    long first;             /* updates before this run's own */
+    long first;             /* updates before this start of the run */
 } bar_state;
 
 static ring_status open_bar(report_sink *sink)
@@ -39,7 +40,7 @@ static int columns(void)
     return size.ws_col;
 }
 
-/* "1:02:03", or "2:03" within an hour. @return text. */
+/* Writes "1:02:03", or "2:03" for less than an hour. @return text. */
 static const char *time_text(double seconds, char text[32])
 {
     const long whole = (long)(seconds + 0.5);
@@ -50,24 +51,21 @@ static const char *time_text(double seconds, char text[32])
     return text;
 }
 
-static double seconds_left(const report_sink *sink, const report_step *step)
-{
-    const bar_state *bar = sink->state;
-    const double done = (double)(step->step - bar->first);
-    return (train_now() - bar->began) / done * (double)(sink->run->steps - step->step);
-}
-
 static void draw(report_sink *sink, const report_step *step)
 {
     static const char full[] = "####################", empty[] = "....................";
     const report_run *run = sink->run;
+    const bar_state *bar = sink->state;
+    const double done = (double)(step->step - bar->first);
+    const double seconds_left = (train_now() - bar->began) / done *
+                                (double)(run->steps - step->step);
     const int cells = (int)(step->step * BAR_CELLS / run->steps);
     char line[LINE_MAX_BYTES], left[32];
     snprintf(line, sizeof line,
              "[%.*s%.*s] epoch %d/%d  update %ld/%ld  loss %.4f  lr %.3g  %.0f samples/s  %s left",
              cells, full, BAR_CELLS - cells, empty, step->epoch, run->epochs, step->epoch_step,
              run->steps_per_epoch, step->loss, step->lr, (double)step->samples / step->seconds,
-             time_text(seconds_left(sink, step), left));
+             time_text(seconds_left, left));
     fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
 }
 

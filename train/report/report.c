@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of sinks, and telling each event to all of them. */
+ * Holds the list of all sinks, and passes each event on to those that the run wants. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 static const sink_kind *const kinds[] = {&log_lines,   &metrics_lines,      &epoch_losses,
                                          &csv_monitor, &tensorboard_events, &wandb_lines,
-                                         &progress_bar /* last: redrawn behind lines */};
+                                         &progress_bar /* last: redrawn after the lines */};
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* The sinks that are wanted and have a function for this event. */
+/* Calls each wanted sink that has a function for this event. */
 #define TELL(report, event, ...) \
     for (report_sink *sink = (report)->sinks; sink != NULL && sink < (report)->sinks + KINDS; \
          sink++) { \
@@ -54,7 +54,7 @@ ring_status report_open(train_report *report, bool on, const report_run *run)
     return on ? open_sinks(report) : RING_OK;
 }
 
-/* Reports the first failure; later ones concern the same disk. */
+/* Reports the first failure only, because the later ones usually concern the same disk. */
 ring_status report_close(train_report *report)
 {
     ring_status first = RING_OK;

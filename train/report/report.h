@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report: what rank 0 tells of a training run. It tells events (the start, an update, the use of
- * devices, the end of an epoch) to a list of sinks, each a file of its own: log lines, a progress
- * bar, metrics, DeepSpeed's monitors. On other ranks every call does nothing.
+ * report: lets rank 0 report a training run. It passes events (the start, an update, the use of
+ * devices, the end of an epoch) to a list of sinks, each in its own source file: log lines, a
+ * progress bar, metrics, DeepSpeed's monitors. On other ranks the calls do nothing.
  */
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
@@ -16,8 +16,8 @@
 
 typedef enum log_style {
     LOG_SHORT,
-    LOG_DEEPSPEED, /* the same, and its line of throughput */
-    LOG_NEOX,      /* as short, behind "time [INFO] host: ", shares a line each */
+    LOG_DEEPSPEED, /* as short, with DeepSpeed's line of throughput */
+    LOG_NEOX,      /* as short, each line after "time [INFO] host: ", each share on its own line */
     LOG_BRIEF,     /* "Rank[0]: Epoch 1, step 20 / 469, loss 2.3026" */
     LOG_TORCH      /* "rank0, Epoch [1/6], Step [20/469], Loss: 2.3026" */
 } log_style;
@@ -25,12 +25,12 @@ typedef enum log_style {
 /** "short", …, ended by NULL. */
 extern const char *const log_style_names[];
 
-/** Reports chosen on the command line. NULL: none. */
+/** Reports chosen on the command line. A path that is NULL: not wanted. */
 typedef struct report_options {
     const char *metrics_path;      /* JSON lines */
-    bool append_metrics;           /* behind what the file holds */
-    const char *epoch_losses_path; /* one JSON object, written anew after every epoch */
-    bool resumed;                  /* it keeps the epochs before the run's first */
+    bool append_metrics;           /* to a file that has content already */
+    const char *epoch_losses_path; /* one JSON object, rewritten after every epoch */
+    bool resumed;                  /* that object keeps the epochs before the run's first */
     log_style style;
 } report_options;
 
@@ -39,23 +39,23 @@ typedef struct report_run {
     const train_config *config;
     report_options options;
     int ranks;
-    int epochs; /* of the whole run; as steps, they are known before report_start_run() */
+    int epochs; /* of the whole run; set before report_start_run() */
     long steps_per_epoch;
-    long steps;
+    long steps; /* of the whole run; set before report_start_run() */
 } report_run;
 
 /** Bytes that one rank holds. */
 typedef struct report_memory {
     uint64_t parameters, gradients, states;
-    uint64_t live;        /* buckets of ZeRO that it works on */
-    uint64_t activations; /* and their gradients, and what ops keep and need */
+    uint64_t live;        /* the buckets of ZeRO in use */
+    uint64_t activations; /* with their gradients and the operators' buffers */
     uint64_t batch;       /* samples and labels */
 } report_memory;
 
 /** The operating system's figures of one rank's process. */
 typedef struct report_device {
     double resident, peak; /* bytes */
-    double cpu;            /* of one core, since the last time: 0.98 */
+    double cpu;            /* use of one core since the last report, such as 0.98 */
 } report_device;
 
 typedef struct report_start {
@@ -69,17 +69,17 @@ typedef struct report_start {
 typedef struct report_step {
     long step;       /* from 1 */
     int epoch;       /* from 1 */
-    long epoch_step; /* of the epoch, from 1: it ends with run->steps_per_epoch */
+    long epoch_step; /* within the epoch, from 1 to run->steps_per_epoch */
     double loss, grad_norm;
     double lr;              /* used by this update */
     double next_lr;         /* after the scheduler's step */
-    double next_other_lr;   /* the same of the second parameter group, if there is one */
-    double next_betas[2];   /* the same, of optimizers that have them */
+    double next_other_lr;   /* of the second parameter group, if there is one */
+    double next_betas[2];   /* of optimizers that have betas */
     long samples;           /* of all ranks */
-    long all_samples;       /* the same of all updates so far */
+    long all_samples;       /* of all ranks in all updates so far */
     long micro_batches;     /* of this rank */
-    long all_micro_batches; /* the same of all updates so far */
-    long skipped;           /* updates so far */
+    long all_micro_batches; /* of this rank in all updates so far */
+    long skipped;           /* skipped updates so far */
     double loss_scale;      /* after this update; 0: the loss is not scaled */
     double seconds;
     report_times times; /* of this rank */
@@ -88,17 +88,18 @@ typedef struct report_step {
 typedef struct report_epoch {
     long step;                    /* updates so far */
     int epoch;                    /* from 1 */
-    double loss;                  /* mean over its updates, each by its samples */
+    double loss;                  /* mean over the samples of its updates */
     double accuracy, test_loss;   /* of the test set; NaN: it was not used */
     long samples;                 /* of all ranks */
-    long all_samples;             /* the same of all updates so far */
+    long all_samples;             /* of all ranks in all updates so far */
     double seconds;               /* of training */
     double test_seconds;          /* of testing */
     report_times times;           /* of this rank */
     const report_device *devices; /* [ranks] */
 } report_epoch;
 
-/** The passes of one update of a pipeline, and when they end if each takes one slot. */
+/** The passes of one update of a pipeline: their measured times, and the slots in which the
+ *  schedule ends them if each pass takes one slot. */
 typedef struct report_passes {
     long step; /* the update */
     int stages, micro_batches;
@@ -115,7 +116,7 @@ typedef struct train_report {
     report_sink *sinks;
 } train_report;
 
-/** @param on   tell anything: on rank 0
+/** @param on   whether this rank reports, which rank 0 does
  *  @param run  copied; what it points to is borrowed until report_close().
  *  End with report_close() whatever the result.
  *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY. */

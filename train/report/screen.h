@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * screen: standard output, and the progress bar that may stand on the terminal meanwhile as a
- * line of standard error without an end.
+ * screen: keeps lines of standard output apart from the progress bar, which is an unfinished line
+ * of standard error on the same terminal.
  */
 #ifndef TRAIN_SCREEN_H
 #define TRAIN_SCREEN_H

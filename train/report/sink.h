@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sink: one place where events go. A kind of sink is a struct of functions; what it keeps is its
- * own state. To add one: a file with its struct, and a line in the table of report.c.
+ * sink: describes one destination of events. A kind of sink is a struct of functions with a state
+ * of its own. To add a kind, write a file with its struct and add a line to the table of report.c.
  */
 #ifndef TRAIN_SINK_H
 #define TRAIN_SINK_H
@@ -13,9 +13,10 @@ typedef struct sink_kind {
     /** Sets sink->state if the run wants this sink; paths that cannot be written fail here, before
      *  hours of training. @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
     ring_status (*open)(report_sink *sink);
-    /** Gives the state back. @return RING_ERR_SYSTEM if something is not written completely. */
+    /** Releases what the state holds; report_close() frees the state itself. NULL: nothing to do.
+     *  @return RING_ERR_SYSTEM if something was not written completely. */
     ring_status (*close)(report_sink *sink);
-    /** Each may be NULL; none is called without a state. */
+    /** Each may be NULL. They are called only if there is a state. */
     void (*start)(report_sink *sink, const report_start *start);
     void (*update)(report_sink *sink, const report_step *step);
     void (*passes)(report_sink *sink, const report_passes *passes);
@@ -27,13 +28,13 @@ struct report_sink {
     const sink_kind *kind;
     const report_run *run; /* borrowed */
     report_screen *screen; /* borrowed */
-    void *state;           /* NULL: not wanted */
+    void *state;           /* NULL: the run does not want this sink */
 };
 
 extern const sink_kind log_lines, progress_bar, metrics_lines, epoch_losses, csv_monitor,
     tensorboard_events, wandb_lines;
 
-/** Sets sink->state to @p bytes of zeroes. @return them, or NULL with a train_error(). */
+/** Sets sink->state to @p bytes of zeroes. @return the state, or NULL with a train_error(). */
 void *sink_create_state(report_sink *sink, size_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Later calls may overwrite errno, and a stream forgets what it could not write. */
+ * Writes events to a file, and keeps the errno of the first failed write: later calls may overwrite
+ * errno, and a stream does not remember why a write failed. */
 #include "sink_file.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ ring_status sink_file_open(sink_file *file, const char *what, const char *path, 
     snprintf(file->path, sizeof file->path, "%s", path);
     file->stream = output_open_new(path, add);
     if (file->stream == NULL && errno == EEXIST)
-        return train_fail(RING_ERR_SYSTEM, "%s %s is there already; %s", what, path,
+        return train_fail(RING_ERR_SYSTEM, "%s %s already exists; %s", what, path,
                           strcmp(what, "--metrics") == 0
                               ? "give another name, remove it, or add --append-metrics"
                               : "give another name or remove it");
@@ -70,7 +71,7 @@ void sink_file_write(sink_file *file, const void *data, size_t bytes)
 
 /* ---- Folders ------------------------------------------------------------------------------- */
 
-/* @return false, and errno, if it is not there afterwards. */
+/* An existing folder is a success. @return false with errno. */
 static bool make_folder(const char *path)
 {
     struct stat info;
@@ -83,7 +84,7 @@ static bool make_folder(const char *path)
     return false;
 }
 
-/* One after the other. @return false, and errno. */
+/* Creates the folders of the path from the top down. @return false with errno. */
 static bool make_folders(char *path)
 {
     for (char *at = path + 1; *at != '\0'; at++) {

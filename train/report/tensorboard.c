@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensorboard: event files as TensorBoard reads them. A file is a row of records:
+ * tensorboard: writes event files that TensorBoard can read. A file is a sequence of records:
  *     length (8 bytes), masked CRC-32C of those, data, masked CRC-32C of the data
- * all little-endian; the data are a protocol buffer, the message Event:
+ * all little-endian. The data of a record are a protocol buffer, the message Event:
  *     1: double wall_time   2: int64 step   3: string file_version
  *     5: Summary { 1: Value { 1: string tag   2: float simple_value } }
  */
@@ -21,7 +21,7 @@ enum { RECORD_MAX = 256, HOST_MAX = 65 };
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
-/* CRC-32C (Castagnoli), bit by bit: events are short and few. */
+/* Computes CRC-32C (Castagnoli) bit by bit, because events are short and few. */
 static uint32_t crc32c(const uint8_t *data, size_t bytes)
 {
     uint32_t crc = UINT32_MAX;
@@ -33,7 +33,7 @@ static uint32_t crc32c(const uint8_t *data, size_t bytes)
     return ~crc;
 }
 
-/* So that a checksum of data that hold checksums is none of theirs. */
+/* The format masks checksums, so that data which contain a checksum do not weaken their own. */
 static uint32_t masked_crc(const uint8_t *data, size_t bytes)
 {
     const uint32_t crc = crc32c(data, bytes);

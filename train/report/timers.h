@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * timers: DeepSpeed's five timers of an update, in seconds.
+ * timers: computes DeepSpeed's five timers of an update from the parts of its time, in seconds.
  */
 #ifndef TRAIN_TIMERS_H
 #define TRAIN_TIMERS_H
@@ -9,12 +9,12 @@
 
 typedef struct report_timers {
     double forward;
-    double backward; /* inner and allreduce */
+    double backward; /* backward_inner + backward_allreduce */
     double backward_inner, backward_allreduce;
     double step;
 } report_timers;
 
-/** Parameters are gathered for passes in stage 3, in the step before that. */
+/** Gathering parameters counts for the forward pass in ZeRO stage 3, and for the step otherwise. */
 report_timers timers_of(const report_run *run, const report_times *times);
 
 #endif

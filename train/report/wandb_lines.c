@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wandb_lines: what DeepSpeed sends to Weights & Biases, as lines of a file to be imported from
- * there. Nothing here speaks over the network.
+ * wandb_lines: writes the events that DeepSpeed sends to Weights & Biases to a file, from which
+ * they can be imported later. Nothing is sent over the network.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static ring_status open_wandb(report_sink *sink)
     snprintf(path, sizeof path, "%s/run-%s-%ld.jsonl", folder, date, (long)getpid());
     RING_TRY(sink_file_open(file, "wandb", path, false));
     write_head(file, config);
-    printf("NOTE wandb: lines go to %s, not over the network; the guide of ringtrain has the "
-           "command that imports them\n",
+    printf("NOTE wandb: events are written to %s, not sent over the network; the guide of "
+           "ringtrain has the command that imports them\n",
            path);
     return RING_OK;
 }
@@ -57,7 +57,7 @@ static ring_status close_wandb(report_sink *sink)
     return sink_file_close(sink->state);
 }
 
-/* JSON has no NaN. */
+/* Leaves out NaN, which JSON does not have. */
 static void write_events(sink_file *file, const monitor_event *events, int count, long samples)
 {
     sink_file_print(file, "{\"_step\": %ld", samples);
