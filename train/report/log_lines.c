@@ -53,12 +53,6 @@ static ring_status open_log(report_sink *sink)
     return RING_OK;
 }
 
-static ring_status close_log(report_sink *sink)
-{
-    (void)sink;
-    return RING_OK;
-}
-
 /* ---- The beginnings of lines --------------------------------------------------------------- */
 
 /* Prints "2026-01-31 12:00:00", the separator, and milliseconds. */
@@ -351,6 +345,6 @@ static void log_devices(report_sink *sink, long step, const report_device *devic
 }
 
 const sink_kind log_lines = {.open = open_log,
-                             .close = close_log,
+
                              .update = log_update,
                              .devices = log_devices};

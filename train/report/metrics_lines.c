@@ -61,16 +61,6 @@ static void print_config(sink_file *file, const train_config *config)
     free(text);
 }
 
-static void print_memory(sink_file *file, const report_memory *memory)
-{
-    sink_file_print(file,
-                    "{\"parameters\": %" PRIu64 ", \"gradients\": %" PRIu64 ", \"states\": %" PRIu64
-                    ", \"live\": %" PRIu64 ", \"activations\": %" PRIu64 ", \"batch\": %" PRIu64
-                    "}",
-                    memory->parameters, memory->gradients, memory->states, memory->live,
-                    memory->activations, memory->batch);
-}
-
 static void print_devices(sink_file *file, const report_device *devices, int ranks)
 {
     sink_file_print(file, "\"devices\": [");
@@ -78,14 +68,6 @@ static void print_devices(sink_file *file, const report_device *devices, int ran
         sink_file_print(file, "%s{\"resident\": %.0f, \"peak\": %.0f, \"cpu\": %.3f}",
                         r > 0 ? ", " : "", devices[r].resident, devices[r].peak, devices[r].cpu);
     sink_file_print(file, "]");
-}
-
-static void print_times(sink_file *file, const report_times *times)
-{
-    sink_file_print(file, "\"seconds\": {");
-    for (int p = 0; p < PARTS; p++)
-        sink_file_print(file, "%s\"%s\": %.6g", p > 0 ? ", " : "", part_names[p], times->parts[p]);
-    sink_file_print(file, "}");
 }
 
 /* ---- Events -------------------------------------------------------------------------------- */
@@ -107,8 +89,13 @@ static void start_metrics(report_sink *sink, const report_start *start)
                     start->parameters, start->loss, start->maths, start->seed, run->ranks,
                     run->epochs, run->steps, start->train_samples, start->test_samples);
     for (int r = 0; r < run->ranks; r++) {
-        sink_file_print(file, r > 0 ? ", " : "");
-        print_memory(file, &start->memory[r]);
+        const report_memory *memory = &start->memory[r];
+        sink_file_print(file,
+                        "%s{\"parameters\": %" PRIu64 ", \"gradients\": %" PRIu64
+                        ", \"states\": %" PRIu64 ", \"live\": %" PRIu64
+                        ", \"activations\": %" PRIu64 ", \"batch\": %" PRIu64 "}",
+                        r > 0 ? ", " : "", memory->parameters, memory->gradients, memory->states,
+                        memory->live, memory->activations, memory->batch);
     }
     sink_file_print(file, "], \"config\": ");
     print_config(file, run->config);
@@ -197,12 +184,16 @@ static void epoch_metrics(report_sink *sink, const report_epoch *epoch)
     char loss[FLOAT_TEXT_MAX], accuracy[FLOAT_TEXT_MAX], test_loss[FLOAT_TEXT_MAX];
     sink_file_print(file,
                     "{\"after_epoch\": %d, \"after_step\": %ld, \"loss\": %s, \"accuracy\": %s, "
-                    "\"test_loss\": %s, \"samples_per_s\": %.6g, \"test_seconds\": %.6g, ",
+                    "\"test_loss\": %s, \"samples_per_s\": %.6g, \"test_seconds\": %.6g, "
+                    "\"seconds\": {",
                     epoch->epoch, epoch->step, number_text(epoch->loss, loss),
                     number_text(epoch->accuracy, accuracy),
                     number_text(epoch->test_loss, test_loss),
                     (double)epoch->samples / epoch->seconds, epoch->test_seconds);
-    print_times(file, &epoch->times);
+    for (int p = 0; p < PARTS; p++)
+        sink_file_print(file, "%s\"%s\": %.6g", p > 0 ? ", " : "", part_names[p],
+                        epoch->times.parts[p]);
+    sink_file_print(file, "}");
     const double overlap = breakdown_overlap(&epoch->times);
     if (sink->run->ranks > 1 && overlap >= 0.0)
         sink_file_print(file, ", \"overlap\": %.4f", overlap);

@@ -26,12 +26,6 @@ static ring_status open_bar(report_sink *sink)
     return sink_create_state(sink, sizeof(bar_state)) != NULL ? RING_OK : RING_ERR_MEMORY;
 }
 
-static ring_status close_bar(report_sink *sink)
-{
-    (void)sink;
-    return RING_OK;
-}
-
 static int columns(void)
 {
     struct winsize size;
@@ -84,4 +78,4 @@ static void update_bar(report_sink *sink, const report_step *step)
     draw(sink, step);
 }
 
-const sink_kind progress_bar = {.open = open_bar, .close = close_bar, .update = update_bar};
+const sink_kind progress_bar = {.open = open_bar, .update = update_bar};

@@ -61,7 +61,8 @@ ring_status report_close(train_report *report)
     screen_clear_bar(report->screen);
     for (int i = 0; i < KINDS && report->sinks != NULL; i++) {
         report_sink *sink = &report->sinks[i];
-        const ring_status status = sink->state != NULL ? sink->kind->close(sink) : RING_OK;
+        const bool closes = sink->state != NULL && sink->kind->close != NULL;
+        const ring_status status = closes ? sink->kind->close(sink) : RING_OK;
         if (first == RING_OK)
             first = status;
         free(sink->state);

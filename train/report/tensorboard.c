@@ -112,14 +112,6 @@ static message begin_event(void)
     return event;
 }
 
-static void write_version(sink_file *file)
-{
-    static const char version[] = "brain.Event:2";
-    message event = begin_event();
-    put_bytes(&event, 3, version, sizeof version - 1);
-    write_record(file, event.bytes, event.used);
-}
-
 static void write_scalar(sink_file *file, const monitor_event *scalar, long samples)
 {
     message event = begin_event(), value = {.used = 0}, summary = {.used = 0};
@@ -136,7 +128,7 @@ static void write_scalar(sink_file *file, const monitor_event *scalar, long samp
 
 static ring_status open_tensorboard(report_sink *sink)
 {
-    static const char what[] = "tensorboard";
+    static const char what[] = "tensorboard", version[] = "brain.Event:2";
     const monitor_config *config = &sink->run->config->tensorboard;
     char folder[OUTPUT_PATH_MAX], path[2 * OUTPUT_PATH_MAX], host[HOST_MAX] = "";
     struct timeval now;
@@ -151,7 +143,9 @@ static ring_status open_tensorboard(report_sink *sink)
     snprintf(path, sizeof path, "%s/events.out.tfevents.%ld.%s.%ld.0", folder, (long)now.tv_sec,
              host, (long)getpid());
     RING_TRY(sink_file_open(file, what, path, false));
-    write_version(file);
+    message event = begin_event();
+    put_bytes(&event, 3, version, sizeof version - 1);
+    write_record(file, event.bytes, event.used);
     return RING_OK;
 }
 

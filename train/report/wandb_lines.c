@@ -21,15 +21,6 @@ static void print_name(sink_file *file, const char *key, const char *value)
     sink_file_quote(file, value);
 }
 
-static void write_head(sink_file *file, const wandb_config *config)
-{
-    sink_file_print(file, "{\"project\": ");
-    sink_file_quote(file, config->project);
-    print_name(file, "entity", config->team);
-    print_name(file, "group", config->group);
-    sink_file_print(file, "}\n");
-}
-
 static ring_status open_wandb(report_sink *sink)
 {
     const wandb_config *config = &sink->run->config->wandb;
@@ -45,7 +36,11 @@ static ring_status open_wandb(report_sink *sink)
     strftime(date, sizeof date, "%Y%m%d_%H%M%S", localtime_r(&now, &local));
     snprintf(path, sizeof path, "%s/run-%s-%ld.jsonl", folder, date, (long)getpid());
     RING_TRY(sink_file_open(file, "wandb", path, false));
-    write_head(file, config);
+    sink_file_print(file, "{\"project\": ");
+    sink_file_quote(file, config->project);
+    print_name(file, "entity", config->team);
+    print_name(file, "group", config->group);
+    sink_file_print(file, "}\n");
     printf("NOTE wandb: events are written to %s, not sent over the network; the guide of "
            "ringtrain has the command that imports them\n",
            path);
