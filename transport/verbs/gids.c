@@ -71,23 +71,13 @@ bool gid_choose(const ibverbs *api, adapter_port *port, int entries)
 bool gid_take(const adapter_port *port, int index, union ibv_gid *out)
 {
     const ibverbs *api = ibverbs_load();
-    const int wanted = options->gid_index;
-    union ibv_gid found;
-    if (wanted < 0)
-        return RING_OK;
-    if (api->query_gid(port->device->context, port->number, wanted, &found) == 0 &&
-        !is_zero(&found)) {
-        *gid = found;
-        *index = wanted;
-        return RING_OK;
-    }
-    if (options->gid_foreign == NULL)
-        return fail(RING_ERR_CONFIG,
-                    "RING_IB_GID_INDEX=%d: %s has no such GID; unset it, or see 'ringinfo doctor' "
-                    "for the port's GIDs",
-                    wanted, port->name);
-    log_warn("ignoring %s=%d: %s has no such GID", options->gid_foreign, wanted, port->name);
-    return RING_OK;
+    if (api->query_gid(port->device->context, port->number, index, out) == 0 && !is_zero(out))
+        return true;
+    fail(RING_ERR_CONFIG,
+         "RING_IB_GID_INDEX=%d: %s has no such GID; unset it, or see 'ringinfo doctor' for the "
+         "port's GIDs",
+         index, port->name);
+    return false;
 }
 
 void gid_write(const union ibv_gid *gid, char *out, size_t size)

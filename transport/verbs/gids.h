@@ -11,10 +11,9 @@
 
 /** Sets gid, gid_index and why of @p port. @return false if it has no usable GID. */
 bool gid_choose(const ibverbs *api, adapter_port *port, int entries);
-/** Replaces the port's GID and index by the entry that the user has configured, if any.
- *  @return RING_ERR_CONFIG if libring's own variable names an entry that does not exist. */
-ring_status gid_take(const adapter_port *port, const transport_ib *options, union ibv_gid *gid,
-                     int *index);
+/** Reads the entry @p index, which the user has configured. @return false if the port has no such
+ *  entry; then fail_text() names RING_IB_GID_INDEX. */
+bool gid_take(const adapter_port *port, int index, union ibv_gid *out);
 /** Writes a GID as an address: "::ffff:10.0.0.1", "fe80::1". */
 void gid_write(const union ibv_gid *gid, char *out, size_t size);
 

@@ -72,7 +72,7 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
     else if (wanted >= 0 && options->gid_from == NULL)
         return RING_ERR_CONFIG;
     else if (wanted >= 0)
-        log_warn("%s=%d is not used: %s has no such GID", options->gid_from, wanted, port->name);
+        log_warn("ignoring %s=%d: %s has no such GID", options->gid_from, wanted, port->name);
     q->handle = completions_enter(&q->sink);
     if (q->handle == 0)
         return RING_ERR_MEMORY;

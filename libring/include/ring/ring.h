@@ -160,8 +160,9 @@ ring_status ring_get_unique_id(ring_unique_id *id);
 
 /** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks
  *  have joined, or with an error that lists the missing ones (RING_INIT_TIMEOUT).
- *  Ranks may be processes, or threads of one process.
- *  @param[out] comm  free it with ring_comm_destroy().
+ *  Ranks may be processes, or threads of one process. A failure is also printed as one line on
+ *  standard error, because there is no communicator to ask for the reason.
+ *  @param[out] comm  free it with ring_comm_destroy(); NULL on failure.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_CONFIG, RING_ERR_AUTH, RING_ERR_TIMEOUT,
  *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
@@ -192,7 +193,8 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
                                   const ring_config *config);
 
 /** ring_comm_init() with rank and size from the environment: RING_*, torchrun, PMIx, Open MPI, PMI
- *  or Slurm. Without any of them it creates a communicator of one rank. */
+ *  or Slurm. Without any of them it creates a communicator of one rank. A failure is also printed.
+ */
 ring_status ring_comm_init_env(ring_comm **comm);
 
 /** Ranks that pass this as their colour do not belong to any communicator of a split. */
@@ -277,7 +279,8 @@ typedef struct ring_comm_info {
     int hosts;                   /**< number of hosts */
     char transport[32];          /**< "shm", "tcp", …; "shm+tcp" if links differ; "self" */
     char algorithm[32];          /**< algorithm of the latest collective; "" before the first */
-    double predicted_us;         /**< microseconds that the cost model predicts for it */
+    double predicted_us;         /**< microseconds that the cost model predicts for it; 0: no
+                                      prediction, for example if ranks share cores */
     uint64_t bytes_sent;         /**< payload handed to peers, by message or by reference */
     uint64_t bytes_received;
     uint64_t messages_sent; /**< messages of plans, i.e. transfers */
