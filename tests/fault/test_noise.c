@@ -165,7 +165,7 @@ static damage nth_damage(uint64_t n, const findings *whole)
 
 static bool blames_the_connection(const char *text)
 {
-    static const char *const words[] = {"damaged", "changed", "onnection", "closed", "did not"};
+    static const char *const words[] = {"damaged", "altered", "onnection", "closed", "did not"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]) != NULL)
             return strstr(text, "left") == NULL;
