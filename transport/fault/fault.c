@@ -292,16 +292,6 @@ static transport fault_table(const transport *inner)
     return table;
 }
 
-static ring_status wrap(fault_link *l, transport_link *inner, const char *spec)
-{
-    l->head = *inner;
-    l->head.transport = &l->table;
-    l->table = fault_table(inner->transport);
-    l->inner = inner;
-    RING_TRY(fault_parse(spec, &l->spec));
-    return fault_hold_open(l);
-}
-
 ring_status transport_fault_wrap(transport_link *inner, const char *spec, transport_link **out)
 {
     fault_link *l = calloc(1, sizeof *l);
@@ -310,7 +300,13 @@ ring_status transport_fault_wrap(transport_link *inner, const char *spec, transp
         return fail(RING_ERR_MEMORY, "no memory for a fault link");
     }
     l->hold = (fault_hold){.epoll = -1, .timer = -1};
-    const ring_status status = wrap(l, inner, spec);
+    l->head = *inner;
+    l->head.transport = &l->table;
+    l->table = fault_table(inner->transport);
+    l->inner = inner;
+    ring_status status = fault_parse(spec, &l->spec);
+    if (status == RING_OK)
+        status = fault_hold_open(l);
     if (status != RING_OK) {
         fault_close(&l->head);
         return status;

@@ -58,14 +58,6 @@ void lines_copier_note(lines_copier *c, size_t bytes, double seconds, double now
     c->tried = now;
 }
 
-static void copy_timed(lines_copier *c, void *to, const void *from, size_t bytes)
-{
-    const double start = clock_now();
-    memcpy(to, from, bytes);
-    const double end = clock_now();
-    lines_copier_note(c, bytes, end - start, end);
-}
-
 /* @return true if a plain copy is due. */
 static bool tries_again(lines_copier *c)
 {
@@ -84,7 +76,10 @@ void lines_copy(lines_copier *c, void *to, const void *from, size_t bytes)
         stream(to, from, whole);
         memcpy((char *)to + whole, (const char *)from + whole, bytes - whole);
     } else if (c->streams || c->slow > 0 || ++c->count >= TIMED_OF) {
-        copy_timed(c, to, from, bytes);
+        const double start = clock_now();
+        memcpy(to, from, bytes);
+        const double end = clock_now();
+        lines_copier_note(c, bytes, end - start, end);
     } else {
         memcpy(to, from, bytes);
     }

@@ -75,22 +75,18 @@ static ring_status received(tcp_link *l, ssize_t got)
                              amid ? " in the middle of a frame" : ""));
 }
 
-/* Keeps the offset modulo 64, so that 64-byte aligned bytes stay aligned. */
-static void move_to_front(tcp_link *l)
-{
-    const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
-    if (bytes > 0)
-        memmove(l->buffer + front, l->buffer + l->first, bytes);
-    l->first = front;
-    l->end = front + bytes;
-}
-
-/* Reads once into the buffer. */
+/* Reads once into the buffer, whose contents are first moved to the front if that is necessary.
+ * They keep their offset modulo 64, so that aligned bytes stay aligned. */
 static ring_status fill(tcp_link *l)
 {
     const size_t need = min_size(wanted(l), TRANSPORT_SEGMENT);
-    if (buffered(l) == 0 || l->first + need > TCP_BUFFER)
-        move_to_front(l);
+    if (buffered(l) == 0 || l->first + need > TCP_BUFFER) {
+        const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
+        if (bytes > 0)
+            memmove(l->buffer + front, l->buffer + l->first, bytes);
+        l->first = front;
+        l->end = front + bytes;
+    }
     size_t room = TCP_BUFFER - l->end;
     if (!l->greedy)
         room = min_size(room, max_size(need, buffered(l)) - buffered(l) + READ_AHEAD);
@@ -105,7 +101,7 @@ static ring_status check_header(tcp_link *l, const transport_frame *frame)
 {
     if (frame->stamp != tcp_stamp(frame, l->head.frames_received, l->checksum))
         return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of order");
-    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header makes no sense");
+    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header is invalid");
 }
 
 static ring_status check_payload(tcp_link *l, const void *payload)
@@ -114,15 +110,6 @@ static ring_status check_payload(tcp_link *l, const void *payload)
     if (!l->checksum || bytes == 0 || tcp_payload_sum(payload, bytes) == l->payload_sum)
         return RING_OK;
     return damaged(l, "its payload's checksum is wrong");
-}
-
-/* Moves the payload's checksum out of the header: the reader of the frame must not see it. */
-static void keep_payload_sum(tcp_link *l)
-{
-    if (!l->checksum || transport_behind(&l->frame) == 0)
-        return;
-    l->payload_sum = l->frame.ext.src_ref;
-    l->frame.ext.src_ref = 0;
 }
 
 /* Moves the next header from the buffer to l->frame. */
@@ -135,7 +122,10 @@ static ring_status take_header(tcp_link *l)
         return RING_IN_PROGRESS;
     memcpy(&l->frame, l->buffer + l->first, HEADER);
     RING_TRY(check_header(l, &l->frame));
-    keep_payload_sum(l);
+    if (l->checksum && transport_behind(&l->frame) > 0) {
+        l->payload_sum = l->frame.ext.src_ref;
+        l->frame.ext.src_ref = 0; /* the reader of the frame must not see the checksum */
+    }
     l->first += HEADER;
     l->has_frame = true;
     return RING_OK;

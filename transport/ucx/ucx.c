@@ -23,21 +23,17 @@ static const double last_words = 0.5;
 
 /* Stops the other end, too, if it is in this process: it also receives into this process's
  * memory. */
-static void stop_other_end(const ucx_link *l)
-{
-    ucx_link *other = l->opening.theirs.link < hub.capacity ? hub.links[l->opening.theirs.link]
-                                                            : NULL;
-    if (other == NULL || memcmp(l->opening.theirs.token, other->token, sizeof other->token) != 0)
-        return;
-    ucx_doom(other, RING_ERR_PEER, "the peer stopped");
-    ucx_land_nothing(other);
-}
-
 static void ucx_stop(transport_link *head)
 {
+    ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    stop_other_end((ucx_link *)head);
-    ucx_stop_now((ucx_link *)head, "stopped");
+    const ucx_greeting *theirs = &l->opening.theirs;
+    ucx_link *other = theirs->link < hub.capacity ? hub.links[theirs->link] : NULL;
+    if (other != NULL && memcmp(theirs->token, other->token, sizeof other->token) == 0) {
+        ucx_doom(other, RING_ERR_PEER, "the peer stopped");
+        ucx_land_nothing(other);
+    }
+    ucx_stop_now(l, "stopped");
     pthread_mutex_unlock(&hub.lock);
 }
 

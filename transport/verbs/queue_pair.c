@@ -215,17 +215,11 @@ bool queue_pair_has_room(queue_pair *q, uint32_t count)
     return has_room(q, count);
 }
 
-static unsigned flags_of(queue_pair *q, const queue_request *r)
+bool queue_pair_post(queue_pair *q, const queue_request *r)
 {
     const bool signals = r->signals || ++q->unsignalled >= SIGNAL_EVERY;
     if (signals)
         q->unsignalled = 0;
-    return (signals ? IBV_SEND_SIGNALED : 0u) | (r->inlined ? IBV_SEND_INLINE : 0u) |
-           (r->wakes != 0 ? IBV_SEND_SOLICITED : 0u);
-}
-
-bool queue_pair_post(queue_pair *q, const queue_request *r)
-{
     struct ibv_sge piece = {.addr = (uintptr_t)r->local,
                             .length = (uint32_t)r->bytes,
                             .lkey = r->local_key};
@@ -233,7 +227,9 @@ bool queue_pair_post(queue_pair *q, const queue_request *r)
                                   .sg_list = &piece,
                                   .num_sge = r->bytes > 0,
                                   .opcode = r->opcode,
-                                  .send_flags = flags_of(q, r),
+                                  .send_flags = (signals ? IBV_SEND_SIGNALED : 0u) |
+                                                (r->inlined ? IBV_SEND_INLINE : 0u) |
+                                                (r->wakes != 0 ? IBV_SEND_SOLICITED : 0u),
                                   .imm_data = r->wakes};
     struct ibv_send_wr *bad;
     request.wr.rdma.remote_addr = r->remote;

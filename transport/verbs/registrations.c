@@ -153,27 +153,8 @@ static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsign
     return NULL;
 }
 
-/* device_memory_register() logs the failure. */
-static struct ibv_mr *register_device_at(entry *e, adapter_device *device, unsigned access,
-                                         const accelerator_share *share)
-{
-    struct ibv_mr *mr = device_memory_register(device, share, e->shown.base, e->shown.bytes,
-                                               access);
-    if (mr == NULL)
-        e->refused |= 1u << device->index;
-    return mr;
-}
-
-static void note_keys(entry *e, int device, struct ibv_mr *mr)
-{
-    if (mr == NULL)
-        return;
-    e->mr[device] = mr;
-    e->shown.local[device] = mr->lkey;
-    e->shown.remote[device] = mr->rkey;
-}
-
-/* @param share  NULL: host memory. */
+/* Registers an entry with the devices of @p by that do not have it yet.
+ * @param share  NULL: host memory. */
 static void register_with(entry *e, const registration_user *by, const accelerator_share *share,
                           bool last)
 {
@@ -187,9 +168,18 @@ static void register_with(entry *e, const registration_user *by, const accelerat
         const int d = device->index;
         if ((by->devices & ~e->refused & 1u << d) == 0 || e->mr[d] != NULL)
             continue;
-        note_keys(e, d,
-                  share == NULL ? register_at(e, device, access, last)
-                                : register_device_at(e, device, access, share));
+        struct ibv_mr *mr = NULL;
+        if (share == NULL)
+            mr = register_at(e, device, access, last);
+        else /* it logs its failures */
+            mr = device_memory_register(device, share, e->shown.base, e->shown.bytes, access);
+        if (mr == NULL) {
+            e->refused |= share != NULL ? 1u << d : 0u;
+            continue;
+        }
+        e->mr[d] = mr;
+        e->shown.local[d] = mr->lkey;
+        e->shown.remote[d] = mr->rkey;
     }
 }
 
