@@ -71,7 +71,8 @@ class Place:
 
     def why_not(self, transport):
         """None, or why ranks here cannot use the transport."""
-        if self.found is None:  # ringinfo ends with 3 if it finds a fault
+        if self.found is None:
+            # ringinfo ends with 3 if it finds a fault
             report = self.guests[0].run("ringinfo --json || test $? = 3")
             self.found = json.loads(report)["transports"]
         if transport not in self.found:
