@@ -116,7 +116,7 @@ static ring_status measure_time(const trial *t, link_trial *out)
 
 /* ---- Speed -------------------------------------------------------------------------------- */
 
-/* The receiver tells the sender where it may write. */
+/* The receiver sends a reference to the memory into which the sender may write. */
 static ring_status refer(const trial *t, uint64_t *ref)
 {
     transport_frame frame = {.flags = FRAME_LONG | FRAME_REF}, got;

@@ -6,19 +6,19 @@
 
 #include "ucx.h"
 
-/** Moves everything; with the lock held. */
+/** Makes one pass: progresses UCP, and serves the links that have something to send. */
 void ucx_pass(void);
-/** The same for who waits: lets others in. */
+/** The same for a caller that waits: it briefly releases the lock, to let other threads in. */
 void ucx_pass_politely(void);
-/** The same, and tells all words that are owed: nobody may move the hub for long. */
+/** The same, and sends all status words that are due, because the caller is about to sleep. */
 void ucx_settle(void);
-/** Frames are under way: they go on also if nobody calls. */
+/** Wakes the thread of ucx_start_mover(): frames are in flight that must progress without calls. */
 void ucx_stir(void);
-/** Makes the thread that moves them. */
+/** Starts, once, the thread that makes passes while no thread calls the library. */
 ring_status ucx_start_mover(void);
-/** Breaks the link, until nothing of it uses memory of others. */
+/** Breaks the link, and waits until none of its operations uses memory of regions. */
 void ucx_stop_now(ucx_link *l, const char *why);
-/** Frees the link. No operation of it is under way. */
+/** Frees the link, which must have no operation in flight. */
 void ucx_link_free(ucx_link *l);
 
 #endif
