@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The accelerator of far memory: folds, in order and late; what it shares with adapters. */
+ * Simulates the accelerator of far memory: it folds in order and late, and shares memory with
+ * adapters. */
 #include "far_parts.h"
 
 #include "accelerators.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Graphs of far memory's accelerator: what was asked of a stream, recorded, and done at each
- * replay. */
+ * Implements graphs of far memory's accelerator: the recorded requests to a stream, which each
+ * replay executes. */
 #include "far_parts.h"
 
 #include "base.h"

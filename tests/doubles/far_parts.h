@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Functions that the files of far memory's double share. */
+ * far_parts: declares the functions that the files of far memory's double share. */
 #ifndef TEST_DOUBLES_FAR_PARTS_H
 #define TEST_DOUBLES_FAR_PARTS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Streams of far memory's accelerator: a thread each, which does what it is asked in order. */
+ * Implements streams of far memory's accelerator: each is a thread that executes requests in
+ * order. */
 #include "far_parts.h"
 
 #include "base.h"

@@ -27,7 +27,7 @@ typedef struct registration {
     const nic_port *owner;
 } registration;
 
-/* Posted, and to be moved; or moved, and to be completed. */
+/* A transfer that is waiting to be executed, or to be completed. */
 typedef struct job {
     nic_port *port;
     bool moved;
@@ -114,7 +114,7 @@ static ring_status find_peer(const nic_port *port, nic_port **out)
     return peer->peer == port->number ? RING_OK : RING_ERR_PEER;
 }
 
-/* The word that tells is written when all else is there. */
+/* The notice's first word is written after all other bytes. */
 static void write_notice(char *at, const unsigned char *notice)
 {
     uint32_t first;
@@ -193,7 +193,7 @@ static void let_others_in(double delay)
     pthread_mutex_lock(&nic.lock);
 }
 
-/* One half of any transfer at a time. */
+/* Executes or completes any one transfer at a time. */
 static void *run(void *unused)
 {
     pthread_mutex_lock(&nic.lock);

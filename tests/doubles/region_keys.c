@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys end with their regions. */
+ * Keeps the keys of regions; a key ends with its region. */
 #include "region_keys.h"
 
 #include "nic.h"

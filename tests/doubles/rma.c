@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The life of a link: opening, sleeping, closing. */
+ * Opens and closes rma links, and lets callers sleep on them. */
 #include "rma.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static ring_status look_for_greeting(rma_link *l)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return RING_IN_PROGRESS;
     if (got != sizeof theirs || memcmp(theirs.magic, magic, sizeof magic) != 0)
-        return rma_break(l, RING_ERR_PEER, "it did not greet as an rma link does");
+        return rma_break(l, RING_ERR_PEER,
+                         "the peer's first message is not a greeting of an rma link");
     nic_port_connect(l->port, theirs.port);
     l->peer_key = theirs.key;
     l->state = RING_OK;
@@ -123,7 +124,7 @@ static ring_status rma_open(const transport_peer *peer, transport_link **out)
     rma_greeting mine = {.port = built ? nic_port_number(l->port) : 0, .key = l->in_key};
     memcpy(mine.magic, magic, sizeof magic);
     if (built && send(fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        (void)rma_break(l, RING_ERR_PEER, "it is gone");
+        (void)rma_break(l, RING_ERR_PEER, "the peer has ended");
     *out = &l->head;
     if (built)
         return RING_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames through slots, and the peer's regions. */
+ * Sends and receives frames through slots, and accesses the peer's regions. */
 #include "rma.h"
 
 #include "payload_ring.h"
@@ -8,7 +8,7 @@
 
 /* ---- Room ------------------------------------------------------------------------- */
 
-/* Transfers are over in any order; frames count when all before them are. */
+/* Transfers complete in any order; a frame counts when all earlier ones are complete. */
 static void count_flushed(rma_link *l)
 {
     while (l->slots_done < l->slots_sent) {
@@ -141,7 +141,7 @@ uint64_t rma_released(const transport_link *head)
 
 /* ---- Receiving -------------------------------------------------------------------- */
 
-/* The other end learns what was taken and released. */
+/* Announces to the peer the numbers of slots taken and messages released. */
 static void tell(rma_link *l)
 {
     if (l->state != RING_OK || atomic_exchange(&l->telling, true))
@@ -282,7 +282,7 @@ uint64_t rma_ref(transport_link *head, const void *ptr, size_t bytes)
     return ref;
 }
 
-/* The peer's memory that a reference of its means. */
+/* Finds the memory of the peer to which a reference refers. */
 static ring_status find_place(rma_link *l, uint64_t ref, size_t bytes, nic_place *at)
 {
     const region_key *key = key_find(&l->known, region_id_of(ref));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A few collectives of known values, for tests in which something goes wrong. */
+ * known_calls: runs a few collectives with known values, for tests that inject faults. */
 #ifndef TEST_FAULT_KNOWN_CALLS_H
 #define TEST_FAULT_KNOWN_CALLS_H
 
 #include <ring/ring.h>
 #include <stdbool.h>
 
-/** How a rank's part in a run ended. */
+/** The result of one rank in a run. */
 typedef struct known_outcome {
     ring_status status;
     bool wrong;  /* a value     */
@@ -20,8 +20,8 @@ ring_status known_calls(ring_comm *comm, int rank, int ranks, bool *wrong);
 /** The same if *@p outcome is RING_OK so far, and notes how it ended. */
 void known_calls_note(ring_comm *comm, int rank, int ranks, known_outcome *outcome);
 
-/** @return true if it ended well, or soon after @p failed (harness_now()) with a reason that is
- *  no excuse such as a deadline. */
+/** @return true if it succeeded, or failed soon after @p failed (harness_now()) with a real reason
+ *  and not just a deadline. */
 bool known_outcome_is_told(const known_outcome *outcome, double failed);
 void known_outcomes_print(const known_outcome *outcomes, int ranks, double failed);
 

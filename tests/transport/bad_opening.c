@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Opens, and looks for frames for so long. The link owns the socket, also when it fails. */
+/* Opens a link and peeks for frames for a while. The link owns the socket, even if it fails. */
 static ring_status open_and_look(int fd, double seconds)
 {
     const transport_peer peer = {.rank = RANK_A, .peer = RANK_B, .fd = fd};

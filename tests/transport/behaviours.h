@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The behaviour that every transport must have. One line is one function behaviour_NAME() and, for
- * each transport, one ctest entry transport.TRANSPORT.NAME; CMakeLists.txt reads this list.
- * REACHING: only where memory is reached by put and get. PROCESSES: only where the two ends are
- * processes. USERSPACE: only where frames move without the kernel. */
+ * Lists the behaviours that every transport must have. Each line is a function behaviour_NAME()
+ * and, for each transport, a ctest entry transport.TRANSPORT.NAME; CMakeLists.txt reads this list.
+ * REACHING: only for transports with put and get. PROCESSES: only if the two ends are processes.
+ * USERSPACE: only if frames move without the kernel. */
 BEHAVIOUR(ordered_frames)
 BEHAVIOUR(short_frames)
 BEHAVIOUR(zero_bytes)

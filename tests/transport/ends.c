@@ -154,7 +154,8 @@ void end_disown(const transport_link *l)
         own[i] = own[i] != l ? own[i] : NULL;
 }
 
-/* All that it sent, consumed and released has come to the other end, or nothing comes there. */
+/* Waits until the peer has received all frames and counts of this end, or can receive nothing any
+ * more. */
 static void settle(transport_link *l)
 {
     double end = clock_now() + 0.25;
@@ -213,7 +214,8 @@ static void await_answer(transport_link *l)
     must_ok(heap_free(shared));
 }
 
-/* Both ends have greeted; where memory can be mapped, also until the other end says that it has. */
+/* Waits until both ends have greeted and, if the link maps memory, until the peer has announced
+ * that it has mapped it. */
 static ring_status await_open(transport_link *l, double deadline)
 {
     ring_status status;
@@ -261,7 +263,7 @@ void end_close(transport_link *l)
     l->transport->close(l);
 }
 
-/** One end for another thread. */
+/** The arguments of one end that another thread opens. */
 typedef struct end_job {
     int fd;
     transport_link *link;

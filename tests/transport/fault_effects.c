@@ -72,9 +72,9 @@ static void test_spec_errors(void)
     ends_close(&e);
 }
 
-/* ---- Untrue ---- */
+/* ---- Lies ---- */
 
-/* All come, with their payload, and most with a header that was not sent. */
+/* All frames arrive with their payload, and most with a false header. */
 static void test_lie(void)
 {
     enum { LIES = 200 };
@@ -95,7 +95,7 @@ static void test_lie(void)
     ends_close(&e);
 }
 
-/* ---- Late ---- */
+/* ---- Delays ---- */
 
 static void test_delay(void)
 {
@@ -143,11 +143,11 @@ static void test_delay_sleeps(void)
     ends_close(&e);
 }
 
-/* ---- Missing ---- */
+/* ---- Drops ---- */
 
 enum { DROP_FRAMES = 1000 };
 
-/* Which of the frames arrive under @p fault. @return how many. */
+/* Records which frames arrive under @p fault. @return their number. */
 static int arrivals(const char *fault, bool *arrived)
 {
     ends e = open_with(fault, NULL);
@@ -219,7 +219,7 @@ static void test_repeats(void)
     must(memcmp(first, other, sizeof first) != 0);
 }
 
-/* ---- Cut short ---- */
+/* ---- Truncation ---- */
 
 static void test_truncate(void)
 {
@@ -236,7 +236,7 @@ static void test_truncate(void)
     ends_close(&e);
 }
 
-/* A payload inside the header is lost with it: the frame is not shown. */
+/* A truncated payload inside the header hides the whole frame. */
 static void test_truncate_short(void)
 {
     ends e = open_with(NULL, "truncate=1");
@@ -274,7 +274,7 @@ static void test_truncate_pull(void)
     ends_close(&e);
 }
 
-/* ---- Ended ---- */
+/* ---- Closing ---- */
 
 static void test_close(void)
 {

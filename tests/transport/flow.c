@@ -7,7 +7,7 @@
 
 enum { FULL_LIMIT = 1 << 20 /* more frames than any link may hold */ };
 
-/* Sends until the link is full. @return how many it took. */
+/* Sends until the link is full. @return the number of accepted frames. */
 static uint64_t fill(transport_link *l, const void *payload, size_t bytes)
 {
     uint64_t n = 0;
@@ -67,8 +67,8 @@ void behaviour_reserve_is_stable(void)
     ends_close(&e);
 }
 
-/* As many as fit, then one for each that is taken: rooms come round many times, between
- * frames that borrow. */
+/* Sends as many frames as fit, then one for each consumed frame: so the same room is used many
+ * times, between frames whose payload is borrowed. */
 void behaviour_reserved_frames_travel(void)
 {
     static unsigned char borrowed[TRANSPORT_SEGMENT];
@@ -111,8 +111,8 @@ static bool send_from_slot(transport_link *l, uint64_t n)
     return l->transport->send(l, &frame, slots[n % OVERWRITE_SLOTS], false) == RING_OK;
 }
 
-/* Once a frame counts as flushed, its payload may be overwritten: slots come round while
- * their frames are under way. */
+/* When a frame counts as flushed, its payload may be overwritten: here slots are reused while other
+ * frames are in flight. */
 void behaviour_flushed_counts(void)
 {
     enum { FRAMES = 400 };
@@ -220,7 +220,7 @@ void behaviour_bidirectional_flood(void)
 
 enum { RANDOM_FRAMES = 2000 };
 
-/* Sizes of all kinds, some frames without payload; the same on both ends. */
+/* @return a size for frame n, the same at both ends; some frames have no payload. */
 static size_t random_bytes(uint64_t n)
 {
     if (scramble(n) % 7 == 0)
@@ -248,7 +248,7 @@ static transport_frame random_frame(uint64_t n)
     return frame_make(n, bytes);
 }
 
-/* From a room of the link, from where it stays, or copied and overwritten at once. */
+/* Sends from the link's room, in place, or with a copy that is then overwritten. */
 static bool random_send(transport_link *l, uint64_t n)
 {
     enum { PLACES = 32 };

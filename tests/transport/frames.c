@@ -40,7 +40,7 @@ void behaviour_ordered_frames(void)
     ends_close(&e);
 }
 
-/* Where each is read, in place or not. */
+/* Checks where each payload is read, in place or not. */
 static void receive_short(const ends *e, uint64_t n, size_t bytes)
 {
     const void *payload;
@@ -158,7 +158,7 @@ void behaviour_peek_is_idempotent(void)
     ends_close(&e);
 }
 
-/* The bytes at dst, and none around them. */
+/* pull() writes the bytes at dst, and no bytes around them. */
 static void pull_and_check(const ends *e, uint64_t n, size_t bytes)
 {
     unsigned char *dst = pulled_bytes + 64 + n % 64;
@@ -188,7 +188,7 @@ void behaviour_pull_equals_peek(void)
     ends_close(&e);
 }
 
-/* Frames of an older epoch are thrown away unread. */
+/* The engine drops frames of an older epoch without reading them. */
 void behaviour_unread_payload_is_skipped(void)
 {
     ends e = ends_open();

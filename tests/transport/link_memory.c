@@ -90,7 +90,7 @@ static int count_entries(const char *path)
     return count;
 }
 
-/* Mappings of memory files: what a link shares. */
+/* Counts the mappings of memory files, which a link shares with its peer. */
 static int count_mappings(void)
 {
     char line[512];
@@ -134,7 +134,7 @@ void behaviour_memory_reported(void)
 
 /* ---- No system call ---- */
 
-/* From here on this process may end and nothing else. */
+/* After this call the only system call that the process may make is to exit. */
 static void forbid_system_calls(void)
 {
     struct sock_filter steps[] = {
@@ -162,7 +162,8 @@ static void send_and_receive(transport_link *from, transport_link *to, uint64_t 
     must(t->flushed(from) <= from->frames_sent);
 }
 
-/* Memory comes with its first use: sizes that go all the way round, without rooms. */
+/* The link commits memory at its first use, so the first pass around the ring must be done before
+ * the system calls are forbidden. */
 static void warm_up(const ends *e)
 {
     for (uint64_t n = 1; n < 600; n += 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tests by name: each runs in a process of its own, as one ctest entry. */
+ * named: runs a test by its name; each runs in a process of its own, as one ctest entry. */
 #ifndef TEST_TRANSPORT_NAMED_H
 #define TEST_TRANSPORT_NAMED_H
 

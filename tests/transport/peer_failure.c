@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { BEFORE_CLOSE = 3 };
-/** Seconds in which a loss must be seen. */
+/** Seconds within which a loss must be noticed. */
 #define SOON 2.0
 
 /* Frames flushed before an orderly close arrive. */
@@ -58,7 +58,7 @@ void behaviour_peer_closes_under_a_sender(void)
     end_close(e.a);
 }
 
-/* No frame is seen where none came, also while the link waits for what this end sent. */
+/* No frame appears if none arrived, even while the link waits for frames of this end. */
 void behaviour_peer_closes_before_a_frame_arrives(void)
 {
     ends e = ends_open();
@@ -138,7 +138,8 @@ static void peer_killed_once(uint64_t round)
     end_close(l);
 }
 
-/* Each in a process of its own: what a killed peer leaves in UCX may not survive the next fork. */
+/* Each runs in a process of its own: UCX's state after the death of a peer may not survive the next
+ * fork. */
 static void run_apart(void (*once)(uint64_t round), uint64_t rounds)
 {
     for (uint64_t round = 0; round < rounds; round++) {
@@ -160,7 +161,7 @@ void behaviour_peer_killed(void)
     run_apart(peer_killed_once, 10);
 }
 
-/* The kill comes while this end sleeps, to receive or to send. */
+/* The peer is killed while this end sleeps, to receive or to send. */
 static void sleeper_sees_kill(uint64_t round)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];

@@ -10,8 +10,8 @@
 
 enum { BYTES = 300000 };
 
-/* Two ends, and memory of each: registered at b; at a of the heap, or, where links do not reach
- * that, registered. */
+/* Two ends, and memory of each: registered memory at b, and heap memory at a, or registered memory
+ * if the link cannot access the heap. */
 typedef struct reach {
     ends e;
     bool heap;
@@ -26,7 +26,7 @@ static void take_one(const ends *e, transport_link *at)
     at->transport->consume(at);
 }
 
-/* Each end tells the other of its memory by a frame that refers to it. */
+/* Each end announces its memory to the other by a frame that refers to it. */
 static uint64_t refer(const ends *e, transport_link *from, transport_link *to, const void *memory)
 {
     transport_frame frame = frame_make(0, BYTES);
@@ -124,7 +124,7 @@ void behaviour_put_and_get(void)
     reach_close(&r);
 }
 
-/* All of many that are under way at once, each by its own ticket. */
+/* Many gets are in flight at once, each with its own ticket, and all complete. */
 void behaviour_transfers_overtake_each_other(void)
 {
     enum { MANY = 256, EACH = 1000 };
@@ -178,7 +178,7 @@ void behaviour_reaching_out_of_bounds(void)
     }
 }
 
-/* A key that was good until its region went. */
+/* A key is valid until its region is removed. */
 static void expect_stale_key(void)
 {
     reach r = reach_open();

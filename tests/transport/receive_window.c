@@ -7,7 +7,7 @@
 
 static unsigned char payload[TRANSPORT_SEGMENT];
 
-/** Traffic between two ends in one thread's hands. */
+/** Traffic between two ends that one thread drives. */
 typedef struct flow {
     ends e;
     uint64_t sent, taken;
@@ -16,7 +16,7 @@ typedef struct flow {
     size_t (*bytes_of)(uint64_t n);
 } flow;
 
-/* Each settling of a link that writes to the other end's memory is a round trip. */
+/* Settling a link that writes to the peer's memory takes a round trip each time. */
 static uint64_t repeats(const flow *f, uint64_t times)
 {
     return f->e.a->transport->powers & TRANSPORT_REACHES ? times / 8 : times;
@@ -33,7 +33,7 @@ static size_t window_bytes(const transport_frame *frame)
     return 64 + (transport_behind(frame) + 63) / 64 * 64;
 }
 
-/* Copied or not, and then the payload is another one; those that are not are all alike. */
+/* Copied payloads differ; payloads that are not copied are all the same. */
 static ring_status flow_send(flow *f)
 {
     const transport_frame frame = flow_frame(f, f->sent);
@@ -78,7 +78,7 @@ static bool fits_window(const flow *f)
     return f->ahead + window_bytes(&next) <= TRANSPORT_WINDOW_BYTES;
 }
 
-/* To the window's edge and as far as it goes, from wherever the last round ended. */
+/* Sends to the edge of the window and as far as the link allows, from the end of the last round. */
 static void expect_window(size_t (*bytes_of)(uint64_t n))
 {
     flow f = flow_open(bytes_of);
@@ -155,7 +155,7 @@ void behaviour_window_at_any_time(void)
     ends_close(&f.e);
 }
 
-/* Segments that are not copied, as plans that relay send them. */
+/* Sends segments that are not copied, like plans that relay. */
 void behaviour_window_in_segments(void)
 {
     ends e = ends_open();
@@ -180,7 +180,7 @@ void behaviour_window_in_segments(void)
     ends_close(&e);
 }
 
-/* An orderly end loses nothing that was flushed, however much waited for the kernel. */
+/* An orderly close loses no flushed frame, however many are still queued for the kernel. */
 void behaviour_flushed_frames_outlive_the_link(void)
 {
     flow f = flow_open(any_bytes);
@@ -203,7 +203,7 @@ void behaviour_flushed_frames_outlive_the_link(void)
     end_close(f.e.b);
 }
 
-/* ---- The word that tells ---- */
+/* ---- The word that announces frames ---- */
 
 static void expect_news(flow *f)
 {

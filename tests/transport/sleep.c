@@ -63,7 +63,7 @@ void behaviour_armed_link_tells_what_is_there(void)
     ends_close(&e);
 }
 
-/* @return true if a caller who goes to sleep now sleeps: nobody has told it to stay awake. */
+/* @return true if a caller that goes to sleep now really sleeps: nothing keeps it awake. */
 static bool would_sleep(transport_link *l, bool wants_send)
 {
     if (!l->transport->arm(l, wants_send))
@@ -73,7 +73,7 @@ static bool would_sleep(transport_link *l, bool wants_send)
     return quiet;
 }
 
-/* Both may have come in one piece; the second makes no noise any more. */
+/* Both frames may have arrived together; then the second causes no event of its own. */
 void behaviour_armed_link_tells_of_the_second_frame(void)
 {
     static unsigned char payload[100];
@@ -100,7 +100,7 @@ static void receive_one(const ends *e)
     e->b->transport->consume(e->b);
 }
 
-/* None but what came since: whatever carries the frames may have taken some meanwhile. */
+/* The link has no room, unless the transport has flushed frames in the meantime. */
 static void expect_no_room(transport_link *l, const transport_frame *frame, const void *payload)
 {
     const uint64_t flushed = l->transport->flushed(l);
@@ -135,7 +135,7 @@ void behaviour_armed_link_tells_of_room(void)
     ends_close(&e);
 }
 
-/* ---- Both ends sleep at once, at moments that drift ---- */
+/* ---- Both ends sleep at once, at drifting moments ---- */
 
 enum { PINGS = 30000, SEGMENTS = 4000 };
 static const double LONGEST = 10; /* s; a loaded machine takes a millisecond a ping */
@@ -241,7 +241,7 @@ void behaviour_sleeping_sender_wakes(void)
 
 /* ---- Releases ---- */
 
-/* One release wakes once, and room that was never missing not at all. */
+/* One release wakes once; room that was never missing does not wake. */
 void behaviour_released_is_told_once(void)
 {
     ends e = ends_open();
@@ -300,8 +300,8 @@ void behaviour_release_wakes_the_lender(void)
     ends_run(lend, give_back);
 }
 
-/* Two ranks that both send first: frames that nobody has asked for yet must not keep a
- * blocked sender awake once it has seen them. */
+/* Two ranks both send first: frames that are not consumed yet must not keep a blocked sender awake
+ * after it has peeked them. */
 void behaviour_blocked_sender_sleeps_on_unread_frames(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];

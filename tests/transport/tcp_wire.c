@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/** A stream as it should be, of frames 0 … FRAMES-1. */
+/** A correct stream of frames 0 … FRAMES-1. */
 enum { FRAMES = 40, STREAM_MAX = FRAMES * (TRANSPORT_SEGMENT + 128) };
 static unsigned char stream[STREAM_MAX];
 
@@ -26,7 +26,7 @@ static size_t frame_bytes(uint64_t n)
 
 static bool has_checksums = true;
 
-/* As RANK_B would send it first. @return its bytes. */
+/* Encrypts the stream as the first bytes that RANK_B sends. @return its new size. */
 static size_t encrypt_stream(size_t bytes)
 {
     static unsigned char plain[STREAM_MAX];
@@ -80,7 +80,7 @@ static bool has_no_payload(transport_link *l)
     return l->transport->peek(l, &frame, &payload) == RING_OK && payload == NULL;
 }
 
-/* Reads frames one way or another, as @p seed says. @return why there are no more. */
+/* Reads frames with peek or pull, depending on @p seed. @return the status that ended it. */
 static ring_status read_frames(transport_link *l, uint64_t seed, uint64_t *received)
 {
     static unsigned char pulled[TRANSPORT_SEGMENT];
@@ -119,7 +119,7 @@ static ring_status read_until_error(transport_link *l, uint64_t seed, uint64_t *
     return status;
 }
 
-/* By damage, or by the end of a stream that damage made too short. */
+/* The link must break by damage, or by the end of a stream that is too short because of it. */
 static void must_broken(ring_status status)
 {
     must(status == RING_ERR_SYSTEM || status == RING_ERR_PEER);
@@ -132,7 +132,7 @@ static void expect_damage(const ends *e, uint64_t seed)
     must(strstr(fail_text(), "from rank 42 arrived damaged over tcp") != NULL);
 }
 
-/* Each wrong in one way. Nothing was lent over tcp, so nothing can be referred to. */
+/* Each header is wrong in one way. Over tcp no memory is exposed, so references are wrong too. */
 static void test_damaged_headers(void)
 {
     static const uint8_t flags[] = {0x10, 0x08, FRAME_LONG | FRAME_REF, FRAME_LONG | FRAME_STORED,
@@ -212,7 +212,7 @@ static void test_random_bytes(void)
     }
 }
 
-/* Good frames up to one whose header has some random byte; the stream ends there. */
+/* Sends good frames up to one whose header has a random byte; the stream ends there. */
 static void test_random_header_bytes(void)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -248,7 +248,7 @@ static size_t damage(uint64_t seed, size_t bytes)
     }
 }
 
-/* Received frames are right, all of them; undetected damage hit padding only. */
+/* All received frames are right; undetected damage can only be in padding. */
 static void test_any_damage(void)
 {
     enum { TIMES = 10000, SAMPLE = 500, SOME = 6 };
@@ -319,7 +319,7 @@ static size_t send_and_catch(const ends *e, const void *payload, size_t bytes,
     return end;
 }
 
-/* Neither a payload nor what the sealing of another one gave: nothing repeats. */
+/* The stream contains neither a payload nor the ciphertext of another one. */
 static void test_nothing_shows(void)
 {
     enum { RUN = 8 };
@@ -336,7 +336,7 @@ static void test_nothing_shows(void)
     ends_close(&e);
 }
 
-/* Bytes sent once, sent again or back. */
+/* Bytes that are sent twice, or sent back, are rejected. */
 static void test_replayed(void)
 {
     static unsigned char wire[STREAM_MAX];
@@ -357,7 +357,7 @@ static void test_replayed(void)
     }
 }
 
-/* ---- A kernel that takes little --------------------------------------------------- */
+/* ---- A kernel that accepts little ------------------------------------------------- */
 
 static void squeeze(const transport_link *l)
 {
@@ -393,7 +393,7 @@ static void take_any(const ends *e, uint64_t n)
     e->b->transport->consume(e->b);
 }
 
-/* Bytes that the kernel does not take wait in the link, and are sent later, cut anywhere. */
+/* Bytes that the kernel does not accept are queued in the link and sent later, split anywhere. */
 static void test_short_frames_wait_for_the_kernel(void)
 {
     ends e = squeezed_ends();
@@ -444,7 +444,7 @@ static void test_all_kinds_wait_for_the_kernel(void)
 
 /* ---- A cut wire ------------------------------------------------------------------- */
 
-/* From here on the kernel hears nothing that comes to this end, and so answers nothing. */
+/* After this call the kernel drops all packets to this end, and so answers nothing. */
 static void cut_wire_to(const transport_link *l)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -466,7 +466,7 @@ static void send_some(transport_link *l, uint64_t n)
     must_ok(l->transport->send(l, &frame, payload, false));
 }
 
-/* Waits on the link as the engine does. @return what it broke with, RING_OK if it did not. */
+/* Waits on the link as the engine does. @return the status that broke it, or RING_OK. */
 static ring_status wait_on(transport_link *l, double seconds)
 {
     const double end = clock_now() + seconds;
@@ -498,7 +498,7 @@ static void test_cut_under_a_sender(void)
     ends_close(&e);
 }
 
-/* No data is under way: only the kernel's keepalive goes unanswered. */
+/* No data is in flight: only the kernel's keepalive probes get no answer. */
 static void test_cut_under_a_receiver(void)
 {
     ends e = watched_ends();
@@ -530,7 +530,7 @@ static void test_quiet_peer_lives(void)
     ends_close(&e);
 }
 
-/* It reads nothing for some time-outs, and all of it in the end. */
+/* The peer reads nothing for several time-outs, and everything in the end. */
 static void test_slow_reader_lives(void)
 {
     static unsigned char payload[TRANSPORT_SEGMENT];

@@ -109,7 +109,7 @@ void end_send(transport_link *l, const transport_frame *frame, const void *paylo
     must_ok(status);
 }
 
-/* @return true if the oldest frame is here with all it carries. */
+/* @return true if the oldest frame has arrived with its payload. */
 static bool is_here(transport_link *l, const transport_frame **frame, const void **payload)
 {
     const ring_status status = l->transport->peek(l, frame, payload);
@@ -167,7 +167,7 @@ void end_flush(transport_link *l)
     }
 }
 
-/* Throws away the oldest frame, and the next, … until there is no whole one. */
+/* Drops frames until no whole frame is left. */
 static ring_status drain(transport_link *l)
 {
     const transport *t = l->transport;

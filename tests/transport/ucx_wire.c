@@ -63,7 +63,7 @@ static void read_all(int fd, void *to, size_t bytes)
     must(recv(fd, to, bytes, MSG_WAITALL) == (ssize_t)bytes);
 }
 
-/* @param peer  where a link greets, which is to listen. @return a connection to it. */
+/* @param peer  the socket on which a link greets that will listen. @return a connection to it. */
 static int call_its_listener(int peer)
 {
     ucx_greeting theirs;
@@ -79,7 +79,8 @@ static int call_its_listener(int peer)
     return call;
 }
 
-/* UCX 1.13 hands a call to its listener also when that has ended, so it does not end meanwhile. */
+/* UCX 1.13 passes a connection request to its listener even after that was destroyed, so the
+ * listener must not be destroyed while one is in progress. */
 static void test_listener_outlives_a_call(void)
 {
     int fds[2];
@@ -130,7 +131,7 @@ static void say(const ucx_label *label, size_t label_bytes, const void *data, si
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* As the peer of @p to would write it. */
+/* Makes a label like those of the peer of @p to. */
 static ucx_label true_label(const transport_link *to, ucx_kind kind)
 {
     const ucx_link *l = (const ucx_link *)to;
@@ -177,7 +178,7 @@ static void expect_doom(const ucx_label *label, const transport_link *to, ends *
     ends_close(e);
 }
 
-/* A peer that lies ends its link, and reaches nothing that is not registered. */
+/* A peer that sends false labels breaks its link, and accesses only registered memory. */
 static void test_lies_of_the_peer_end_the_link(void)
 {
     ends e = ends_open();

@@ -124,7 +124,7 @@ static bool sleep_a_little(run *r)
     return push(r);
 }
 
-/* The other end fetches what a reference means. */
+/* The other end gets the memory of a reference. */
 static bool fetch(run *r, uint64_t n)
 {
     transport_link *a = r->end[0], *b = r->end[1];
@@ -243,7 +243,7 @@ typedef struct tally {
     int calls, errors[2];
 } tally;
 
-/* @return false: there are fewer calls. */
+/* @return false if the function is called less often. */
 static bool try_call(const char *function, int nth, tally *t)
 {
     bool was_called = false;

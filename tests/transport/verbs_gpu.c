@@ -101,7 +101,7 @@ static ends open_with(const transport_ib *ib)
     return e;
 }
 
-/* Wherever the GPU is. */
+/* Options that allow any distance to the GPU. */
 static transport_ib anywhere(void)
 {
     transport_ib ib = TRANSPORT_IB_DEFAULTS;
@@ -129,7 +129,7 @@ static void end(ends *e)
     cuda_memory_close(&gpu);
 }
 
-/* ---- How it is registered ---- */
+/* ---- Registration ---- */
 
 static void by_dmabuf(void)
 {
@@ -271,7 +271,7 @@ static void move(const ends *e, const ticket *over)
     must_ok(ticket_status(over));
 }
 
-/* Frames as to refer to memory: a key goes ahead of them. */
+/* Sends frames that refer to memory, whose keys are sent before them. */
 static uint64_t refer(const ends *e, unsigned char *memory)
 {
     const void *none;
@@ -323,7 +323,7 @@ static void put_get_and_carried(void)
     cuda_memory_close(&gpu);
 }
 
-/* ---- How near ---- */
+/* ---- Distance ---- */
 
 /* Each link has its own limit, regardless of earlier registrations. The places of both are unknown
  * here, so they only count as being on one NUMA node. */
@@ -372,8 +372,8 @@ static bool reached_over_a_new_link(const unsigned char *memory)
     return reached;
 }
 
-/* A link's first rail is the adapter beside the GPU, as long as there is but one GPU; that the
- * second is far from it does not matter. */
+/* A link's first rail is the adapter next to the GPU if there is only one GPU; the second may be
+ * far from it. */
 static void nearest_rail(void)
 {
     static cuda_device other;

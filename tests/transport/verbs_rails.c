@@ -17,12 +17,12 @@
 
 enum { FRAMES = 3000, BYTES = 30000, AHEAD = 8 };
 
-/* A packet is lost after a millisecond, a queue pair after some of them. */
+/* Packets time out after a millisecond, and the queue pair fails after some of them. */
 static const transport_ib hasty = {.hca = "", .gid_index = -1, .timeout = 8, .retries = 2};
-/* After some seconds. */
+/* The queue pair fails after some seconds. */
 static const transport_ib patient = {.hca = "", .gid_index = -1, .timeout = 18, .retries = 7};
 
-/* Never. */
+/* The queue pair never fails. */
 static const transport_ib endless = {.hca = "", .gid_index = -1, .timeout = 0, .retries = 7};
 
 static void cut(const char *device, bool is_cut)
@@ -235,7 +235,7 @@ static void mended_in_time(void)
     ends_close(&e);
 }
 
-/* The end that waits sends nothing, so it is the sender that finds out. */
+/* The waiting end sends nothing, so only the sender notices the failure. */
 static void all_cut(void)
 {
     ends e = open_with("devices=2", &hasty);
@@ -256,8 +256,8 @@ static bool push_until_flushed(transport_link *l, int turns, double end)
     return t->flushed(l) == 0;
 }
 
-/* The acknowledgement of a frame is kept back, in most rounds, until its reader has closed. A link
- * waits a second for it, so on a busy machine a round may have to be given up. */
+/* In most rounds the acknowledgement of a frame is delayed until its reader has closed. A link
+ * waits a second for it, so on a busy machine a round may have to be abandoned. */
 static void acknowledged_before_the_end(void)
 {
     const transport_frame frame = frame_make_short(0, 8), *got;
@@ -281,7 +281,7 @@ static void acknowledged_before_the_end(void)
     }
 }
 
-/* Waits at the receiver's end alone, at first: what the sender has to learn comes later. */
+/* Waits only at the receiver's end at first, so the sender learns of the change later. */
 static void await_stored(const ends *e)
 {
     transport_link *l = e->b;
@@ -380,7 +380,7 @@ static bool tear(ends *e, uint64_t round)
     return is_torn(e->b);
 }
 
-/* Chance decides in which round; at one core there may be none. */
+/* The round in which this happens is random; on one core it may not happen at all. */
 static void closed_within_a_frame(void)
 {
     const double give_up = clock_now() + PATIENCE / 2;
