@@ -41,7 +41,7 @@ static char *train(const char *data, const char *options, const char *expected, 
 static void expect_same(const char *data, const char *options, const char *expected)
 {
     size_t bytes, first_bytes;
-    char *first = train(files_path("."), "", "in memory, once for the ranks of a host",
+    char *first = train(files_path("."), "", "in memory, shared by the ranks of a host",
                         &first_bytes);
     char *params = train(data, options, expected, &bytes);
     assert_int_equal(bytes, first_bytes);
@@ -60,7 +60,7 @@ static void ranks_with_folders_of_their_own_have_their_own_copy(void **state)
         programs_free(programs_shell("cp %s* %s/", files_path(names[i]), files_path("other1")));
     assert_int_equal(symlink(files_path("."), files_path("other0")), 0);
     snprintf(data, sizeof data, "%s$RANK", files_path("other"));
-    expect_same(data, "", "in memory, of each rank");
+    expect_same(data, "", "in memory, on each rank");
 }
 
 static void threads_that_read_ahead_change_no_bit(void **state)

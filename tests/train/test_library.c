@@ -741,7 +741,7 @@ static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state
         }
         assert_string_equal(notes,
                             i == 0 ? ""
-                                   : "the scheduler is stepped twice behind update 1: "
+                                   : "the scheduler is stepped twice after update 1: "
                                      "ring_train_step() does it already, and "
                                      "ring_train_scheduler_step() has no effect here; DeepSpeed's "
                                      "schedule would go twice as fast");

@@ -113,7 +113,7 @@ static void a_hosts_batch_is_divided_by_its_shares(void **state)
     programs_run *run = programs_train_config(4,
                                               "{optimizer: {type: \"SGD\"}, pipeline: {stages: 2}}",
                                               "--check -b 97");
-    programs_expect_output(run, "which share the data out in 2 parts; give a multiple of that");
+    programs_expect_output(run, "which divide the data into 2 parts; give a multiple of 2");
     programs_free(run);
 }
 

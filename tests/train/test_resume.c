@@ -332,7 +332,7 @@ static void go_on_with_other_ranks(const other_ranks *is)
     assert_int_equal(updates_of("m"), is->updates - 70);
     run = run_good(launch, "layers", options);
     snprintf(text, sizeof text,
-             "the run is complete: update %ld, in epoch %d, was its last; to go on, give %s",
+             "the run is complete: update %ld, in epoch %d, was its last; to continue, give %s",
              is->updates, is->epochs, is->more);
     assert_string_equal(run->last_line, text);
     expect_without(run, "samples/s");
@@ -388,7 +388,7 @@ static void shares_that_lie_together_take_their_epoch_again(void **state)
     expect_without(run, "samples twice");
     programs_free(run);
     run = run_good("", "layers", "--epochs 1 --resume s --metrics m");
-    programs_expect_output(run, "NOTE --resume: epoch 1 takes 640 samples twice\n");
+    programs_expect_output(run, "NOTE --resume: epoch 1 uses 640 samples twice\n");
     programs_free(run);
     assert_int_equal(updates_of("m"), 63);
 }
@@ -401,8 +401,8 @@ static void a_run_that_is_over_only_tells_its_accuracy(void **state)
     programs_run *again = run_good("", "layers", "--resume s");
     assert_null(strstr(first->output, "epoch 1: test accuracy"));
     assert_string_equal(again->last_line, first->last_line);
-    programs_expect_output(again, "the run is complete: update 32, in epoch 2, was its last; to go "
-                                  "on, give --epochs above 2\n");
+    programs_expect_output(again, "the run is complete: update 32, in epoch 2, was its last; to "
+                                  "continue, give --epochs above 2\n");
     expect_without(again, "samples/s");
     assert_int_equal(updates_of("m"), 0);
     expect_in_file("m", "\"epochs\": 2, \"updates\": 32,");
@@ -666,7 +666,7 @@ static void also_where_tensor_ranks_save(void **state)
     "trap '' XFSZ; ringtrain --deepspeed_config config.json --data . --model wide.json --epochs " \
     "100000 --eval-every 0 --save s --save-every 20 > log 2>&1 & pid=$!; " \
     "until [ -e s/latest ]; do sleep 0.02; done; prlimit --pid $pid --fsize=100000; " \
-    "until grep -q 'goes on' log; do sleep 0.02; done; ls s; kill -TERM $pid; wait $pid"
+    "until grep -q 'training continues' log; do sleep 0.02; done; ls s; kill -TERM $pid; wait $pid"
 
 static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
 {
@@ -675,7 +675,7 @@ static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
     size_t bytes;
     char *log = files_read(files_path("log"), &bytes);
     const char *told = strstr(log,
-                              "ringtrain: checkpoint not saved, and training goes on: s/.step");
+                              "ringtrain: checkpoint not saved, training continues: s/.step");
     if (run->status != 1 || told == NULL || strstr(told, "safetensors: File too large") == NULL)
         fail_msg("exit status %d:\n%s", run->status, log);
     assert_non_null(strstr(run->output, "step-"));
@@ -761,10 +761,10 @@ static void exports_are_rounded_once(void **state)
 static void what_would_lose_a_run_is_refused(void **state)
 {
     programs_run *run = run_good("", "layers", "--max-steps 3 --save s --resume latest");
-    programs_expect_output(run, "no checkpoint is there yet: training starts from the beginning");
+    programs_expect_output(run, "there is no checkpoint yet; training starts from the beginning");
     programs_free(run);
     expect_failure("ringrun -n 2", "--max-steps 3 --save s", 1,
-                   "--save s: it has a checkpoint of update 3 already; go on from there with "
+                   "--save s: the folder already has a checkpoint of update 3; continue from it with "
                    "--resume latest, or give another folder");
     expect_failure("", "--max-steps 3 --save /proc/s", 1, "ringtrain: /proc/s: ");
     expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "none: no such folder");

@@ -143,7 +143,7 @@ static void all_stages_of_zero_take_the_same_steps(void **state)
         0, "{train_batch_size: 64, zero_optimization: {stage: 3}, optimizer: {type: \"SGD\"}}",
         "--max-steps 2");
     programs_expect_success(run);
-    programs_expect_output(run, "ZeRO: one rank has nothing to split\n");
+    programs_expect_output(run, "ZeRO has no effect with one rank\n");
     programs_free(run);
 }
 
@@ -352,7 +352,7 @@ static void more_readers_than_cores_are_told(void **state)
     char options[80], line[120];
     for (long readers = cores - 1; readers <= cores; readers++) {
         snprintf(options, sizeof options, "--max-steps 1 --eval-every 0 --workers %ld", readers);
-        snprintf(line, sizeof line, "\nNOTE 1 rank and %ld reader%s of each share the %ld core",
+        snprintf(line, sizeof line, "\nNOTE 1 rank with %ld reader%s each share the %ld core",
                  readers, readers == 1 ? "" : "s", cores);
         programs_run *run = programs_train_config(1, SGD_64, options);
         programs_expect_success(run);
@@ -731,7 +731,7 @@ static void wrong_options_are_refused(void **state)
         {"--unknown-keys skip", "--unknown-keys skip: expected error or warn"},
         {"--local_rank abc", "--local_rank abc: expected a whole number from 0 to 2147483647"},
         {"--local_rank=abc", "--local_rank=abc: expected a whole number from 0 to 2147483647"},
-        {"config.json", "what is \"config.json\"? Everything is given by options"},
+        {"config.json", "unexpected word \"config.json\"; all arguments are options"},
         {"--no-such-option", "unknown option '--no-such-option'"},
     };
     unsetenv("RING_DATA");
@@ -749,7 +749,7 @@ static void wrong_options_are_told_once(void **state)
                                          "--append-metrics 2>&1",
                                          programs.bin);
     assert_int_equal(alone->status, 2);
-    programs_expect_output(alone, "--append-metrics: to which file? Give --metrics FILE");
+    programs_expect_output(alone, "--append-metrics needs a file; give --metrics FILE");
     programs_free(alone);
     static const char *const wrong[] = {"--no-such-option", "--model lenet", "--epochs 1"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {

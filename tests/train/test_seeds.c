@@ -361,8 +361,8 @@ static void the_models_of_gpt_neox_are_refused(void **state)
     write_block("003", "./deepy.py train.py ./configs/6-7B.yml", "neox");
     expect_refusal("sed -n 's#.*deepy.py train.py \\(.*\\)\"$#ringrun -n 1 ringtrain \\1#p' neox > "
                    "own.sh && grep -q local_setup own.sh && bash own.sh",
-                   "./configs/6-7B.yml: gpt-neox's model family is not here; give a DeepSpeed file "
-                   "by --deepspeed_config");
+                   "./configs/6-7B.yml: ringtrain does not have the models of gpt-neox; give a "
+                   "DeepSpeed file with --deepspeed_config");
     expect_refusal("ringrun -n 1 ./deepy.py train.py ./configs/6-7B.yml",
                    "what a DeepSpeed script trains, ringtrain does");
 }
@@ -382,10 +382,10 @@ static void the_scripts_options_are_known(void **state)
     programs_expect_success(run);
     programs_expect_output(run, "train_micro_batch_size_per_gpu ............ 128\n");
     assert_null(strstr(run->output, "--workers has no effect"));
-    programs_expect_output(run, "NOTE --backend has no effect: ranks talk through libring\n");
+    programs_expect_output(run, "NOTE --backend has no effect: ranks communicate through libring\n");
     programs_free(run);
     expect_refusal("ringrun -n 2 ringtrain --deepspeed_config open.json --data . -b 255",
-                   "--batch_size 255 is for all ranks of this host, which share the data out in 2 "
+                   "--batch_size 255 is for all ranks of this host, which divide the data into 2 "
                    "parts; give a multiple");
 }
 

@@ -33,7 +33,7 @@ static void the_key_and_the_option_share_layers(void **state)
     programs_expect_success(key);
     expect_losses(key, alone);
     programs_expect_same_params(2);
-    programs_expect_output(key, "tensor ranks: 2 compute a share each of 2 layers of 5; this rank "
+    programs_expect_output(key, "tensor ranks: 2 share the work of 2 layers of 5; this rank "
                                 "holds 109386 of 218058 parameters\n");
     programs_run *grid = programs_train_config(
         4, "{train_batch_size: 64, optimizer: {type: \"SGD\"}, dump_state: true}",

@@ -103,7 +103,7 @@ ring_status ring_train_scheduler_step(ring_train *engine)
         return RING_OK;
     engine->scheduler_noted = true;
     snprintf(text, sizeof text,
-             "the scheduler is stepped twice behind update %ld: ring_train_step() does it already, "
+             "the scheduler is stepped twice after update %ld: ring_train_step() does it already, "
              "and ring_train_scheduler_step() has no effect here; DeepSpeed's schedule would go "
              "twice as fast",
              engine->trainer.step);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * breakdown: divides the time of a rank's updates into parts, such as forward, backward and waiting
+ * breakdown: splits the time of a rank's updates into parts, such as forward, backward and waiting
  * for other ranks. All reports of time are made from these sums.
  */
 #ifndef TRAIN_BREAKDOWN_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tensor at a time, a block of it at a time. */
+ * Writes the tensors of a checkpoint one after the other, in blocks, so that the memory that is
+ * needed does not depend on the size of the model. */
 #include "export_command.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ typedef struct export_options {
     int type; /* in type_names */
 } export_options;
 
-/* In this order. */
+/* The values of --dtype, and their types in the same order. */
 static const char *const type_names[] = {"f32", "bf16", "f16", NULL};
 static const ring_dtype types[] = {RING_FLOAT32, RING_BFLOAT16, RING_FLOAT16};
 
@@ -39,7 +40,7 @@ static int take_word(char **words, int count, void *out)
     export_options *options = out;
     (void)count;
     if (options->checkpoint != NULL)
-        args_fail("what is \"%s\"? One checkpoint is exported", words[0]);
+        args_fail("unexpected word \"%s\"; give one checkpoint", words[0]);
     options->checkpoint = words[0];
     return 1;
 }
@@ -70,8 +71,8 @@ static ring_status write_tensor(output_file *file, const safetensors_entry *entr
     char name[STORED_NAME_MAX];
     shard_tensor_name(STATE_PARAM, entry->name, name);
     if (stored_count(stored, name) != entry->count)
-        return train_fail(RING_ERR_SYSTEM,
-                          "%s has another number of elements than the manifest says", name);
+        return train_fail(RING_ERR_SYSTEM, "%s: its number of elements differs from the manifest's",
+                          name);
     for (size_t done = 0; done < entry->count;) {
         const size_t left = entry->count - done, now = left < BLOCK ? left : BLOCK;
         RING_TRY(stored_read(stored, name, order, done, now, block));
@@ -130,7 +131,7 @@ static ring_status export_manifest(const export_options *options,
     return status;
 }
 
-static void tell(void *context, const char *text)
+static void print_note(void *context, const char *text)
 {
     (void)context;
     printf("NOTE %s\n", text);
@@ -140,7 +141,7 @@ static ring_status run_export(const export_options *options, checkpoint_manifest
                               stored_tensors *stored)
 {
     char found[STORED_PATH_MAX];
-    RING_TRY(checkpoint_find(options->checkpoint, manifest, tell, NULL, found));
+    RING_TRY(checkpoint_find(options->checkpoint, manifest, print_note, NULL, found));
     RING_TRY(shards_open(found, manifest->shard_count, stored));
     RING_TRY(export_manifest(options, manifest, stored));
     printf("%s: %d tensor%s of %s at update %ld, in %s\n", options->out, manifest->tensor_count,
@@ -152,7 +153,7 @@ int export_command(int argc, char **argv)
 {
     static const args_program program = {
         "ringtrain export", rows, "CHECKPOINT",
-        "Writes the parameters of a checkpoint, or of the newest whole one of a folder, as one "
+        "Writes the parameters of a checkpoint, or of the newest complete one in a folder, as one "
         "safetensors file with the names of torch.nn.Sequential: ringtrain export DIR --out FILE"
         "\vExit status: 0 written, 1 failed, 2 wrong use.",
         .take = take_word};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of the options that scripts and launchers have. */
+ * Holds a table of the options of other trainers' scripts and launchers, each with the advice that
+ * ringtrain prints for it. */
 #include "foreign.h"
 
 #include <string.h>
@@ -8,14 +9,14 @@
 #include "args.h"
 
 #define COMMAND "ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
-#define LAUNCHER "how many ranks run where is ringrun's: "
-#define PLATFORM "it is the platform's; start ranks by ringrun"
+#define LAUNCHER "ringrun starts the ranks: "
+#define PLATFORM "it is an option of the job platform; start ranks with ringrun"
 #define IN_FILE "set it in the configuration: "
 
 static const struct {
     const char *name, *instead;
 } options[] = {
-    {"module", "ringtrain is a program, and Python modules do not run in it; write " COMMAND},
+    {"module", "ringtrain is a program and does not run Python modules; write " COMMAND},
     {"num-gpus", LAUNCHER "ringrun --num_gpus N ringtrain …"},
     {"num-nodes", LAUNCHER "ringrun --num_nodes N ringtrain …"},
     {"nproc-per-node", LAUNCHER "ringrun --nproc_per_node N ringtrain …"},
@@ -43,14 +44,10 @@ static const struct {
     {"use-ema", "no average of the parameters is kept; leave it out"},
 };
 
-static bool same_letter(char a, char b)
-{
-    return a == b || (a == '_' && b == '-');
-}
-
+/* Compares up to the "=" of the word; "_" and "-" are the same. */
 static bool is_called(const char *word, const char *name)
 {
-    while (*name != '\0' && same_letter(*word, *name)) {
+    while (*name != '\0' && (*word == *name || (*word == '_' && *name == '-'))) {
         word++;
         name++;
     }
@@ -79,18 +76,19 @@ static bool is_yaml(const char *word)
 void foreign_word(const char *word)
 {
     if (ends_in(word, ".py"))
-        args_fail("%s is a Python script, and ringtrain trains by itself; write " COMMAND, word);
+        args_fail("%s is a Python script, which ringtrain does not need; write " COMMAND, word);
     if (is_yaml(word))
-        args_fail("%s: gpt-neox's model family is not here; give a DeepSpeed file by "
-                  "--deepspeed_config, accelerate's YAML by --config_file, a network by --model",
+        args_fail("%s: ringtrain does not have the models of gpt-neox; give a DeepSpeed file with "
+                  "--deepspeed_config, accelerate's YAML with --config_file, a network with "
+                  "--model",
                   word);
 }
 
 void foreign_config(const char *option, const char *path)
 {
     if (is_yaml(path))
-        args_fail("%s %s: YAML is no DeepSpeed file; accelerate's is given by --config_file, "
-                  "gpt-neox's is of a model family that is not here: give a DeepSpeed file and a "
-                  "network by --model",
+        args_fail("%s %s: a DeepSpeed file is JSON, not YAML; give accelerate's YAML with "
+                  "--config_file, and replace gpt-neox's with a DeepSpeed file and a network "
+                  "(--model)",
                   option, path);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * foreign: words of the command lines that DeepSpeed's users come with, which mean nothing to
- * ringtrain. Each is refused by what to write instead.
+ * foreign: recognizes words from the command lines of DeepSpeed and similar programs that have no
+ * meaning for ringtrain. Each is refused with a message that says what to write instead.
  */
 #ifndef TRAIN_FOREIGN_H
 #define TRAIN_FOREIGN_H
 
-/** Ends the program if @p word, an unknown option without its dashes, is a script's or a
- *  launcher's. */
+/** Ends the program if @p word, an unknown option without its dashes, is an option of such a script
+ *  or launcher. */
 void foreign_option(const char *word);
 
-/** The same for a word that is no option: a Python script, a file of gpt-neox. */
+/** Ends the program if @p word, which is not an option, is a Python script or a file of gpt-neox.
+ */
 void foreign_word(const char *word);
 
-/** Ends the program if @p path, given as @p option, is no JSON by its name. */
+/** Ends the program if @p path, the value of @p option, has the name of a YAML file. */
 void foreign_config(const char *option, const char *path);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The division, what is wrong with it, and the bubble: predicted, counted and measured. */
+ * Prints how a pipeline is divided, warns of an unbalanced division or a large bubble, and prints
+ * the predicted, counted and measured size of the bubble. */
 #include "pipeline_lines.h"
 
 #include <inttypes.h>
@@ -9,9 +10,10 @@
 
 /* A stage with more than this multiple of its share of the parameters is reported. */
 static const double UNBALANCED = 1.5;
-/* And bubbles of more than this. */
+/* A bubble of more than this share of the time is reported. */
 static const double LARGE_BUBBLE = 0.25;
 
+/* @return the share of the time in which a stage is idle if all passes take equally long. */
 static double predicted(int stages, long micro_batches)
 {
     return (double)(stages - 1) / (double)(micro_batches + stages - 1);
@@ -33,8 +35,8 @@ typedef struct stage_bytes {
     uint64_t state, activations;
 } stage_bytes;
 
-static void tell_stage(train_report *report, const train_engine *engine, int stage,
-                       const stage_bytes *bytes)
+static void print_stage(train_report *report, const train_engine *engine, int stage,
+                        const stage_bytes *bytes)
 {
     const train_pipeline *pipeline = &engine->pipeline;
     const int count = engine->ranks * engine->tensor.ranks, first = stage * count;
@@ -59,8 +61,8 @@ static void warn_of_imbalance(train_report *report, const train_pipeline *pipeli
         largest = share_of(pipeline, s) > share_of(pipeline, largest) ? s : largest;
     if (share_of(pipeline, largest) > UNBALANCED * fair)
         report_line(report,
-                    "NOTE unbalanced: stage %d has %.0f %% of the parameters, where %.0f %% would "
-                    "be its share; other stages wait for it",
+                    "NOTE unbalanced: stage %d has %.0f %% of the parameters, and its equal share "
+                    "would be %.0f %%; other stages wait for it",
                     largest, 100.0 * share_of(pipeline, largest), 100.0 * fair);
 }
 
@@ -91,7 +93,7 @@ ring_status pipeline_lines_start(train_report *report, const train_engine *engin
                 "one backward in turn",
                 stages, ranks, plural(ranks), micro_batches, micro_batches == 1 ? "" : "es");
     for (int s = 0; s < stages; s++)
-        tell_stage(report, engine, s, &bytes[s]);
+        print_stage(report, engine, s, &bytes[s]);
     warn_of_imbalance(report, pipeline);
     warn_of_bubble(report, stages, micro_batches);
     return RING_OK;

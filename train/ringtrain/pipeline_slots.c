@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Times of a stage, and all stages' as seconds since the first pass began. */
+ * Gathers the times of the passes of all stages, and converts them into seconds since the first
+ * pass began. */
 #include "pipeline_slots.h"
 
 #include <math.h>
@@ -40,16 +41,7 @@ pass_times *pipeline_slots_next(pipeline_slots *slots, long step, int micro_batc
     return &slots->passes;
 }
 
-/* This stage's row of the table; all ranks have passes, also those without samples. */
-static void fill_row(const pipeline_slots *slots, double zero, double *row)
-{
-    const size_t passes = 2 * (size_t)slots->passes.micro_batches;
-    for (size_t i = 0; i < passes; i++) {
-        row[2 * i] = slots->passes.spans[i].begin - zero;
-        row[2 * i + 1] = slots->passes.spans[i].end - zero;
-    }
-}
-
+/* Subtracts the earliest time from all times. */
 static void count_from_first(double *times, size_t count)
 {
     double first = times[0];
@@ -59,8 +51,8 @@ static void count_from_first(double *times, size_t count)
         times[i] -= first;
 }
 
-ring_status pipeline_slots_tell(pipeline_slots *slots, const train_pipeline *pipeline,
-                                train_report *report)
+ring_status pipeline_slots_report(pipeline_slots *slots, const train_pipeline *pipeline,
+                                  train_report *report)
 {
     const int stages = pipeline->place.stages, micros = slots->passes.micro_batches;
     const size_t row = 4 * (size_t)micros;
@@ -69,7 +61,10 @@ ring_status pipeline_slots_tell(pipeline_slots *slots, const train_pipeline *pip
         return RING_OK;
     double *mine = &slots->measured[(size_t)pipeline->place.stage * row];
     RING_TRY(common_clock_zero(pipeline->comm, &zero));
-    fill_row(slots, zero, mine);
+    for (size_t i = 0; i < 2 * (size_t)micros; i++) { /* ranks without samples have passes, too */
+        mine[2 * i] = slots->passes.spans[i].begin - zero;
+        mine[2 * i + 1] = slots->passes.spans[i].end - zero;
+    }
     RING_TRY(train_ring(pipeline->comm, ring_all_gather(mine, slots->measured, row, RING_FLOAT64,
                                                         pipeline->comm, NULL)));
     count_from_first(slots->measured, row * (size_t)stages);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringtrain: trains from a DeepSpeed configuration file. Start one process a rank with
- * ringrun, torchrun, mpirun or srun; alone it trains with one rank. `ringtrain export` makes one
- * file of a checkpoint's parameters.
+ * ringtrain: runs trainings from a DeepSpeed configuration file. Start one process for each rank
+ * with ringrun, torchrun, mpirun or srun; a process without a launcher trains as a single rank.
+ * This file parses the command line, and training.c runs the training.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -21,12 +21,11 @@
 #include "report_command.h"
 #include "training.h"
 
-/* Options without their value's "=", whose value may follow as a word of its own. */
 typedef struct command_line {
     run_options run;
-    bool config_may_follow, rank_may_follow;
+    bool config_may_follow, rank_may_follow; /* the option had no "=", so a word may be its value */
     const char *deepspeed_config, *accelerate_config;
-    int accepted; /* what has no effect */
+    int accepted; /* receives the values of options without effect */
 } command_line;
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -75,8 +74,8 @@ static void take_norm(const args_given *given)
 {
     command_line *line = given->out;
     if (!pixel_norm_parse(given->text, &line->run.norm))
-        args_refuse(given, "expected a mean and a standard deviation above 0 of each channel, such "
-                           "as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5");
+        args_refuse(given, "expected a mean and a standard deviation above 0 for each channel, "
+                           "such as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5");
 }
 
 static bool is_builtin(const char *name)
@@ -96,7 +95,8 @@ static void take_model(const args_given *given)
     args_text(given);
 }
 
-/* Standard output goes on into ringinfo's, which lies beside this program or in PATH. */
+/* Prints the training library, then becomes ringinfo, which is in the folder of this program or in
+ * PATH. */
 static void print_report(const args_given *given)
 {
     char path[PATH_MAX];
@@ -110,7 +110,8 @@ static void print_report(const args_given *given)
         execl(path, path, (char *)NULL);
     }
     execlp("ringinfo", "ringinfo", (char *)NULL);
-    fprintf(stderr, "ringtrain: --report: no ringinfo beside this program or in PATH\n");
+    fprintf(stderr, "ringtrain: --report: ringinfo is neither in this program's folder nor in "
+                    "PATH\n");
     exit(EXIT_FAILURE);
 }
 
@@ -121,7 +122,7 @@ static void print_keys(const args_given *given)
     exit(EXIT_SUCCESS);
 }
 
-/* In the order of the fields' values. */
+/* The names of values, in the order of the values. */
 static const char *const compats[] = {"ds-0.13", NULL},
                          *const backends[] = {"nccl", "gloo", "mpi", NULL},
                          *const unknown_keys[] = {"error", "warn", NULL},
@@ -153,55 +154,57 @@ static const args_row rows[] = {
     {"epochs", 0, "N", "Passes over the training set (default 1, or as many as --max-steps takes)",
      args_whole, AT(epochs), .least = 1, .most = 1000000},
     {"max-steps", 0, "N",
-     "Stop after N updates, or at the end of --epochs if that is given and comes first", args_whole,
+     "Stop after N updates, or at the end of --epochs if that is given and earlier", args_whole,
      AT(max_steps), .least = 1, .most = INT_MAX},
     {"steps", 's', .flags = OPTION_ALIAS},
     {"eval-every", 0, "N",
      "Use the test set after every N epochs and after the last one (default 1); 0: never",
      args_whole, AT(eval_every), .most = INT_MAX},
     {"batch_size", 'b', "N",
-     "Samples of a micro-batch of all ranks of a host together, where the configuration leaves "
-     "train_micro_batch_size_per_gpu open",
+     "Samples of a micro-batch of all ranks of a host together, if the configuration does not set "
+     "train_micro_batch_size_per_gpu",
      args_whole, AT(batch), .least = 1, .most = INT_MAX},
     {"batch_size_p_n", .flags = OPTION_ALIAS},
     {"check", 0, "RANKS",
-     "Check configuration, model and, if given, data, and print the memory that a rank takes; no "
-     "training",
+     "Check configuration, model and, if given, data, and print the memory that a rank needs, "
+     "without training",
      take_check, AT(check), .least = 1, .most = 65536, .flags = OPTION_ARG_OPTIONAL},
-    {"seed", 0, "S", "Of the initial parameters and the sample order (default 0)", args_whole,
+    {"seed", 0, "S", "Seed of the initial parameters and the sample order (default 0)", args_whole,
      AT(seed), .most = UINT32_MAX},
     {"pipeline-parallel-size", 'p', "N",
      "Stages that the layers are cut into, each on ranks of its own (default pipeline.stages)",
      args_whole, AT(stages), .least = 1, .most = 256},
     {"workers", 'j', "N",
-     "Threads of a rank that take the next micro-batch while this one is computed with (default 0: "
-     "none)",
+     "Threads of a rank that prepare the next micro-batch during the computation of this one "
+     "(default 0)",
      args_whole, AT(workers), .most = 256},
     {"tp", 0, "N",
      "Tensor ranks that share linear layers and attention (default tensor_parallel.autotp_size)",
      args_whole, AT(tensor_ranks), .least = 1, .most = 256},
-    {"fp16", 0, NULL, "float16 where the configuration leaves fp16.enabled open", args_flag,
+    {"fp16", 0, NULL, "Use float16 if the configuration does not set fp16.enabled", args_flag,
      AT(fp16)},
-    {"bf16", 0, NULL, "bfloat16 where it leaves bf16.enabled open", args_flag, AT(bf16)},
+    {"bf16", 0, NULL, "Use bfloat16 if the configuration does not set bf16.enabled", args_flag,
+     AT(bf16)},
     {.help = "Output:"},
     {"metrics", 0, "FILE", "Write one JSON line an update (rank 0)", args_text,
      AT(report.metrics_path)},
-    {"append-metrics", 0, NULL, "Go on behind what the file of --metrics holds", args_flag,
+    {"append-metrics", 0, NULL, "Append to the file of --metrics if it exists", args_flag,
      AT(report.append_metrics)},
     {"epoch-losses", 0, "FILE", "Write the mean loss of each epoch as one JSON object", args_text,
      AT(report.epoch_losses_path)},
     {"log-style", 0, "STYLE",
-     "short (default), deepspeed: and its line of throughput, neox: behind time and host, shares a "
-     "line each, brief: Rank[0]: Epoch 1, step …, torch: rank0, Epoch [1/6], Step […], …",
+     "short (default); deepspeed: with a line of throughput; neox: each line after time and host, "
+     "each share on its own line; brief: Rank[0]: Epoch 1, step …; torch: rank0, Epoch [1/6], "
+     "Step […], …",
      args_name, AT(report.style), .names = log_style_names},
-    {"monitor-every", 0, "K", "Every K updates a line of memory and CPU use of all ranks",
-     args_whole, AT(events.monitor_every), .least = 1, .most = INT_MAX},
+    {"monitor-every", 0, "K", "Print memory and CPU use of all ranks every K updates", args_whole,
+     AT(events.monitor_every), .least = 1, .most = INT_MAX},
     {"trace", 0, "FILE",
      "Write what each rank did in the first 20 updates, for chrome://tracing or Perfetto",
      args_text, AT(events.trace_path)},
     {"dump-params", 0, "FILE", "Write the parameters to FILE.RANK at the end, as safetensors",
      args_text, AT(dump_path)},
-    {"report", 0, NULL, "Show what this machine has and what is used of it, as ringinfo does",
+    {"report", 0, NULL, "Show the hardware of this machine and its use, as ringinfo does",
      .take = print_report},
     {.help = "Checkpoints:"},
     {"save", 0, "DIR",
@@ -212,25 +215,24 @@ static const args_row rows[] = {
     {"keep", 0, "N", "Keep the newest N checkpoints (default: all)", args_whole, AT(keep),
      .least = 1, .most = INT_MAX},
     {"resume", 0, "DIR|latest",
-     "Go on from a checkpoint, or from the newest whole one of a folder; latest: of --save's, or "
-     "from the start if it has none yet",
+     "Resume from a checkpoint, or from the newest complete one in a folder; latest: from the "
+     "folder of --save, or from the start if there is no checkpoint yet",
      args_text, AT(resume)},
     {"init", 0, "FILE.safetensors", "Start from these parameters", args_text, AT(init_path)},
     {"config-keys", 0, NULL, "Print every known configuration key", .take = print_keys},
-    {.help = "As DeepSpeed:"},
+    {.help = "Compatibility with DeepSpeed:"},
     {"compat", 0, "ds-0.13",
-     "DeepSpeed 0.13's ways: no clipping by default, the first update at the optimizer's own rate, "
-     "the same sample order in every epoch, log lines each 10 updates",
+     "Behave like DeepSpeed 0.13: no clipping by default, the first update at the optimizer's own "
+     "rate, the same sample order in every epoch, log lines every 10 updates",
      take_compat, ARGS_AT(command_line, accepted), .names = compats},
-    {"unknown-keys", 0, "warn|error", "What an unknown key is (default error)", args_name,
+    {"unknown-keys", 0, "warn|error", "Treatment of an unknown key (default error)", args_name,
      AT(warn_unknown), .names = unknown_keys},
     {"deepspeed", 0, "FILE", "Accepted; with FILE as --deepspeed_config", take_deepspeed,
      .flags = OPTION_ARG_OPTIONAL},
     {"deepscale", .flags = OPTION_ALIAS},
     {"batch-policy", 0, "exact|keep-global",
-     "Where train_batch_size is not micro-batch * accumulation * ranks: an error (default), or "
-     "take "
-     "the accumulation that fits",
+     "If train_batch_size is not micro-batch * accumulation * ranks: fail (default), or choose the "
+     "accumulation that fits",
      args_name, AT(policy), .names = policies},
     {"backend", 0, "nccl|gloo|mpi", "Accepted, no effect", take_backend,
      ARGS_AT(command_line, accepted), .names = backends},
@@ -253,7 +255,7 @@ static int take_word(char **words, int count, void *out)
     else if (line->rank_may_follow && !number_whole(words[0], 0, INT_MAX, &rank))
         args_fail("--local_rank %s: expected a whole number from 0 to %d", words[0], INT_MAX);
     else if (!line->rank_may_follow)
-        args_fail("what is \"%s\"? Everything is given by options", words[0]);
+        args_fail("unexpected word \"%s\"; all arguments are options", words[0]);
     line->config_may_follow = line->rank_may_follow = false;
     return 1;
 }
@@ -267,13 +269,13 @@ static void check_checkpoints(const run_options *run_to)
     if (latest && run_to->save_dir == NULL)
         args_fail("--resume latest needs --save DIR, where the checkpoints are");
     if (run_to->resume != NULL && !latest && run_to->init_path != NULL)
-        args_fail("--init and --resume: the parameters come from the one or from the other");
+        args_fail("--init and --resume both give the parameters; give one of them");
 }
 
 static void choose_config(command_line *line)
 {
     if (line->deepspeed_config != NULL && line->accelerate_config != NULL)
-        args_fail("--deepspeed_config and --config_file are both a configuration; give one");
+        args_fail("--deepspeed_config and --config_file both name a configuration; give one");
     if (line->deepspeed_config == NULL && line->accelerate_config == NULL)
         args_fail("no configuration: give --deepspeed_config FILE");
     if (line->deepspeed_config != NULL)
@@ -285,7 +287,7 @@ static void choose_config(command_line *line)
 static void choose_data(run_options *run_to)
 {
     if (run_to->report.append_metrics && run_to->report.metrics_path == NULL)
-        args_fail("--append-metrics: to which file? Give --metrics FILE");
+        args_fail("--append-metrics needs a file; give --metrics FILE");
     if (run_to->data == NULL)
         run_to->data = getenv("RING_DATA");
     if (run_to->data != NULL && run_to->data[0] == '\0')
@@ -295,7 +297,8 @@ static void choose_data(run_options *run_to)
     check_checkpoints(run_to);
 }
 
-/* Launchers start all ranks with one command line: the first one says what is wrong with it. */
+/* Launchers start all ranks with the same command line, and only the first rank reports a mistake
+ * in it. */
 static bool is_first_rank(void)
 {
     static const char *const variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
@@ -308,7 +311,7 @@ static bool is_first_rank(void)
     return true;
 }
 
-/* Commands other than training: the first word, and the function for it and the words after it. */
+/* Commands other than training, by the first word. */
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -320,13 +323,13 @@ int main(int argc, char **argv)
         "ringtrain",
         rows,
         NULL,
-        "Trains a network on MNIST, CIFAR-10 or a text as a DeepSpeed configuration says, on as "
-        "many ranks as the launcher started: "
+        "Trains a network on MNIST, CIFAR-10 or a text with a DeepSpeed configuration, on all "
+        "ranks that the launcher started: "
         "ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
-        "\vringtrain export CHECKPOINT --out FILE.safetensors makes one file of a checkpoint's "
-        "parameters, ringtrain report METRICS a page of a run's metrics; their --help tells "
-        "more.\n\n"
-        "Exit status: 0 trained and everything written (or checked, and it would), 1 failed "
+        "\vringtrain export CHECKPOINT --out FILE.safetensors writes the parameters of a "
+        "checkpoint to one file, and ringtrain report METRICS makes a page of a run's metrics; see "
+        "their --help.\n\n"
+        "Exit status: 0 trained and everything written (or checked without an error), 1 failed "
         "(configuration, data, training, output), 2 wrong use, 128 + signal after Ctrl-C or "
         "SIGTERM.",
         .take = take_word,

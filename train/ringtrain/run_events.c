@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kinds of instructions into parts, and small gathers. */
+ * Converts the engine's times by kind of instruction into the parts of a report, and gathers the
+ * memory and devices of all ranks. */
 #include "run_events.h"
 
 #include <inttypes.h>
@@ -12,13 +13,12 @@
 
 /* ---- Time ---------------------------------------------------------------------------------- */
 
-/* Where the time of each kind goes while it is carried out. */
-static const report_part part_of[UPDATE_KINDS] = {
-    [UPDATE_LOAD] = PART_DATA,       [UPDATE_GATHER] = PART_TRANSFER,
-    [UPDATE_FORWARD] = PART_FORWARD, [UPDATE_SEND] = PART_TRANSFER,
-    [UPDATE_RECV] = PART_TRANSFER,   [UPDATE_BACKWARD] = PART_BACKWARD,
-    [UPDATE_REDUCE] = PART_REDUCE,   [UPDATE_CLIP] = PART_STEP,
-    [UPDATE_OPTIMIZE] = PART_STEP,   [UPDATE_SUM] = PART_TRANSFER,
+/* The part to which the time counts in which an instruction of a kind is carried out. */
+static const report_part part_of[STEP_KINDS] = {
+    [STEP_LOAD] = PART_DATA,     [STEP_GATHER] = PART_TRANSFER, [STEP_FORWARD] = PART_FORWARD,
+    [STEP_SEND] = PART_TRANSFER, [STEP_RECV] = PART_TRANSFER,   [STEP_BACKWARD] = PART_BACKWARD,
+    [STEP_REDUCE] = PART_REDUCE, [STEP_CLIP] = PART_STEP,       [STEP_STEP] = PART_STEP,
+    [STEP_SUM] = PART_TRANSFER,
 };
 
 static bool is_of_pipeline(update_kind kind)
@@ -83,7 +83,7 @@ static ring_status gather_devices(run_events *events, device_clock *clock)
     return gather(events, &mine, sizeof mine, events->devices);
 }
 
-/* All ranks' with memory_breakdown, else of rank 0 alone. */
+/* Prints the memory of all ranks with memory_breakdown, otherwise only that of rank 0. */
 static void print_memory(run_events *events)
 {
     const report_run *run = &events->report.run;
@@ -97,14 +97,6 @@ static void print_memory(run_events *events)
                     r, memory->parameters, memory->gradients, memory->states, memory->live,
                     memory->activations, memory->batch);
     }
-}
-
-static void print_resident(run_events *events)
-{
-    const report_run *run = &events->report.run;
-    for (int r = 0; r < run->ranks && run->config->memory_breakdown; r++)
-        report_line(&events->report, "memory of rank %d: %.1f MiB resident, %.1f MiB at most", r,
-                    events->devices[r].resident / MIB, events->devices[r].peak / MIB);
 }
 
 /* ---- Events -------------------------------------------------------------------------------- */
@@ -146,15 +138,15 @@ ring_status events_start(run_events *events, train_engine *engine, report_start 
     return run_trace_start(&events->trace, events->comm);
 }
 
-static ring_status tell_passes(run_events *events)
+static ring_status report_passes_of(run_events *events)
 {
-    return pipeline_slots_tell(&events->slots, &events->engine->pipeline, &events->report);
+    return pipeline_slots_report(&events->slots, &events->engine->pipeline, &events->report);
 }
 
 ring_status events_finish(run_events *events)
 {
-    if (events->epoch.samples > 0) /* an epoch that was not ended */
-        RING_TRY(tell_passes(events));
+    if (events->epoch.samples > 0) /* the last epoch is incomplete */
+        RING_TRY(report_passes_of(events));
     return run_trace_gather(&events->trace, events->comm);
 }
 
@@ -166,13 +158,6 @@ void events_begin_update(run_events *events, long step, int micro_batches)
     times->passes = pipeline_slots_next(&events->slots, step, micro_batches);
 }
 
-static void add_to_epoch(report_epoch *epoch, const report_step *step)
-{
-    epoch->loss += step->loss * (double)step->samples;
-    epoch->samples += step->samples;
-    breakdown_add(&epoch->times, &step->times);
-}
-
 ring_status events_end_update(run_events *events, report_step *step)
 {
     const long every = events->options.monitor_every;
@@ -181,7 +166,9 @@ ring_status events_end_update(run_events *events, report_step *step)
     times->passes = NULL;
     step->times = events_times(&events->before, times, step->seconds);
     step->all_samples = events->all_samples += step->samples;
-    add_to_epoch(&events->epoch, step);
+    events->epoch.loss += step->loss * (double)step->samples;
+    events->epoch.samples += step->samples;
+    breakdown_add(&events->epoch.times, &step->times);
     report_update(&events->report, step);
     if (every == 0 || step->step % every != 0)
         return RING_OK;
@@ -192,15 +179,18 @@ ring_status events_end_update(run_events *events, report_step *step)
 
 ring_status events_end_epoch(run_events *events, report_epoch *epoch)
 {
+    const report_run *run = &events->report.run;
     const report_epoch *sums = &events->epoch;
     RING_TRY(gather_devices(events, &events->epoch_clock));
-    epoch->loss = sums->loss / (double)sums->samples; /* an epoch has an update at least */
+    epoch->loss = sums->loss / (double)sums->samples; /* an epoch has at least one update */
     epoch->samples = sums->samples;
     epoch->all_samples = events->all_samples;
     epoch->times = sums->times;
     epoch->devices = events->devices;
     report_end_epoch(&events->report, epoch);
-    print_resident(events);
+    for (int r = 0; r < run->ranks && run->config->memory_breakdown; r++)
+        report_line(&events->report, "memory of rank %d: %.1f MiB resident, %.1f MiB at most", r,
+                    events->devices[r].resident / MIB, events->devices[r].peak / MIB);
     events->epoch = (report_epoch){0};
-    return tell_passes(events);
+    return report_passes_of(events);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_events: what the engine and all ranks know of a run, in the form in which rank 0 reports it.
+ * run_events: collects the times, memory and devices of all ranks during a run, and passes them to
+ * the reports of rank 0.
  */
 #ifndef TRAIN_RUN_EVENTS_H
 #define TRAIN_RUN_EVENTS_H
@@ -11,10 +12,10 @@
 #include "run_trace.h"
 #include "train_engine.h"
 
-/** Reports that no sink asks for. */
+/** Options of reports that are made here and not by a sink. */
 typedef struct events_options {
-    const char *trace_path; /* of all ranks' instructions in the first updates; NULL: none */
-    long monitor_every;     /* updates between two looks at the devices; 0: none */
+    const char *trace_path; /* all ranks' instructions of the first updates; NULL: not wanted */
+    long monitor_every;     /* updates between two reports of devices; 0: never */
 } events_options;
 
 typedef struct run_events {
@@ -32,13 +33,14 @@ typedef struct run_events {
     run_trace trace;
 } run_events;
 
-/** Paths that cannot be written are known here. End with events_close() whatever the result. */
+/** Fails if a path cannot be written. End with events_close() whatever the result. */
 ring_status events_open(run_events *events, ring_comm *comm, const report_run *run,
                         const events_options *options);
 /** @return RING_ERR_SYSTEM if something could not be written completely. */
 ring_status events_close(run_events *events);
 
-/** Collective, as events_end_update() and events_end_epoch(). @param start  all but its memory. */
+/** Collective, as events_end_update() and events_end_epoch() are. @param start  is filled in except
+ *  for its memory. */
 ring_status events_start(run_events *events, train_engine *engine, report_start *start);
 
 /** Collective: writes the final reports, after the last update. */
@@ -46,12 +48,13 @@ ring_status events_finish(run_events *events);
 
 /** @param micro_batches  of the update. */
 void events_begin_update(run_events *events, long step, int micro_batches);
-/** @param step  all but its all_samples and times. */
+/** @param step  is filled in except for its all_samples and times. */
 ring_status events_end_update(run_events *events, report_step *step);
-/** @param epoch  number, updates so far, test set and seconds; the rest is filled in. */
+/** @param epoch  has its number, updates so far, test set and seconds; the rest is filled in
+ *  here. */
 ring_status events_end_epoch(run_events *events, report_epoch *epoch);
 
-/** @return where @p seconds of updates went: what @p after has more than @p before. */
-report_times events_times(const update_times *before, const update_times *after, double seconds);
+/** @return how @p seconds of updates were spent: the difference between @p after and @p before. */
+report_times events_times(const step_times *before, const step_times *after, double seconds);
 
 #endif

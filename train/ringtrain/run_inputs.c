@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading, and checking that the parts go together. */
+ * Reads configuration, network and data, and checks that they fit each other and are the same on
+ * all ranks. */
 #include "run_inputs.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "run_progress.h"
 #include "run_settings.h"
 
-/* Of lines; with the others an epoch then has at most ten. */
+/* Pairs of log lines by default. With its other lines an epoch then prints at most ten. */
 enum { PAIRS_AN_EPOCH = 4 };
 
 /* ---- Configuration ------------------------------------------------------------------------- */
@@ -22,14 +23,14 @@ static void print_note(void *context, const char *text)
         printf("NOTE %s\n", text);
 }
 
-/* Notes variables of DeepSpeed and its libraries that have no effect. */
+/* Prints a note for each variable of DeepSpeed and its libraries that is set without effect. */
 static void note_variables(train_state *state)
 {
     static const struct {
         const char *name, *why;
     } variables[] = {{"CUDA_VISIBLE_DEVICES", "ranks run on CPUs"},
                      {"DS_BUILD_OPS", "nothing is compiled at run time"},
-                     {"UCX_TLS", "RING_TRANSPORT chooses how ranks talk"}};
+                     {"UCX_TLS", "RING_TRANSPORT chooses the transport"}};
     char text[128];
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *value = getenv(variables[i].name);
@@ -45,20 +46,21 @@ static void note_ignored(train_state *state)
     if (state->options->deepspeed_given)
         print_note(state, "--deepspeed has no effect: there is no other engine");
     if (state->options->local_rank_given)
-        print_note(state, "--local_rank has no effect: the launcher's environment says it");
+        print_note(state, "--local_rank has no effect: the launcher's environment sets it");
     if (state->options->backend != NULL)
-        print_note(state, "--backend has no effect: ranks talk through libring");
+        print_note(state, "--backend has no effect: ranks communicate through libring");
     if (state->options->compat_ds_0_13)
         print_note(state,
                    "--compat ds-0.13: no clipping unless the configuration asks, the first "
                    "update at optimizer.params.lr, one sample order for all epochs, the loss "
-                   "scale's window counted from the overflow, log lines each 10 updates");
+                   "scale's window counted from the overflow, log lines every 10 updates");
 }
 
-/* --batch_size is of all ranks of a host, as users of DistributedDataParallel give it. How many
- * of them are stages and tensor ranks is known after a first reading; the second one gives its
- * notes.
- * @param local  the ranks of this host. @param options  gets the micro-batch. */
+/* Divides --batch_size, which counts for all ranks of a host as in scripts of
+ * DistributedDataParallel. The numbers of stages and tensor ranks are known only after reading the
+ * configuration, so it is read here once without notes, and later again with them.
+ * @param first, local   the first rank of this host, and the number of its ranks
+ * @param[out] options   its micro_batch is set */
 static ring_status share_batch(train_state *state, const char *launcher, int first, int local,
                                config_options *options)
 {
@@ -74,9 +76,9 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
     if (batch % shares == 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "--batch_size %ld is for all ranks of this host, which share the data out in "
-                      "%d parts; give a multiple of that",
-                      batch, shares);
+                      "--batch_size %ld is for all ranks of this host, which divide the data into "
+                      "%d parts; give a multiple of %d",
+                      batch, shares, shares);
 }
 
 static void note_processes(train_state *state)
@@ -87,14 +89,9 @@ static void note_processes(train_state *state)
     if (wanted == 0 || wanted == ranks)
         return;
     snprintf(text, sizeof text,
-             "num_processes is %ld, but there %s %d rank%s; ringrun --config_file starts %ld",
+             "num_processes is %ld, but there %s %d rank%s; ringrun --config_file would start %ld",
              wanted, ranks == 1 ? "is" : "are", ranks, plural(ranks), wanted);
     print_note(state, text);
-}
-
-static const char *launcher_of(const ring_comm_info *info)
-{
-    return info->launcher[0] != '\0' ? info->launcher : "no launcher";
 }
 
 ring_status inputs_read_config(train_state *state)
@@ -111,9 +108,11 @@ ring_status inputs_read_config(train_state *state)
     note_ignored(state);
     RING_TRY(train_ring(made->comm, ring_comm_get_info(made->comm, &info)));
     const bool here = state->options->check <= 0;
-    const int first = here ? info.rank - info.local_rank : 0; /* they are neighbours */
+    const int first = here ? info.rank - info.local_rank : 0; /* ranks of a host are consecutive */
     const int local = here ? info.local_ranks : made->ranks;
-    const char *launcher = here ? launcher_of(&info) : "--check";
+    const char *launcher = here ? info.launcher : "--check";
+    if (launcher[0] == '\0')
+        launcher = "no launcher";
     RING_TRY(share_batch(state, launcher, first, local, &options));
     RING_TRY(config_read(state->options->config_path, &options, trainer_note, made, &made->config));
     note_processes(state);
@@ -140,8 +139,8 @@ ring_status inputs_read_model(train_state *state)
     return RING_OK;
 }
 
-/* @param left, each  updates of this epoch that are left, and of a whole one
- * @return passes over the training set: as given, else as many as --max-steps takes. */
+/* @param left, each  remaining updates of this epoch, and updates of a whole epoch
+ * @return passes over the training set: --epochs, otherwise the passes that --max-steps needs */
 static int count_epochs(const train_state *state, long left, long each)
 {
     const run_options *options = state->options;
@@ -151,8 +150,8 @@ static int count_epochs(const train_state *state, long left, long each)
     return state->trainer.epoch + (int)(more > 0 ? (more + each - 1) / each : 0);
 }
 
-/* Micro-batches are cut from each rank's samples of an epoch, updates from those; the last
- * of each may be short. */
+/* The samples of a rank in an epoch are divided into micro-batches, and these into updates. The
+ * last micro-batch and the last update may be short. */
 ring_status inputs_divide(train_state *state)
 {
     RING_TRY(trainer_divide(&state->trainer));
@@ -176,18 +175,9 @@ void inputs_count(train_state *state)
     trainer_fill_automatic(&state->trainer, state->steps);
 }
 
-/* ---- The same on all ranks ----------------------------------------------------------------- */
+/* ---- Settings that must agree -------------------------------------------------------------- */
 
-static void list_saving(const run_options *options, FILE *out)
-{
-    fprintf(out, "--save=%.200s\n--save-every=%ld\n--resume=%.200s\n--init=%.200s\n",
-            options->save_dir != NULL ? options->save_dir : "", options->save_every,
-            options->resume != NULL ? options->resume : "",
-            options->init_path != NULL ? options->init_path : "");
-    fprintf(out, "--eval-every=%d\n", options->eval_every);
-}
-
-/* All settings that an update's result depends on. */
+/* Lists all settings on which the result of an update or the calls between ranks depend. */
 static void list_all(void *context, FILE *out)
 {
     train_state *state = context;
@@ -198,7 +188,11 @@ static void list_all(void *context, FILE *out)
     settings_list(&state->trainer, "--", out);
     fprintf(out, "--epochs=%d\n--monitor-every=%ld\n", count_epochs(state, each, each),
             options->events.monitor_every);
-    list_saving(options, out);
+    fprintf(out, "--save=%.200s\n--save-every=%ld\n--resume=%.200s\n--init=%.200s\n",
+            options->save_dir != NULL ? options->save_dir : "", options->save_every,
+            options->resume != NULL ? options->resume : "",
+            options->init_path != NULL ? options->init_path : "");
+    fprintf(out, "--eval-every=%d\n", options->eval_every);
     settings_list_data(&state->trainer, "--", out);
 }
 

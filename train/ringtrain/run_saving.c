@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The meaning of --save, --resume and --init together. */
+ * Carries out --save, --resume and --init, and checks that they fit each other and the folder. */
 #include "run_saving.h"
 
 #include <limits.h>
@@ -22,14 +22,14 @@ static void note(void *context, const char *text)
 
 /* ---- Where the run begins ------------------------------------------------------------------ */
 
-/* Its folder has nothing to go on from: not an error for "latest". */
-static bool begins_anew(const run_saving *saving, ring_status status, const char *found)
+/* A folder without a checkpoint is not an error for "latest". */
+static bool starts_from_nothing(const run_saving *saving, ring_status status, const char *found)
 {
     return status == RING_ERR_SYSTEM && found[0] == '\0' &&
            strcmp(saving->options->resume, LATEST) == 0;
 }
 
-/* Newer checkpoints in the folder are damaged, and were reported. */
+/* If so, all newer checkpoints in the folder are damaged and were reported as such. */
 static bool saves_where_it_resumes(const run_options *options)
 {
     return options->resume != NULL && options->save_dir != NULL &&
@@ -48,8 +48,8 @@ static ring_status resume(run_saving *saving)
                                      checkpoint_load(&saving->made->engine,
                                                      latest ? options->save_dir : options->resume,
                                                      &saving->made->run, note, saving, found));
-    if (begins_anew(saving, status, found)) {
-        note(saving, "no checkpoint is there yet: training starts from the beginning");
+    if (starts_from_nothing(saving, status, found)) {
+        note(saving, "there is no checkpoint yet; training starts from the beginning");
         return RING_OK;
     }
     RING_TRY(status);
@@ -60,19 +60,10 @@ static ring_status resume(run_saving *saving)
     return RING_OK;
 }
 
-static ring_status begin(run_saving *saving)
-{
-    const run_options *options = saving->options;
-    if (options->resume != NULL)
-        RING_TRY(resume(saving));
-    if (options->init_path != NULL && saving->begun < 0)
-        RING_TRY(checkpoint_init_params(&saving->made->engine, options->init_path));
-    return RING_OK;
-}
-
 /* ---- The folder ---------------------------------------------------------------------------- */
 
-/* A later resume from the folder must find this run's checkpoints. */
+/* Refuses a folder with newer checkpoints, because a later resume would find those of the other
+ * run. */
 static ring_status check_newer(const run_saving *saving)
 {
     const run_options *options = saving->options;
@@ -81,8 +72,8 @@ static ring_status check_newer(const run_saving *saving)
     if (newest <= saving->begun || saves_where_it_resumes(options))
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "--save %s: it has a checkpoint of update %ld already; go on from there with "
-                      "--resume latest, or give another folder",
+                      "--save %s: the folder already has a checkpoint of update %ld; continue from "
+                      "it with --resume latest, or give another folder",
                       options->save_dir, newest);
 }
 
@@ -99,13 +90,16 @@ ring_status run_saving_start(run_saving *saving, const run_options *options, tra
     *saving = (run_saving){
         .options = options, .made = made, .report = report, .lock = -1, .begun = -1, .saved = -1};
     RING_TRY(agree(made->comm, open_folder(saving)));
-    RING_TRY(begin(saving));
+    if (options->resume != NULL)
+        RING_TRY(resume(saving));
+    if (options->init_path != NULL && saving->begun < 0)
+        RING_TRY(checkpoint_init_params(&made->engine, options->init_path));
     if (options->save_dir == NULL)
         return RING_OK;
     return agree(made->comm, made->rank == 0 ? check_newer(saving) : RING_OK);
 }
 
-void run_saving_tell_changes(run_saving *saving)
+void run_saving_report_changes(run_saving *saving)
 {
     if (saving->begun >= 0)
         checkpoint_tell_changes(&saving->made->run, note, saving);
@@ -128,10 +122,10 @@ bool run_saving_due(const run_saving *saving, long step, bool epoch_over)
     return options->save_every > 0 ? step % options->save_every == 0 : epoch_over;
 }
 
-static ring_status tell_failure(run_saving *saving)
+static ring_status report_failure(run_saving *saving)
 {
     char text[TRAIN_ERROR_MAX];
-    snprintf(text, sizeof text, "checkpoint not saved, and training goes on: %s", train_error());
+    snprintf(text, sizeof text, "checkpoint not saved, training continues: %s", train_error());
     if (saving->made->rank == 0)
         report_error(saving->report, text);
     return RING_OK;
@@ -147,7 +141,7 @@ ring_status run_saving_save(run_saving *saving, bool last)
     const double start = train_now();
     const ring_status status = progress_save(saving->made, options->save_dir, options->keep);
     if (status == RING_ERR_SYSTEM && !last)
-        return tell_failure(saving);
+        return report_failure(saving);
     RING_TRY(status);
     saving->saved = step;
     report_line(saving->report, "saved %s/step-%08ld in %.2f s", options->save_dir, step,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_saving: the checkpoints of one run: where they go, when one is due, and where the run begins.
- * All calls but run_saving_due() and run_saving_close() are collective.
+ * run_saving: manages the checkpoints of one run: in which folder they are saved, when one is due,
+ * and at which one the run begins. All functions are collective except run_saving_due() and
+ * run_saving_close().
  */
 #ifndef TRAIN_RUN_SAVING_H
 #define TRAIN_RUN_SAVING_H
@@ -15,25 +16,25 @@ typedef struct run_saving {
     trainer *made;              /* borrowed */
     train_report *report;       /* borrowed */
     int lock;                   /* of the folder, on rank 0 */
-    long begun;                 /* the step that was resumed from; -1: none */
-    long saved;                 /* the newest checkpoint's step; -1: none */
+    long begun;                 /* the step from which the run resumed; -1: it did not */
+    long saved;                 /* the step of the newest checkpoint; -1: not yet saved */
 } run_saving;
 
-/** Opens the folder, and sets the engine to where the run begins: a checkpoint, --init's file, or
- *  as it is.
- *  @param made  made->run.place becomes where the run begins; as it was if that is the beginning.
+/** Opens the folder, and loads the engine from a checkpoint or from the file of --init, if either
+ *  is given.
+ *  @param made  made->run.place becomes the place of the checkpoint; without one it is unchanged.
  *  Close with run_saving_close() whatever the result. */
 ring_status run_saving_start(run_saving *saving, const run_options *options, trainer *made,
                              train_report *report);
-/** Names the settings that have changed since the checkpoint, if the run resumed from one. */
-void run_saving_tell_changes(run_saving *saving);
+/** Prints the settings that have changed since the checkpoint, if the run resumed from one. */
+void run_saving_report_changes(run_saving *saving);
 void run_saving_close(run_saving *saving);
 
-/** @return whether a checkpoint is to be made behind update @p step. */
+/** @return whether to save a checkpoint after update @p step. */
 bool run_saving_due(const run_saving *saving, long step, bool epoch_over);
 
-/** Saves, unless there is no folder or it has this step already. A checkpoint that cannot be
- *  written is reported, and training continues; unless it is the @p last one. */
+/** Saves, unless there is no folder or this step is saved already. If a checkpoint cannot be
+ *  written, this is reported and training continues; for the @p last one it is an error. */
 ring_status run_saving_save(run_saving *saving, bool last);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Streams of events, and how they come together. */
+ * Writes the trace of each rank to a stream, and joins the streams in the file of rank 0. */
 #include "run_trace.h"
 
 #include <errno.h>
@@ -25,20 +25,17 @@ ring_status run_trace_open(run_trace *trace, const char *path, int rank)
     return train_fail(RING_ERR_SYSTEM, "--trace %s: %s", path, strerror(errno));
 }
 
-static ring_status open_part(run_trace *trace)
-{
-    if (trace->file.stream == NULL)
-        trace->part = open_memstream(&trace->text, &trace->bytes);
-    return stream_of(trace) != NULL ? RING_OK : train_fail(RING_ERR_MEMORY, "no memory to trace");
-}
-
 ring_status run_trace_start(run_trace *trace, ring_comm *comm)
 {
     double wanted = trace->file.stream != NULL, zero;
     RING_TRY(train_ring(comm, ring_broadcast(&wanted, &wanted, 1, RING_FLOAT64, 0, comm, NULL)));
     if (wanted == 0.0)
         return RING_OK;
-    RING_TRY(agree(comm, open_part(trace)));
+    if (trace->file.stream == NULL)
+        trace->part = open_memstream(&trace->text, &trace->bytes);
+    RING_TRY(agree(comm, stream_of(trace) != NULL
+                             ? RING_OK
+                             : train_fail(RING_ERR_MEMORY, "no memory for the trace")));
     RING_TRY(common_clock_zero(comm, &zero));
     update_trace_begin(&trace->trace, stream_of(trace), ring_comm_rank(comm), zero);
     return RING_OK;
@@ -53,7 +50,7 @@ update_trace *run_trace_next(run_trace *trace, long update)
     return &trace->trace;
 }
 
-/* ---- Bringing together --------------------------------------------------------------------- */
+/* ---- Gathering ----------------------------------------------------------------------------- */
 
 static bool end_part(run_trace *trace)
 {
@@ -62,7 +59,7 @@ static bool end_part(run_trace *trace)
     return whole;
 }
 
-/* @param room  for the largest part. */
+/* @param room  of the size of the largest part */
 static ring_status append_parts(const run_trace *trace, const uint64_t *bytes, char *room,
                                 ring_comm *comm)
 {
@@ -81,7 +78,7 @@ static ring_status make_room(const uint64_t *bytes, int ranks, char **room)
     return train_alloc((void **)room, most, "the trace");
 }
 
-/* @param bytes  [ranks] of their parts */
+/* @param bytes  [ranks] the sizes of their parts */
 static ring_status move_parts(run_trace *trace, const uint64_t *bytes, ring_comm *comm)
 {
     char *room = NULL;
@@ -105,7 +102,7 @@ ring_status run_trace_gather(run_trace *trace, ring_comm *comm)
     ring_status status = train_alloc((void **)&bytes, (size_t)ring_comm_size(comm) * sizeof *bytes,
                                      "the trace");
     if (!end_part(trace))
-        status = train_fail(RING_ERR_MEMORY, "no memory to trace");
+        status = train_fail(RING_ERR_MEMORY, "no memory for the trace");
     status = agree(comm, status);
     const uint64_t mine = trace->bytes;
     if (status == RING_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines about network, precision, ZeRO and ranks. */
+ * Prints the lines about network, precision, ZeRO and ranks, each only if it applies to the run. */
 #include "start_lines.h"
 
 #include <stdio.h>
@@ -13,40 +13,40 @@
 
 enum { HOST_BYTES = 64 };
 
-/* With a pipeline stages differ: pipeline_lines_start() tells. */
+/* With a pipeline the sizes differ between stages, and pipeline_lines_start() prints them. */
 static void print_zero(const train_engine *engine)
 {
     if (engine->zero_stage > 0 && engine->pipeline.place.stages == 1)
-        printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets "
-               "that it works on\n",
+        printf("ZeRO stage %d: each rank holds %zu bytes of model state, and %zu of the buckets in "
+               "use\n",
                engine->zero_stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
     if (engine->zero_stage == 3)
         printf("stage 3 splits %zu of %zu parameters\n", partition_split(&engine->partition),
                model_parameters(&engine->model));
     else if (engine->zero_stage == 0 && engine->config->zero_stage > 0)
-        printf("ZeRO: one rank has nothing to split\n");
+        printf("ZeRO has no effect with one rank\n");
 }
 
 static void print_offload(const train_engine *engine)
 {
     const offload_config *offload = &engine->config->offload;
     if (engine->offload.states.bytes > 0)
-        printf("offload: %zu bytes of the optimizer's states of rank %d lie in a file in %s\n",
+        printf("offload: %zu bytes of the optimizer's states of rank %d are in a file in %s\n",
                engine->offload.states.bytes, engine->rank, offload->states.nvme_path);
     else if (strcmp(offload->states.device, "nvme") == 0)
         printf("offload: the optimizer has no states\n");
     if (engine->offload.params.bytes > 0)
-        printf("offload: %zu bytes of the parameters of rank %d lie in a file in %s\n",
+        printf("offload: %zu bytes of the parameters of rank %d are in a file in %s\n",
                engine->offload.params.bytes, engine->rank, offload->params.nvme_path);
     else if (strcmp(offload->params.device, "nvme") == 0)
-        printf("offload: parameters stay in memory: one rank has nothing to split\n");
+        printf("offload: parameters stay in memory, because there is one rank\n");
 }
 
 static void print_tensor_ranks(const train_engine *engine)
 {
     const tensor_parallel *tensor = &engine->tensor;
     if (tensor->ranks > 1)
-        printf("tensor ranks: %d compute a share each of %d layer%s of %d; this rank holds %zu of "
+        printf("tensor ranks: %d share the work of %d layer%s of %d; this rank holds %zu of "
                "%zu parameters%s\n",
                tensor->ranks, tensor_parallel_layers(tensor),
                plural(tensor_parallel_layers(tensor)), tensor->whole.node_count,
@@ -72,10 +72,10 @@ static void print_data(const train_state *state)
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         bytes += arrays[i]->bytes;
     printf("data: %zu bytes in memory, %s\n", bytes,
-           state->trainer.train.shared != NULL ? "once for the ranks of a host" : "of each rank");
+           state->trainer.train.shared != NULL ? "shared by the ranks of a host" : "on each rank");
 }
 
-/* The way that messages take where the algorithm is a ring: in the order of the ranks. */
+/* Prints the path of messages if the algorithm is a ring, which follows the order of the ranks. */
 static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 {
     printf("ring of gradients%s:", grid->stages * grid->tensors > 1 ? ", of rank 0's group" : "");
@@ -85,7 +85,7 @@ static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 }
 
 /* Collective. */
-static ring_status tell_ring(const train_state *state)
+static ring_status report_ring(const train_state *state)
 {
     ring_comm *comm = state->trainer.engine.comms.data;
     char(*hosts)[HOST_BYTES] = NULL;
@@ -101,20 +101,20 @@ static ring_status tell_ring(const train_state *state)
     return status;
 }
 
-/* Lines of dump_state beside the settings. */
+/* Prints the lines that dump_state adds to the settings. */
 static void print_ranks(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
     grid_print_groups(&state->trainer.grid, stdout);
     if (ring_comm_get_info(state->trainer.comm, &info) == RING_OK)
         printf("ranks: %d on %d host%s, started by %s, transport %s\n", info.ranks, info.hosts,
-               plural(info.hosts), info.launcher[0] != '\0' ? info.launcher : "nobody",
+               plural(info.hosts), info.launcher[0] != '\0' ? info.launcher : "no launcher",
                info.transport);
     partition_print(&state->trainer.engine.partition, stdout);
 }
 
-/* Then they wait for each other: every rank computes on one core at least, and readers beside it.
- */
+/* Every rank needs at least one core, and each of its readers another one; with fewer cores they
+ * wait for each other. */
 static void warn_of_many_threads(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
@@ -123,16 +123,17 @@ static void warn_of_many_threads(const train_state *state)
     if (ring_comm_get_info(state->trainer.comm, &info) != RING_OK)
         return;
     if (info.local_ranks > cores)
-        printf("NOTE %d ranks share the %ld core%s of this host: more ranks make it slower\n",
+        printf("NOTE %d ranks share the %ld core%s of this host: fewer ranks would be faster\n",
                info.local_ranks, cores, plural((double)cores));
     else if ((long)info.local_ranks * (1 + readers) > cores)
-        printf("NOTE %d rank%s and %d reader%s of each share the %ld core%s of this host: fewer "
+        printf("NOTE %d rank%s with %d reader%s each share the %ld core%s of this host: fewer "
                "--workers may be faster\n",
                info.local_ranks, plural(info.local_ranks), readers, plural(readers), cores,
                plural((double)cores));
 }
 
-/* Of the samples that the ranks do not divide. */
+/* Prints how many samples are repeated or left out because the number of ranks does not divide
+ * them. */
 static void print_rest(const train_state *state)
 {
     const size_t repeated = sampler_repeated(&state->trainer.sampler),
@@ -175,7 +176,7 @@ ring_status start_lines_print(const train_state *state)
 {
     if (state->trainer.rank == 0)
         print_lines(state);
-    const ring_status status = state->trainer.config.dump_state ? tell_ring(state) : RING_OK;
+    const ring_status status = state->trainer.config.dump_state ? report_ring(state) : RING_OK;
     fflush(stdout);
     return status;
 }

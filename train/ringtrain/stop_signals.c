@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread waits for the signals, and no handler runs on others: on top of kernels of oneDNN 2.6.3
- * a handler's frame destroyed the heap (decision 29). */
+ * Waits for the signals in a thread of its own. Signal handlers are not used, because the frame of
+ * a handler on top of a kernel of oneDNN 2.6.3 corrupted the heap (decision 29). */
 #include "stop_signals.h"
 
 #include <errno.h>
@@ -13,21 +13,22 @@
 
 #include "clock.h"
 
-/* Ranks that may have the same signal: three counts in a float64. */
+/* The sum over ranks is one float64 with three counters, one for each signal. */
 enum { COUNT_BITS = 17 };
 
-/* A terminal and a launcher may both pass on one Ctrl-C. The terminal itself passes on each once.
- */
+/* One Ctrl-C may arrive twice, from the terminal and from the launcher. The terminal itself sends
+ * each only once. */
 #define TWICE_SECONDS 1.0
 
-/* If ranks have several, the last one here counts. */
+/* If ranks received different signals, the last one in this list counts. */
 static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static sigset_t watched;
 static atomic_bool begun;
-static atomic_int taken; /* the first one's number in the list, from 1 */
+static atomic_int taken; /* the position of the first signal in the list, from 1; 0: none yet */
 
+/* Lets the signal end the process as if it had not been blocked. */
 static void end_process(int number)
 {
     sigset_t one;
@@ -36,14 +37,6 @@ static void end_process(int number)
     signal(number, SIG_DFL);
     raise(number);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-}
-
-static void take(int number)
-{
-    for (int i = 0; i < SIGNALS; i++) {
-        if (signals[i] == number)
-            atomic_store(&taken, i + 1);
-    }
 }
 
 static void *wait_for_signals(void *unused)
@@ -62,7 +55,10 @@ static void *wait_for_signals(void *unused)
         if (asked)
             continue;
         first = train_now();
-        take(number);
+        for (int i = 0; i < SIGNALS; i++) {
+            if (signals[i] == number)
+                atomic_store(&taken, i + 1);
+        }
     }
     return unused;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * train_state: all that a run of ringtrain holds, on one rank.
+ * train_state: holds the whole state of a run of ringtrain on one rank. The parts of ringtrain
+ * receive it as their first argument.
  */
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
@@ -15,12 +16,12 @@ typedef struct train_state {
     const run_options *options;
     trainer trainer;
     run_events events;
-    output_file dump; /* of the parameters, if wanted */
+    output_file dump; /* of --dump-params */
     run_saving saving;
     int epochs;      /* of the whole run */
     long steps;      /* updates of the whole run */
-    long first_step; /* updates before this start */
-    int stopped;     /* the signal that ended the run; 0: none */
+    long first_step; /* updates before this start of the run */
+    int stopped;     /* the signal that ended the run; 0: no signal */
     engine_score score;
 } train_state;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Setting up (every phase ends with all ranks agreeing that it worked), the loop over
- * epochs and updates, and what is left behind at the end. */
+ * Runs one training: sets it up, loops over epochs and updates, and writes the results. All ranks
+ * agree after each phase of the set-up that it succeeded everywhere, so that they fail together. */
 #include "training.h"
 
 #include <math.h>
@@ -20,9 +20,10 @@
 #include "stop_signals.h"
 #include "thread_count.h"
 
-enum { SCORE_TEXT_MAX = 96, SIGNAL_EXIT = 128 /* and the signal, as shells say it */ };
+enum { SCORE_TEXT_MAX = 96, SIGNAL_EXIT = 128 /* plus the signal, as in shells */ };
 
-/* Before hours of training, so that a path that cannot be written does not waste them. */
+/* Opens all output files before the training, so that a path that cannot be written does not waste
+ * hours of it. */
 static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
@@ -55,7 +56,8 @@ static bool is_complete(const train_state *state)
     return has_all_steps(state) || has_all_epochs(state);
 }
 
-/* Goes to where a checkpoint was made, perhaps by another number of ranks, or to the beginning. */
+/* Moves the trainer to the place of a checkpoint, which another number of ranks may have saved, or
+ * to the beginning. */
 static ring_status go_to(train_state *state, const run_place *place)
 {
     trainer *made = &state->trainer;
@@ -69,7 +71,7 @@ static ring_status go_to(train_state *state, const run_place *place)
     state->events.all_samples = (place->epoch - 1) * (long)shares_until(shares, shares->updates) +
                                 (long)shares_until(shares, made->updates);
     if (again > 0)
-        report_line(report, "NOTE --resume: epoch %d takes %zu sample%s twice", place->epoch, again,
+        report_line(report, "NOTE --resume: epoch %d uses %zu sample%s twice", place->epoch, again,
                     plural(again));
     if (progress_epoch_over(made) && !is_complete(state))
         progress_begin_epoch(made, place->epoch + 1);
@@ -91,7 +93,7 @@ static ring_status start_events(train_state *state)
                                         .seed = state->options->seed});
 }
 
-/* Collective. Only lines of metrics tell the norm; rank 0 alone may have been asked for them. */
+/* Collective. The norm is reported only in metrics, for which rank 0 alone may have been asked. */
 static ring_status choose_norm(train_state *state)
 {
     int32_t asked = state->options->report.metrics_path != NULL;
@@ -117,7 +119,7 @@ static ring_status set_up(train_state *state)
     RING_TRY(choose_norm(state));
     RING_TRY(run_saving_start(&state->saving, state->options, made, &state->events.report));
     RING_TRY(agree(comm, go_to(state, &made->run.place)));
-    run_saving_tell_changes(&state->saving);
+    run_saving_report_changes(&state->saving);
     RING_TRY(start_lines_print(state));
     RING_TRY(start_events(state));
     return pipeline_lines_start(&state->events.report, &made->engine);
@@ -125,8 +127,8 @@ static ring_status set_up(train_state *state)
 
 static double loss_scale(const train_state *state)
 {
-    const bool scaled = state->trainer.config.precision.params == RING_FLOAT16;
-    return scaled ? state->trainer.engine.overflow.scaler.scale : 0.0;
+    const bool is_scaled = state->trainer.config.precision.params == RING_FLOAT16;
+    return is_scaled ? state->trainer.engine.overflow.scaler.scale : 0.0;
 }
 
 /* This rank's part of the next update. */
@@ -136,21 +138,6 @@ static engine_share next_share(const train_state *state)
     if (state->options->max_steps > 0 && state->trainer.step + 1 >= state->options->max_steps)
         next.next = NULL;
     return next;
-}
-
-/* Adds the schedule's values for the next update. */
-static void add_next_rates(const train_state *state, report_step *step)
-{
-    const schedule_rates rates = progress_rates(&state->trainer);
-    step->next_lr = rates.lr;
-    step->next_other_lr = rates.no_decay_lr;
-    memcpy(step->next_betas, rates.betas, sizeof step->next_betas);
-}
-
-static void tell_skip(train_state *state)
-{
-    for (int i = 0; i < OVERFLOW_LINES; i++)
-        report_line(&state->events.report, "%s", state->trainer.engine.overflow.lines[i]);
 }
 
 static ring_status update(train_state *state)
@@ -170,21 +157,24 @@ static ring_status update(train_state *state)
     if (made->step == state->first_step + 1)
         report_line(&state->events.report, "first update done %.3f s after the start",
                     end - state->options->started);
-    if (result.skipped)
-        tell_skip(state);
+    for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
+        report_line(&state->events.report, "%s", made->engine.overflow.lines[i]);
+    const schedule_rates next = progress_rates(made);
     report_step done = {.step = made->step,
                         .epoch = made->epoch,
                         .epoch_step = (long)(made->shares.updates - progress_left(made)),
                         .loss = result.loss,
                         .grad_norm = result.grad_norm,
                         .lr = lr,
+                        .next_lr = next.lr,
+                        .next_other_lr = next.no_decay_lr,
+                        .next_betas = {next.betas[0], next.betas[1]},
                         .skipped = made->engine.overflow.skipped,
                         .loss_scale = loss_scale(state),
                         .samples = (long)result.samples,
                         .all_micro_batches = made->micro_steps,
                         .micro_batches = share.micro_batches,
                         .seconds = end - start};
-    add_next_rates(state, &done);
     return events_end_update(&state->events, &done);
 }
 
@@ -203,7 +193,8 @@ static bool is_last_epoch(const train_state *state)
     return state->trainer.epoch >= state->epochs || has_all_steps(state);
 }
 
-/* "test accuracy 0.9812", or of text "validation loss 1.6214, accuracy of tokens 0.5120". */
+/* Writes "test accuracy 0.9812", or for a text "validation loss 1.6214, accuracy of tokens 0.5120".
+ */
 static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX])
 {
     const engine_score *score = &state->score;
@@ -215,7 +206,8 @@ static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX
     return text;
 }
 
-/* @param[out] score  NaN where the test set is not used, and state->score stays as it was
+/* Evaluates the test set if it is due in this epoch.
+ * @param[out] score    NaN if the test set is not used; state->score is then unchanged
  * @param[out] seconds  of testing */
 static ring_status test(train_state *state, engine_score *score, double *seconds)
 {
@@ -232,7 +224,7 @@ static ring_status test(train_state *state, engine_score *score, double *seconds
 }
 
 /* Collective. */
-static ring_status tell_epoch(train_state *state, size_t samples, double trained)
+static ring_status report_epoch_end(train_state *state, size_t samples, double trained)
 {
     char text[SCORE_TEXT_MAX];
     engine_score score;
@@ -265,7 +257,7 @@ static ring_status train_epoch(train_state *state)
     const double trained = train_now() - start;
     RING_TRY(engine_check_params(&made->engine));
     const size_t samples = shares_until(&made->shares, made->updates) - first;
-    RING_TRY(tell_epoch(state, samples, trained));
+    RING_TRY(report_epoch_end(state, samples, trained));
     if (run_saving_due(&state->saving, made->step, progress_epoch_over(made)))
         RING_TRY(run_saving_save(&state->saving, false));
     return RING_OK;
@@ -289,7 +281,8 @@ static ring_status stop(train_state *state)
     output_discard(&state->dump);
     report_line(&state->events.report, "SIG%s: stopped after update %ld, in epoch %d%s", name,
                 state->trainer.step, state->trainer.epoch,
-                saves ? "; go on with --resume latest" : "; nothing is saved without --save DIR");
+                saves ? "; continue with --resume latest"
+                      : "; nothing is saved without --save DIR");
     return agree(state->trainer.comm, events_close(&state->events));
 }
 
@@ -312,8 +305,8 @@ static ring_status finish(train_state *state)
     return agree(state->trainer.comm, close_outputs(state, params));
 }
 
-/* Collective. Tells why there is nothing to train, and uses the test set. */
-static ring_status tell_complete(train_state *state)
+/* Collective. Reports why there is nothing to train, and evaluates the test set. */
+static ring_status report_complete(train_state *state)
 {
     const trainer *made = &state->trainer;
     engine_score score;
@@ -325,7 +318,7 @@ static ring_status tell_complete(train_state *state)
     if (has_all_steps(state))
         snprintf(steps, sizeof steps, "--max-steps above %ld", made->step);
     report_line(&state->events.report,
-                "the run is complete: update %ld, in epoch %d, was its last; to go on, give "
+                "the run is complete: update %ld, in epoch %d, was its last; to continue, give "
                 "%s%s%s",
                 made->step, made->epoch, epochs,
                 epochs[0] != '\0' && steps[0] != '\0' ? " and " : "", steps);
@@ -336,7 +329,7 @@ static ring_status train(train_state *state)
 {
     stop_signals_begin();
     if (is_complete(state))
-        RING_TRY(tell_complete(state));
+        RING_TRY(report_complete(state));
     else
         RING_TRY(train_epoch(state));
     while (state->stopped == 0 && !is_last_epoch(state)) {
@@ -346,7 +339,8 @@ static ring_status train(train_state *state)
     return state->stopped != 0 ? stop(state) : finish(state);
 }
 
-/* All that can be wrong before the training, and what it would take. */
+/* Carries out --check: everything that can fail before the training, and an estimate of the memory
+ * that it needs. */
 static ring_status check_all(train_state *state)
 {
     trainer *made = &state->trainer;
@@ -363,7 +357,7 @@ static ring_status check_all(train_state *state)
     if (made->rank == 0) {
         config_print(&made->config, true, stdout);
         RING_TRY(estimate_print(&made->config, &made->spec, samples, &made->grid, stdout));
-        printf("checked%s: this would train\n", samples == SIZE_MAX ? ", but for the data" : "");
+        printf("checked%s: no errors\n", samples == SIZE_MAX ? ", except for the data" : "");
     }
     return RING_OK;
 }
@@ -382,15 +376,6 @@ static ring_status run_all(train_state *state)
     return train(state);
 }
 
-static void tear_down(train_state *state)
-{
-    events_close(&state->events);
-    output_discard(&state->dump);
-    run_saving_close(&state->saving);
-    trainer_free(&state->trainer);
-    ring_comm_destroy(state->trainer.comm);
-}
-
 int run(const run_options *options)
 {
     train_state state = {.options = options,
@@ -402,11 +387,15 @@ int run(const run_options *options)
     stop_signals_watch();
     gemm_set_threads(threads_wanted());
     const ring_status status = run_all(&state);
-    const bool begun = state.trainer.comm != NULL; /* else libring has printed the reason */
+    const bool begun = state.trainer.comm != NULL; /* otherwise libring has printed the reason */
     if (status != RING_OK && begun && (state.trainer.rank == 0 || !train_error_is_shared()))
         report_error(&state.events.report, train_error());
     const int stopped = state.stopped;
-    tear_down(&state);
+    events_close(&state.events);
+    output_discard(&state.dump);
+    run_saving_close(&state.saving);
+    trainer_free(&state.trainer);
+    ring_comm_destroy(state.trainer.comm);
     if (status == RING_OK && stopped != 0)
         return SIGNAL_EXIT + stopped;
     return status == RING_OK ? EXIT_SUCCESS : EXIT_FAILURE;
