@@ -14,11 +14,12 @@
 /* ---- Time ---------------------------------------------------------------------------------- */
 
 /* The part to which the time counts in which an instruction of a kind is carried out. */
-static const report_part part_of[STEP_KINDS] = {
-    [STEP_LOAD] = PART_DATA,     [STEP_GATHER] = PART_TRANSFER, [STEP_FORWARD] = PART_FORWARD,
-    [STEP_SEND] = PART_TRANSFER, [STEP_RECV] = PART_TRANSFER,   [STEP_BACKWARD] = PART_BACKWARD,
-    [STEP_REDUCE] = PART_REDUCE, [STEP_CLIP] = PART_STEP,       [STEP_STEP] = PART_STEP,
-    [STEP_SUM] = PART_TRANSFER,
+static const report_part part_of[UPDATE_KINDS] = {
+    [UPDATE_LOAD] = PART_DATA,       [UPDATE_GATHER] = PART_TRANSFER,
+    [UPDATE_FORWARD] = PART_FORWARD, [UPDATE_SEND] = PART_TRANSFER,
+    [UPDATE_RECV] = PART_TRANSFER,   [UPDATE_BACKWARD] = PART_BACKWARD,
+    [UPDATE_REDUCE] = PART_REDUCE,   [UPDATE_CLIP] = PART_STEP,
+    [UPDATE_OPTIMIZE] = PART_STEP,   [UPDATE_SUM] = PART_TRANSFER,
 };
 
 static bool is_of_pipeline(update_kind kind)

@@ -55,6 +55,6 @@ ring_status events_end_update(run_events *events, report_step *step);
 ring_status events_end_epoch(run_events *events, report_epoch *epoch);
 
 /** @return how @p seconds of updates were spent: the difference between @p after and @p before. */
-report_times events_times(const step_times *before, const step_times *after, double seconds);
+report_times events_times(const update_times *before, const update_times *after, double seconds);
 
 #endif

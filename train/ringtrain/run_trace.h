@@ -29,7 +29,7 @@ ring_status run_trace_open(run_trace *trace, const char *path, int rank);
 ring_status run_trace_start(run_trace *trace, ring_comm *comm);
 
 /** @return the trace to write the next update to; NULL: this update is not traced. */
-step_trace *run_trace_next(run_trace *trace, long update);
+update_trace *run_trace_next(run_trace *trace, long update);
 
 /** Collective: appends the parts of all ranks to the file. */
 ring_status run_trace_gather(run_trace *trace, ring_comm *comm);
