@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerator: a device that computes on memory which the host must not access, asynchronously and
- * in the order of the requests. The engine requests each fold of a call whose buffers are in such
- * memory, and progresses other work meanwhile.
+ * accelerator: the interface to a device, such as a GPU, that computes on memory which the host
+ * must not access. It executes requests asynchronously and in their order. The engine requests each
+ * fold of a call whose buffers are in the device's memory, and makes progress elsewhere meanwhile.
  *
- * Network adapters may read and write its memory directly, if it shares that memory. Its streams
- * stop where a call was enqueued, until that call is complete (ring_call.stream).
+ * Network adapters can read and write the device's memory directly, if it shares that memory. A
+ * stream stops where a call was enqueued on it, until that call is complete (ring_call.stream).
  *
- * memory/accelerators.h lists a process's accelerators. Any thread may call all functions.
+ * memory/accelerators.h lists a process's accelerators. All functions are thread-safe.
  */
 #ifndef RING_ACCELERATOR_H
 #define RING_ACCELERATOR_H
@@ -18,19 +18,18 @@
 
 /** How adapters access a range of an accelerator's memory. */
 typedef struct accelerator_share {
-    int dmabuf;      /* descriptor, closed by the caller; -1: none */
-    uint64_t offset; /* of the range in the dma-buf */
-    bool by_address; /* adapters' drivers know its addresses as they know those of
-                        the host's memory                                        */
+    int dmabuf;      /* descriptor, closed by the caller; -1 if there is no dma-buf      */
+    uint64_t offset; /* of the range in the dma-buf                                      */
+    bool by_address; /* adapters' drivers accept its addresses like the host's           */
 } accelerator_share;
 
 typedef struct accelerator accelerator;
 
 /** A place in a user's stream where the stream waits for resume(). The accelerator owns it; the
- *  engine borrows it from stop() or start() to resume(). */
+ *  engine borrows it from stop() or start() until resume(). */
 typedef struct accelerator_stop {
-    ticket *reached; /* closed with RING_OK once all that was asked of the stream before is over.
-                        The device may write it: then no waiter is woken, and the engine looks */
+    ticket *reached; /* closed with RING_OK when all earlier work of the stream is complete. If the
+                        device closes it, no waiter is woken, so the engine polls it           */
     /* The engine's: */
     const accelerator *by;
     _Atomic int holders;
@@ -48,81 +47,83 @@ typedef struct accelerator_allocation {
 struct accelerator {
     const char *name;
 
-    /** kernel_fold(), asynchronously. Operands lie in the accelerator's memory or in the host's,
-     *  and must not change until the fold is complete.
-     *  @param over  opened here, closed on completion with ticket_wake_all() after it, from any
-     *  thread; NULL: the next fold's ticket covers this one. */
+    /** Performs kernel_fold() asynchronously. Operands are in the accelerator's memory or in the
+     *  host's, and must not change until the fold is complete.
+     *  @param over  opened here. Any thread may close it when the fold is complete, and calls
+     *  ticket_wake_all() afterwards. NULL: the next fold's ticket covers this one. */
     ring_status (*fold)(const accelerator *a, const kernel_operand *outs, int out_count,
                         const kernel_operand *ins, int in_count, size_t count, ring_dtype dtype,
                         ring_op op, int divisor, ticket *over);
 
-    /** Waits until all requests are complete, or will access no memory any more. */
+    /** Waits until all requests are complete or will no longer access any memory. */
     void (*settle)(const accelerator *a);
 
-    /** Prepares memory for adapters. A fold's results are visible to them once the fold is
-     *  complete; their writes are visible to folds after flush(). Any thread. NULL: adapters cannot
-     *  access the memory, and the next two functions are unused.
-     *  @return RING_OK: @p out has at least one way; else fail() gave the reason. */
+    /** Prepares memory for adapters. A fold's results are visible to them when the fold is
+     *  complete; their writes are visible to folds after flush(). Any thread may call it. NULL:
+     *  adapters cannot access the memory, and the next two functions are unused.
+     *  @return RING_OK if @p out offers at least one way; otherwise fail() gave the reason. */
     ring_status (*share)(const accelerator *a, void *base, size_t bytes, accelerator_share *out);
 
-    /** Makes adapters' writes that the host knows of visible to later folds. NULL: they always
-     *  are. */
+    /** Makes adapters' writes that the host knows of visible to later folds. NULL: they are always
+     *  visible. */
     ring_status (*flush)(const accelerator *a, void *at, size_t bytes);
 
-    /** The place on the PCI bus; constant. NULL: none, near to every adapter. */
+    /** @return the device's place on the PCI bus, which is constant. NULL: it has no place there
+     *  and is near to every adapter. */
     const pci_place *(*place)(const accelerator *a);
 
-    /** Whether @p at is memory of the accelerator. Called for each buffer that is not registered,
-     *  so it is quick. NULL: only registered memory is known.
-     *  @param[out] out  an allocation that covers as many of the @p bytes as belong to it; 0 bytes:
-     *  none.
-     *  @return RING_OK, or fail() gave the reason. */
+    /** Finds out whether @p at is memory of the accelerator. It is called for each buffer that is
+     *  not registered, so it must be quick. NULL: only registered memory is known.
+     *  @param[out] out  an allocation that covers as many of the @p bytes as belong to it; it has 0
+     *  bytes if the memory belongs elsewhere.
+     *  @return RING_OK; otherwise fail() gave the reason. */
     ring_status (*owns)(const accelerator *a, const void *at, size_t bytes,
                         accelerator_allocation *out);
 
-    /** Is it a stream of this accelerator? NULL: no streams, and no next four functions. */
+    /** Finds out whether a stream belongs to this accelerator. NULL: it has no streams, and the
+     *  next four functions are absent. */
     ring_status (*owns_stream)(const accelerator *a, void *stream, bool *yes);
 
     /** Calls on its streams may have buffers in the host's memory. */
     bool orders_host;
 
-    /** Enqueues on the stream: close `reached`, then wait for resume(). May block while the stream
-     *  is full; the engine holds no lock.
-     *  @return RING_OK; else fail() gave the reason, and nothing remains enqueued. */
+    /** Enqueues a stop on the stream, which closes `reached` and then waits for resume(). May block
+     *  while the stream is full; the engine holds no lock.
+     *  @return RING_OK; otherwise fail() gave the reason, and nothing remains enqueued. */
     ring_status (*stop)(const accelerator *a, void *stream, accelerator_stop **out);
 
-    /** Lets the stream continue, also if it has not reached the stop yet, and gives the stop back.
-     *  Calls no driver and does not block. */
+    /** Lets the stream continue, even if it has not reached the stop yet, and returns the stop to
+     *  the accelerator. Does not block, and makes no call into the driver. */
     void (*resume)(accelerator_stop *stop);
 
-    /** @param[out] captured  work on the stream is recorded now, and executed at each replay of the
-     *  record. NULL: capturing is not supported. */
+    /** @param[out] captured  work on the stream is being recorded, and is executed at each replay
+     * of the record. NULL: capturing is not supported. */
     ring_status (*captures)(const accelerator *a, void *stream, bool *captured);
 
-    /** Adds a stop to the record. Whenever a replay reaches it, start(context, stop) is called,
-     *  with `reached` closed; the replay waits for resume(), and the next replay of the same record
-     *  comes later. forget(context) is called once, when no replay is under way or will come. Both
-     *  must return soon, and call no function of the accelerator but resume().
+    /** Adds a stop to the record. When a replay reaches it, start(context, stop) is called with
+     *  `reached` closed, and the replay waits for resume(). The next replay of the same record
+     *  begins later. forget(context) is called once, when no replay is under way and none can
+     *  follow. Both must return soon, and may call no function of the accelerator but resume().
      *  @return as stop(); RING_ERR_UNSUPPORTED: this stream's record cannot have a stop. */
     ring_status (*capture)(const accelerator *a, void *stream,
                            void (*start)(void *context, accelerator_stop *stop),
                            void (*forget)(void *context), void *context);
 
-    /** @return RING_OK; else fail() gave the device's error: earlier requests may never complete,
-     *  and settle() returns soon. Called often. NULL: no errors are reported. */
+    /** @return RING_OK; otherwise fail() gave the device's error, earlier requests may never
+     *  complete, and settle() returns soon. It is called often. NULL: no errors are reported. */
     ring_status (*health)(const accelerator *a);
 
-    /** Runs programs (accelerator_programs.h); NULL: the host drives all calls. */
+    /** Runs whole programs (accelerator_programs.h). NULL: the host drives all calls. */
     const struct accelerator_programs *programs;
 };
 
-/** The accelerator of the calling thread: CUDA's current device, if the process has started CUDA.
- *  It is opened when first found, and stays.
- *  @param[out] out  NULL: there is none.
- *  @return RING_OK, or why it cannot be used. */
+/** Finds the accelerator of the calling thread, which is CUDA's current device if the process has
+ *  started CUDA. It is opened when it is first found, and stays open.
+ *  @param[out] out  NULL if there is no accelerator.
+ *  @return RING_OK, or the reason why it cannot be used. */
 ring_status accelerator_current(const accelerator **out);
 
-/** Copies bytes, to or from memory of the accelerator. */
+/** Copies bytes to or from memory of the accelerator, asynchronously, as fold() does. */
 static inline ring_status accelerator_copy(const accelerator *a, void *dst, const void *src,
                                            size_t bytes, ticket *over)
 {

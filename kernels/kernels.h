@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernels: arithmetic on arrays. Plain C is the reference; SIMD versions are chosen once,
- * at run time, by what the CPU has, and give the same bits as the reference.
- * RING_SIMD = auto | avx512 | avx2 | c forces a level (an absent one is an error of
- * kernels_select()).
+ * kernels: arithmetic on arrays in the host's memory, for the engine and the trainer. The plain C
+ * level is the reference. The SIMD levels compute the same bits; one of them is chosen once, at run
+ * time, to fit the CPU. RING_SIMD = auto | avx512 | avx2 | c forces a level.
  */
 #ifndef RING_KERNELS_H
 #define RING_KERNELS_H
@@ -22,20 +21,23 @@ typedef struct kernel_operand {
     bool accumulator; /* float32 for floats of 16 and 8 bits; ignored for other types */
 } kernel_operand;
 
-/** outs[k][i] = finish(in[0][i] op in[1][i] op … ), combined left to right in the
- *  accumulator type, for i < count, every output stored in the same pass.
- *  Outputs may be the same memory as inputs (element by element), not shifted overlaps.
- *  @param op      RING_AVG and RING_PREMUL_SUM combine like RING_SUM; one that ring_op_serves()
- * says is for the type.
- *  @param divisor 0: none; else results are divided by it after the last input (RING_AVG):
- *                 floats by a true division in the accumulator type, integers towards zero.
- *  Outputs of the call's type are rounded once, to nearest even; floats of 8 bits that would be
- *  too large become the largest finite number. MIN and MAX order -0 below
- *  +0, so that their bits do not depend on the order of the inputs. A NaN result has all
- *  bits set (a mere copy keeps its payload). Results of logical operations are 0 or 1, of one
- *  input too.
- *  Cost: ins reads and outs writes of count elements, one pass. With one input: a copy or
- *  a cast. Large outputs that will not be read soon are written around the cache. */
+/** Combines several arrays element by element and stores the result to one or more arrays:
+ *      outs[k][i] = finish(ins[0][i] op ins[1][i] op … ),  for i < count, k < out_count
+ *  An element's inputs are combined from left to right in the accumulator type, and all outputs are
+ *  stored in the same pass. With one input this is a copy or a cast.
+ *  @param outs    [out_count] arrays of count elements. An output may be the same array as an
+ * input, but must not overlap an input at an offset.
+ *  @param ins     [in_count] arrays of count elements.
+ *  @param op      an operation that ring_op_serves() allows for the type. RING_AVG and
+ *                 RING_PREMUL_SUM combine like RING_SUM.
+ *  @param divisor if not 0, results are divided by it after the last input (RING_AVG): floats by a
+ *                 true division in the accumulator type, integers towards zero.
+ *  Outputs of the call's type are rounded once, to nearest even; an 8-bit float that would overflow
+ *  becomes the largest finite number. MIN and MAX order -0 below +0, so that their bits do not
+ *  depend on the order of the inputs. A NaN result has all bits set (a mere copy keeps its
+ * payload). Logical operations return 0 or 1, even for a single input. Cost: one pass that reads
+ * in_count arrays and writes out_count arrays. Large outputs that will not be read soon are written
+ * around the cache. */
 void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
                  size_t count, ring_dtype dtype, ring_op op, int divisor);
 
@@ -51,45 +53,49 @@ static inline bool kernel_is_logical(ring_op op)
     return op >= RING_LAND && op <= RING_LXOR;
 }
 
-/** dst[i] = src[i] * by, for floats: @p by is rounded to the accumulator type, the product is of
- * that type, and rounded to @p dtype where that is narrower. A NaN result has all bits set.
- *  @param dst  may be @p src. */
+/** dst[i] = src[i] * by, for floats. @p by is rounded to the accumulator type, the product is
+ *  computed in that type, and rounded to @p dtype if that is narrower. A NaN result has all bits
+ *  set.
+ *  @param dst  [count], may be @p src. */
 void kernel_scale(void *dst, const void *src, size_t count, ring_dtype dtype, double by);
 
-/** Plain memory copy, with stores around the cache for large sizes. */
+/** Copies memory; large copies are written around the cache. */
 void kernel_copy(void *dst, const void *src, size_t bytes);
 
-/** Bytes of the accumulator of @p dtype. */
+/** @return the bytes of an element of the accumulator type of @p dtype. */
 size_t kernel_acc_size(ring_dtype dtype);
 
-/** Casts (round to nearest even; NaN stays NaN, quiet; to bfloat16 with all bits set). */
+/** Casts dst[i] = src[i] for i < count, rounded to nearest even. A NaN becomes a quiet NaN; as
+ *  bfloat16 it has all bits set. */
 void kernel_f16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count);
 void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_bf16(uint16_t *dst, const float *src, size_t count);
 
-/** dst[i] = src[i] / 255, rounded once: an image's bytes as PyTorch's ToTensor has them. */
+/** dst[i] = src[i] / 255, rounded once, as PyTorch's ToTensor converts the bytes of an image. */
 void kernel_bytes_to_unit(float *dst, const uint8_t *src, size_t count);
 
 /* ---- Layers: float32 ---- */
 
-/** out[i] = max(0, in[i]), where NaN stays. @param out  may be @p in. */
+/** out[i] = max(0, in[i]); a NaN stays NaN. @param out  [count], may be @p in. */
 void kernel_relu(float *out, const float *in, size_t count);
 
 /** in_delta[i] = out[i] > 0 ? out_delta[i] : 0. @param in_delta  may be @p out_delta. */
 void kernel_relu_gradient(float *in_delta, const float *out_delta, const float *out, size_t count);
 
-/** rows[i, j] += row[j]. @param rows  [count, width]. */
+/** rows (count, width) += row (width): rows[i, j] += row[j]. */
 void kernel_add_to_rows(float *rows, const float *row, size_t count, size_t width);
 
-/** sum[j] += rows[0, j], then rows[1, j], …. @param rows  [count, width]. */
+/** sum (width) += the sum of rows (count, width) over its rows, added in their order. */
 void kernel_add_rows(float *sum, const float *rows, size_t count, size_t width);
 
-/* ---- Optimisers: one pass over the range they own, PyTorch's arithmetic: factors such as
- * 1 - beta1 are computed in double and rounded once, then each operation in float32 ---- */
+/* ---- Optimisers. Each makes one pass over arrays of count elements, in PyTorch's arithmetic:
+ * factors such as 1 - beta1 are computed in double and rounded once, and each operation on elements
+ * is done in float32 ---- */
 
-/** Sum of squares of x[count] in float64, in a fixed order that does not depend on SIMD:
- *  32 lanes with every 32nd element each, then the lanes pairwise (l and l + 16, + 8, …). */
+/** Returns the sum of squares of x (count) in float64. The order of additions is fixed and does not
+ *  depend on SIMD: each of 32 partial sums adds every 32nd element, then the partial sums are added
+ *  pairwise (l and l + 16, l and l + 8, …). */
 double kernel_sum_squares(const float *x, size_t count);
 
 /** torch.optim.SGD: g = scale*grad + weight_decay*p; with momentum: buf = first ? g :
@@ -113,8 +119,8 @@ typedef struct kernel_adam {
 void kernel_adam_step(float *p, const float *grad, float *m, float *v, size_t count,
                       const kernel_adam *args);
 
-/** Lion (Chen et al., 2023), as DeepSpeed's: g = scale*grad; p *= 1 - lr*weight_decay;
- *  p -= lr * sign(beta1*m + (1-beta1)*g), where that of NaN is 0; m = beta2*m + (1-beta2)*g. */
+/** Lion (Chen et al., 2023) as in DeepSpeed: g = scale*grad; p *= 1 - lr*weight_decay;
+ *  p -= lr * sign(beta1*m + (1-beta1)*g), where sign(NaN) is 0; m = beta2*m + (1-beta2)*g. */
 typedef struct kernel_lion {
     double lr, beta1, beta2, weight_decay, scale;
 } kernel_lion;
@@ -131,9 +137,10 @@ void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
 
 /* ---- Dispatch ---- */
 
-/** Chooses the level: "auto", "avx512", "avx2", "c". @return false if the CPU lacks it or
- *  the name is unknown. Without a call the first use chooses RING_SIMD, else "auto" (with
- *  a line on stderr if RING_SIMD was no good). Any thread may call it at any time. */
+/** Chooses the level: "auto", "avx512", "avx2" or "c". Any thread may call it at any time. If it is
+ *  never called, the first use of a kernel chooses the level of RING_SIMD, or "auto" if that is
+ *  unset or unusable; the latter is reported on stderr.
+ *  @return false if the name is unknown or the CPU lacks the level. */
 bool kernels_select(const char *level);
 /** @return the level in use. */
 const char *kernels_level(void);

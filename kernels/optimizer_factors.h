@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer_factors: what a step of an optimiser multiplies by, for the host's kernels and those of
- * GPUs; each is computed in double and rounded once. C and C++.
+ * optimizer_factors: the factors that a step of an optimiser multiplies by. The host's kernels and
+ * those of GPUs share them; each is computed in double and rounded once. C and C++ include this.
  */
 #ifndef RING_OPTIMIZER_FACTORS_H
 #define RING_OPTIMIZER_FACTORS_H
@@ -14,8 +14,8 @@ typedef struct sgd_factors {
 } sgd_factors;
 
 typedef struct adam_factors {
-    float scale, weight_decay; /* of the gradient: the latter 0 if decoupled */
-    float keep;                /* of the parameter: 1 unless decoupled */
+    float scale, weight_decay; /* of the gradient; weight_decay is 0 if decoupled */
+    float keep;                /* of the parameter; 1 unless decoupled            */
     float blend1, beta2, blend2, rate, root, eps;
 } adam_factors;
 
@@ -27,7 +27,7 @@ typedef struct adagrad_factors {
     float scale, weight_decay, rate, eps;
 } adagrad_factors;
 
-/* kernels.h has the arguments. */
+/* kernels.h defines the arguments. */
 struct kernel_sgd;
 struct kernel_adam;
 struct kernel_lion;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Casts between float32 and the floats of 16 and 8 bits, of one level, a vector at a time; a single
- * element travels in a vector of its own. The float16 ones equal the F16C instructions in
- * every bit: a NaN becomes quiet and keeps its sign and leading payload bits. */
+ * Implements the casts of one level between float32 and the floats of 16 and 8 bits. They work on
+ * whole vectors; a single element is put into a vector by itself. The float16 casts return exactly
+ * the bits of the F16C instructions: a NaN becomes quiet and keeps its sign and leading payload
+ * bits. */
 
 #define VECTOR_OF(type, bytes) \
     type __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias))
@@ -51,7 +52,7 @@ static ALWAYS_INLINE halves f16_narrow(floats x)
     const words infinite = (words){0} + 0x47800000; /* 2^16 */
     const words bounded = pick_words(magnitude < infinite, magnitude, infinite);
     const words normal = (bounded - (112 << 23) + 0xfff + (bounded >> 13 & 1)) >> 13;
-    /* Below 2^-14: adding 0.5 rounds to a multiple of 2^-24. */
+    /* Below 2^-14, adding 0.5 rounds to a multiple of 2^-24. */
     const words subnormal = (words)((floats)magnitude + 0.5f) - 0x3f000000;
     const words nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
     const words finite = pick_words(magnitude < 0x38800000, subnormal, normal);
@@ -60,7 +61,7 @@ static ALWAYS_INLINE halves f16_narrow(floats x)
 #endif
 }
 
-/* Leaves a signalling NaN as it is. */
+/* Does not make a signalling NaN quiet. */
 static ALWAYS_INLINE floats bf16_widen(halves x)
 {
     return (floats)(widen_bits(x) << 16);
@@ -79,9 +80,9 @@ static ALWAYS_INLINE halves bf16_narrow(floats x)
     return __builtin_convertvector((words)rounded | (x != x), halves);
 }
 
-/* ---- 8 bits: OCP's formats ---- */
+/* ---- The 8-bit formats of the Open Compute Project ---- */
 
-/* Exponents from -6 on, 3 bits of mantissa, no infinity, one NaN. */
+/* E4M3 has exponents from -6 up, 3 bits of mantissa, no infinity, and one NaN. */
 static ALWAYS_INLINE floats e4m3_widen(quarters x)
 {
     const words bits = __builtin_convertvector(x, words), magnitude = bits & 0x7f;
@@ -98,14 +99,14 @@ static ALWAYS_INLINE quarters e4m3_narrow(floats x)
     const words largest = (words){0} + 0x43e00000; /* 448 */
     const words bounded = pick_words(magnitude < largest, magnitude, largest);
     const words normal = (bounded - (120 << 23) + 0x7ffff + (bounded >> 20 & 1)) >> 20;
-    /* Below 2^-6: adding 2^14 rounds to a multiple of 2^-9. */
+    /* Below 2^-6, adding 2^14 rounds to a multiple of 2^-9. */
     const words subnormal = (words)((floats)magnitude + 0x1p14f) - 0x46800000;
     const words finite = pick_words(magnitude < 0x3c800000, subnormal, normal);
     const words quarter = pick_words(magnitude > 0x7f800000, (words){0} + 0x7f, finite);
     return __builtin_convertvector(quarter | (bits >> 24 & 0x80), quarters);
 }
 
-/* The upper byte of a float16. */
+/* E5M2 is the upper byte of a float16. */
 static ALWAYS_INLINE floats e5m2_widen(quarters x)
 {
     return f16_widen(__builtin_convertvector(x, halves) << 8);
@@ -117,14 +118,14 @@ static ALWAYS_INLINE quarters e5m2_narrow(floats x)
     const words largest = (words){0} + 0x47600000; /* 57344 */
     const words bounded = pick_words(magnitude < largest, magnitude, largest);
     const words normal = (bounded - (112 << 23) + 0xfffff + (bounded >> 21 & 1)) >> 21;
-    /* Below 2^-14: adding 2^7 rounds to a multiple of 2^-16. */
+    /* Below 2^-14, adding 2^7 rounds to a multiple of 2^-16. */
     const words subnormal = (words)((floats)magnitude + 0x1p7f) - 0x43000000;
     const words finite = pick_words(magnitude < 0x38800000, subnormal, normal);
     const words quarter = pick_words(magnitude > 0x7f800000, (words){0} + 0x7f, finite);
     return __builtin_convertvector(quarter | (bits >> 24 & 0x80), quarters);
 }
 
-/* ---- Arrays ---- */
+/* ---- Arrays: dst (count) = src (count), by vectors, then the rest one by one ---- */
 
 static void f16_to_f32(float *dst, const uint16_t *src, size_t count)
 {
@@ -162,8 +163,9 @@ static void f32_to_bf16(uint16_t *dst, const float *src, size_t count)
         dst[i] = bf16_narrow((floats){src[i]})[0];
 }
 
-/* 1/255 in two parts: the product with the first is exact, that with the second far below the last
- * bit of the sum. So the sum is the quotient, rounded once, without a division. */
+/* Multiplies by 1/255, which is split into two parts. The product with the first part is exact, and
+ * the product with the second is far below the last bit of the sum. So the sum is the quotient,
+ * rounded once, without a division. */
 static void bytes_to_unit(float *restrict dst, const uint8_t *restrict src, size_t count)
 {
     const float high = 257.0f / 65536, low = (float)(257.0 / 65536 / 65535);

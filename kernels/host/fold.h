@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folds of one level: every native element type from fold_type.h, floats of 16 and 8 bits by
- * way of float32. */
+ * Builds the folds of one level by including fold_type.h once for each element type. Floats of 16
+ * and 8 bits are widened to float32, combined, and rounded back. */
 
 enum {
-    FOLD_WIDTH = 4, /* vectors in flight: independent additions hide their latency */
-    FOLD_FEW = 8,   /* arrays whose pointers may stay in registers */
+    FOLD_WIDTH = 4, /* vectors in flight, so that independent additions hide their latency */
+    FOLD_FEW = 8,   /* most arrays whose pointers fit into registers */
 };
 
-/* The plain names in fold_type.h, one set a type. */
+/* The names in fold_type.h get the suffix of the type, so that each inclusion defines its own. */
 #define GLUE_(name, suffix) name##_##suffix
 #define GLUE(name, suffix) GLUE_(name, suffix)
-#define lanes GLUE(lanes, SUFFIX)
+#define vector GLUE(vector, SUFFIX)
 #define order GLUE(order, SUFFIX)
 #define bits GLUE(bits, SUFFIX)
 #define load GLUE(load, SUFFIX)
@@ -102,7 +102,7 @@ enum {
 #define WIDEN f16_widen
 #define NARROW f16_narrow
 #define STORED uint16_t
-#define STORED_LANES halves
+#define STORED_VECTOR halves
 #include "fold_type.h"
 
 #define SUFFIX bf16
@@ -113,7 +113,7 @@ enum {
 #define WIDEN bf16_widen
 #define NARROW bf16_narrow
 #define STORED uint16_t
-#define STORED_LANES halves
+#define STORED_VECTOR halves
 #include "fold_type.h"
 
 #define SUFFIX e4m3
@@ -124,7 +124,7 @@ enum {
 #define WIDEN e4m3_widen
 #define NARROW e4m3_narrow
 #define STORED uint8_t
-#define STORED_LANES quarters
+#define STORED_VECTOR quarters
 #include "fold_type.h"
 
 #define SUFFIX e5m2
@@ -135,10 +135,10 @@ enum {
 #define WIDEN e5m2_widen
 #define NARROW e5m2_narrow
 #define STORED uint8_t
-#define STORED_LANES quarters
+#define STORED_VECTOR quarters
 #include "fold_type.h"
 
-#undef lanes
+#undef vector
 #undef order
 #undef bits
 #undef load
@@ -158,9 +158,12 @@ enum {
 #undef scale_type
 #undef fold_type
 
-/* ---- float32 sums of a few arrays: a third faster with the pointers in registers ---- */
+/* ---- float32 sums of a few arrays, which are a third faster with the pointers in registers ----
+ */
 
-/* @p in_count and @p out_count are constants where this is called. */
+/* out[k] (elements) = in[0] + in[1] + … (elements), FOLD_WIDTH vectors in each round. Callers pass
+ * constants as @p in_count and @p out_count, so that the compiler unrolls the inner loops.
+ * @return the first element that is left over. */
 static ALWAYS_INLINE size_t sum_few(const fold_job *job, const int in_count, const int out_count)
 {
     enum { STEP = FOLD_WIDTH * LEVEL_BYTES };
@@ -174,22 +177,23 @@ static ALWAYS_INLINE size_t sum_few(const fold_job *job, const int in_count, con
     const int divisor = job->divisor;
     size_t at = job->begin * sizeof(float);
     for (; end - at >= STEP; at += STEP) {
-        lanes_f32 x[FOLD_WIDTH];
+        vector_f32 x[FOLD_WIDTH];
         for (int j = 0; j < FOLD_WIDTH; j++)
-            x[j] = ((const lanes_f32 *)(const void *)(in[0] + at))[j];
+            x[j] = ((const vector_f32 *)(const void *)(in[0] + at))[j];
         for (int k = 1; k < in_count; k++)
             for (int j = 0; j < FOLD_WIDTH; j++)
-                x[j] += ((const lanes_f32 *)(const void *)(in[k] + at))[j];
+                x[j] += ((const vector_f32 *)(const void *)(in[k] + at))[j];
         for (int j = 0; j < FOLD_WIDTH; j++)
             x[j] = finish_f32(x[j], divisor);
         for (int k = 0; k < out_count; k++)
             for (int j = 0; j < FOLD_WIDTH; j++)
-                ((lanes_f32 *)(void *)(out[k] + at))[j] = x[j];
+                ((vector_f32 *)(void *)(out[k] + at))[j] = x[j];
     }
     return at / sizeof(float);
 }
 
-/* @return where less than a step, or all, is left to fold_f32(). */
+/* Adds with sum_few() where the counts allow. @return the first element that is left to
+ * fold_f32(). */
 static size_t sum_prefix(const fold_job *job)
 {
     if (job->in_count == 2 && job->out_count == 1)

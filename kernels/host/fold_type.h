@@ -1,57 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folds of one element type. fold.h includes this once a type, with
- *     SUFFIX  of the names made here (fold.h maps the plain names below to them)
- *     TYPE    what is combined; unsigned for integers, so that sums and products wrap
- *     ORDER   the type that orders
+ * Implements the folds of one element type. A result is combined in registers, a few vectors at a
+ * time, and stored to all outputs. fold.h includes this once for each type and defines before:
+ *     SUFFIX  the suffix of the names (fold.h maps the plain names below to them)
+ *     TYPE    the type of the arithmetic; unsigned for integers, so that sums and products wrap
+ *     ORDER   the type of comparisons
  *     BITS    the signed integer of the same size
  *     FLOAT   defined for floats
- *     BYTES   defined for what also combines bits, of any type
- *     WIDEN, NARROW, STORED, STORED_LANES  of floats of 16 and 8 bits: the casts, and what is
- *             stored of an element and of a vector; else not defined
- *
- * A result is combined in registers, some vectors at a time, and stored to all outputs. */
+ *     BYTES   defined for the type that also combines bits, for elements of any type
+ *     WIDEN, NARROW, STORED, STORED_VECTOR
+ *             defined for floats of 16 and 8 bits: the casts, and the types of a stored element
+ *             and of a stored vector */
 
-typedef VECTOR_OF(TYPE, LEVEL_BYTES) lanes;
+typedef VECTOR_OF(TYPE, LEVEL_BYTES) vector;
 typedef VECTOR_OF(ORDER, LEVEL_BYTES) order;
 typedef VECTOR_OF(BITS, LEVEL_BYTES) bits;
 
-/* ---- Loads and stores: a vector, or one element in the first lane ---- */
+/* ---- Loads and stores: a vector, or one element in an otherwise empty vector ---- */
 
-static ALWAYS_INLINE lanes load(const kernel_operand in, size_t at)
+static ALWAYS_INLINE vector load(const kernel_operand in, size_t at)
 {
 #ifdef WIDEN
     if (!in.accumulator)
-        return WIDEN(*(const STORED_LANES *)((const STORED *)in.data + at));
+        return WIDEN(*(const STORED_VECTOR *)((const STORED *)in.data + at));
 #endif
-    return *(const lanes *)((const TYPE *)in.data + at);
+    return *(const vector *)((const TYPE *)in.data + at);
 }
 
-static ALWAYS_INLINE lanes load_one(const kernel_operand in, size_t at)
+static ALWAYS_INLINE vector load_one(const kernel_operand in, size_t at)
 {
 #ifdef WIDEN
     if (!in.accumulator)
-        return WIDEN((STORED_LANES){((const STORED *)in.data)[at]});
+        return WIDEN((STORED_VECTOR){((const STORED *)in.data)[at]});
 #endif
-    return (lanes){((const TYPE *)in.data)[at]};
+    return (vector){((const TYPE *)in.data)[at]};
 }
 
-static ALWAYS_INLINE void store(const kernel_operand out, size_t at, lanes x, const bool stream)
+static ALWAYS_INLINE void store(const kernel_operand out, size_t at, vector x, const bool stream)
 {
 #ifdef WIDEN
     if (!out.accumulator) {
-        *(STORED_LANES *)((STORED *)out.data + at) = NARROW(x);
+        *(STORED_VECTOR *)((STORED *)out.data + at) = NARROW(x);
         return;
     }
 #endif
-    lanes *to = (lanes *)((TYPE *)out.data + at);
+    vector *to = (vector *)((TYPE *)out.data + at);
     if (stream)
         LEVEL_STREAM(to, x);
     else
         *to = x;
 }
 
-static ALWAYS_INLINE void store_one(const kernel_operand out, size_t at, lanes x)
+static ALWAYS_INLINE void store_one(const kernel_operand out, size_t at, vector x)
 {
 #ifdef WIDEN
     if (!out.accumulator) {
@@ -64,61 +64,62 @@ static ALWAYS_INLINE void store_one(const kernel_operand out, size_t at, lanes x
 
 /* ---- Operations ---- */
 
-static ALWAYS_INLINE lanes pick(bits mask, lanes a, lanes b)
+static ALWAYS_INLINE vector pick(bits mask, vector a, vector b)
 {
-    return (lanes)((mask & (bits)a) | (~mask & (bits)b));
+    return (vector)((mask & (bits)a) | (~mask & (bits)b));
 }
 
 #ifdef FLOAT
 
-/* Equal zeros keep the bits of both, so that -0 is below +0; so do NaNs, and stay NaNs. */
-static ALWAYS_INLINE lanes least(lanes a, lanes b)
+/* The bits of both are combined by "or" unless one is less: so -0 is below +0, and NaNs stay NaNs.
+ */
+static ALWAYS_INLINE vector least(vector a, vector b)
 {
-    return (lanes)((bits)pick(a < b, a, b) | (bits)pick(b < a, b, a));
+    return (vector)((bits)pick(a < b, a, b) | (bits)pick(b < a, b, a));
 }
 
-static ALWAYS_INLINE lanes greatest(lanes a, lanes b)
+static ALWAYS_INLINE vector greatest(vector a, vector b)
 {
     return -least(-a, -b);
 }
 
-/* A NaN gets all bits set: which of two NaNs an addition passes on is up to the compiler. */
-static ALWAYS_INLINE lanes finish(lanes x, int divisor)
+/* Sets all bits of a NaN, because the compiler decides which of two NaNs an addition returns. */
+static ALWAYS_INLINE vector finish(vector x, int divisor)
 {
     if (divisor != 0)
         x /= (TYPE)divisor;
-    return (lanes)((bits)x | (x != x));
+    return (vector)((bits)x | (x != x));
 }
 
 #else
 
-static ALWAYS_INLINE lanes least(lanes a, lanes b)
+static ALWAYS_INLINE vector least(vector a, vector b)
 {
     return pick((order)a < (order)b, a, b);
 }
 
-static ALWAYS_INLINE lanes greatest(lanes a, lanes b)
+static ALWAYS_INLINE vector greatest(vector a, vector b)
 {
     return pick((order)a < (order)b, b, a);
 }
 
-/* Integers are divided when the fold is done, see divide(). */
-static ALWAYS_INLINE lanes finish(lanes x, int divisor)
+/* Integers are divided after the fold, by divide() of kernel_calls.c. */
+static ALWAYS_INLINE vector finish(vector x, int divisor)
 {
     (void)divisor;
     return x;
 }
 
-/* 1 if the element is not 0, else 0. */
-static ALWAYS_INLINE lanes truth(lanes x)
+/* @return 1 for each element that is not 0, and 0 for the others. */
+static ALWAYS_INLINE vector truth(vector x)
 {
-    return (lanes)(x != 0) & 1;
+    return (vector)(x != 0) & 1;
 }
 
 #endif
 
-/* The first input as a partial result. */
-static ALWAYS_INLINE lanes enter(lanes x, const ring_op op)
+/* @return the first input as a partial result. */
+static ALWAYS_INLINE vector enter(vector x, const ring_op op)
 {
 #ifndef FLOAT
     if (kernel_is_logical(op))
@@ -128,7 +129,7 @@ static ALWAYS_INLINE lanes enter(lanes x, const ring_op op)
     return x;
 }
 
-static ALWAYS_INLINE lanes combine(lanes a, lanes b, const ring_op op)
+static ALWAYS_INLINE vector combine(vector a, vector b, const ring_op op)
 {
     switch (op) {
     case RING_PROD:
@@ -158,16 +159,18 @@ static ALWAYS_INLINE lanes combine(lanes a, lanes b, const ring_op op)
     }
 }
 
-/* ---- Loops ---- */
+/* ---- Loops: outs[k] (count) = finish(ins[0] op ins[1] op …) (count) ---- */
 
-/* Folds from @p at in steps of @p width vectors. @return where less than a step is left. */
+/* Folds from element @p at in steps of @p width vectors. In each step it loads and combines the
+ * vectors of one input after the other, then stores the results to each output.
+ * @return the first element of the rest, which is less than a step. */
 static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t width,
                                   const ring_op op, const bool stream)
 {
     const size_t count = LEVEL_BYTES / sizeof(TYPE), step = width * count, end = job->end;
     const int in_count = job->in_count, out_count = job->out_count, divisor = job->divisor;
     for (; end - at >= step; at += step) {
-        lanes x[FOLD_WIDTH];
+        vector x[FOLD_WIDTH];
         const kernel_operand first = job->ins[0];
         for (size_t j = 0; j < width; j++)
             x[j] = enter(load(first, at + j * count), op);
@@ -187,11 +190,11 @@ static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t w
     return at;
 }
 
-/* The few elements that fill no vector. */
+/* Folds the few elements at the end that do not fill a vector. */
 static ALWAYS_INLINE void edge(const fold_job *job, size_t at, const ring_op op)
 {
     for (; at < job->end; at++) {
-        lanes x = enter(load_one(job->ins[0], at), op);
+        vector x = enter(load_one(job->ins[0], at), op);
         for (int k = 1; k < job->in_count; k++)
             x = combine(x, load_one(job->ins[k], at), op);
         x = finish(x, job->divisor);
@@ -275,4 +278,4 @@ static void fold_type(fold_job *job)
 #undef WIDEN
 #undef NARROW
 #undef STORED
-#undef STORED_LANES
+#undef STORED_VECTOR

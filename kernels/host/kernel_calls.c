@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public calls: what does not depend on the level is decided here (copies, stores around
- * the cache), the arrays are walked by the level in use. */
+ * Implements the public calls of kernels.h on top of the level in use. Decisions that do not depend
+ * on the level are made here: which folds are copies, and which outputs are stored around the
+ * cache. */
 #include "kernel_table.h"
 
 #include <string.h>
 
 enum {
     CACHE_LINE = 64,
-    /* Bytes read and written from which stores around the cache pay: they save reading the
-     * lines to be written, but a reader who follows must fetch them from memory. */
+    /* Stores around the cache pay from this many bytes read and written. They save reading the
+     * lines that are written, but the next reader must fetch them from memory. */
     STREAM_BYTES = 16 << 20,
 };
 
@@ -31,7 +32,7 @@ size_t kernel_acc_size(ring_dtype dtype)
     }
 }
 
-/* Combined in float32. */
+/* @return true for the types that are combined in float32. */
 static bool is_narrow(ring_dtype dtype)
 {
     return dtype == RING_FLOAT16 || (dtype >= RING_BFLOAT16 && dtype <= RING_FLOAT8_E5M2);
@@ -45,7 +46,7 @@ static bool all_have(const kernel_operand *operands, int count, bool accumulator
     return true;
 }
 
-/* Rewrites what needs no arithmetic or no rounding in terms of a simpler type. */
+/* Changes a job that needs no arithmetic or no rounding to a job of a simpler type. */
 static void simplify(fold_job *job)
 {
     size_t size = kernel_acc_size(job->dtype);
@@ -60,14 +61,14 @@ static void simplify(fold_job *job)
     }
     const bool is_copy = job->in_count == 1 && job->divisor == 0 && !kernel_is_logical(job->op);
     const bool of_bits = job->op >= RING_BAND && job->op <= RING_BXOR;
-    if (is_copy || of_bits) { /* bytes do as well */
+    if (is_copy || of_bits) { /* the same on bytes */
         job->dtype = RING_UINT8;
         job->end *= size;
     }
 }
 
-/* Large, to outputs that are no inputs (else their lines are at hand) and that begin at the
- * same place of a line. */
+/* @return true if the job is large, if its outputs are not also inputs (whose lines are in the
+ * cache), and if all outputs begin at the same place in a cache line. */
 static bool may_stream(const fold_job *job, size_t size)
 {
     const uintptr_t place = (uintptr_t)job->outs[0].data % CACHE_LINE;
@@ -99,7 +100,8 @@ static void fold_streaming(const kernel_table *table, fold_job job, size_t size)
     for (type *x = data; x < (type *)data + count; x++) \
     *x = (type)(*x / divisor)
 
-/* Processors have no vector division of integers: a loop of its own, for all levels. */
+/* data (count) /= divisor. CPUs have no vector division of integers, so all levels share this
+ * loop. */
 static void divide(void *data, size_t count, ring_dtype dtype, int divisor)
 {
     switch (dtype) {

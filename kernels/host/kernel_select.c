@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The levels this build has, and the choice among them. The choice is one atomic pointer, so
- * that any thread may make or read it. */
+ * Lists the levels of this build and chooses among them. The choice is one atomic pointer, so that
+ * any thread may make or read it. */
 #include "kernel_table.h"
 
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static bool always(void)
 
 #ifdef KERNELS_X86
 
-/* Clang's __builtin_cpu_supports() does not know this name. */
+/* Asks the CPU itself because Clang's __builtin_cpu_supports() does not accept "f16c". */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -45,7 +45,7 @@ static bool has_avx512(void)
 
 #endif
 
-/* Best first. */
+/* The best level comes first. */
 static const simd_level levels[] = {
 #ifdef KERNELS_X86
     {"avx512", &kernel_table_avx512, has_avx512},
@@ -65,7 +65,8 @@ static const simd_level *find_level(const char *name)
     return NULL;
 }
 
-/* The first use has no caller to return an error to; kernels_select() returns it. */
+/* Chooses the level at the first use of a kernel. The kernel cannot return an error to its caller,
+ * so an unusable RING_SIMD is reported on stderr. */
 static const simd_level *choose_first(void)
 {
     const char *set = getenv("RING_SIMD"), *name = set && *set ? set : NULL;
@@ -74,7 +75,7 @@ static const simd_level *choose_first(void)
     if (!atomic_compare_exchange_strong(&chosen, &before, level))
         return before;
     if (name && !wanted)
-        fprintf(stderr, "[ring] RING_SIMD=%s: unknown, or this CPU lacks it; using %s\n", name,
+        fprintf(stderr, "[ring] RING_SIMD=%s is unknown or this CPU lacks it; using %s\n", name,
                 level->name);
     return level;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A level's functions, as one table. The functions of all levels come from the
- * same source and give the same bits; calls.c prepares the public calls for them. */
+ * Defines the table of a level's functions. The functions of all levels are compiled from the same
+ * source and compute the same bits; kernel_calls.c prepares the public calls for them. */
 #ifndef KERNEL_TABLE_H
 #define KERNEL_TABLE_H
 
 #include "kernels.h"
 #include "optimizer_factors.h"
 
-/* The arguments of kernel_fold(), for the elements [begin, end). */
+/* The arguments of kernel_fold() for the elements [begin, end). */
 typedef struct fold_job {
     const kernel_operand *outs, *ins;
     int out_count, in_count;
@@ -16,7 +16,7 @@ typedef struct fold_job {
     ring_dtype dtype;
     ring_op op;
     int divisor;
-    bool stream; /* store around the cache: every output is aligned to a line at begin */
+    bool stream; /* store around the cache; at begin every output is aligned to a cache line */
 } fold_job;
 
 typedef struct kernel_table {
@@ -44,7 +44,7 @@ typedef struct kernel_table {
 
 extern const kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512;
 
-/** @return the table in use; chooses it on first use. */
+/** @return the table in use, which the first call chooses. */
 const kernel_table *kernel_table_in_use(void);
 
 #endif

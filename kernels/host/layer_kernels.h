@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of layers on each number, or on each row, of one level. Loops are plain, the compiler
- * makes vectors of them; where two arrays may be one, no element depends on another. */
+ * Implements the functions of one level that layers apply to each number or to each row. The loops
+ * are plain, and the compiler vectorizes them. Where an output may be an input, "ivdep" promises
+ * the compiler that no element depends on another. */
 
 static void relu(float *out, const float *in, size_t count)
 {
@@ -14,11 +15,12 @@ static void relu_gradient(float *in_delta, const float *out_delta, const float *
 {
 #pragma GCC ivdep
     for (size_t i = 0; i < count; i++) {
-        const float delta = out_delta[i]; /* read in any case, so that there is no branch */
+        const float delta = out_delta[i]; /* always read, so that there is no branch */
         in_delta[i] = out[i] > 0.0F ? delta : 0.0F;
     }
 }
 
+/* rows (count, width) += row (width), broadcast over the rows. */
 static void add_to_rows(float *restrict rows, const float *restrict row, size_t count, size_t width)
 {
     for (size_t i = 0; i < count; i++)
@@ -26,6 +28,7 @@ static void add_to_rows(float *restrict rows, const float *restrict row, size_t 
             rows[i * width + j] += row[j];
 }
 
+/* sum (width) += rows (count, width), reduced over the rows in their order. */
 static void add_rows(float *restrict sum, const float *restrict rows, size_t count, size_t width)
 {
     for (size_t i = 0; i < count; i++)

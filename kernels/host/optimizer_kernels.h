@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Optimiser steps of one level: one pass, each operation rounded on its own, in PyTorch's
- * order. Loops are plain, the compiler makes vectors of them. */
+ * Implements the optimiser steps of one level. Each makes one pass and rounds every operation by
+ * itself, in PyTorch's order. The loops are plain, and the compiler vectorizes them. All arrays
+ * have count elements. */
 
-/* Enough that additions, one a lane at a time, do not wait for each other. */
-enum { SQUARE_LANES = 32 };
+/* So many partial sums that additions need not wait for each other. */
+enum { SQUARE_SUMS = 32 };
 
-/* Lane l adds the squares of the elements l, l + 32, l + 64, …; then the lanes are added
- * pairwise. The order is the definition of the result: it must not depend on the level. */
+/* Sum l adds the squares of the elements l, l + 32, l + 64, …; then the sums are added pairwise.
+ * This order defines the result, so it is the same in all levels. */
 static double sum_squares(const float *x, size_t count)
 {
-    double lane[SQUARE_LANES] = {0};
-    const size_t whole = count - count % SQUARE_LANES;
-    for (size_t i = 0; i < whole; i += SQUARE_LANES)
-        for (size_t l = 0; l < SQUARE_LANES; l++)
-            lane[l] += (double)x[i + l] * (double)x[i + l];
+    double sums[SQUARE_SUMS] = {0};
+    const size_t whole = count - count % SQUARE_SUMS;
+    for (size_t i = 0; i < whole; i += SQUARE_SUMS)
+        for (size_t l = 0; l < SQUARE_SUMS; l++)
+            sums[l] += (double)x[i + l] * (double)x[i + l];
     for (size_t i = whole; i < count; i++)
-        lane[i - whole] += (double)x[i] * (double)x[i];
-    for (size_t half = SQUARE_LANES / 2; half > 0; half /= 2)
+        sums[i - whole] += (double)x[i] * (double)x[i];
+    for (size_t half = SQUARE_SUMS / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++)
-            lane[l] += lane[l + half];
-    return lane[0];
+            sums[l] += sums[l + half];
+    return sums[0];
 }
 
 static void sgd_step(float *restrict p, const float *restrict grad, size_t count,
