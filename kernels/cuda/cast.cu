@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cast: float16 and bfloat16 to float32 and back.
- * Host reference: kernel_f16_to_f32() and its like. Moves 6 bytes an element. Launch: blocks of
- * CUDA_BLOCK threads, as many as the device holds. */
+ * cast: converts arrays of float16 and bfloat16 to float32 and back, dst (count) = src (count).
+ * Host reference: kernel_f16_to_f32() and the other casts. Traffic: 6 bytes per element. Launch:
+ * blocks of CUDA_BLOCK threads, as many as the device can run at once. */
 #include "half_casts.h"
 #include "kernel_args.h"
 

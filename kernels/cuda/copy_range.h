@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * copy_range: bytes copied by all threads of a block, by the widest accesses that both ends allow.
+ * copy_range: copies bytes with all threads of a block, by the widest accesses that the alignment
+ * of source and destination allows.
  */
 #ifndef RING_CUDA_COPY_RANGE_H
 #define RING_CUDA_COPY_RANGE_H
@@ -9,7 +10,7 @@
 
 #include <type_traits>
 
-enum { COPY_WIDTH = 4 /* accesses under way a thread */ };
+enum { COPY_WIDTH = 4 /* accesses in flight per thread */ };
 
 struct copy_ends {
     char *to;
@@ -36,7 +37,7 @@ template <class Unit> DEVICE void copy_store(char *to, Unit x)
     *assume_global((Unit *)to) = x;
 }
 
-/* Elements of a sweep are bytes; N are a unit, or one is. */
+/* The elements of this sweep are bytes. A group of N bytes is one Unit; N = 1 is a single byte. */
 template <class Unit> struct copy_body {
     template <unsigned N, unsigned W>
     DEVICE void at(const copy_ends &ends, uint64_t i, uint64_t stride)
@@ -59,7 +60,8 @@ template <class Unit> DEVICE void copy_by(const copy_ends &ends, uint64_t bytes)
                                                     lead_to(ends.to, 1, SIZE));
 }
 
-/** Not from one place to another that overlaps it. */
+/** Copies to (bytes) = from (bytes). All threads of the block call it; the ranges must not overlap.
+ *  The two addresses can be aligned together to a unit that divides their difference. */
 DEVICE void copy_range(char *to, const char *from, uint64_t bytes)
 {
     const copy_ends ends = {to, from};

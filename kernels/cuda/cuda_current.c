@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The device of the calling thread. A process that has not started CUDA is left without it. */
+ * Finds the accelerator of the calling thread for the engine. Each device is opened once per
+ * process. A process that has not loaded CUDA by itself does not load it here. */
 #include "cuda_device.h"
 
 #include <dlfcn.h>
@@ -12,20 +13,13 @@ static struct {
     cuda_device *of[MOST_DEVICES];
 } opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_cuda_loaded(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (library != NULL)
-        dlclose(library);
-    return library != NULL;
-}
-
 static ring_status open_once(CUdevice ordinal, const accelerator **out)
 {
     ring_status status = RING_OK;
     if (ordinal < 0 || ordinal >= MOST_DEVICES)
-        return fail(RING_ERR_UNSUPPORTED, "CUDA device %d: %d are supported", ordinal,
-                    (int)MOST_DEVICES);
+        return fail(RING_ERR_UNSUPPORTED,
+                    "cannot use CUDA device %d: libring supports the devices 0 to %d", ordinal,
+                    (int)MOST_DEVICES - 1);
     pthread_mutex_lock(&opened.lock);
     if (opened.of[ordinal] == NULL)
         status = cuda_device_open(ordinal, "", &opened.of[ordinal]);
@@ -35,14 +29,16 @@ static ring_status open_once(CUdevice ordinal, const accelerator **out)
     return status;
 }
 
-/* Forked children cannot use CUDA: get_current() reports that. */
+/* In forked children, which cannot use CUDA, get_current() returns an error. */
 ring_status accelerator_current(const accelerator **out)
 {
     CUcontext context = NULL;
     CUdevice device;
     *out = NULL;
-    if (!is_cuda_loaded())
+    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == NULL) /* the process has not loaded CUDA */
         return RING_OK;
+    dlclose(library);
     const cuda_driver *api = cuda_driver_load();
     if (api == NULL)
         return RING_ERR_UNSUPPORTED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening a GPU, whose memory it is, and whether it is well. */
+ * Opens and closes GPUs, finds the owner of memory, and reports the errors of a GPU. */
 #include "cuda_device.h"
 
 #include "cuda_folds.h"
@@ -26,9 +26,9 @@ static ring_status load_folds(cuda_device *c)
     return RING_OK;
 }
 
-/* ---- Whose memory it is -------------------------------------------------------------------- */
+/* ---- The owner of memory ------------------------------------------------------------------- */
 
-/* Memory of the host that is registered with CUDA stays the host's. */
+/* Host memory that is registered with CUDA still belongs to the host. */
 static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
                              accelerator_allocation *out)
 {
@@ -51,8 +51,8 @@ static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
                                                                        asked, answers,
                                                                        (uintptr_t)at);
     cuda_leave();
-    if (result != CUDA_ERROR_INVALID_VALUE) /* CUDA knows nothing of it */
-        RING_TRY(cuda_check(result, "asking whose memory it is (cuPointerGetAttributes)"));
+    if (result != CUDA_ERROR_INVALID_VALUE) /* returned for memory that CUDA does not know */
+        RING_TRY(cuda_check(result, "finding the owner of memory (cuPointerGetAttributes)"));
     const bool mine = ordinal == c->device && (type == CU_MEMORYTYPE_DEVICE || managed != 0);
     *out = (accelerator_allocation){.base = (void *)(uintptr_t)base,
                                     .bytes = mine ? whole : 0,
@@ -60,7 +60,7 @@ static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
     return RING_OK;
 }
 
-/* ---- How it is ------------------------------------------------------------------------------- */
+/* ---- Health ---------------------------------------------------------------------------------- */
 
 static ring_status cuda_health(const accelerator *a)
 {
@@ -89,7 +89,7 @@ static ring_status open_inside(const cuda_driver *api, cuda_device *c)
     return RING_OK;
 }
 
-/* As far as it was opened. */
+/* Closes the parts that were opened. */
 static void close_inside(const cuda_driver *api, cuda_device *c)
 {
     if (c->stream != NULL) {

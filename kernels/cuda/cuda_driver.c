@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loading the driver, and its error texts. */
+ * Loads NVIDIA's driver library once per process, and turns its errors into messages. */
 #include "cuda_driver.h"
 
 #include "shared_object.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_driver: the functions of NVIDIA's driver library that libring uses, loaded when first asked
- * for, so that one build runs with and without it. Names and numbers are those of the CUDA driver
- * API; unused ones are not declared.
+ * cuda_driver: declares the functions of NVIDIA's driver library that libring uses. The library is
+ * loaded at the first use, so one build runs on machines with and without it. Types and constants
+ * have the names and values of the CUDA driver API; those that libring does not use are left out.
  */
 #ifndef RING_CUDA_DRIVER_H
 #define RING_CUDA_DRIVER_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Types: name, and the type here. Enumerations of the driver API are ints. */
+/** The types of the API: ROW(name, type here). Its enumerations are ints here. */
 #define CUDA_TYPES(ROW) \
     ROW(CUresult, int) \
     ROW(CUdevice, int) \
@@ -42,7 +42,7 @@
     ROW( \
         CUipcEventHandle, struct { char reserved[64]; })
 
-/** Constants: name, value. */
+/** The constants of the API: ROW(name, value). */
 #define CUDA_CONSTANTS(ROW) \
     ROW(CUDA_SUCCESS, 0) \
     ROW(CUDA_ERROR_INVALID_VALUE, 1) \
@@ -129,7 +129,7 @@
     ROW(CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, 1) \
     ROW(CU_GRAPH_USER_OBJECT_MOVE, 1)
 
-#ifndef __cuda_cuda_h__ /* NVIDIA's header is not there: a test compares the two */
+#ifndef __cuda_cuda_h__ /* a test includes NVIDIA's header and compares the two */
 #define ROW(name, type) typedef __typeof__(type) name;
 CUDA_TYPES(ROW)
 #undef ROW
@@ -141,7 +141,7 @@ enum {
 };
 #endif
 
-/** One row a function: name in the library, without "cu", and here; parameters. */
+/** The functions of the API: ROW(name in the library without "cu", name here, parameters). */
 #define CUDA_FUNCTIONS(ROW) \
     ROW(Init, init, (unsigned flags)) \
     ROW(DriverGetVersion, driver_version, (int *out)) \
@@ -252,7 +252,7 @@ enum {
     ROW(GraphRetainUserObject, graph_retain_user_object, \
         (CUgraph graph, CUuserObject object, unsigned count, unsigned flags))
 
-/** Functions that older drivers lack; NULL then. */
+/** Functions that are missing in older drivers, and are NULL there. */
 #define CUDA_OPTIONAL(ROW) \
     ROW(FlushGPUDirectRDMAWrites, flush_writes, \
         (CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)) \
@@ -267,12 +267,13 @@ typedef struct cuda_driver {
 #undef ROW
 } cuda_driver;
 
-/** @return the functions, NULL with fail() called if the driver is missing, too old, or sees no
- *  GPU. Loaded once a process, and kept. */
+/** Loads the driver library at the first call of the process.
+ *  @return its functions; NULL, with fail() called, if the driver is missing, too old, or finds no
+ *  GPU. */
 const cuda_driver *cuda_driver_load(void);
 
-/** @return RING_OK, or RING_ERR_SYSTEM with the driver's text of @p result.
- *  @param what  the failed action, for the text. */
+/** @param what  the action, for the message.
+ *  @return RING_OK; RING_ERR_SYSTEM with the driver's description of @p result. */
 ring_status cuda_check(CUresult result, const char *what);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A fold is a job: its operands of the host are copied to a block of pinned memory, which the
- * kernel reads and writes; a function of the host, which CUDA calls behind the kernel, copies
- * results from there and closes the ticket. */
+ * Enqueues folds on a GPU. Operands in host memory that CUDA does not know are copied to pinned
+ * memory, which the kernel reads and writes. After the kernel, CUDA calls a function of the host
+ * that copies such results back and closes the fold's ticket. */
 #include "cuda_folds.h"
 
 #include "kernel_args.h"
@@ -10,25 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Results of the host's, to be copied when the kernel is over. */
+/* A result in host memory, which is copied from pinned memory after the kernel. */
 typedef struct host_result {
     void *to;
     const void *from;
     size_t bytes;
 } host_result;
 
+/* A fold from its request to its end. */
 typedef struct fold_job {
-    struct fold_job *next; /* among the idle ones */
+    struct fold_job *next; /* in the list of idle jobs */
     struct cuda_folds *of;
     ticket *over;
-    char *pinned; /* [capacity], NULL: none was needed so far */
+    char *pinned; /* [capacity]; NULL until it is needed */
     size_t capacity, used;
     int result_count;
     host_result results[KERNEL_MAX_OUTPUTS];
 } fold_job;
 
-/* CUDA frees pinned memory when all streams are idle, and users' streams wait for folds: so rooms
- * that became too small stay, and each has the next one in its first word. */
+/* CUDA frees pinned memory only when all streams are idle, and users' streams wait for folds. So
+ * pinned memory that became too small is kept, in a list that is linked through its first words. */
 struct cuda_folds {
     pthread_mutex_t lock;
     fold_job *idle;
@@ -62,7 +63,7 @@ static void give_job_back(fold_job *j)
     pthread_mutex_unlock(&j->of->lock);
 }
 
-/* CUDA calls it behind the kernel; it may call no CUDA. */
+/* CUDA calls this after the kernel. It must not call any function of CUDA. */
 static void end_job(void *arg)
 {
     fold_job *j = arg;
@@ -83,21 +84,22 @@ static size_t bytes_of(const kernel_operand *o, size_t count, ring_dtype dtype)
     return count * (o->accumulator ? kernel_acc_size(dtype) : ring_dtype_size(dtype));
 }
 
-/* Is it of the GPU, or of the host and known to it? */
+/* @param[out] reached  whether the GPU can access the memory: its own, or host memory known to
+ * CUDA. */
 static ring_status ask_reached(const cuda_driver *api, const void *at, bool *reached)
 {
     unsigned type = 0;
     const CUresult result = api->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                                        (uintptr_t)at);
     *reached = result == CUDA_SUCCESS && type != 0;
-    return result == CUDA_ERROR_INVALID_VALUE /* CUDA knows nothing of it */
+    return result == CUDA_ERROR_INVALID_VALUE /* returned for memory that CUDA does not know */
                ? RING_OK
-               : cuda_check(result, "asking whose memory it is (cuPointerGetAttribute)");
+               : cuda_check(result, "finding the owner of memory (cuPointerGetAttribute)");
 }
 
 enum { PINNED_ALIGN = 64 };
 
-/* Room for so many bytes, wherever in a line they begin. */
+/* @return the pinned bytes that an operand needs, wherever in a cache line it begins. */
 static size_t pinned_bytes(size_t bytes)
 {
     return (bytes + (size_t)2 * PINNED_ALIGN - 1) / PINNED_ALIGN * PINNED_ALIGN;
@@ -111,7 +113,8 @@ static void keep_outgrown(struct cuda_folds *folds, void *pinned)
     pthread_mutex_unlock(&folds->lock);
 }
 
-/* At least doubled: all that are outgrown have no more bytes than the one that is used. */
+/* Grows the job's pinned memory, at least to twice its size. So all memory that was outgrown is no
+ * larger than the memory in use. */
 static ring_status make_room(fold_job *j, size_t bytes)
 {
     void *pinned;
@@ -126,7 +129,8 @@ static ring_status make_room(fold_job *j, size_t bytes)
     return RING_OK;
 }
 
-/* A place at the same offset from a line as the operand: the kernel may take wide accesses. */
+/* @return a place for an operand. It has the operand's offset in a cache line, so that the kernel
+ * can use wide accesses. */
 static char *place_for(fold_job *j, const kernel_operand *o, size_t bytes)
 {
     char *at = j->pinned + j->used + (uintptr_t)o->data % PINNED_ALIGN;
@@ -168,8 +172,8 @@ static void bind_outputs(fold_job *j, cuda_fold_args *args, const kernel_operand
     }
 }
 
-/* @param[out] found  a bit for each operand that the GPU does not reach.
- * @param[in,out] room  for these. */
+/* @param[out] found  a bit for each operand that the GPU cannot access.
+ * @param[in,out] room  grows by the pinned bytes that these operands need. */
 static ring_status find_unreached(const cuda_driver *api, const kernel_operand *operands,
                                   uint32_t count, size_t elements, ring_dtype dtype,
                                   uint64_t *found, size_t *room)
@@ -196,7 +200,7 @@ static ring_status launch(const cuda_device *c, fold_job *j, cuda_fold_args *arg
     const CUresult result = api->launch_host(c->stream, end_job, j);
     if (result != CUDA_SUCCESS)
         (void)api->stream_synchronize(c->stream); /* the kernel uses the job's memory */
-    return cuda_check(result, "asking for the end of a fold (cuLaunchHostFunc)");
+    return cuda_check(result, "enqueueing the end of a fold (cuLaunchHostFunc)");
 }
 
 static ring_status fold_inside(const cuda_device *c, fold_job *j, const kernel_operand *outs,
@@ -220,7 +224,7 @@ static ring_status cuda_fold(const accelerator *a, const kernel_operand *outs, i
     const cuda_device *c = cuda_device_of(a);
     fold_job *j = take_job(c->state);
     if (j == NULL)
-        return fail(RING_ERR_MEMORY, "asking the GPU for a fold");
+        return fail(RING_ERR_MEMORY, "enqueueing a fold on a GPU");
     cuda_fold_args args = {.count = count,
                            .in_count = (uint32_t)in_count,
                            .out_count = (uint32_t)out_count,
@@ -239,7 +243,7 @@ static ring_status cuda_fold(const accelerator *a, const kernel_operand *outs, i
     return status;
 }
 
-/* After an error of the GPU nothing runs any more, and this returns soon. */
+/* Returns soon after an error of the GPU too, because nothing runs then. */
 static void cuda_settle(const accelerator *a)
 {
     const cuda_device *c = cuda_device_of(a);

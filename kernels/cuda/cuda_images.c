@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Images are embedded unchanged. CUDA_IMAGES(ROW) lists them; without nvcc there are none. */
+ * Embeds the compiled images of GPU kernels in the library. The build defines CUDA_IMAGES(ROW) as
+ * their list; a build without nvcc contains no images. */
 #include "cuda_images.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Loads the kernels of an image, and counts how many of their blocks a GPU can run at once. */
 #include "cuda_kernels.h"
 
 #include "cuda_images.h"
@@ -11,8 +12,8 @@ ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTY
     *module = NULL;
     if (image == NULL)
         return fail(RING_ERR_UNSUPPORTED,
-                    "this libring was built without a compiler of GPU kernels "
-                    "(nvcc); see RING_CUDA in docs/devices.md");
+                    "this libring was built without GPU kernels, which need nvcc; see RING_CUDA in "
+                    "docs/devices.md");
     RING_TRY(cuda_check(api->module_load(module, image), "loading kernels (cuModuleLoadData)"));
     for (int k = 0; k < RING_DTYPE_COUNT; k++)
         RING_TRY(cuda_check(api->module_get_function(&of[k], *module, names[k]),
@@ -28,7 +29,7 @@ ring_status cuda_kernels_count_blocks(CUdevice device, CUfunction kernel, int th
                                                   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
                         "counting multiprocessors (cuDeviceGetAttribute)"));
     RING_TRY(cuda_check(api->occupancy(&of_each, kernel, threads, 0),
-                        "asking how many blocks run at once "
+                        "counting the blocks that can run at once "
                         "(cuOccupancyMaxActiveBlocksPerMultiprocessor)"));
     *blocks = processors * of_each;
     return RING_OK;

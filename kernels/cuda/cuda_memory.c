@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dma-bufs, and the writes that adapters make. */
+ * Shares a GPU's memory with network adapters, by dma-bufs or by address, and flushes the writes
+ * that adapters make to it. */
 #include "cuda_memory.h"
 
 #include "sysfs.h"
@@ -20,16 +21,8 @@ void cuda_leave(void)
 
 /* ---- Sharing ------------------------------------------------------------------------------ */
 
-/* Copies that CUDA makes there are over when the call that made them returns: else an adapter could
- * read what an earlier one has not written yet. Holds for the allocation, as long as it lives. */
-static ring_status make_copies_synchronous(const cuda_driver *api, CUdeviceptr memory)
-{
-    const unsigned yes = 1;
-    return cuda_check(api->pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
-                      "making CUDA's copies synchronous (cuPointerSetAttribute)");
-}
-
-/* A range of whole pages of the host, as CUDA wants them; memory of GPUs comes in larger ones. */
+/* CUDA accepts only ranges of whole host pages. The pages of a GPU are larger, so the memory around
+ * an allocation may be exported too. */
 static ring_status make_dmabuf(const cuda_driver *api, CUdeviceptr memory, size_t bytes,
                                accelerator_share *out)
 {
@@ -48,12 +41,16 @@ static ring_status cuda_share(const accelerator *a, void *base, size_t bytes,
     const cuda_device *c = cuda_device_of(a);
     const cuda_driver *api = cuda_driver_load();
     const CUdeviceptr memory = (uintptr_t)base;
+    const unsigned yes = 1;
     *out = (accelerator_share){.dmabuf = -1, .by_address = c->peermem};
     if (!c->dmabuf && !c->peermem)
         return fail(RING_ERR_UNSUPPORTED,
                     "NVIDIA's driver shares its memory neither as dma-buf (open kernel module) nor "
                     "by nvidia-peermem (sudo modprobe nvidia-peermem)");
-    RING_TRY(make_copies_synchronous(api, memory));
+    /* CUDA's copies to this allocation are then complete when the call returns. Otherwise an
+     * adapter could read memory that an earlier copy has not written yet. */
+    RING_TRY(cuda_check(api->pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory),
+                        "making CUDA's copies synchronous (cuPointerSetAttribute)"));
     if (!c->dmabuf || make_dmabuf(api, memory, bytes, out) == RING_OK)
         return RING_OK;
     out->dmabuf = -1;
@@ -66,12 +63,12 @@ static ring_status cuda_flush(const accelerator *a, void *at, size_t bytes)
 {
     const cuda_device *c = cuda_device_of(a);
     const cuda_driver *api = cuda_driver_load();
-    (void)at, (void)bytes; /* all writes so far */
+    (void)at, (void)bytes; /* flushes all writes so far, wherever they are */
     RING_TRY(cuda_enter(c));
     const ring_status status =
         cuda_check(api->flush_writes(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
                                      CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
-                   "flushing what an adapter wrote (cuFlushGPUDirectRDMAWrites)");
+                   "flushing an adapter's writes (cuFlushGPUDirectRDMAWrites)");
     cuda_leave();
     return status;
 }
@@ -83,7 +80,7 @@ static const pci_place *cuda_place(const accelerator *a)
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* @return 0 also if the driver does not know the attribute. */
+/* @return the attribute's value; 0 if the driver does not know the attribute. */
 static int attribute_of(const cuda_driver *api, CUdevice device, int attribute)
 {
     int value = 0;
@@ -102,13 +99,6 @@ static bool has_peermem(const char *root)
     return false;
 }
 
-static void name_it(cuda_device *c, int ordinal)
-{
-    (void)text_format(c->name, sizeof c->name, "CUDA device %d", ordinal);
-    c->base.name = c->name;
-    c->base.place = cuda_place;
-}
-
 static void choose_ways(const cuda_driver *api, const char *root, cuda_device *c)
 {
     const int ordering = attribute_of(api, c->device,
@@ -124,13 +114,13 @@ static void choose_ways(const cuda_driver *api, const char *root, cuda_device *c
     c->base.share = ordered || flushes ? cuda_share : NULL;
     c->base.flush = !ordered && flushes ? cuda_flush : NULL;
     if (c->base.share == NULL)
-        log_info("%s orders no writes of adapters, and cannot be told to: its memory goes through "
-                 "the host's",
+        log_info("%s can neither order nor flush the writes of network adapters, so its data are "
+                 "sent and received through host memory",
                  c->name);
 }
 
-/* After a failure the memory stays until the process ends: to free it waits for all streams, which
- * may stand at calls. */
+/* After a failure the memory is kept until the process ends. Freeing it would wait for all streams,
+ * which may be stopped at calls. */
 static ring_status pin(size_t bytes, void **out, CUdeviceptr *there)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -164,7 +154,9 @@ ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out)
     RING_TRY(cuda_check(api->primary_retain(&out->context, out->device),
                         "opening the GPU's context (cuDevicePrimaryCtxRetain)"));
     out->place = pci_place_at(root, address);
-    name_it(out, ordinal);
+    (void)text_format(out->name, sizeof out->name, "CUDA device %d", ordinal);
+    out->base.name = out->name;
+    out->base.place = cuda_place;
     choose_ways(api, root, out);
     return RING_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_memory: memory of NVIDIA's GPUs, shared with adapters (GPUDirect): what an accelerator needs
- * for share(), flush() and place(). Folds are not here.
+ * cuda_memory: defines a GPU of NVIDIA's, and shares its memory with network adapters (GPUDirect).
+ * This implements share(), flush() and place() of an accelerator; cuda_folds.h adds the folds.
  */
 #ifndef RING_CUDA_MEMORY_H
 #define RING_CUDA_MEMORY_H
@@ -9,27 +9,27 @@
 #include "accelerator.h"
 #include "cuda_driver.h"
 
-/** Priority of libring's own streams: the driver takes the highest that there is. Streams of users
- *  wait for these, and each priority has hardware queues of its own: else one that waits could be
- *  ahead in the queue that both are in. */
+/** The priority of libring's own streams, which the driver clamps to the highest that it supports.
+ *  Users' streams wait for libring's, and each priority has hardware queues of its own. In a shared
+ *  queue, a stream that waits could block the stream that it waits for. */
 enum { CUDA_OWN_STREAM = -1000 };
 
 /** A GPU as this process uses it. */
 typedef struct cuda_device {
-    accelerator base; /* first: who has its address has the device's */
+    accelerator base; /* must be first: cuda_device_of() converts its address */
     CUdevice device;
     CUcontext context;
-    bool dmabuf;  /* the driver hands memory out as dma-bufs                 */
-    bool peermem; /* nvidia-peermem tells adapters' drivers of its addresses */
+    bool dmabuf;  /* the driver exports memory as dma-bufs                          */
+    bool peermem; /* nvidia-peermem makes its addresses known to adapters' drivers  */
     pci_place place;
     char name[32];
-    CUmodule module; /* of the folds    */
-    CUstream stream; /* folds run in it */
+    CUmodule module; /* contains the kernels of folds */
+    CUstream stream; /* runs the folds                */
     CUfunction folds[RING_DTYPE_COUNT];
-    unsigned blocks;                /* of a fold, at most                */
-    struct cuda_folds *state;       /* cuda_folds.c                      */
-    struct cuda_stops *stops;       /* cuda_stops.c                      */
-    struct cuda_programs *programs; /* cuda_programs.c             */
+    unsigned blocks;                /* most blocks of a fold */
+    struct cuda_folds *state;       /* cuda_folds.c          */
+    struct cuda_stops *stops;       /* cuda_stops.c          */
+    struct cuda_programs *programs; /* cuda_programs.c       */
 } cuda_device;
 
 static inline const cuda_device *cuda_device_of(const accelerator *a)
@@ -37,22 +37,24 @@ static inline const cuda_device *cuda_device_of(const accelerator *a)
     return (const cuda_device *)(const void *)a;
 }
 
-/** The device's context becomes the thread's; cuda_leave() gives the thread its own back. */
+/** Makes the device's context current in the calling thread; cuda_leave() restores the thread's own
+ *  context. */
 ring_status cuda_enter(const cuda_device *c);
 void cuda_leave(void);
 
-/** Pinned memory, which cuMemFreeHost() frees; the context of a device is entered, and a stream may
- *  be captured meanwhile. @param[out] there  where GPUs see it; NULL: nobody asks. */
+/** Allocates pinned memory, which cuMemFreeHost() frees. The thread must have entered the context
+ * of a device; streams may be captured meanwhile.
+ *  @param[out] there  the memory's address for GPUs; may be NULL. */
 ring_status cuda_pin(size_t bytes, void **out, CUdeviceptr *there);
 
-/** Fills in out->base but for fold and settle, which stay as they are. Share and flush are left out
- *  where writes of adapters would have to be flushed and cannot be: such memory goes through the
- *  host's. Keeps the GPU's primary context until cuda_memory_close().
- *  @param root      "", or what stands before /sys.
- *  @param[out] out  stays where it is: its name lies in it.
+/** Fills in name, place, share and flush of out->base. Share and flush are NULL if writes of
+ *  adapters would have to be flushed and cannot be; data of such memory are copied through host
+ *  memory. Holds the GPU's primary context until cuda_memory_close().
+ *  @param root      a prefix of /sys, for tests; normally "".
+ *  @param[out] out  must not be moved, because base.name points into it.
  *  @return RING_ERR_UNSUPPORTED: no driver; RING_ERR_SYSTEM: no such GPU, or CUDA failed. */
 ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out);
-/** No memory of it is a region any more. */
+/** Releases the context. No memory of the device may still be a region. */
 void cuda_memory_close(cuda_device *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Seats: their memory, how ranks find each other's, and programs that are kept there. */
+ * Attaches, connects and detaches seats, and keeps programs in the memory of their GPU. Memory that
+ * other ranks may still write to is freed only when all of them have departed from it. */
 #include "cuda_programs.h"
 
 #include "cuda_runs.h"
@@ -34,14 +35,6 @@ static seat_layout seat_layout_of(int ranks, int lanes)
     return at;
 }
 
-static ring_status clear_memory(const cuda_driver *api, const cuda_device *c, CUdeviceptr memory,
-                                size_t bytes)
-{
-    RING_TRY(cuda_check(api->set_bytes_async(memory, 0, bytes, c->stream),
-                        "clearing memory (cuMemsetD8Async)"));
-    return cuda_check(api->stream_synchronize(c->stream), "clearing memory (cuStreamSynchronize)");
-}
-
 static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *from, size_t bytes)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -51,25 +44,22 @@ static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *
                       "copying to the GPU (cuStreamSynchronize)");
 }
 
-static ring_status pin_words(accelerator_seat *s)
-{
-    void *words;
-    RING_TRY(cuda_pin(sizeof(seat_words), &words, &s->words_there));
-    s->words = memset(words, 0, sizeof(seat_words));
-    return RING_OK;
-}
-
-static ring_status take_memory(const cuda_device *c, accelerator_seat *s)
+static ring_status allocate_seat(const cuda_device *c, accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
     const size_t bytes = seat_layout_of(s->ranks, s->lanes).all;
+    void *words;
     RING_TRY(cuda_check(api->mem_alloc(&s->memory, bytes), "allocating memory (cuMemAlloc)"));
-    RING_TRY(clear_memory(api, c, s->memory, bytes));
-    RING_TRY(pin_words(s));
+    RING_TRY(cuda_check(api->set_bytes_async(s->memory, 0, bytes, c->stream),
+                        "clearing memory (cuMemsetD8Async)"));
+    RING_TRY(
+        cuda_check(api->stream_synchronize(c->stream), "clearing memory (cuStreamSynchronize)"));
+    RING_TRY(cuda_pin(sizeof(seat_words), &words, &s->words_there));
+    s->words = memset(words, 0, sizeof(seat_words));
     return program_group_new(&s->group);
 }
 
-/* ---- Sitting down ------------------------------------------------------------------------- */
+/* ---- Attaching ---------------------------------------------------------------------------- */
 
 static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
 {
@@ -79,7 +69,7 @@ static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
     CUipcMemHandle handle;
     RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &card->blocks));
     RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device),
-                        "asking for a GPU's UUID (cuDeviceGetUuid)"));
+                        "finding a GPU's UUID (cuDeviceGetUuid)"));
     memcpy(card->device, device.bytes, sizeof card->device);
     card->ordinal = s->of->device;
     card->lanes = s->lanes;
@@ -101,7 +91,7 @@ static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int la
     accelerator_seat *s = calloc(1, sizeof *s);
     if (s == NULL || (s->peers = calloc((size_t)ranks, sizeof *s->peers)) == NULL) {
         free(s);
-        return fail(RING_ERR_MEMORY, "taking a seat on a GPU");
+        return fail(RING_ERR_MEMORY, "attaching to a GPU");
     }
     s->of = c;
     s->rank = rank;
@@ -110,7 +100,7 @@ static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int la
     ring_status status = cuda_enter(c);
     if (status == RING_OK) {
         free_left(c);
-        status = take_memory(c, s);
+        status = allocate_seat(c, s);
         if (status == RING_OK)
             status = fill_card(s, card);
         cuda_leave();
@@ -123,7 +113,7 @@ static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int la
     return status;
 }
 
-/* ---- Meeting ------------------------------------------------------------------------------ */
+/* ---- Connecting --------------------------------------------------------------------------- */
 
 static bool is_same_device(const accelerator_card *a, const accelerator_card *b)
 {
@@ -135,7 +125,7 @@ static bool is_same_process(const accelerator_card *a, const accelerator_card *b
     return memcmp(a->process, b->process, sizeof a->process) == 0;
 }
 
-/* All ranks come to the same terms. */
+/* Computes the terms from the cards alone, so that all ranks agree on them. */
 static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
 {
     *out = (accelerator_terms){.lanes = SEAT_LANES_MOST,
@@ -153,12 +143,15 @@ static ring_status agree(const accelerator_card *cards, int ranks, accelerator_t
                 continue;
             if (!together)
                 return fail(RING_ERR_UNSUPPORTED,
-                            "ranks %d and %d share a GPU, and are of two processes", r, q);
+                            "ranks %d and %d share a GPU but are in different processes", r, q);
             sharing++;
         }
         out->captures = out->captures && sharing == 1;
         if (sharing > DEVICE_LAUNCH_RANKS || cards[r].blocks < sharing)
-            return fail(RING_ERR_UNSUPPORTED, "%d ranks share the GPU of rank %d", sharing, r);
+            return fail(RING_ERR_UNSUPPORTED,
+                        "%d ranks share the GPU of rank %d, which is too many to run their calls "
+                        "at once",
+                        sharing, r);
         if (cards[r].blocks / sharing < out->lanes)
             out->lanes = cards[r].blocks / sharing;
         if (cards[r].lanes < out->lanes)
@@ -173,9 +166,9 @@ static ring_status enable_access(const cuda_driver *api, const cuda_device *c, i
     CUcontext context;
     int can = 0;
     RING_TRY(cuda_check(api->device_can_access_peer(&can, c->device, ordinal),
-                        "asking for peer access (cuDeviceCanAccessPeer)"));
+                        "checking peer access (cuDeviceCanAccessPeer)"));
     if (can == 0)
-        return fail(RING_ERR_UNSUPPORTED, "%s cannot access memory of CUDA device %d", c->name,
+        return fail(RING_ERR_UNSUPPORTED, "%s cannot access the memory of CUDA device %d", c->name,
                     ordinal);
     RING_TRY(cuda_check(api->primary_retain(&context, ordinal),
                         "opening the context of another GPU (cuDevicePrimaryCtxRetain)"));
@@ -186,7 +179,7 @@ static ring_status enable_access(const cuda_driver *api, const cuda_device *c, i
     return cuda_check(result, "enabling peer access (cuCtxEnablePeerAccess)");
 }
 
-static ring_status reach(accelerator_seat *s, const accelerator_card *cards, int rank)
+static ring_status open_peer(accelerator_seat *s, const accelerator_card *cards, int rank)
 {
     const cuda_driver *api = cuda_driver_load();
     const accelerator_card *theirs = &cards[rank];
@@ -210,7 +203,7 @@ static void *at(CUdeviceptr memory, size_t offset)
     return (void *)(uintptr_t)(memory + offset);
 }
 
-/* Of a lane, to a rank. */
+/* @return this rank's end of the link to a rank, of one lane. */
 static device_link link_to(const accelerator_seat *s, const accelerator_card *cards, int lane,
                            int rank)
 {
@@ -231,7 +224,7 @@ static ring_status write_links(const accelerator_seat *s, const accelerator_card
     const size_t count = (size_t)lanes * (size_t)s->ranks;
     device_link *links = calloc(count, sizeof *links);
     if (links == NULL)
-        return fail(RING_ERR_MEMORY, "meeting the other GPUs");
+        return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
     for (int lane = 0; lane < lanes; lane++)
         for (int r = 0; r < s->ranks; r++)
             links[lane * s->ranks + r] = link_to(s, cards, lane, r);
@@ -242,7 +235,7 @@ static ring_status write_links(const accelerator_seat *s, const accelerator_card
     return status;
 }
 
-/* The group of the first rank on this device. */
+/* Replaces the seat's own group by the group of the first rank on this device. */
 static ring_status join_group(accelerator_seat *s, const accelerator_card *cards)
 {
     int first = 0;
@@ -250,19 +243,19 @@ static ring_status join_group(accelerator_seat *s, const accelerator_card *cards
         first++;
     program_group *g = program_group_join(cards[first].group, s);
     if (g == NULL)
-        return fail(RING_ERR_PEER, "rank %d has given up its GPU", first);
+        return fail(RING_ERR_PEER, "rank %d has already detached from its GPU", first);
     program_group_drop(s->group);
     s->group = g;
     return RING_OK;
 }
 
-static ring_status meet_inside(accelerator_seat *s, const accelerator_card *cards,
-                               const accelerator_terms *terms)
+static ring_status connect_inside(accelerator_seat *s, const accelerator_card *cards,
+                                  const accelerator_terms *terms)
 {
     for (int r = 0; r < s->ranks; r++)
         if (r != s->rank)
-            RING_TRY(reach(s, cards, r));
-    s->met = true;
+            RING_TRY(open_peer(s, cards, r));
+    s->connected = true;
     RING_TRY(write_links(s, cards, terms->lanes));
     return join_group(s, cards);
 }
@@ -281,7 +274,7 @@ static void cuda_disconnect(accelerator_seat *s)
     if (cuda_enter(s->of) != RING_OK)
         return;
     close_peers(s);
-    s->met = false;
+    s->connected = false;
     cuda_leave();
 }
 
@@ -290,7 +283,7 @@ static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *car
 {
     RING_TRY(agree(cards, s->ranks, out));
     RING_TRY(cuda_enter(s->of));
-    const ring_status status = meet_inside(s, cards, out);
+    const ring_status status = connect_inside(s, cards, out);
     cuda_leave();
     return status;
 }
@@ -321,7 +314,7 @@ static void bind_program(const accelerator_program *p, device_call *call)
     call->op = (int32_t)p->op;
 }
 
-/* Ops, operands and peers one behind the other. */
+/* Copies ops, operands and peers, in this order, to one allocation of the GPU's memory. */
 static ring_status write_program(const accelerator_program *p, kept_program *k)
 {
     const size_t ops = rounded((size_t)p->op_count * sizeof *p->ops);
@@ -345,40 +338,35 @@ static ring_status write_program(const accelerator_program *p, kept_program *k)
     return status;
 }
 
-/* Without a wait for streams, which may stand at calls. */
+/* Frees asynchronously: a synchronous free would wait for streams, which may be stopped at calls.
+ */
 static void free_kept_memory(const kept_program *k)
 {
     if (k->memory != 0)
         (void)cuda_driver_load()->mem_free_async(k->memory, k->seat->of->stream);
 }
 
-/* A stream may be captured meanwhile. */
-static ring_status keep_inside(const accelerator_program *p, kept_program *k)
-{
-    const cuda_driver *api = cuda_driver_load();
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    (void)api->exchange_capture_mode(&mode);
-    const ring_status status = write_program(p, k);
-    (void)api->exchange_capture_mode(&mode);
-    return status;
-}
-
 static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, void **out)
 {
     if (p->scratch * (size_t)p->lanes > SEAT_SCRATCH)
-        return fail(RING_ERR_INTERNAL,
-                    "a program needs %zu bytes of scratch memory on each of %d "
-                    "lanes",
-                    p->scratch, p->lanes);
+        return fail(
+            RING_ERR_INTERNAL,
+            "a program needs %zu bytes of scratch memory on each of %d lanes, which is more "
+            "than a GPU seat has",
+            p->scratch, p->lanes);
     kept_program *k = calloc(1, sizeof *k);
     if (k == NULL)
         return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
     *k = (kept_program){.seat = s, .lanes = p->lanes, .dtype = p->dtype};
+    const cuda_driver *api = cuda_driver_load();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ring_status status = cuda_enter(s->of);
     if (status == RING_OK) {
         bind_seat(s, &k->call);
         bind_program(p, &k->call);
-        status = keep_inside(p, k);
+        (void)api->exchange_capture_mode(&mode); /* a stream may be captured meanwhile */
+        status = write_program(p, k);
+        (void)api->exchange_capture_mode(&mode);
         if (status != RING_OK)
             free_kept_memory(k);
         cuda_leave();
@@ -389,7 +377,8 @@ static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, 
     return status;
 }
 
-/* Graphs may still run it. */
+/* The GPU's memory is kept if a graph may still run the program, or if a run of it has not ended.
+ */
 static void cuda_drop(void *kept)
 {
     kept_program *k = kept;
@@ -397,14 +386,14 @@ static void cuda_drop(void *kept)
     if (!k->captured && !may_run && cuda_enter(k->seat->of) == RING_OK) {
         free_kept_memory(k);
         cuda_leave();
-    } /* else the GPU's memory stays */
+    }
     free(k);
 }
 
-/* ---- Leaving ------------------------------------------------------------------------------ */
+/* ---- Detaching ---------------------------------------------------------------------------- */
 
-/* Memory that other ranks may still write to: each tells in a word of its own when its last run is
- * over. */
+/* The memory of a detached seat, to which other ranks may still write. Each of them sets a word in
+ * it after its last run. */
 typedef struct left_memory {
     struct left_memory *next;
     const cuda_device *of;
@@ -431,7 +420,8 @@ static bool have_all_departed(const left_memory *m)
     return result == CUDA_SUCCESS && all;
 }
 
-/* Of the device whose context is entered. */
+/* Frees the memory of detached seats that all ranks have departed from, on the device whose context
+ * the thread has entered. */
 static void free_left(const cuda_device *c)
 {
     pthread_mutex_lock(&left.lock);
@@ -452,7 +442,7 @@ static void leave_memory(const accelerator_seat *s)
 {
     left_memory *m = calloc(1, sizeof *m);
     if (m == NULL)
-        return; /* until the process ends */
+        return; /* the memory is kept until the process ends */
     *m = (left_memory){.of = s->of,
                        .memory = s->memory,
                        .departed = s->memory + seat_layout_of(s->ranks, s->lanes).departed,
@@ -464,7 +454,7 @@ static void leave_memory(const accelerator_seat *s)
     pthread_mutex_unlock(&left.lock);
 }
 
-/* The last that this rank does in the others' memory. */
+/* Tells the other ranks that this one no longer accesses their memory. */
 static void depart(const accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -481,7 +471,7 @@ static void depart(const accelerator_seat *s)
 static void give_memory_back(const accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
-    if (s->met) {
+    if (s->connected) {
         depart(s);
         leave_memory(s);
     } else if (s->memory != 0) {
@@ -495,9 +485,9 @@ static void give_memory_back(const accelerator_seat *s)
     free_left(s->of);
 }
 
-/* Graphs may be replayed at any time, and find that the seat is given up: its memory, and with it
- * that of the other ranks, stays. So it does where a stream has not come to a run that was aborted.
- */
+/* A graph that runs programs of the seat may be replayed at any time, and a stream may not have
+ * passed a run that was aborted. In both cases the seat is aborted, and its memory and that of the
+ * other ranks is kept. */
 static void cuda_detach(accelerator_seat *s)
 {
     if (cuda_enter(s->of) == RING_OK) {
@@ -511,7 +501,7 @@ static void cuda_detach(accelerator_seat *s)
     free(s);
 }
 
-/* ---- Of a device -------------------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------------------------ */
 
 ring_status cuda_programs_open(cuda_device *c)
 {

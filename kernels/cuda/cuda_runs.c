@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs of programs: launches, alone or shared.
+ * Launches runs of programs, for one rank or for all ranks that share a GPU.
  *
- * A rank that has its device alone launches in the stream of its call. Where ranks share a device,
- * launches that wait for each other might not be resident together. So the last rank that comes to
- * a run launches it for all, in the group's stream. Streams order each other by words: each rank's
- * tells that it has come to the run and waits until the group's has done it. */
+ * A rank that has the GPU to itself launches in the stream of its call. If ranks shared a GPU and
+ * launched separately, their kernels might not be resident together, and would wait for each other
+ * forever. So the last rank that starts a run launches it for all ranks, in the stream of their
+ * group. The streams are ordered by words in memory: each rank's stream writes that it has reached
+ * the run, and waits until the group's stream has completed it. */
 #include "cuda_runs.h"
 
 #include "cuda_kernels.h"
@@ -66,7 +67,7 @@ ring_status program_group_new(program_group **out)
     program_group *g = calloc(1, sizeof *g);
     void *done = NULL;
     if (g == NULL)
-        return fail(RING_ERR_MEMORY, "taking a seat on a GPU");
+        return fail(RING_ERR_MEMORY, "attaching to a GPU");
     g->users = 1;
     g->end = &g->first;
     pthread_mutex_init(&g->lock, NULL);
@@ -89,15 +90,7 @@ ring_status program_group_new(program_group **out)
     return RING_OK;
 }
 
-static program_group *find_group(uint64_t address)
-{
-    program_group *g = groups.first;
-    while (g != NULL && (uintptr_t)g != address)
-        g = g->next;
-    return g;
-}
-
-/* Seats lie in the order of their ranks. */
+/* Inserts a seat; they are in the order of their ranks. */
 static void add_seat(program_group *g, accelerator_seat *s)
 {
     int at = g->count++;
@@ -109,7 +102,9 @@ static void add_seat(program_group *g, accelerator_seat *s)
 program_group *program_group_join(uint64_t address, accelerator_seat *s)
 {
     pthread_mutex_lock(&groups.lock);
-    program_group *g = find_group(address);
+    program_group *g = groups.first;
+    while (g != NULL && (uintptr_t)g != address)
+        g = g->next;
     if (g != NULL) {
         g->users++;
         pthread_mutex_lock(&g->lock);
@@ -134,8 +129,9 @@ void program_group_drop(program_group *g)
         free_group(g);
 }
 
-/* ---- Words -------------------------------------------------------------------------------- */
+/* ---- Words that order streams -------------------------------------------------------------- */
 
+/* @return true if the run with that number is not later than the latest one; numbers wrap. */
 static bool is_past(uint32_t number, uint32_t latest)
 {
     return (int32_t)(latest - number) >= 0;
@@ -151,7 +147,7 @@ static ring_status await_word(CUstream stream, CUdeviceptr word, uint32_t value)
 {
     return cuda_check(cuda_driver_load()->stream_wait_value(stream, word, value,
                                                             CU_STREAM_WAIT_VALUE_GEQ),
-                      "having a stream wait (cuStreamWaitValue32)");
+                      "making a stream wait (cuStreamWaitValue32)");
 }
 
 static CUdeviceptr arrived_of(const accelerator_seat *s)
@@ -174,7 +170,8 @@ static void bind_call(const kept_program *k, const accelerator_run *run, device_
     call->nanoseconds = run->timeout < 1e9 ? (uint64_t)(run->timeout * 1e9) : (uint64_t)1e18;
 }
 
-/* All blocks run at once, or none: lanes of different ranks wait for each other. */
+/* A cooperative launch runs all blocks at once or fails, because lanes of different ranks wait for
+ * each other. */
 static ring_status launch(CUfunction function, program_args *args, CUstream stream)
 {
     void *parameters[] = {args};
@@ -184,7 +181,8 @@ static ring_status launch(CUfunction function, program_args *args, CUstream stre
                       "starting a call (cuLaunchCooperativeKernel)");
 }
 
-/* Runs of a rank are in the order of their numbers, in whatever streams. */
+/* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs
+ * of a rank are executed in the order of their numbers. */
 static ring_status follow(accelerator_seat *s, CUstream stream)
 {
     if (s->number > 0 && s->last != stream)
@@ -225,7 +223,8 @@ static pending_launch *find_pending(program_group *g, uint32_t number)
     return p;
 }
 
-/* The oldest one: ranks come to runs in their order. */
+/* Launches the group's oldest pending run. All ranks start runs in the same order, so the oldest is
+ * complete first. */
 static ring_status launch_pending(program_group *g, pending_launch *p)
 {
     p->args.ranks = (uint32_t)g->count;
@@ -309,26 +308,21 @@ static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict 
     return RING_OK;
 }
 
-static bool is_launched(const accelerator_seat *s, uint32_t number)
-{
-    if (s->group->count <= 1)
-        return true;
-    pthread_mutex_lock(&s->group->lock);
-    const bool launched = is_past(number, s->group->launched);
-    pthread_mutex_unlock(&s->group->lock);
-    return launched;
-}
-
-/* Streams go on behind a run that was released, which no GPU has run. */
+/* A run that has passed but was never launched has been released by cuda_run_release(). */
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                            bool *waits)
 {
+    program_group *g = s->group;
     *waits = false;
     const bool passed = number == 0 || is_past(number, atomic_load(&s->words->passed));
     RING_TRY(read_verdicts(s, out));
     if (number == 0)
         return RING_OK;
-    *waits = !is_launched(s, number);
+    if (g->count > 1) {
+        pthread_mutex_lock(&g->lock);
+        *waits = !is_past(number, g->launched);
+        pthread_mutex_unlock(&g->lock);
+    }
     if (!passed)
         return RING_IN_PROGRESS;
     if (*waits)
@@ -349,7 +343,8 @@ void cuda_run_abort(accelerator_seat *s)
     atomic_store(&s->words->abort, 1);
 }
 
-/* In the order of the group's stream, for the word only grows. */
+/* Completes the pending runs without launching them. The words are written in the group's stream,
+ * after the runs that it has launched, because they must only grow. */
 void cuda_run_release(accelerator_seat *s)
 {
     program_group *g = s->group;

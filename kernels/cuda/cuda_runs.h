@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_runs: runs of programs on a GPU, by a rank alone or by all ranks of its group.
+ * cuda_runs: starts and tracks runs of programs on a GPU. A rank that has the GPU to itself
+ * launches its runs; ranks that share the GPU form a group and share the launches.
  */
 #ifndef RING_CUDA_RUNS_H
 #define RING_CUDA_RUNS_H
@@ -13,15 +14,15 @@
 
 enum { SEAT_LANES_MOST = 64 };
 
-/** Of a seat, in pinned memory. Numbers are those of runs. */
+/** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. */
 typedef struct seat_words {
     _Atomic uint64_t abort;
-    _Atomic uint32_t arrived; /* the rank's stream has come to that run        */
-    _Atomic uint32_t passed;  /* and behind it                                 */
+    _Atomic uint32_t arrived; /* the latest run that the rank's stream has reached */
+    _Atomic uint32_t passed;  /* the latest run that the rank's stream has passed  */
     device_verdict verdicts[SEAT_LANES_MOST];
 } seat_words;
 
-/** A run that not all ranks of the group have come to. */
+/** A run that not all ranks of the group have started. */
 typedef struct pending_launch {
     struct pending_launch *next;
     uint32_t number;
@@ -30,22 +31,22 @@ typedef struct pending_launch {
     program_args args;
 } pending_launch;
 
-/** Seats of one process on one device: they share launches, in a stream of the group's. */
+/** The seats of one process on one device. They share launches, in a stream of the group. */
 typedef struct program_group {
-    struct program_group *next; /* among those of the process */
+    struct program_group *next; /* in the list of the process */
     int users;
     pthread_mutex_t lock;
     atomic_bool dead;
     CUstream stream;
-    _Atomic uint32_t *done; /* pinned: the latest run that is over */
-    CUdeviceptr done_there; /* where the GPU sees it               */
+    _Atomic uint32_t *done; /* the latest run that is complete; in pinned memory */
+    CUdeviceptr done_there; /* its address for the GPU                           */
     uint32_t launched;
     int count;
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
     pending_launch *first, **end;
 } program_group;
 
-/** Where another rank's memory lies here. */
+/** Another rank's memory, as it is mapped here. */
 typedef struct seat_peer {
     CUdeviceptr memory;
     int lanes;
@@ -57,45 +58,48 @@ struct accelerator_seat {
     int rank, ranks, lanes;
     CUdeviceptr memory;
     seat_words *words;
-    CUdeviceptr words_there; /* where the GPU sees them */
+    CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */
     program_group *group;
-    uint32_t number;    /* runs asked for        */
-    CUstream last;      /* where the latest is   */
-    bool met, captured; /* others may write here; graphs may run here */
+    uint32_t number; /* of the latest run                              */
+    CUstream last;   /* the stream of the latest run                   */
+    bool connected;  /* the other ranks may write to this rank's memory */
+    bool captured;   /* graphs may run programs of this seat           */
 };
 
-/** A program in memory of the GPU. */
+/** A program in the GPU's memory. */
 typedef struct kept_program {
     accelerator_seat *seat;
     CUdeviceptr memory;
-    device_call call; /* but for the buffers, and the deadline */
+    device_call call; /* without the buffers and the timeout */
     int32_t lanes;
     ring_dtype dtype;
     bool captured;
 } kept_program;
 
-/** A device's kernels that run programs, by type; loaded when first asked for. */
+/** A device's kernels that run programs, by type. They are loaded at their first use. */
 struct cuda_programs {
     pthread_mutex_t lock;
     CUmodule module;
     CUfunction of[RING_DTYPE_COUNT];
-    int blocks; /* of theirs that run at once, 0: not loaded */
+    int blocks; /* that can run at once; 0 while the kernels are not loaded */
 };
 
-/** @param[out] of  the kernel of a type. @param[out] blocks  that run at once. */
+/** @param[out] of  the kernel of a type. @param[out] blocks  of it that can run at once. */
 ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks);
 
-/** Of the device whose context is entered. */
+/** Creates a group with one user, on the device whose context the thread has entered. */
 ring_status program_group_new(program_group **out);
-/** The group at that address, with one more user; NULL: it is gone. */
+/** Adds a seat, and with it a user, to the group at an address of this process.
+ *  @return the group; NULL if it no longer exists. */
 program_group *program_group_join(uint64_t address, accelerator_seat *s);
 void program_group_drop(program_group *g);
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number);
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                            bool *waits);
-/** Soon after an abort. @return false: a stream has not come to its latest run in 2 seconds. */
+/** Waits up to 2 seconds for the seat's latest run, which ends soon after an abort.
+ *  @return false if a stream has not passed that run. */
 bool cuda_run_await_end(const accelerator_seat *s);
 void cuda_run_abort(accelerator_seat *s);
 void cuda_run_release(accelerator_seat *s);

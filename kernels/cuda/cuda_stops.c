@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stops lie in pages of pinned memory, and are used again. Each use has a number, which only grows,
- * and resume() sets the word that the stream waits for to it: no use takes the word of an earlier
- * one for its own, nor does a stream that has not seen the word yet miss it. A stop that was
- * resumed before its stream came there is used again once it has come. */
+ * Adds stops to streams and to graphs. Stops are kept in pages of pinned memory and are reused.
+ * Each use of a stop has a number, which only grows, and the stream waits until resume() sets a
+ * word to it. So a stream neither continues because of an earlier use, nor misses the word if it
+ * reaches the stop late. A stop that is resumed before its stream has reached it is reused only
+ * after that. */
 #include "cuda_stops.h"
 
 #include <pthread.h>
@@ -10,20 +11,20 @@
 
 enum { STOPS_OF_PAGE = 64 };
 
-/* In pinned memory. */
+/* The words of a stop, in pinned memory. */
 typedef struct stop_words {
     ticket reached;
     _Atomic uint32_t go;
 } stop_words;
 
 typedef struct cuda_stop {
-    accelerator_stop base; /* first */
+    accelerator_stop base; /* must be first: its address is converted to the stop's */
     struct cuda_stop *next;
     struct cuda_stops *of;
     stop_words *words;
-    CUdeviceptr reached_there, go_there; /* where the GPU sees them */
+    CUdeviceptr reached_there, go_there; /* the addresses of the words for the GPU     */
     uint32_t use;                        /* number of the use; its stream waits for it */
-    /* Of one in a graph: */
+    /* For a stop in a graph: */
     void (*start)(void *context, accelerator_stop *stop);
     void (*forget)(void *context);
     void *context;
@@ -38,31 +39,23 @@ typedef struct stop_page {
 struct cuda_stops {
     pthread_mutex_t lock;
     stop_page *pages;
-    cuda_stop *idle, *passing; /* passing: their streams may still have to come there */
+    cuda_stop *idle, *resumed; /* streams may still have to reach the resumed ones */
 };
 
-static cuda_stop *stop_of(accelerator_stop *base)
-{
-    return (cuda_stop *)(void *)base;
-}
+/* ---- Allocation ----------------------------------------------------------------------------- */
 
-/* ---- Having them ------------------------------------------------------------------------------
- */
-
-static void free_if(cuda_stop **list, cuda_stop *s, cuda_stop **to)
+/* Makes the resumed stops idle that their streams have reached. */
+static void collect_reached(struct cuda_stops *stops)
 {
-    *list = s->next;
-    s->next = *to;
-    *to = s;
-}
-
-static void collect_passed(struct cuda_stops *stops)
-{
-    for (cuda_stop **at = &stops->passing; *at != NULL;) {
-        if (ticket_status(&(*at)->words->reached) != RING_IN_PROGRESS)
-            free_if(at, *at, &stops->idle);
-        else
-            at = &(*at)->next;
+    for (cuda_stop **at = &stops->resumed; *at != NULL;) {
+        cuda_stop *s = *at;
+        if (ticket_status(&s->words->reached) == RING_IN_PROGRESS) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = stops->idle;
+        stops->idle = s;
     }
 }
 
@@ -101,7 +94,7 @@ static ring_status take(const cuda_device *c, cuda_stop **out)
     struct cuda_stops *stops = c->stops;
     ring_status status = RING_OK;
     pthread_mutex_lock(&stops->lock);
-    collect_passed(stops);
+    collect_reached(stops);
     if (stops->idle == NULL)
         status = add_page(stops);
     if (status == RING_OK) {
@@ -117,13 +110,12 @@ static ring_status take(const cuda_device *c, cuda_stop **out)
 static void give_back(cuda_stop *s)
 {
     pthread_mutex_lock(&s->of->lock);
-    s->next = s->of->passing;
-    s->of->passing = s;
+    s->next = s->of->resumed;
+    s->of->resumed = s;
     pthread_mutex_unlock(&s->of->lock);
 }
 
-/* ---- Stopping
- * ------------------------------------------------------------------------------------ */
+/* ---- Streams -------------------------------------------------------------------------------- */
 
 static ring_status add_stop(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
@@ -156,10 +148,10 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
     return status;
 }
 
-/* A stop of a graph is the graph's until there is no more of it. */
+/* A stop of a graph belongs to the graph until the graph is destroyed. */
 static void cuda_resume(accelerator_stop *stop)
 {
-    cuda_stop *s = stop_of(stop);
+    cuda_stop *s = (cuda_stop *)(void *)stop;
     atomic_store_explicit(&s->words->go, s->use, memory_order_release);
     if (s->start == NULL)
         give_back(s);
@@ -179,28 +171,28 @@ static ring_status cuda_owns_stream(const accelerator *a, void *stream, bool *ye
     const CUresult result = cuda_driver_load()->stream_get_context(stream, &of);
     cuda_leave();
     *yes = result == CUDA_SUCCESS && of == c->context;
-    return is_no_stream(result) ? RING_OK
-                                : cuda_check(result, "asking whose stream it is (cuStreamGetCtx)");
+    return is_no_stream(result)
+               ? RING_OK
+               : cuda_check(result, "finding the owner of a stream (cuStreamGetCtx)");
 }
 
-/* ---- Graphs
- * ---------------------------------------------------------------------------------------- */
+/* ---- Graphs --------------------------------------------------------------------------------- */
 
 static ring_status cuda_captures(const accelerator *a, void *stream, bool *captured)
 {
     CUstreamCaptureStatus state;
     (void)a;
     RING_TRY(cuda_check(cuda_driver_load()->stream_is_capturing(stream, &state),
-                        "asking whether a stream is captured (cuStreamIsCapturing)"));
+                        "checking whether a stream is being captured (cuStreamIsCapturing)"));
     *captured = state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return RING_OK;
 }
 
-/* In each replay, when it comes to the stop. */
+/* CUDA calls this in each replay that reaches the stop. */
 static void start_call(void *arg)
 {
     cuda_stop *s = arg;
-    (void)atomic_load_explicit(&s->words->go, memory_order_acquire); /* behind the last resume() */
+    (void)atomic_load_explicit(&s->words->go, memory_order_acquire); /* pairs with cuda_resume() */
     ticket_close(&s->words->reached, RING_OK);
     s->start(s->context, &s->base);
 }
@@ -214,7 +206,8 @@ static void forget_call(void *arg)
     give_back(s);
 }
 
-/* Each replay lowers the word to the former number, starts the call, and waits for the word. */
+/* Records three steps: a replay sets the word back to the previous number, starts the call, and
+ * waits for the word. */
 static ring_status record(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
     RING_TRY(cuda_check(api->stream_write_value(stream, s->go_there, s->use++, 0),
@@ -230,8 +223,8 @@ static void ignore(void *context)
     (void)context;
 }
 
-/* The graph keeps the stop, and tells when it needs it no more.
- * @param[out] kept  the graph, or its failure, gives the stop back. */
+/* Ties the stop to the graph, which calls forget_call() when it is destroyed.
+ * @param[out] kept  forget_call() is called, sooner or later, even if this fails. */
 static ring_status hand_to_graph(const cuda_driver *api, CUstream stream, cuda_stop *s, bool *kept)
 {
     CUstreamCaptureStatus state;
@@ -251,7 +244,7 @@ static ring_status hand_to_graph(const cuda_driver *api, CUstream stream, cuda_s
     return cuda_check(result, "handing a call to a graph (cuGraphRetainUserObject)");
 }
 
-/* Where it fails, the status alone tells so: the call is not forgotten. */
+/* A failure is reported only by the status, so forget() of the caller is set only on success. */
 static ring_status capture_inside(const cuda_driver *api, CUstream stream, cuda_stop *s)
 {
     void (*const forget)(void *) = s->forget;
@@ -285,8 +278,7 @@ static ring_status cuda_capture(const accelerator *a, void *stream,
     return status;
 }
 
-/* ---- Opening
- * ---------------------------------------------------------------------------------------- */
+/* ---- Opening -------------------------------------------------------------------------------- */
 
 ring_status cuda_stops_open(cuda_device *c)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device: the language of the GPU kernels. nvcc compiles them for GPUs; a C++ compiler compiles the
- * same source for the emulation of tests, where a block is a thread of the system and the threads
- * of a block are fibers.
+ * device: defines the language in which GPU kernels are written. nvcc compiles them for GPUs, and a
+ * C++ compiler compiles the same source for an emulation in tests, where a block is a thread of the
+ * operating system and the threads of a block are fibers.
  *
- * A kernel has one parameter, a struct; grids and blocks have one dimension. Types are punned by
- * memcpy alone.
+ * A kernel has one parameter, a struct. Grids and blocks have one dimension. Types may be punned
+ * only by memcpy().
  */
 #ifndef RING_CUDA_DEVICE_H
 #define RING_CUDA_DEVICE_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** 16 bytes: the widest access of a thread. */
+/** 16 bytes, the widest access of a thread. */
 struct alignas(16) device_16 {
     uint32_t words[4];
 };
@@ -22,14 +22,15 @@ struct alignas(16) device_16 {
 #ifdef __CUDACC__
 
 #define DEVICE static __device__ __forceinline__
-/** Memory of a block, declared in a function. */
+/** Declares memory that the threads of a block share, inside a function. */
 #define SHARED __shared__
-/** For the loop that follows: unrolls all its rounds, or none. */
+/** Unroll all rounds, or none, of the next loop. */
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
-/** KERNEL(name, type of its arguments) { body }: `args` are its arguments. */
+/** KERNEL(name, type of the arguments) { body } defines a kernel, whose arguments are `args`. */
 #define KERNEL(name, type) extern "C" __global__ void name(const __grid_constant__ type args)
-/** The same for at most so many threads a block, of which an SM holds at least @p blocks. */
+/** Defines a kernel for blocks of at most @p threads threads, of which a multiprocessor must be
+ * able to run at least @p blocks at once. */
 #define KERNEL_BOUND(name, type, threads, blocks) \
     extern "C" __global__ void __launch_bounds__(threads, blocks) \
         name(const __grid_constant__ type args)
@@ -54,7 +55,7 @@ DEVICE unsigned block_count(void)
     return gridDim.x;
 }
 
-/** A barrier of the block's threads; their earlier writes are visible after it. */
+/** Waits for all threads of the block; their earlier writes are visible afterwards. */
 DEVICE void block_barrier(void)
 {
     __syncthreads();
@@ -79,7 +80,7 @@ DEVICE uint64_t device_nanoseconds(void)
     return now;
 }
 
-/** Words that other blocks, GPUs and the host may write at the same time. */
+/** Access a word that other blocks, other GPUs and the host may access at the same time. */
 DEVICE uint64_t load_acquire(const uint64_t *word)
 {
     uint64_t value;
@@ -109,22 +110,22 @@ DEVICE uint64_t add_release(uint64_t *word, uint64_t value)
     return before;
 }
 
-/** @p at lies in global memory, which the compiler cannot know of pointers from memory, and is
- * aligned to what it points to. */
+/** Promises the compiler that @p at points to global memory, which it cannot know of a pointer that
+ *  was loaded from memory. @p at must be aligned to its type. */
 template <class Pointer> DEVICE Pointer assume_global(Pointer at)
 {
     __builtin_assume(__isGlobal(at));
     return at;
 }
 
-/** @p at lies in global memory and is aligned to 16 bytes. */
+/** @p at must point to global memory and be aligned to 16 bytes. */
 DEVICE device_16 load_16(const void *at)
 {
     const uint4 v = *(const uint4 *)assume_global(at);
     return device_16{{v.x, v.y, v.z, v.w}};
 }
 
-/* A plain one is cut into parts by the compiler where it sees what they are made of. */
+/* Written in assembly, because the compiler may split a plain store whose parts it can see. */
 DEVICE void store_16(void *at, device_16 v)
 {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
@@ -134,7 +135,7 @@ DEVICE void store_16(void *at, device_16 v)
                  : "memory");
 }
 
-/** float16 as its bits, rounded to nearest even. */
+/** Convert between float and the bits of a float16, rounded to nearest even. */
 DEVICE float device_from_half(uint16_t bits)
 {
     float value;
@@ -153,7 +154,7 @@ DEVICE uint16_t device_to_half(float value)
 #include "emulated_device.h"
 #endif
 
-/** The bits of one type as another's of the same size. */
+/** @return the value of another type of the same size that has the same bits. */
 template <class To, class From> DEVICE To device_bits(From from)
 {
     static_assert(sizeof(To) == sizeof(From), "of the same size");

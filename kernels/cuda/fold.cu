@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fold: element-wise combinations of many arrays, to many arrays.
- * Host reference: kernel_fold(). Moves inputs + outputs times the bytes of an array. Launch: blocks
- * of CUDA_BLOCK threads, as many as the device holds. */
+ * fold: combines many arrays element by element and stores the result to many arrays,
+ * outs[k] (count) = finish(ins[0] op ins[1] op …) (count).
+ * Host reference: kernel_fold(). Traffic: each input and each output once. Launch: blocks of
+ * CUDA_BLOCK threads, as many as the device can run at once. */
 #include "fold_range.h"
 
 #define ROW(name) \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fold_range: kernel_fold() of a range of elements by many threads, with the same bits.
+ * fold_range: performs kernel_fold() on a range of elements with many threads, and returns the same
+ * bits.
  *     fold_range<fold_of_f32>(args, share_of_block(begin, end));
- * The path is chosen by where the operands lie; the operation is chosen outside the loops, but for
- * paths of few elements, of operands that are not aligned to elements, and of divided integers.
+ * The alignment of the operands selects the path. The operation is chosen outside the loops, except
+ * for operands that are not aligned to their elements, and for divided integers.
  */
 #ifndef RING_CUDA_FOLD_RANGE_H
 #define RING_CUDA_FOLD_RANGE_H
@@ -13,9 +14,9 @@
 #include "sweep.h"
 
 enum {
-    FOLD_COPY = -1, /* beside ring_op: of one input, its bits */
-    FOLD_ANY = -2,  /* args.op */
-    FOLD_WIDTH = 4, /* elements under way a thread, where there are no vectors */
+    FOLD_COPY = -1, /* in place of a ring_op: copies the bits of the only input     */
+    FOLD_ANY = -2,  /* in place of a ring_op: reads args.op for each group          */
+    FOLD_WIDTH = 4, /* elements in flight per thread, where there are no vectors    */
 };
 
 DEVICE bool fold_is_sum(int op)
@@ -23,21 +24,23 @@ DEVICE bool fold_is_sum(int op)
     return op == RING_SUM || op == RING_AVG || op == RING_PREMUL_SUM;
 }
 
-/** N elements from each of i, i + stride, …: W of these groups at once. */
+/** Folds W groups of N elements, which begin at the elements i, i + stride, …:
+ *      outs[k] (W, N) = finish(ins[0] (W, N) op ins[1] (W, N) op …)
+ *  All groups of an input are loaded before they are combined, so that W loads are in flight. */
 template <class T, int OP, bool DIVIDES, fold_access ONE> struct fold_body {
     typedef typename T::value value;
 
     template <unsigned N, unsigned W>
     DEVICE void at(const cuda_fold_args &a, uint64_t i, uint64_t stride)
     {
-        enum : unsigned { UNITS = N == 1 ? 1u : (unsigned)T::UNITS, LANES = N / UNITS };
+        enum : unsigned { UNITS = N == 1 ? 1u : (unsigned)T::UNITS, ELEMENTS = N / UNITS };
         const fold_access how = N == 1 ? ONE : FOLD_VECTORS;
         const int op = OP == FOLD_ANY ? a.op : OP, divisor = DIVIDES ? a.divisor : 0;
         value x[W][UNITS];
         UNROLL
         for (unsigned w = 0; w < W; w++)
             T::load(x[w], a.ins[0], a.ins_wide & 1, i + w * stride, how);
-        enter<UNITS, W>(x, op, LANES);
+        enter<UNITS, W>(x, op, ELEMENTS);
         NO_UNROLL
         for (uint32_t k = 1; k < a.in_count; k++) {
             const bool wide = a.ins_wide >> k & 1;
@@ -45,10 +48,10 @@ template <class T, int OP, bool DIVIDES, fold_access ONE> struct fold_body {
             UNROLL
             for (unsigned w = 0; w < W; w++)
                 T::load(y[w], a.ins[k], wide, i + w * stride, how);
-            combine<UNITS, W>(x, y, op, LANES);
+            combine<UNITS, W>(x, y, op, ELEMENTS);
         }
         if (OP != FOLD_COPY)
-            finish<UNITS, W>(x, divisor, LANES);
+            finish<UNITS, W>(x, divisor, ELEMENTS);
         NO_UNROLL
         for (uint32_t k = 0; k < a.out_count; k++) {
             const bool wide = a.outs_wide >> k & 1;
@@ -59,39 +62,39 @@ template <class T, int OP, bool DIVIDES, fold_access ONE> struct fold_body {
     }
 
     template <unsigned UNITS, unsigned W>
-    DEVICE void enter(value (&x)[W][UNITS], int op, unsigned lanes)
+    DEVICE void enter(value (&x)[W][UNITS], int op, unsigned elements)
     {
         UNROLL
         for (unsigned w = 0; w < W; w++)
             UNROLL
         for (unsigned u = 0; u < UNITS; u++)
-            x[w][u] = T::enter(x[w][u], op, lanes);
+            x[w][u] = T::enter(x[w][u], op, elements);
     }
 
     template <unsigned UNITS, unsigned W>
-    DEVICE void combine(value (&x)[W][UNITS], const value (&y)[W][UNITS], int op, unsigned lanes)
+    DEVICE void combine(value (&x)[W][UNITS], const value (&y)[W][UNITS], int op, unsigned elements)
     {
         UNROLL
         for (unsigned w = 0; w < W; w++)
             UNROLL
         for (unsigned u = 0; u < UNITS; u++)
-            x[w][u] = T::combine(x[w][u], y[w][u], op, lanes);
+            x[w][u] = T::combine(x[w][u], y[w][u], op, elements);
     }
 
     template <unsigned UNITS, unsigned W>
-    DEVICE void finish(value (&x)[W][UNITS], int divisor, unsigned lanes)
+    DEVICE void finish(value (&x)[W][UNITS], int divisor, unsigned elements)
     {
         UNROLL
         for (unsigned w = 0; w < W; w++)
             UNROLL
         for (unsigned u = 0; u < UNITS; u++)
-            x[w][u] = T::finish(x[w][u], divisor, lanes);
+            x[w][u] = T::finish(x[w][u], divisor, elements);
     }
 };
 
-/* ---- Where the operands lie ----------------------------------------------------------------- */
+/* ---- Alignment of the operands --------------------------------------------------------------- */
 
-/** The way to all operands, and the elements before the first vector. */
+/** The access that all operands allow, and the number of elements before the first vector. */
 struct fold_way {
     fold_access access;
     uint64_t lead;
@@ -102,7 +105,8 @@ template <class T> DEVICE unsigned fold_size(uint64_t wides, uint32_t k)
     return T::NARROW && (wides >> k & 1) != 0 ? sizeof(float) : sizeof(typename T::stored);
 }
 
-/* Narrow operands say at which element vectors begin; float32 beside them is at hand oftener. */
+/* @return the number of elements before the first vector. The first narrow operand decides it: its
+ * 16 bytes hold more elements, so its vectors begin at fewer places than those of float32. */
 template <class T> DEVICE uint64_t fold_lead(const cuda_fold_args &a, uint64_t begin)
 {
     const void *at = a.ins[0];
@@ -132,7 +136,7 @@ template <class T> DEVICE fold_way fold_find_way(const cuda_fold_args &a, uint64
     return fold_way{!elements ? FOLD_BYTES : vectors ? FOLD_VECTORS : FOLD_ELEMENTS, lead};
 }
 
-/* ---- The range ------------------------------------------------------------------------------ */
+/* ---- The range ------------------------------------------------------------------------------- */
 
 template <class T, int OP, bool DIVIDES>
 DEVICE void fold_along(const cuda_fold_args &a, const sweep_share &s, fold_way way)
@@ -145,13 +149,13 @@ DEVICE void fold_along(const cuda_fold_args &a, const sweep_share &s, fold_way w
         sweep_elements<body, is_slow ? 1u : (unsigned)FOLD_WIDTH>(a, s);
 }
 
-/* Bits of the low @p count. */
+/* @return a mask of the low @p count bits, from 1 to 64. */
 DEVICE uint64_t fold_mask(uint32_t count)
 {
     return ~(uint64_t)0 >> (64 - count);
 }
 
-/** @return true if it moves bits: one input to outputs of the same type. */
+/** @return true if the fold only copies bits, from one input to outputs of the same type. */
 template <class T> DEVICE bool fold_is_copy(const cuda_fold_args &a)
 {
     const uint64_t all = fold_mask(a.out_count), wide = a.ins_wide & 1 ? all : 0;
@@ -168,7 +172,7 @@ DEVICE void fold_copy(const cuda_fold_args &a, const sweep_share &s, fold_way wa
         fold_along<typename T::raw, FOLD_COPY, false>(a, s, way);
 }
 
-/* Operands that are not aligned to their elements. */
+/* Folds operands that are not aligned to their elements, one element at a time. */
 template <class T>
 DEVICE void fold_bytes(const cuda_fold_args &a, const sweep_share &s, bool copies)
 {
@@ -201,8 +205,9 @@ DEVICE void fold_integers(const cuda_fold_args &a, const sweep_share &s, fold_wa
     }
 }
 
-/** @tparam LEAN  operations but sums are chosen for each group of elements: a fraction of the code,
- *                for kernels that do much else. */
+/** Folds the share's elements of all operands. All threads of the share call it.
+ *  @tparam LEAN  operations other than sums are chosen for each group of elements. This needs a
+ *                fraction of the code, for kernels that have much other code. */
 template <class T, bool LEAN = false>
 DEVICE void fold_range(const cuda_fold_args &a, const sweep_share &s)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fold_types: the element types of folds. Each is a struct with
- *     stored, value   what lies in memory, and what is combined: a value may hold several elements
- *     VECTOR, UNITS   elements in 16 bytes, and their values; WIDTH: 16 bytes that a thread keeps
- *                     under way at once
- *     FLOAT, NARROW   of floats; of those that are combined as float32
- *     load, store     VECTOR elements, or one: BYTES, if it is not even aligned to its own size
- *     enter, combine, finish   as in kernels/host/fold_type.h; of @p lanes elements a value
- * Operations are constants where they are called, so that a switch costs nothing.
+ * fold_types: defines the element types of folds for fold_range.h and scale.cu. Each type is a
+ * struct with
+ *     stored, value   the types in memory and in arithmetic; a value may hold several elements
+ *     VECTOR, UNITS   elements in 16 bytes, and the values that hold them
+ *     WIDTH           vectors of 16 bytes that a thread keeps in flight
+ *     FLOAT, NARROW   1 for floats; 1 for floats that are combined as float32
+ *     load, store     access VECTOR elements, or a single one by elements or by bytes
+ *     enter, combine, finish   as in kernels/host/fold_type.h, on values of @p elements elements
+ * Callers pass operations as constants, so a switch over them costs nothing.
  */
 #ifndef RING_CUDA_FOLD_TYPES_H
 #define RING_CUDA_FOLD_TYPES_H
@@ -17,7 +18,7 @@
 #include <ring/ring.h>
 #include <type_traits>
 
-/** How elements are reached. */
+/** How elements are accessed: the bytes of one, one as a whole, or 16 bytes of several. */
 enum fold_access { FOLD_BYTES, FOLD_ELEMENTS, FOLD_VECTORS };
 
 DEVICE bool fold_is_logical(int op)
@@ -45,7 +46,7 @@ DEVICE void fold_store_one(void *array, uint64_t i, Stored x, fold_access how)
         memcpy(assume_global(at), &x, sizeof x);
 }
 
-/** Values of whole 16 bytes, @p COUNT in all. */
+/** x (COUNT) = the values at @p at, by accesses of 16 bytes. */
 template <unsigned COUNT, class Value> DEVICE void fold_load_values(Value *x, const void *at)
 {
     enum : unsigned { EACH = 16 / sizeof(Value) };
@@ -56,6 +57,7 @@ template <unsigned COUNT, class Value> DEVICE void fold_load_values(Value *x, co
     }
 }
 
+/** Stores x (COUNT) to @p at, by accesses of 16 bytes. */
 template <unsigned COUNT, class Value> DEVICE void fold_store_values(void *at, const Value *x)
 {
     enum : unsigned { EACH = 16 / sizeof(Value) };
@@ -67,7 +69,7 @@ template <unsigned COUNT, class Value> DEVICE void fold_store_values(void *at, c
     }
 }
 
-/** Types that lie in memory as they are combined, if several elements at once. */
+/** Types that are combined as they are stored in memory, possibly several elements in a value. */
 template <class Stored, class Value> struct fold_plain {
     typedef Stored stored;
     typedef Value value;
@@ -90,7 +92,8 @@ template <class Stored, class Value> struct fold_plain {
     }
 };
 
-/* ---- Integers: of 8 and 16 bits, a word holds several --------------------------------------- */
+/* ---- Integers: a word holds several elements of 8 or 16 bits ----------------------------------
+ */
 
 template <class Stored>
 using fold_word = std::conditional_t<sizeof(Stored) == 8, uint64_t, uint32_t>;
@@ -120,40 +123,41 @@ template <class Stored, class Order> struct fold_integer : fold_plain<Stored, fo
         }
     }
 
-    DEVICE value combine(value a, value b, int op, unsigned lanes)
+    DEVICE value combine(value a, value b, int op, unsigned elements)
     {
         if (op == RING_BAND || op == RING_BOR || op == RING_BXOR)
             return op == RING_BAND ? a & b : op == RING_BOR ? a | b : a ^ b;
         value all = 0;
         UNROLL
-        for (unsigned l = 0; l < lanes; l++)
+        for (unsigned l = 0; l < elements; l++)
             all |= (value)combine_one((Stored)(a >> l * BITS), (Stored)(b >> l * BITS), op)
                    << l * BITS;
         return all;
     }
 
-    DEVICE value enter(value x, int op, unsigned lanes)
+    DEVICE value enter(value x, int op, unsigned elements)
     {
-        return fold_is_logical(op) ? combine(0, x, RING_LOR, lanes) : x;
+        return fold_is_logical(op) ? combine(0, x, RING_LOR, elements) : x;
     }
 
-    /* Divisions are long: not unrolled. */
-    DEVICE value finish(value x, int divisor, unsigned lanes)
+    /* Not unrolled, because a division takes much code. */
+    DEVICE value finish(value x, int divisor, unsigned elements)
     {
         if (divisor == 0)
             return x;
         value all = 0;
         NO_UNROLL
-        for (unsigned l = 0; l < lanes; l++)
+        for (unsigned l = 0; l < elements; l++)
             all |= (value)(Stored)((Order)(x >> l * BITS) / divisor) << l * BITS;
         return all;
     }
 };
 
-/* ---- Floats --------------------------------------------------------------------------------- */
+/* ---- Floats ---------------------------------------------------------------------------------- */
 
 template <class Float, class Bits> struct fold_float_rules {
-    /* Equal zeros keep the bits of both, so that -0 is below +0; so do NaNs, and stay NaNs. */
+    /* The bits of both are combined by "or" unless one is less: so -0 is below +0, and NaNs stay
+     * NaNs. */
     DEVICE Float least(Float a, Float b)
     {
         return device_bits<Float>(
@@ -179,7 +183,7 @@ template <class Float, class Bits> struct fold_float_rules {
         return x;
     }
 
-    /* A NaN gets all bits set. */
+    /* Sets all bits of a NaN. */
     DEVICE Float finish(Float x, int divisor, unsigned)
     {
         if (divisor != 0)
@@ -194,7 +198,7 @@ struct fold_float : fold_plain<Float, Float>, fold_float_rules<Float, Bits> {
     enum : unsigned { FLOAT = 1, NARROW = 0, WIDTH = 4 };
 };
 
-/** @param Format  of narrow_floats.h; an operand that is wide is of float32. */
+/** @tparam Format  a format of narrow_floats.h. Wide operands are arrays of float32. */
 template <class Format> struct fold_narrow : fold_float_rules<float, uint32_t> {
     typedef typename Format::stored stored;
     typedef float value;
@@ -243,7 +247,7 @@ template <class Format> struct fold_narrow : fold_float_rules<float, uint32_t> {
     }
 };
 
-/* By the names of CUDA_FOLD_TYPES(). */
+/* The types have the names of CUDA_FOLD_TYPES(). */
 typedef fold_integer<uint8_t, int8_t> fold_of_i8;
 typedef fold_integer<uint8_t, uint8_t> fold_of_u8;
 typedef fold_integer<uint16_t, int16_t> fold_of_i16;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * half_casts: arrays of float32, float16 and bfloat16 as float32, by groups of 4 elements, of one
- * access each. NaNs as in kernel_f16_to_f32() and its like. Arrays are aligned to their elements.
+ * half_casts: loads arrays of float32, float16 and bfloat16 as float32, and stores them back, in
+ * groups of 4 elements, each by one access. NaNs are converted as in kernel_f16_to_f32() and the
+ * other casts of the host. Arrays must be aligned to their elements.
  */
 #ifndef RING_CUDA_HALF_CASTS_H
 #define RING_CUDA_HALF_CASTS_H
@@ -12,7 +13,7 @@
 /** Elements of a group. */
 enum { CAST_GROUP = 4 };
 
-/** Elements of an array as they are stored, and the bytes of a group. */
+/** The types of elements: how they are stored, widened and narrowed. */
 struct cast_f32 {
     typedef float stored;
 };
@@ -43,7 +44,7 @@ struct cast_bf16 : bfloat16 {
     }
 };
 
-/** N elements of what Cast says, 1 or a group, from element @p i on. */
+/** x (N) = array[i, i + N), of the type that Cast describes; N is 1 or CAST_GROUP. */
 template <class Cast, unsigned N> DEVICE void cast_load(float *x, const void *array, uint64_t i)
 {
     typedef typename Cast::stored stored;
@@ -63,6 +64,7 @@ template <class Cast, unsigned N> DEVICE void cast_load(float *x, const void *ar
     }
 }
 
+/** array[i, i + N) = x (N), of the type that Cast describes; N is 1 or CAST_GROUP. */
 template <class Cast, unsigned N> DEVICE void cast_store(void *array, uint64_t i, const float *x)
 {
     typedef typename Cast::stored stored;
@@ -84,7 +86,8 @@ template <class Cast, unsigned N> DEVICE void cast_store(void *array, uint64_t i
     }
 }
 
-/** @return true if a group lies @p lead elements behind the first one of the array, and one access.
+/** @return true if groups that begin after @p lead elements of the array can be accessed as a
+ * whole.
  */
 template <class Cast> DEVICE bool cast_may_group(const void *array, uint64_t lead)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_args: the argument of each GPU kernel, as host and device see it, and its launch shape.
- * Pointers are of memory that the device reaches. C and C++.
+ * kernel_args: defines the argument of each GPU kernel, for the host and the device, and the shape
+ * of its launch. All pointers must point to memory that the device can access. C and C++ include
+ * this.
  */
 #ifndef RING_CUDA_KERNEL_ARGS_H
 #define RING_CUDA_KERNEL_ARGS_H
@@ -11,27 +12,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Threads of a block of every kernel here that streams over arrays. */
+/** Threads in a block of each kernel that streams over arrays. */
 enum { CUDA_BLOCK = 256 };
 
 /* ---- pack.cu ---- */
 
-/** A buffer, and where it lies in the flat one. */
+/** A buffer and its place in the flat buffer. */
 typedef struct cuda_piece {
     void *at;
-    uint64_t offset, bytes; /* in flat */
+    uint64_t offset, bytes; /* in the flat buffer */
 } cuda_piece;
 
 typedef struct cuda_pack_args {
     const cuda_piece *pieces; /* [count] */
     char *flat;
     uint32_t count;
-    uint32_t unpack; /* 0: to flat, 1: from it */
+    uint32_t unpack; /* 0: pieces to flat; 1: flat to pieces */
 } cuda_pack_args;
 
 /* ---- fold.cu ---- */
 
-/** ROW(name) of each ring_dtype, in their order: kernel fold_name. */
+/** ROW(name) for each ring_dtype, in the order of the enumeration. The kernels are fold_NAME. */
 #define CUDA_FOLD_TYPES(ROW) \
     ROW(i8) \
     ROW(u8) \
@@ -61,30 +62,31 @@ typedef struct cuda_fold_args {
 
 /* ---- cast.cu ---- */
 
-/** Arrays aligned to their elements, of kernels f16_to_f32, bf16_to_f32, f32_to_f16, f32_to_bf16.
- */
+/** The arguments of f16_to_f32, bf16_to_f32, f32_to_f16 and f32_to_bf16. The arrays must be aligned
+ *  to their elements. */
 typedef struct cuda_cast_args {
-    const void *src;
-    void *dst;
+    const void *src; /* [count] */
+    void *dst;       /* [count] */
     uint64_t count;
 } cuda_cast_args;
 
-/* ---- optimizer.cu: kernels sgd_GRAD (without momentum), momentum_GRAD, adam_GRAD, lion_GRAD,
- * adagrad_GRAD, where GRAD is what gradients are of: f32, f16, bf16 ---- */
+/* ---- optimizer.cu: the kernels are sgd_GRAD (without momentum), momentum_GRAD, adam_GRAD,
+ * lion_GRAD and adagrad_GRAD, where GRAD is the type of gradients: f32, f16, bf16 ---- */
 
 enum { CUDA_ROUNDED_NONE, CUDA_ROUNDED_F16, CUDA_ROUNDED_BF16 };
 
-/** Aligned to their elements. */
+/** Arrays of [count] elements, each aligned to its elements. */
 typedef struct cuda_step_arrays {
     float *p;
     const void *grad;
-    float *m, *v;    /* of adam; momentum and lion have m alone, adagrad v */
-    void *p_rounded; /* the new parameters as float16 or bfloat16, too */
+    float *m, *v;    /* adam uses both, momentum and lion only m, adagrad only v      */
+    void *p_rounded; /* also receives the new parameters, as float16 or bfloat16      */
     uint64_t count;
-    uint32_t rounded; /* CUDA_ROUNDED_ */
+    uint32_t rounded; /* the type of p_rounded: a CUDA_ROUNDED_ value */
 } cuda_step_arrays;
 
-/** Factors are those of sgd_factors_of() and its like. */
+/** The factors come from sgd_factors_of() and the corresponding functions of optimizer_factors.h.
+ */
 typedef struct cuda_sgd_args {
     cuda_step_arrays arrays;
     sgd_factors by;
@@ -107,10 +109,11 @@ typedef struct cuda_adagrad_args {
 
 /* ---- norm.cu ----
  *
- * The sum of squares in float64. The array is cut into parts, each added by a block: thread t adds
- * the squares of the elements 4t to 4t + 3 of the part, then of those 4 * CUDA_BLOCK further on,
- * and so forth; then the threads are added pairwise, t and t + 128, t and t + 64, …, t and t + 1.
- * The sums of the parts are added the same way: t, t + CUDA_BLOCK, …, then pairwise. */
+ * The sum of squares is computed in float64. The array is cut into parts, and a block adds up each
+ * part: thread t adds the squares of the elements 4t to 4t + 3 of the part, then of the elements
+ * 4 * CUDA_BLOCK further on, and so forth. Then the sums of the threads are added pairwise: t and
+ * t + 128, t and t + 64, …, t and t + 1. The sums of the parts are added in the same way: thread t
+ * adds those of the parts t, t + CUDA_BLOCK, …, and then the threads are added pairwise. */
 
 enum { CUDA_NORM_PART = 32768 /* elements */ };
 
@@ -119,32 +122,33 @@ static inline uint64_t cuda_norm_parts(uint64_t count)
     return (count + CUDA_NORM_PART - 1) / CUDA_NORM_PART;
 }
 
-/** Of squares_f32, squares_f16, squares_bf16. */
+/** The arguments of squares_f32, squares_f16 and squares_bf16. */
 typedef struct cuda_squares_args {
-    const void *grad;
+    const void *grad; /* [count] */
     uint64_t count;
-    double *sums; /* [cuda_norm_parts(count)]; those of several arrays may follow each other */
+    double *sums; /* [cuda_norm_parts(count)]; the sums of several arrays may be consecutive */
 } cuda_squares_args;
 
-/** Of norm_finish. A total that ranks have added is finished as one part. */
+/** The arguments of norm_finish. A total that ranks have reduced is passed as one part. */
 typedef struct cuda_norm_args {
     const double *sums; /* [parts] */
     uint64_t parts;
-    double scale, max_norm; /* of gradients, and of scale * gradients; INFINITY: any */
-    double *total;          /* NULL, or becomes the sum                                  */
-    double *factor;         /* NULL, or becomes scale * min(1, max_norm / (norm + 1e-6)) */
-    uint32_t *overflow;     /* NULL, or becomes 1 if an element is infinite or NaN, else stays */
+    double scale,
+        max_norm;       /* the factor of gradients; the limit of their scaled norm, or INFINITY */
+    double *total;      /* receives the sum, unless NULL                                  */
+    double *factor;     /* receives scale * min(1, max_norm / (norm + 1e-6)), unless NULL */
+    uint32_t *overflow; /* set to 1 if an element is infinite or NaN, unless NULL         */
 } cuda_norm_args;
 
-/* ---- scale.cu: kernels scale_f16, scale_f32, scale_f64, scale_bf16, scale_e4m3, scale_e5m2 ----
- */
+/* ---- scale.cu: the kernels are scale_f16, scale_f32, scale_f64, scale_bf16, scale_e4m3 and
+ * scale_e5m2 ---- */
 
 /** The arguments of kernel_scale(). */
 typedef struct cuda_scale_args {
     void *dst;
     const void *src;
     uint64_t count;
-    const double *factor; /* NULL: by */
+    const double *factor; /* in the device's memory; NULL: use `by` */
     double by;
 } cuda_scale_args;
 

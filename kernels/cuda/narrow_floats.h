@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow_floats: floats of 16 and 8 bits to float32 and back, one element: kernels/host/cast.h for
- * GPUs. A NaN of float32 that is to be narrowed has all bits set, as finished results have.
+ * narrow_floats: converts single floats of 16 and 8 bits to float32 and back, for GPU kernels, as
+ * kernels/host/cast.h does for the host. A NaN to be narrowed must have all bits set, as the
+ * results of folds do.
  */
 #ifndef RING_CUDA_NARROW_FLOATS_H
 #define RING_CUDA_NARROW_FLOATS_H
@@ -37,15 +38,16 @@ struct bfloat16 {
     }
 };
 
-/** OCP's formats: what is too large becomes the largest finite number.
- *  @param MANTISSA  stored bits.
- *  @param BIAS      of float32's exponents, less theirs.
- *  @param LARGEST   finite number, as its bits. */
+/** The formats of the Open Compute Project. A number that is too large becomes the largest finite
+ *  one.
+ *  @tparam MANTISSA  stored bits of the mantissa.
+ *  @tparam BIAS      the bias of float32's exponents less the bias of the format's.
+ *  @tparam LARGEST   the bits of the largest finite number. */
 template <int MANTISSA, int BIAS, uint32_t LARGEST> struct float8 {
     typedef uint8_t stored;
     enum : uint32_t { SHIFT = 23 - MANTISSA, NORMAL = 1 << MANTISSA };
 
-    /* The sum with a power of two whose last bit is worth that of a subnormal rounds to those. */
+    /* Adds a power of two whose last bit has the weight of a subnormal's, which rounds to it. */
     DEVICE uint32_t narrow_subnormal(float magnitude)
     {
         const uint32_t power = (uint32_t)(BIAS + 1 + (int)SHIFT) << 23;
@@ -73,7 +75,7 @@ template <int MANTISSA, int BIAS, uint32_t LARGEST> struct float8 {
     }
 };
 
-/** No infinity, one NaN. */
+/** This format has no infinity, and one NaN. */
 struct float8_e4m3 : float8<3, 120, 0x7e> {
     DEVICE float widen(uint32_t bits)
     {
@@ -84,7 +86,7 @@ struct float8_e4m3 : float8<3, 120, 0x7e> {
     }
 };
 
-/** The upper byte of a float16. */
+/** This format is the upper byte of a float16. */
 struct float8_e5m2 : float8<2, 112, 0x7b> {
     DEVICE float widen(uint32_t bits)
     {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * norm: the sum of squares of gradients, and the factor for scale.cu. kernel_args.h states the
- * order of additions, which depends on the count alone.
- * Host reference: a plain loop in that order, and torch.nn.utils.clip_grad_norm_. Moves an array
- * once. Launch: blocks of CUDA_BLOCK threads: squares_GRAD as many as the device holds, norm_finish
- * one. */
+ * norm: computes the sum of squares of gradients, and from it the factor by which scale.cu clips
+ * them. kernel_args.h states the order of additions, which depends only on the count.
+ * Host reference: a plain loop in that order, and torch.nn.utils.clip_grad_norm_. Traffic: each
+ * array once. Launch: blocks of CUDA_BLOCK threads; as many as the device can run at once for
+ * squares_GRAD, and a single one for norm_finish. */
 #include "half_casts.h"
 #include "kernel_args.h"
 
 #include <math.h>
 
-enum : unsigned { ROW = CAST_GROUP * CUDA_BLOCK, ROWS = 4 /* under way a thread */ };
+enum : unsigned { ROW = CAST_GROUP * CUDA_BLOCK, ROWS = 4 /* loads in flight per thread */ };
 
-/* Called by all threads. @return the sum, to all. */
+/* All threads call this. @return the sum of their values, to each of them.
+ * In each round, thread t adds the sum of thread t + reach, and the reach is halved. */
 DEVICE double block_sum(double mine)
 {
     SHARED double sums[CUDA_BLOCK];
@@ -24,7 +25,7 @@ DEVICE double block_sum(double mine)
         block_barrier();
     }
     const double sum = sums[0];
-    block_barrier(); /* before the next sum is written there */
+    block_barrier(); /* before the next call writes to sums */
     return sum;
 }
 
@@ -44,7 +45,9 @@ DEVICE double square(float x)
     return (double)x * (double)x;
 }
 
-/* This thread's sum over elements [begin, end), which are a part. */
+/* @return this thread's share of the sum of squares of array[begin, end), which is one part. A row
+ * has a group of elements for each thread. The first loop takes ROWS rows at a time, with all loads
+ * ahead of the additions; the second takes the last rows, which may be incomplete. */
 template <class Cast> DEVICE double square_part(const void *array, uint64_t begin, uint64_t end)
 {
     const bool whole = cast_may_group<Cast>(array, 0);
@@ -72,6 +75,7 @@ template <class Cast> DEVICE double square_part(const void *array, uint64_t begi
     return sum;
 }
 
+/* sums (parts): block b computes the sums of the parts b, b + blocks, …. */
 template <class Cast> DEVICE void square_parts(const cuda_squares_args &args)
 {
     const uint64_t part = CUDA_NORM_PART;
@@ -94,13 +98,14 @@ SQUARES(f32)
 SQUARES(f16)
 SQUARES(bf16)
 
-/* scale * min(1, max_norm / (norm + 1e-6)); NaN stays NaN. */
+/* @return scale * min(1, max_norm / (norm + 1e-6)); a NaN stays NaN. */
 DEVICE double clipping_factor(double total, double scale, double max_norm)
 {
     const double norm = fabs(scale) * sqrt(total), ratio = max_norm / (norm + 1e-6);
     return scale * (ratio > 1 ? 1 : ratio);
 }
 
+/* total = the sum of sums (parts); factor and overflow follow from it. */
 KERNEL_BOUND(norm_finish, cuda_norm_args, CUDA_BLOCK, 4)
 {
     double mine = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * optimizer: steps of SGD, Adam and AdamW, Lion, Adagrad on float32 parameters, with gradients of
- * float32, float16 or bfloat16; the new parameters are also written as one of the latter, if asked.
- * Host reference: kernel_sgd_step() and its like, whose bits they give for gradients of float32 but
- * for those of NaNs. Moves, of an element: gradient and parameter, the latter twice; each moment
- * twice; the rounded parameter. Launch: blocks of CUDA_BLOCK threads, as many as the device holds.
- */
+ * optimizer: performs the steps of SGD, Adam, AdamW, Lion and Adagrad on float32 parameters with
+ * gradients of float32, float16 or bfloat16. On request it also stores the new parameters as
+ * float16 or bfloat16. Host reference: kernel_sgd_step() and the other steps; with float32
+ * gradients the results have the same bits, except those of NaNs. Traffic per element: the gradient
+ * once, the parameter and each moment twice, the rounded parameter once. Launch: blocks of
+ * CUDA_BLOCK threads, as many as the device can run at once. */
 #include "half_casts.h"
 #include "kernel_args.h"
 
 #include <math.h>
 
-/* ---- One element: the order of operations of kernels/host/optimizer_kernels.h --------------- */
+/* ---- One element: operations in the order of kernels/host/optimizer_kernels.h ---------------- */
 
 struct sgd_rule {
-    enum : unsigned { M = 0, V = 0 }; /* the moments that it has */
+    enum : unsigned { M = 0, V = 0 }; /* 1 if the rule has that moment */
 
     DEVICE void step(const sgd_factors &f, float grad, float &p, float &, float &)
     {
@@ -77,7 +77,8 @@ struct adagrad_rule {
     }
 };
 
-/* ---- Arrays --------------------------------------------------------------------------------- */
+/* ---- Arrays: p, m, v, p_rounded (count) from p, m, v, grad (count) ----------------------------
+ */
 
 DEVICE bool may_group_rounded(const cuda_step_arrays &a, uint64_t lead)
 {

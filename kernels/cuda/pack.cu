@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * pack: buffers of any lengths to one flat buffer, or back.
- * Host reference: memcpy of each piece. Moves 2 bytes a byte. Launch: blocks of CUDA_BLOCK threads,
- * as many as the device holds. Pieces are cut into parts, and block b takes the parts b,
- * b + blocks, … of all of them, so that few long pieces keep all blocks busy. */
+ * pack: copies buffers of any lengths into one flat buffer, or back. The pieces are cut into parts,
+ * and block b copies the parts b, b + blocks, … of all pieces, so that a few long pieces keep all
+ * blocks busy.
+ * Host reference: memcpy() of each piece. Traffic: each byte is read and written once. Launch:
+ * blocks of CUDA_BLOCK threads, as many as the device can run at once. */
 #include "copy_range.h"
 #include "kernel_args.h"
 
 static const uint64_t part_bytes = 64 << 10;
 
-/* Of some pieces, as many as the block has threads: the parts of each and all before it. */
+/* Of as many pieces as a block has threads, the number of parts of each piece and all before it. */
 struct pack_parts {
     uint32_t until[CUDA_BLOCK];
 };
 
-/* Called by all threads: sums over pieces from @p first on. */
+/* All threads call this. It counts the parts of the pieces from @p first on, and adds the counts
+ * up: in each round, thread t adds the sum of thread t - reach, and the reach is doubled. */
 DEVICE void count_parts(const cuda_pack_args &args, uint32_t first, pack_parts *parts)
 {
     const uint32_t t = thread_index(), piece = first + t;
@@ -28,7 +30,7 @@ DEVICE void count_parts(const cuda_pack_args &args, uint32_t first, pack_parts *
     }
 }
 
-/* @return the number of the piece with that part. */
+/* @return the number of the piece that contains the part, by binary search. */
 DEVICE uint32_t find_piece(const pack_parts &parts, uint64_t part)
 {
     uint32_t low = 0, high = thread_count() - 1;
@@ -64,6 +66,6 @@ KERNEL_BOUND(pack, cuda_pack_args, CUDA_BLOCK, 4)
                       part - (piece == 0 ? 0 : parts.until[piece - 1]));
         }
         before += total;
-        block_barrier(); /* the sums were read */
+        block_barrier(); /* until all threads have read the sums */
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * program_i8, program_u8, …: calls of ranks that share a launch, run by blocks that wait for each
- * other; one kernel for each type of elements. Host reference: the engine (libring/core). Launch:
- * cooperative, a block of DEVICE_THREADS threads for each lane of each rank; all of them must be
- * resident at once. */
+ * program_i8, program_u8, …: run whole calls of the ranks that share a launch, by blocks that wait
+ * for each other. There is one kernel for each type of elements.
+ * Host reference: the engine (libring/core). Launch: cooperative, with a block of DEVICE_THREADS
+ * threads for each lane of each rank; all blocks must be resident at once. */
 #include "program_run.h"
 
 #define ROW(type) \

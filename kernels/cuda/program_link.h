@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * program_link: the messages of a lane, and its waits. One thread of the block, the leader, calls
- * all of this.
+ * program_link: sends and receives the messages of a lane, and waits for its peers. Only one thread
+ * of the block, the leader, calls these functions.
  */
 #ifndef RING_CUDA_PROGRAM_LINK_H
 #define RING_CUDA_PROGRAM_LINK_H
@@ -11,8 +11,8 @@
 
 #include <ring/ring.h>
 
-/** How often a wait looks at its word before it looks at the clock and at who wants its end. */
-enum { LOOKS = 64 };
+/** A wait checks its deadline and the requests to abort after this many polls of its word. */
+enum { POLLS_PER_CHECK = 64 };
 
 /** The state of a lane that the threads of its block share. */
 struct lane_run {
@@ -23,7 +23,7 @@ struct lane_run {
     uint32_t lane;
 };
 
-/** @param peer  its place among the peers of the program. */
+/** @param peer  the place of the peer in the list of the program. */
 DEVICE device_link *lane_link(const lane_run *r, uint32_t peer)
 {
     return &r->links[r->call->peers[peer].rank];
@@ -31,7 +31,7 @@ DEVICE device_link *lane_link(const lane_run *r, uint32_t peer)
 
 /* ---- Waiting ------------------------------------------------------------------------ */
 
-/** The lane's call ends; the rank's other lanes end. @param rank  that it is about. */
+/** Ends the lane's call, and with it the rank's other lanes. @param rank  the rank concerned. */
 DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device_frame *theirs)
 {
     device_verdict *v = &r->call->verdicts[r->lane];
@@ -42,14 +42,14 @@ DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device
     store_release(r->call->stop, 1);
 }
 
-/** The same, about a peer. @return false. */
+/** Ends the call as lane_end() does, because of a peer. @return false. */
 DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
 {
     lane_end(r, status, r->call->peers[peer].rank, theirs);
     return false;
 }
 
-/* @return true: it goes on waiting. */
+/* @return false if the wait must end; the call has failed then. */
 DEVICE bool may_wait(lane_run *r, uint32_t peer)
 {
     if (load_relaxed(r->call->abort) != 0)
@@ -61,20 +61,22 @@ DEVICE bool may_wait(lane_run *r, uint32_t peer)
     return true;
 }
 
-/** Until the word, which only grows, is @p least. @return false: the call has failed. */
+/** Polls a word, which only grows, until it is at least @p least.
+ *  @return false if the call has failed. */
 DEVICE bool lane_await(lane_run *r, const uint64_t *word, uint64_t least, uint32_t peer)
 {
-    for (uint32_t looks = 1; load_acquire(word) < least; looks++) {
-        if (looks % LOOKS == 0 && !may_wait(r, peer))
+    for (uint32_t polls = 1; load_acquire(word) < least; polls++) {
+        if (polls % POLLS_PER_CHECK == 0 && !may_wait(r, peer))
             return false;
         device_pause();
     }
     return true;
 }
 
-/* ---- In ------------------------------------------------------------------------------- */
+/* ---- Receiving ------------------------------------------------------------------------ */
 
-/** The next frame of the peer, which stays until lane_take(). @return NULL: the call has failed. */
+/** Waits for the peer's next frame, which stays in the box until lane_take().
+ *  @return NULL if the call has failed. */
 DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
 {
     device_link *l = lane_link(r, peer);
@@ -91,13 +93,13 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
     return f;
 }
 
-/** Where the bytes of a frame lie: a whole message's if it is referred to. */
+/** @return the address of a frame's bytes; if it is referred to, of the whole message. */
 DEVICE char *lane_payload(const device_link *l, const device_frame *f)
 {
     return f->way == DEVICE_REFERRED ? (char *)f->at : l->in->carried + f->at;
 }
 
-/** The frame has been read. */
+/** Releases a frame that has been read. @param last  whether its message is complete. */
 DEVICE void lane_take(device_link *l, bool last)
 {
     store_release(&l->given->taken, ++l->frames_in);
@@ -105,9 +107,10 @@ DEVICE void lane_take(device_link *l, bool last)
         store_release(&l->given->released, ++l->messages_in);
 }
 
-/* ---- Out ------------------------------------------------------------------------------ */
+/* ---- Sending -------------------------------------------------------------------------- */
 
-/** Room for one more frame. @return false: the call has failed. */
+/** Waits until the peer's box has a place for one more frame.
+ *  @return false if the call has failed. */
 DEVICE bool lane_await_place(lane_run *r, uint32_t peer)
 {
     const device_link *l = lane_link(r, peer);
@@ -115,14 +118,15 @@ DEVICE bool lane_await_place(lane_run *r, uint32_t peer)
            lane_await(r, &l->receipt->taken, l->frames_out + 1 - DEVICE_FRAMES, peer);
 }
 
-/* Bytes of the box that are in use: those of frames that the peer has not taken. */
+/* @return the position of the first carried byte that the peer has not taken. */
 DEVICE uint64_t carried_free_from(const device_link *l, uint64_t taken)
 {
     return taken == l->frames_out ? l->carried : l->carried_before[taken % DEVICE_FRAMES];
 }
 
-/** Room in the peer's box for the next frame, and a place for it.
- *  @return NULL: the call has failed. */
+/** Waits until the peer's box has a place for the next frame and room for its bytes. A frame is not
+ *  split at the end of the box: it begins at the start again instead.
+ *  @return the room; NULL if the call has failed. */
 DEVICE char *lane_await_room(lane_run *r, uint32_t peer, uint64_t bytes)
 {
     device_link *l = lane_link(r, peer);
@@ -140,8 +144,8 @@ DEVICE char *lane_await_room(lane_run *r, uint32_t peer, uint64_t bytes)
     return l->out->carried + (at + whole > DEVICE_CARRIED_BYTES ? 0 : at);
 }
 
-/** Sends a frame for which there is a place, and if it is carried, room.
- *  @param at  where its bytes lie; NULL where none are read. */
+/** Sends a frame. The box must have a place for it and, if it is carried, room for its bytes.
+ *  @param at  the address of its bytes; NULL if the peer reads no bytes. */
 DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, uint64_t bytes,
                       bool last)
 {

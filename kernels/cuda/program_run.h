@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * program_run: a block runs the ops of one lane, in order.
+ * program_run: runs the ops of one lane in order, with all threads of a block.
  *
- * An op is done in passes. In each the leader waits for what the pass needs, and says where its
- * operands lie; then all threads copy or fold; then the leader tells peers of it. Messages are
- * referred to, and read where they lie, or stored to the peer's dst where its address has come;
- * what is eager, and what a fold relays without a buffer of its own, is carried in the peer's box.
+ * An op is executed in passes. In each pass the leader waits for the messages that the pass needs
+ * and publishes the addresses of its operands; then all threads copy or fold; then the leader
+ * notifies the peers. A message is read in the sender's memory (referred to), or stored to the
+ * peer's dst if its address is known. Eager messages, and results of a fold that have no buffer of
+ * their own, are carried in the peer's box.
  */
 #ifndef RING_CUDA_PROGRAM_RUN_H
 #define RING_CUDA_PROGRAM_RUN_H
@@ -16,20 +17,21 @@
 
 enum { MOST_OPERANDS = 64 };
 
-/** The present pass, in shared memory: the leader writes it, all threads read it. */
+/** The current pass, in shared memory. The leader writes it, and all threads read it. */
 struct lane_pass {
     lane_run run;
     uint32_t lanes, slice, runs;
-    uint64_t position; /* elements of the op that are done */
-    uint64_t elements; /* of the pass                      */
+    uint64_t position; /* elements of the op that are done   */
+    uint64_t elements; /* elements of the pass               */
     bool fails, last;
-    const char *from; /* to copy */
+    const char *from; /* source of the copy */
     char *to;
-    uint64_t bytes;               /* 0: nothing */
-    uint32_t fold_count;          /* 0: nothing is folded */
-    cuda_fold_args folds[2];      /* of an average: what is not divided, then what is, for it may
-                                     replace an input */
-    char *relayed[MOST_OPERANDS]; /* by output of the op: where it is carried, NULL: it is not */
+    uint64_t bytes;               /* bytes to copy; 0: nothing is copied                        */
+    uint32_t fold_count;          /* 0: nothing is folded                                       */
+    cuda_fold_args folds[2];      /* of an average: first the outputs that are not divided, then
+                                     those that are, which may overwrite an input               */
+    char *relayed[MOST_OPERANDS]; /* by output of the op: its place in the peer's box; NULL: it
+                                     is not carried                                             */
 };
 
 /* ---- Operands ------------------------------------------------------------------------- */
@@ -46,7 +48,7 @@ DEVICE uint64_t elements_of(const lane_pass *p, const program_op *o)
     return left < slice ? left : slice;
 }
 
-/* Bytes from the beginning of its buffer to the next element of an operand. */
+/* @return the offset in its buffer of the next element of an operand. */
 DEVICE uint64_t offset_of(const lane_pass *p, const program_op *o, const operand *at)
 {
     const bool whole = at->buffer == OPERAND_SCRATCH && p->run.call->slices > 1;
@@ -62,14 +64,14 @@ DEVICE char *local_address(const lane_pass *p, const program_op *o, const operan
     return base + offset_of(p, o, at);
 }
 
-/* Where the result for a peer is stored in its dst; NULL: it is not. */
+/* @return the address in the peer's dst to which a result is stored; NULL if it is not stored. */
 DEVICE char *store_address(const lane_pass *p, const program_op *o, const operand *to)
 {
     const device_link *l = lane_link(&p->run, to->peer);
     return to->buffer == OPERAND_DST && l->dst != 0 ? (char *)l->dst + offset_of(p, o, to) : NULL;
 }
 
-/* The local output that holds what @p to is to get; NULL: there is none. */
+/* @return the local output with the same contents as the output @p to; NULL if there is none. */
 DEVICE const operand *local_twin(const program_op *o, const operand *outs, const operand *to)
 {
     for (uint32_t i = 0; i < o->outs; i++)
@@ -84,14 +86,14 @@ DEVICE bool is_apart(const lane_pass *p, const operand *at)
     return lane_link(&p->run, at->peer)->apart != 0;
 }
 
-/* A carried message comes in frames: the pass covers one. */
+/* Limits the pass to one frame of a carried message. */
 DEVICE void cover_segment(lane_pass *p)
 {
     if (p->elements > p->run.call->segment)
         p->elements = p->run.call->segment;
 }
 
-/* ---- A pass of a fold: its operands ------------------------------------------------------ */
+/* ---- Operands of a pass of a fold --------------------------------------------------------- */
 
 DEVICE void add_input(lane_pass *p, uint32_t i, const void *at, bool accumulator)
 {
@@ -140,7 +142,7 @@ DEVICE void add_output(lane_pass *p, const program_op *o, const operand *outs, u
     if (p->relayed[i] != NULL)
         at = p->relayed[i];
     if (at == NULL)
-        return; /* it is sent from its twin */
+        return; /* it is sent from the local output with the same contents */
     f->outs[f->out_count] = at;
     f->outs_wide |= (uint64_t)to->accumulator << f->out_count++;
 }
@@ -179,8 +181,8 @@ DEVICE bool prepare_fold(lane_pass *p, const program_op *o, const operand *ins)
 
 /* ---- After a pass of a fold ---------------------------------------------------------------- */
 
-/* A message of which all is there: it was stored, or lies in a buffer of this rank that is written
- * no more before the peer has taken it. */
+/* Announces a complete message, which was stored, or is in a buffer of this rank that is not
+ * written again before the peer has taken it. */
 DEVICE bool announce(lane_pass *p, const program_op *o, const operand *outs, const operand *to)
 {
     const uint64_t bytes = elements_of(p, o) * to->width;
@@ -231,7 +233,8 @@ DEVICE bool is_carried(const lane_pass *p, const program_op *o, const operand *f
     return o->eager || is_apart(p, from + 1);
 }
 
-/* A borrowed message is referred to, unless its peer is apart; an eager one is carried. */
+/* A borrowed message is referred to, unless the peer is in another process. An eager message is
+ * carried. */
 DEVICE bool prepare_send(lane_pass *p, const program_op *o, const operand *from)
 {
     const operand *to = from + 1;
@@ -281,7 +284,7 @@ DEVICE void finish_recv(lane_pass *p, const operand *from)
     p->position = p->last ? 0 : p->position + p->elements;
 }
 
-/* One that casts is a fold of one input. */
+/* A copy that casts is executed as a fold of one input. */
 DEVICE void prepare_copy(lane_pass *p, const program_op *o, const operand *from)
 {
     const operand *to = from + 1;
@@ -301,7 +304,7 @@ DEVICE void prepare_copy(lane_pass *p, const program_op *o, const operand *from)
     p->folds[0].out_count = 1;
 }
 
-/* Between slices only scratch memory is written again. */
+/* Waits until the peer has released the messages sent so far in this run of the plan. */
 DEVICE bool prepare_wait(lane_pass *p, const program_op *o, const operand *of)
 {
     const device_call *call = p->run.call;
@@ -348,7 +351,7 @@ DEVICE bool finish(lane_pass *p, const program_op *o, const operand *first)
     }
 }
 
-/* All threads. @tparam T  the type of elements, as fold_range() has it. */
+/* All threads call this. @tparam T  the type of elements, as in fold_range(). */
 template <class T> DEVICE void run_pass(const lane_pass *p)
 {
     if (p->bytes > 0)
@@ -359,7 +362,8 @@ template <class T> DEVICE void run_pass(const lane_pass *p)
             fold_range<T, true>(p->folds[k], share_of_block(0, p->elements));
 }
 
-/* All threads. The leader's waits are between two barriers, so all go the same way. */
+/* All threads call this. The leader prepares each pass between two barriers, so that all threads
+ * read the same pass and leave the loop together. */
 template <class T> DEVICE bool run_op(lane_pass *p, const program_op *o)
 {
     const operand *first = &p->run.call->operands[o->first];
@@ -389,7 +393,7 @@ DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uin
     p->run.links = &call->links[(uint64_t)lane * (uint64_t)call->ranks];
     p->run.number = call->numbers[lane];
     p->run.deadline = device_nanoseconds() + call->nanoseconds;
-    p->fails = load_relaxed(call->abort) != 0; /* peers' memory may be gone then */
+    p->fails = load_relaxed(call->abort) != 0; /* the peers' memory may no longer be mapped */
     if (p->fails)
         lane_end(&p->run, RING_ERR_ABORTED, 0, NULL);
     p->position = 0;
@@ -413,6 +417,8 @@ DEVICE void end_lane(lane_pass *p)
     call->numbers[p->run.lane] = p->run.number + 1;
 }
 
+/* Runs all ops on one slice. Trailing waits are left out except in the last slice, because between
+ * slices only scratch memory is written again. */
 template <class T> DEVICE bool run_slice(lane_pass *p, const device_call *call)
 {
     for (int32_t i = 0; i < call->op_count; i++) {
@@ -425,7 +431,8 @@ template <class T> DEVICE bool run_slice(lane_pass *p, const device_call *call)
     return true;
 }
 
-/** All threads of a block: the program of a rank, one lane of it. */
+/** Runs one lane of a rank's program: the slices lane, lane + lanes, …. All threads of the block
+ *  call it. */
 template <class T>
 DEVICE void run_lane(lane_pass *p, const device_call *call, uint32_t lane, uint32_t lanes)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * scale: an array of floats times a factor, which may lie in the device's memory: gradients are
- * unscaled and clipped in one pass by norm.cu's factor.
- * Host reference: kernel_scale(). Moves an array twice. Launch: blocks of CUDA_BLOCK threads, as
- * many as the device holds. */
+ * scale: multiplies an array of floats by a factor, dst (count) = src (count) * by. The factor may
+ * be in the device's memory, so that gradients are unscaled and clipped in one pass with the factor
+ * that norm.cu computed.
+ * Host reference: kernel_scale(). Traffic: each array once. Launch: blocks of CUDA_BLOCK threads,
+ * as many as the device can run at once. */
 #include "fold_types.h"
 #include "kernel_args.h"
 #include "sweep.h"

@@ -1,50 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep: arrays of as many elements each, walked by many threads: groups of N elements where all
- * arrays lie so that a group is one access, single elements before, behind and elsewhere.
+ * sweep: lets many threads walk arrays of the same number of elements. Where the arrays are aligned
+ * so that a group of N elements is one access, the threads take groups; before and after those, and
+ * elsewhere, they take single elements.
  *
  * A body is a struct with
  *     template <unsigned N, unsigned W> DEVICE void at(const Args &, uint64_t i, uint64_t stride)
- * which does N elements from each of i, i + stride, … on, W groups in all. Every element is done
- * once, by one thread, so that a result may lie where its operands lay.
+ * which processes W groups of N elements that begin at the elements i, i + stride, …. Every element
+ * is processed once and by one thread, so a result may overwrite its operands.
  */
 #ifndef RING_CUDA_SWEEP_H
 #define RING_CUDA_SWEEP_H
 
 #include "device.h"
 
-/** Elements [begin, end), of threads of which this is number @p worker. */
+/** Elements [begin, end), which @p workers threads share; this thread is number @p worker. */
 struct sweep_share {
     uint64_t begin, end, worker, workers;
 };
 
-/** Of all threads of the grid. */
+/** All threads of the grid share the elements. */
 DEVICE sweep_share share_of_grid(uint64_t begin, uint64_t end)
 {
     const uint64_t block = thread_count();
     return sweep_share{begin, end, block_index() * block + thread_index(), block_count() * block};
 }
 
-/** Of all threads of the block. */
+/** All threads of the block share the elements. */
 DEVICE sweep_share share_of_block(uint64_t begin, uint64_t end)
 {
     return sweep_share{begin, end, thread_index(), thread_count()};
 }
 
-/** @return elements of @p size from @p at to the next one at a multiple of @p unit. */
+/** @return the number of elements of @p size bytes from @p at to the next multiple of @p unit. */
 DEVICE uint64_t lead_to(const void *at, unsigned size, unsigned unit)
 {
     return (0 - (uint64_t)at) % unit / size;
 }
 
-/** @return true if an element lies at a multiple of @p unit. */
+/** @return true if the address of an element is a multiple of @p unit. */
 DEVICE bool lies_at(const void *at, uint64_t element, unsigned size, unsigned unit)
 {
     return ((uint64_t)at + element * size) % unit == 0;
 }
 
-/** Groups [0, groups) from element @p first on, W at a time. @return groups done: the rest is less
- *  than W of each thread. */
+/** Takes groups [0, groups), which begin at element @p first, W at a time in each thread, as long
+ * as all threads have W of them. @return the number of groups done. */
 template <class Body, unsigned N, unsigned W, class Args>
 DEVICE uint64_t sweep_rounds(const Args &args, const sweep_share &s, uint64_t first,
                              uint64_t groups)
@@ -56,7 +57,7 @@ DEVICE uint64_t sweep_rounds(const Args &args, const sweep_share &s, uint64_t fi
     return whole;
 }
 
-/** Single elements: [s.begin, head) and [tail, s.end). */
+/** Takes the single elements [s.begin, head) and [tail, s.end). */
 template <class Body, class Args>
 DEVICE void sweep_rest(const Args &args, const sweep_share &s, uint64_t head, uint64_t tail)
 {
@@ -66,7 +67,8 @@ DEVICE void sweep_rest(const Args &args, const sweep_share &s, uint64_t head, ui
         Body::template at<1, 1>(args, i < before ? s.begin + i : tail + (i - before), 0);
 }
 
-/** All of the share by groups. @param lead  elements before the first group. */
+/** Takes the whole share by groups: first W at a time, then one at a time, then the single elements
+ *  at both ends. @param lead  elements before the first group. */
 template <class Body, unsigned N, unsigned W, class Args>
 DEVICE void sweep_groups(const Args &args, const sweep_share &s, uint64_t lead)
 {
@@ -79,7 +81,7 @@ DEVICE void sweep_groups(const Args &args, const sweep_share &s, uint64_t lead)
     sweep_rest<Body>(args, s, head, head + groups * N);
 }
 
-/** All of the share by single elements. */
+/** Takes the whole share by single elements. */
 template <class Body, unsigned W, class Args>
 DEVICE void sweep_elements(const Args &args, const sweep_share &s)
 {
