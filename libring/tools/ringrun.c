@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringrun: starts the ranks of a job. The far side of an ssh connection is the same
- * program, called by the near side only. */
+ * ringrun: starts the ranks of a job. On other hosts the same program runs at the far end of an ssh
+ * connection, started only by the ringrun at the near end. */
 #include "remote_child.h"
 #include "run_job.h"
 #include "run_options.h"

@@ -18,7 +18,7 @@ has "cores" "$(row cores)" '^[1-9][0-9]* '
 equal "logical CPUs" "$(env -u OMP_NUM_THREADS nproc)" "$(row logical_cpus | cut -d' ' -f1)"
 has "memory" "$(row total)" '^[0-9.]+ [MG]iB$'
 has "shared memory" "$(row ring_mem_alloc)" 'works, by memfd'
-has "the size of /dev/shm does not matter" "$(row /dev/shm)" 'not (used|needed)'
+has "the size of /dev/shm does not matter" "$(row /dev/shm)" 'does not (use|need) it'
 equal "limit of open files" "$(ulimit -n)" "$(row open_files)"
 has "loopback" "$(row lo)" '^up, loopback.* 127\.0\.0\.1'
 has "GPUs" "$(row devices)" '^([1-9]|none \(.*(libcuda|CUDA))'
@@ -34,7 +34,7 @@ has "verdict" "$out" '^Nothing is wrong\.$'
 has_not "no colours in a file" "$out" $'\033'
 
 run env RING_TRANSPORT=^shm RING_SIMD=c "$ringinfo"
-has "left out" "$(row shm)" 'left out by RING_TRANSPORT'
+has "left out" "$(row shm)" 'excluded by RING_TRANSPORT'
 equal "then used on one host" tcp "$(row on_one_host)"
 equal "chosen kernels" c "$(row simd)"
 

@@ -10,7 +10,7 @@ row() {
 
 run env FAKE_CUDA_DEVICES=3 "$ringinfo"
 equal "exit code" 0 "$code"
-has "devices" "$(row devices)" '^3, by a driver of CUDA [0-9]+\.[0-9]$'
+has "devices" "$(row devices)" '^3, driver for CUDA [0-9]+\.[0-9]$'
 for i in 0 1 2; do
     equal "device $i" "Fake GPU, compute capability 9.0, PCI 0000:3$(tr 012 bcd <<<$i):00.0" "$(row cuda:$i)"
     equal "memory of device $i" "16.0 GiB" "$(row "cuda:$i memory")"
@@ -18,8 +18,8 @@ for i in 0 1 2; do
         equal "kernels for device $i" "built in" "$(row "cuda:$i kernels")"
         equal "use of device $i" yes "$(row "cuda:$i used")"
     else
-        equal "kernels for device $i" "none in this libring" "$(row "cuda:$i kernels")"
-        has "use of device $i" "$(row "cuda:$i used")" '^no: .*built without GPU kernels'
+        equal "kernels for device $i" "this libring has none" "$(row "cuda:$i kernels")"
+        has "use of device $i" "$(row "cuda:$i used")" '^no: .*built without a compiler of GPU kernels'
     fi
 done
 equal "columns" "cuda:0  cuda:1  cuda:2" "$(row 'peer access to')"
@@ -38,7 +38,7 @@ if [ "$kernels" = 1 ]; then
     run env FAKE_CUDA=no_binary "$ringinfo"
     equal "exit code with a GPU that is not used" 0 "$code"
     has "no kernels for it" "$(row 'cuda:0 used')" '^no: loading kernels .*CUDA_ERROR_NO_BINARY_FOR_GPU'
-    has "what that means" "$out" 'WARN calls on its memory are not possible'
+    has "what that means" "$out" 'WARN collectives cannot use its memory'
 fi
 : >libcuda.so.1
 run env LD_LIBRARY_PATH="$work" "$ringinfo"
@@ -46,7 +46,7 @@ equal "exit code without a driver" 0 "$code"
 has "no driver" "$(row devices)" "^none \(.*libcuda.so.1: .*is NVIDIA's driver installed\?\)\$"
 
 run env FAKE_CUDA_DEVICES=2 "$ringinfo" --json
-for word in '"devices":.*"2, by a driver' '"cuda:1":.*"Fake GPU, compute' \
+for word in '"devices":.*"2, driver for' '"cuda:1":.*"Fake GPU, compute' \
     '"cuda:1 memory":.*17179869184' '"cuda:0 reaches":.*"-  *yes"' '"cuda:1 used":'; do
     has "JSON" "$out" "$word"
 done

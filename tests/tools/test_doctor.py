@@ -29,7 +29,7 @@ NO_NETDEV = [(ipv4_gid(0x101), "RoCE v2", "")]
 
 
 class Fault:
-    """What is wrong, and what must be said of it."""
+    """A fault, and the row that must report it."""
 
     def __init__(self, break_it, name, level, why, command, **more):
         self.break_it, self.name, self.level, self.why, self.command = (break_it, name, level, why,
@@ -92,7 +92,7 @@ FAULTS = {
     "nproc": Fault(limit(processes=100), "nproc", "warn", "threads", "nproc 4096"),
     "address space": Fault(limit(space=1 << 30, hard="unlimited"), "address_space", "warn",
                            "map each other's memory", "^ulimit -v unlimited$"),
-    "pids": Fault(seed(f"{GROUP}/pids.max", 64), "pids", "warn", "could not be started",
+    "pids": Fault(seed(f"{GROUP}/pids.max", 64), "pids", "warn", "unable to start their threads",
                   "^echo max | sudo tee /sys/fs/cgroup/job/pids.max$"),
     # memory
     "no memory to share": Fault(lambda tree: None, "ring_mem_alloc", "fail", "ulimit|limit",
@@ -109,7 +109,7 @@ FAULTS = {
     "quota": Fault(seed(f"{GROUP}/cpu.max", "400000 100000"), "quota", "warn", "the 32 CPUs",
                    "ringrun -n 4 "),
     "governor": Fault(lambda tree: tree.governor(2, "powersave", "acpi-cpufreq"), "governor",
-                      "warn", "1 CPU in a mode that saves", "echo performance .*scaling_governor"),
+                      "warn", "1 CPU in a power-saving mode", "echo performance .*scaling_governor"),
     "preference": Fault(lambda tree: tree.governor(0, "powersave", "intel_pstate",
                                                    energy_performance_preference="power"),
                         "governor", "warn", ".", "energy_performance_preference"),
@@ -126,9 +126,9 @@ FAULTS = {
     "no way out": Fault(lambda tree: tree.routes(), "for_other_hosts", "warn", "only ranks of this",
                         "ip link set"),
     "hostname": Fault(seed("etc/hosts", "127.0.0.1 localhost\n127.0.1.1 node1"), "hostname", "warn",
-                      "the loopback", r"s/\^127\\\.0\\\.1\\\.1.* /etc/hosts$"),
+                      "a loopback address", r"s/\^127\\\.0\\\.1\\\.1.* /etc/hosts$"),
     "hostname of localhost": Fault(seed("etc/hosts", "127.0.0.1 localhost node1 other"), "hostname",
-                                   "warn", "the loopback", "sed .*node1.* /etc/hosts"),
+                                   "warn", "a loopback address", "sed .*node1.* /etc/hosts"),
     # adapters
     "polling": Fault(port("mlx5_0", state="1: DOWN", phys_state="2: Polling"), "mlx5_0:1 link",
                      "warn", "other end of the cable", "mlx5_0"),
@@ -141,7 +141,7 @@ FAULTS = {
     "armed": Fault(port("mlx5_0", state="3: ARMED"), "mlx5_0:1 state", "warn", "has not finished",
                    "systemctl restart opensm"),
     "one lane": Fault(port("mlx5_0", rate="50 Gb/sec (1X HDR)"), "mlx5_0:1 rate", "warn",
-                      "one lane of four", "ibportstate -C mlx5_0 -D 0 1 reset"),
+                      "one of four lanes", "ibportstate -C mlx5_0 -D 0 1 reset"),
     "lowest speed": Fault(port("mlx5_0", rate="10 Gb/sec (4X SDR)"), "mlx5_0:1 rate", "warn",
                           "SDR", "reset"),
     "below its sister": Fault(sister("100 Gb/sec (4X EDR)"), "mlx5_2:1 rate", "warn",
@@ -177,9 +177,9 @@ FAULTS = {
                       "mlx5_0 has 20.31.1014", "mstflint -d 0000:82:00.0"),
     # GPUDirect
     "no driver": Fault(lambda tree: tree.delete("proc/driver/nvidia/version"), "driver", "fail",
-                       "no program can use them", "apt install nvidia-driver"),
+                       "programs cannot use them", "apt install nvidia-driver"),
     "no peer memory": Fault(lambda tree: tree.delete("sys/module/nvidia_peermem"), "peer_memory",
-                            "warn", "through the host's memory", "modprobe nvidia-peermem"),
+                            "warn", "copied through host memory", "modprobe nvidia-peermem"),
     "x8": Fault(seed(f"{PCI}/0000:03:00.0/current_link_width", 8), "0000:03:00.0 pcie", "warn",
                 "x8 instead of x16", "lspci -vv -s 0000:03:00.0"),
     "old slot": Fault(seed(f"{PCI}/0000:81:00.0/current_link_speed", "8.0 GT/s PCIe"),
@@ -187,9 +187,9 @@ FAULTS = {
     "far apart": Fault(lambda tree: tree.move_gpu(), "0000:03:00.0 distance", "warn",
                        "NUMA nodes 1 and 0", "node 1"),
     "access control": Fault(seed(f"{PCI}/0000:02:01.0/config", config(0x1d)), "acs", "warn",
-                            "up to the processor", r"setpci -s 0000:02:01.0 ECAP_ACS\+6.w=0000"),
+                            "through the processor", r"setpci -s 0000:02:01.0 ECAP_ACS\+6.w=0000"),
     "iommu": Fault(seed("proc/cmdline", "root=/dev/sda1 intel_iommu=on"), "iommu", "warn",
-                   "translated", "iommu=pt"),
+                   "translates", "iommu=pt"),
     # software
     "setting": Fault(lambda tree: None, "settings", "fail", "RING_TIMEOUT=soon",
                      "^unset RING_TIMEOUT$", env={"RING_TIMEOUT": "soon"}),
@@ -249,7 +249,7 @@ class Sound(Made):
         values = {row["name"]: row["value"] for row in rows}
         self.assertEqual(values["0000:03:00.0 distance"], "PIX to 0000:04:00.0")
         self.assertEqual(values["mlx5_1:1 gids"], "3; the best is 2, RoCE v2 of eth1")
-        self.assertEqual(values["mlx5_1:1 mtu"], "4096, by MTU 9000 of eth1")
+        self.assertEqual(values["mlx5_1:1 mtu"], "4096, from MTU 9000 of eth1")
         self.assertEqual(values["acs"], "off")
 
     def test_nothing_there(self):
@@ -292,7 +292,7 @@ class Sound(Made):
         self.assertEqual(run(self.tree, env={"NCCL_IB_TC": "106"})[:2], (0, {}))
 
     def test_access_control_unreadable(self):
-        """What only root may read is no finding."""
+        """A file that only root may read is not a finding."""
         for bridge in ("00:01.0", "01:00.0", "02:00.0", "02:01.0", "80:01.0"):
             self.tree.write(f"{PCI}/0000:{bridge}/config", bytes(64))
         status, wrong, rows, _ = run(self.tree)
@@ -329,7 +329,7 @@ class Rising(Made):
                         "hw_counters/rnr_nak_retry_err", "hw_counters/out_of_sequence"):
             with self.subTest(counter):
                 status, wrong, _, _ = self.rise(f"{IB}/mlx5_0/ports/1/{counter}")
-                self.see(Fault(None, "mlx5_0:1 counters", "warn", "none of them rises",
+                self.see(Fault(None, "mlx5_0:1 counters", "warn", "no counter rises",
                                "perfquery -C mlx5_0 -P 1"), status, wrong)
                 self.assertRegex(wrong["mlx5_0:1 counters"]["value"],
                                  rf"^{os.path.basename(counter)} \+\d+$")
@@ -391,7 +391,7 @@ class Program(Made):
         lines = done.stdout.split("\n")
         at = next(i for i, line in enumerate(lines) if "/dev/shm" in line)
         self.assertRegex(lines[at], r"^  /dev/shm +WARN room for 64 MiB$")
-        self.assertRegex(lines[at + 1], "^ +libring does without")
+        self.assertRegex(lines[at + 1], "^ +libring does not need it")
         self.assertRegex(lines[at + 2], r"^ +\$ sudo mount -o remount,size=1g /dev/shm$")
         self.assertEqual(lines[-2], "0 failures, 1 warning; see FAIL and WARN above.")
 
@@ -406,7 +406,7 @@ class Program(Made):
                 self.assertTrue(row["why"] and row["command"], row)
 
     def trials(self, faults):
-        """What ports of the double of libibverbs say of themselves, by name."""
+        """@return the rows of the ports of the double of libibverbs, by name."""
         library = Path(RINGINFO).resolve().parents[1] / "tests/fake-ibverbs"
         if not library.is_dir():
             self.skipTest("this build has no double of libibverbs")
@@ -421,8 +421,8 @@ class Program(Made):
         self.assertEqual(set(rows), {"fake0:1 self_test", "fake1:1 self_test"})
         for row in rows.values():
             self.assertEqual(row["level"], "ok", row)
-            self.assertRegex(row["value"], r"^[\d.e+]+ us there and back "
-                             r"\(99 of 100: [\d.e+]+ us\), [\d.e+]+ GB/s to itself$")
+            self.assertRegex(row["value"], r"^round trip [\d.e+]+ us "
+                             r"\(99th percentile: [\d.e+]+ us\), [\d.e+]+ GB/s to itself$")
 
     def test_broken_ports(self):
         for faults, why in (("fail=post_send:3", "fake0:1"), ("memlock=100000", "ulimit -l"),
@@ -450,8 +450,8 @@ class Program(Made):
 
     def test_usage(self):
         for options, text in ((["doctr"], "did you mean 'doctor'"),
-                              (["--seconds", "1"], "belongs to the word doctor"),
-                              (["doctor", "env"], "one word is enough"),
+                              (["--seconds", "1"], "only for the word doctor"),
+                              (["doctor", "env"], "only one of the words"),
                               (["doctor", "--pkey", "0x10000"], "partition in hexadecimal"),
                               (["doctor", "--ssh-port", "22"], "need --hosts"),
                               (["doctor", "--hosts", "a", "--hostfile", "b"], "give one"),

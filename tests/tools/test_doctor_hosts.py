@@ -89,7 +89,7 @@ class Hosts(unittest.TestCase):
 
     def network(self, *, short=20, long=1000, quick=1.5, fast=85, deaf="nobody", complaint=""):
         """A ringperf that finds the network like this: times of 8 and 10^6 bytes in us, by TCP and
-        by RDMA, where a complaint is what the program has to say instead."""
+        by RDMA, where the program prints a complaint instead."""
         for name in "a", "b", "c":
             self.program(name, "ringperf", RINGPERF, SHORT=short, LONG=long, DEAF=deaf,
                          QUICK=quick, FAST=fast, COMPLAINT=complaint)
@@ -154,10 +154,10 @@ class Sound(Hosts):
         self.assertEqual(set(wrong) - {("pairs", "a - b time"), ("pairs", "a - b speed")}, set(),
                          wrong)
         self.assertEqual(rows["pairs", "a - b reach"]["level"], "ok")
-        self.assertRegex(rows["pairs", "a - b time"]["value"], r"^[\d.]+ [um]s there and back$")
+        self.assertRegex(rows["pairs", "a - b time"]["value"], r"^round trip [\d.]+ [um]s$")
         self.assertRegex(rows["pairs", "a - b speed"]["value"],
                          r"^[\d.]+ Gbit/s each way of a link of 10 Gbit/s$")
-        self.assertRegex(rows["a", "checks"]["value"], r"^\d\d are right$")
+        self.assertRegex(rows["a", "checks"]["value"], r"^\d\d are OK$")
 
     def test_text(self):
         self.network()
@@ -165,9 +165,9 @@ class Sound(Hosts):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for line in ("between hosts", "  libring                  OK   0.2.0",
                      "  link_layers              OK   InfiniBand Ethernet",
-                     "  a - b time               OK   40 us there and back",
+                     "  a - b time               OK   round trip 40 us",
                      "  a - b speed              OK   8 Gbit/s each way of a link of 10 Gbit/s",
-                     "  b counters               OK   none has risen during the test",
+                     "  b counters               OK   no counter rose during the test",
                      "Nothing is wrong."):
             self.assertIn(line, done.stdout.split("\n"))
 
@@ -190,7 +190,7 @@ class Rdma(Hosts):
         self.adapters(a=100, b=200)
         status, wrong, rows = self.run_doctor()
         self.assertEqual((status, wrong), (0, {}))
-        self.assertEqual(rows["pairs", "a - b rdma time"]["value"], "3 us there and back")
+        self.assertEqual(rows["pairs", "a - b rdma time"]["value"], "round trip 3 us")
         self.assertEqual(rows["pairs", "a - b rdma speed"]["value"], "94.1 Gbit/s each way")
 
     def test_software(self):
@@ -199,7 +199,7 @@ class Rdma(Hosts):
         status, wrong, rows = self.run_doctor()
         self.assertEqual((status, wrong), (0, {}))
         self.assertEqual(rows["pairs", "a - b rdma speed"]["value"],
-                         "0.4 Gbit/s each way of software")
+                         "0.4 Gbit/s each way in software")
 
     def test_one_has_none(self):
         self.network(complaint="not to be called")
@@ -221,7 +221,7 @@ class Rdma(Hosts):
         self.assertEqual(status, 3)
         self.assertEqual(set(wrong), {("pairs", "a to b rdma"), ("pairs", "b to a rdma")})
         row = wrong["pairs", "b to a rdma"]
-        self.assertRegex(row["why"], "a rank on b could not join one on a: .*retry counter")
+        self.assertRegex(row["why"], "a rank on b could not connect to one on a: .*retry counter")
         self.assertRegex(row["command"], "^ssh a ib_write_bw & sleep 1; ssh b ib_write_bw a ")
 
     def test_no_memory(self):
@@ -330,18 +330,18 @@ class Unlike(Hosts):
 
 
 class Between(Hosts):
-    """What only shows between the two."""
+    """Faults that only show between the two hosts."""
 
     def test_one_way_only(self):
         """Ranks on a cannot be reached; those on b can."""
         self.network(deaf="a")
-        self.see("pairs", "b to a", "fail", "no connection by TCP",
-                 "on b could not join one on a: ringperf: rank 1 did not come",
+        self.see("pairs", "b to a", "fail", "no working connection by TCP",
+                 "on b could not connect to one on a: ringperf: rank 1 did not come",
                  r'^ssh a "sudo iptables .*getent hosts b')
 
     def test_other_way_only(self):
         self.network(deaf="b")
-        self.see("pairs", "a to b", "fail", "no connection by TCP", "on a could not join one on b",
+        self.see("pairs", "a to b", "fail", "no working connection by TCP", "on a could not connect to one on b",
                  r'^ssh b "sudo iptables .*getent hosts a')
 
     def test_port_in_use(self):
@@ -358,7 +358,7 @@ class Between(Hosts):
 
     def test_slow_answers(self):
         self.network(short=800)
-        self.see("pairs", "a - b time", "warn", "^1.6 ms there and back$", "more than 1 ms",
+        self.see("pairs", "a - b time", "warn", "^round trip 1.6 ms$", "more than 1 ms",
                  "RING_SOCKET_IFNAME")
 
     def test_slow(self):
@@ -416,7 +416,7 @@ class Unreachable(Hosts):
     def test_no_json(self):
         self.network()
         self.program("b", "ringinfo", "#!/bin/sh\necho '{\"findings\": 3}'\n")
-        self.see("b", "answer", "fail", "none", "ended with 0 and said nothing",
+        self.see("b", "answer", "fail", "none", "ended with 0 and printed nothing",
                  "^ssh b ringinfo doctor --json ")
 
     def test_not_there(self):
@@ -443,7 +443,7 @@ class Unreachable(Hosts):
                                       "name it once, with all its slots\n")
 
     def test_hostile_text(self):
-        """What another host tells is shown without its control characters."""
+        """Another host's answer is shown without control characters."""
         self.network()
         (self.work / "b/change").write_text('s/"value":\t"4096 open/"value":\t"\\\\u001b[2J4096/\n'
                                             's/"kernel":\t"/&\\\\u001b[2J/\n')

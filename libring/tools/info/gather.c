@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The whole report, and its first section. */
+ * Gathers the whole report; the version is its first section. */
 #include "info_report.h"
 
 #include "about.h"
 
-static void gather_version(report *r)
+void gather_all(report *r)
 {
     const int version = ring_version();
     report_text(r, "version", "libring", "%d.%d.%d", version / 10000, version / 100 % 100,
                 version % 100);
     report_text(r, "version", "compiler", "%s", about_compiler());
     report_text(r, "version", "features", "%s", about_features());
-}
-
-void gather_all(report *r)
-{
-    gather_version(r);
     gather_machine(r);
     gather_use(r);
 }

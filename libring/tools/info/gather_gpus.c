@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NVIDIA's GPUs, as their driver lists them: each one's model, whether libring uses it, and why
- * not. They are opened for this, as by a communicator. */
+ * Reports the GPUs that NVIDIA's driver lists: the model of each, whether libring can use it, and
+ * if not, why. Each GPU is opened for this, as a communicator would open it. */
 #include "info_report.h"
 
 #include "cuda_device.h"
@@ -13,7 +13,7 @@
 
 #define SECTION "gpu"
 
-/* The row of a device: "cuda:0", "cuda:0 memory". */
+/* The name of a device's row: "cuda:0", "cuda:0 memory". */
 typedef struct row_name {
     char text[64];
 } row_name;
@@ -60,7 +60,7 @@ static void report_use(report *r, int ordinal, ring_status status)
         return;
     }
     report_text(r, SECTION, name.text, "no: %s", fail_text());
-    report_judge(r, VERDICT_WARN, "calls on its memory are not possible");
+    report_judge(r, VERDICT_WARN, "collectives cannot use its memory");
 }
 
 static void gather_one(report *r, const cuda_driver *api, int ordinal)
@@ -69,7 +69,7 @@ static void gather_one(report *r, const cuda_driver *api, int ordinal)
     ring_status status = describe(r, api, ordinal);
     if (status == RING_OK) {
         report_text(r, SECTION, name_of(ordinal, " kernels").text, "%s",
-                    cuda_image("fold") != NULL ? "built in" : "none in this libring");
+                    cuda_image("fold") != NULL ? "built in" : "this libring has none");
         status = cuda_device_open(ordinal, "", &opened);
     }
     report_use(r, ordinal, status);
@@ -91,7 +91,8 @@ static const char *reaches(const cuda_driver *api, int from, int to)
     return can != 0 ? "yes" : "no";
 }
 
-/* A row of the matrix; cells beyond the buffer are left out. */
+/* Adds a row of the matrix of GPUs that can access each other; cells that do not fit are omitted.
+ */
 static void gather_peers(report *r, const cuda_driver *api, int count, int from)
 {
     char cells[512] = "";
@@ -111,16 +112,6 @@ static void gather_peers(report *r, const cuda_driver *api, int count, int from)
 
 /* ---- All ---- */
 
-static bool has_gpu_of_nvidia(void)
-{
-    topo_device devices[TOPO_DEVICES];
-    const size_t count = min_size(topo_gpus(devices), TOPO_DEVICES);
-    size_t i = 0;
-    while (i < count && strcmp(devices[i].state, "NVIDIA") != 0)
-        i++;
-    return i < count;
-}
-
 static ring_status count_gpus(const cuda_driver **api, int *count, int *version)
 {
     *api = cuda_driver_load();
@@ -135,13 +126,18 @@ void gather_gpus(report *r)
     const cuda_driver *api;
     int count = 0, version = 0;
     if (count_gpus(&api, &count, &version) != RING_OK) {
+        topo_device devices[TOPO_DEVICES];
+        const size_t on_bus = min_size(topo_gpus(devices), TOPO_DEVICES);
+        size_t i = 0;
         report_text(r, SECTION, "devices", "none (%s)", fail_text());
-        if (has_gpu_of_nvidia())
+        while (i < on_bus && strcmp(devices[i].state, "NVIDIA") != 0)
+            i++;
+        if (i < on_bus)
             report_judge(r, VERDICT_WARN,
-                         "there are GPUs of NVIDIA; 'ringinfo doctor' looks at their driver");
+                         "this host has NVIDIA GPUs; 'ringinfo doctor' checks their driver");
         return;
     }
-    report_text(r, SECTION, "devices", "%d, by a driver of CUDA %d.%d", count, version / 1000,
+    report_text(r, SECTION, "devices", "%d, driver for CUDA %d.%d", count, version / 1000,
                 version % 1000 / 10);
     for (int i = 0; i < count; i++)
         gather_one(r, api, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of the machine, and what its limits allow. */
+ * Reports the parts of the machine and the limits of this process. */
 #include "info_report.h"
 
 #include "heap.h"
@@ -33,8 +33,8 @@ static void judge_quota(report *r, const topo_cpu *cpu)
                   cpu->quota == 1 ? "CPU (cgroup)" : "CPUs (cgroup)");
     if (cpu->quota < cpu->allowed)
         report_judge(r, VERDICT_WARN,
-                     "the container gets less time than %d CPU%s can give; start at most %.0f "
-                     "rank%s, or grant more",
+                     "the container may use less time than its %d CPU%s have; start at most %.0f "
+                     "rank%s, or raise the quota",
                      cpu->allowed, plural(cpu->allowed), most, plural(most));
 }
 
@@ -57,7 +57,7 @@ static void gather_cpu(report *r)
     topo_cpu_free(&cpu);
 }
 
-/* Shared memory is an anonymous file: the mount, its size and contents do not matter. */
+/* Shared memory is an anonymous file, so libring does not depend on the mount /dev/shm. */
 static void gather_shared_memory(report *r)
 {
     struct statvfs mount;
@@ -69,10 +69,10 @@ static void gather_shared_memory(report *r)
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
     }
     if (statvfs("/dev/shm", &mount) == 0)
-        report_text(r, "memory", "/dev/shm", "%.0f MiB free; not used, however small",
+        report_text(r, "memory", "/dev/shm", "%.0f MiB free; libring does not use it",
                     (double)mount.f_bavail * (double)mount.f_frsize / (1 << 20));
     else
-        report_text(r, "memory", "/dev/shm", "not there; not needed");
+        report_text(r, "memory", "/dev/shm", "not mounted; libring does not need it");
 }
 
 static void gather_memory(report *r)
@@ -86,7 +86,7 @@ static void gather_memory(report *r)
     gather_shared_memory(r);
 }
 
-/* @param in_bytes  false: a number of things. */
+/* @param in_bytes  false: the limit is a plain number. */
 static void report_limit(report *r, const char *name, int resource, bool in_bytes)
 {
     struct rlimit limit;
@@ -100,28 +100,24 @@ static void report_limit(report *r, const char *name, int resource, bool in_byte
         report_number(r, "limits", name, (double)limit.rlim_cur, "");
 }
 
-/* Over verbs, other memory is copied unless it is registered. */
-static void report_watching(report *r)
-{
-    char why[200] = "";
-    const bool can = watched_probe(why, sizeof why);
-    report_text(r, "limits", "userfaultfd", "%s", can ? "tells when memory goes" : why);
-}
-
 static void gather_limits(report *r)
 {
     enum { FILES_ENOUGH = 256 };
     struct rlimit files;
+    char why[200] = "";
     report_limit(r, "open_files", RLIMIT_NOFILE, false);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_ENOUGH)
-        report_judge(
-            r, VERDICT_WARN,
-            "a rank holds a few descriptors for every other rank; raise it (ulimit -n 1024)");
+        report_judge(r, VERDICT_WARN,
+                     "a rank needs a few descriptors for every other rank; raise the limit (ulimit "
+                     "-n 1024)");
     report_limit(r, "processes", RLIMIT_NPROC, false);
     report_limit(r, "address_space", RLIMIT_AS, true);
     report_limit(r, "locked_memory", RLIMIT_MEMLOCK, true);
     report_limit(r, "core_file", RLIMIT_CORE, true);
-    report_watching(r);
+    /* Without it, verbs copies memory that is not registered. */
+    report_text(r, "limits", "userfaultfd", "%s",
+                watched_probe(why, sizeof why) ? "available (detects when memory is unmapped)"
+                                               : why);
 }
 
 static void describe_interface(report *r, const topo_interface *interface)
@@ -155,7 +151,7 @@ static void gather_network(report *r)
     if (address != NULL)
         report_text(r, "network", "for_other_hosts", "%s", address);
     else
-        report_text(r, "network", "for_other_hosts", "none: ranks of this host only");
+        report_text(r, "network", "for_other_hosts", "none: only ranks of this host can join");
     topo_net_free(&net);
 }
 
@@ -179,10 +175,9 @@ void gather_machine(report *r)
     gather_limits(r);
     gather_network(r);
     gather_devices(r, "gpu", "no display controller of NVIDIA, AMD or Intel on the PCI bus",
-                   "those of NVIDIA, as their driver tells of them", topo_gpus);
+                   "those of NVIDIA that their driver lists", topo_gpus);
     gather_gpus(r);
-    gather_devices(
-        r, "infiniband", "nothing in /sys/class/infiniband",
-        "by the transport verbs, see below; 'ringinfo doctor' looks at ports and counters",
-        topo_infiniband);
+    gather_devices(r, "infiniband", "nothing in /sys/class/infiniband",
+                   "by the transport verbs, see below; 'ringinfo doctor' checks ports and counters",
+                   topo_infiniband);
 }

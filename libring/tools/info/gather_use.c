@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The launcher, transports and kernels that libring would use here and now. */
+ * Reports the launcher, the settings, and the transports and kernels that libring would use now. */
 #include "info_report.h"
 
 #include "kernels.h"
@@ -19,7 +19,7 @@ static void gather_launch(report *r)
 {
     launch_info launch;
     if (launch_detect(&launch) != RING_OK) {
-        report_text(r, "launch", "launcher", "contradictory variables");
+        report_text(r, "launch", "launcher", "its variables contradict each other");
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
         return;
     }
@@ -33,7 +33,7 @@ static void gather_launch(report *r)
         report_number(r, "launch", "local_rank", launch.local_rank, "");
     if (launch.address[0] != '\0')
         report_text(r, "launch", "rank_0_listens", "%s port %d%s", launch.address, launch.port,
-                    launch.agent_holds_port ? " (held by torchrun: another is agreed on)" : "");
+                    launch.agent_holds_port ? " (held by torchrun: ranks agree on another)" : "");
 }
 
 /* The settings as a whole; the rows of `ringinfo env` show them one by one. */
@@ -48,7 +48,7 @@ static void gather_settings(report *r, settings *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Ranks reject a wrong settings file, each on its own host. */
+/* Each rank rejects a wrong secret file on its own host. */
 static void gather_secret(report *r, const settings *s)
 {
     settings only_file = *s;
@@ -63,20 +63,20 @@ static void gather_secret(report *r, const settings *s)
         report_text(r, "settings", "RING_SECRET_FILE", "mode %04o, %lld bytes: %.400s",
                     file.st_mode & 07777u, (long long)file.st_size, s->secret_file);
     else
-        report_text(r, "settings", "RING_SECRET_FILE", "not there: %.400s", s->secret_file);
+        report_text(r, "settings", "RING_SECRET_FILE", "does not exist: %.400s", s->secret_file);
     if (secret_read(&only_file, hash, &found) == RING_OK)
         report_judge(r, VERDICT_OK, "%s", "");
     else if (there && S_ISREG(file.st_mode) && (file.st_mode & 077) != 0)
         report_judge(r, VERDICT_FAIL, "%s", fail_text());
     else
         report_judge(r, VERDICT_FAIL,
-                     "%.300s; make one, and copy it to every host: (umask 077; head -c 32 "
+                     "%.300s; create one and copy it to every host: (umask 077; head -c 32 "
                      "/dev/urandom >FILE)",
                      fail_text());
     explicit_bzero(hash, sizeof hash);
 }
 
-/* Reports unknown variables: a misspelled one would have no effect. */
+/* Reports a variable that is unknown, because a misspelled one has no effect. */
 static void judge_entry(report *r, const char *entry)
 {
     char name[SETTINGS_NAME_MAX];
@@ -90,20 +90,7 @@ static void judge_entry(report *r, const char *entry)
         report_judge(r, VERDICT_WARN, "remove it");
 }
 
-static void gather_unknown(report *r)
-{
-    extern char **environ;
-    for (char **entry = environ; *entry != NULL; entry++)
-        judge_entry(r, *entry);
-}
-
 /* ---- Transports ------------------------------------------------------------------ */
-
-/* RING_TRANSPORT lists the transports to use, not the excluded ones. */
-static bool names_some(const settings *s)
-{
-    return s->transport[0] != '\0' && s->transport[0] != '^';
-}
 
 static bool describe_transport(report *r, const transport *t, const transport_ib *ib, bool allowed,
                                bool named)
@@ -112,9 +99,10 @@ static bool describe_transport(report *r, const transport *t, const transport_ib
     const bool works = t->probe(ib, why, sizeof why);
     const bool unasked = (t->powers & TRANSPORT_ASKED) != 0 && !allowed;
     if (unasked && works)
-        report_text(r, "transports", t->name, "works, if RING_TRANSPORT names it; %s", t->about);
+        report_text(r, "transports", t->name, "works; used only if RING_TRANSPORT names it; %s",
+                    t->about);
     else if (!allowed && !unasked)
-        report_text(r, "transports", t->name, "left out by RING_TRANSPORT; %s", t->about);
+        report_text(r, "transports", t->name, "excluded by RING_TRANSPORT; %s", t->about);
     else if (works)
         report_text(r, "transports", t->name, "works; %s", t->about);
     else
@@ -129,7 +117,7 @@ static void describe_use(report *r, const char *between, const char *name)
 {
     report_text(r, "transports", between, "%s", name != NULL ? name : "none");
     if (name == NULL)
-        report_judge(r, VERDICT_WARN, "such ranks cannot be joined; see RING_TRANSPORT");
+        report_judge(r, VERDICT_WARN, "such ranks cannot be connected; see RING_TRANSPORT");
 }
 
 static void gather_transports(report *r, const settings *s)
@@ -138,6 +126,7 @@ static void gather_transports(report *r, const settings *s)
     uint32_t mask = 0, asked = 0;
     const char *names[TRANSPORTS_MAX], *near = NULL, *far = NULL;
     const transport *const *all = transport_all(&count);
+    const bool names_some = s->transport[0] != '\0' && s->transport[0] != '^';
     count = min_size(count, TRANSPORTS_MAX);
     for (size_t i = 0; i < count; i++) {
         names[i] = all[i]->name;
@@ -149,12 +138,12 @@ static void gather_transports(report *r, const settings *s)
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!describe_transport(r, all[i], &s->ib, (mask >> i & 1) != 0, names_some(s)))
+        if (!describe_transport(r, all[i], &s->ib, (mask >> i & 1) != 0, names_some))
             continue;
         if (strcmp(names[i], "loop") != 0 && near == NULL)
             near = names[i];
         if ((all[i]->powers & TRANSPORT_CAN_MAP) == 0 && far == NULL)
-            far = names[i]; /* transports that map memory stay on one host */
+            far = names[i]; /* transports that map memory work within one host */
     }
     describe_use(r, "on_one_host", near);
     describe_use(r, "between_hosts", far);
@@ -175,11 +164,13 @@ static void gather_kernels(report *r)
 
 void gather_use(report *r)
 {
+    extern char **environ;
     settings s;
     gather_launch(r);
     gather_settings(r, &s);
     gather_secret(r, &s);
-    gather_unknown(r);
+    for (char **entry = environ; *entry != NULL; entry++)
+        judge_entry(r, *entry);
     gather_transports(r, &s);
     gather_kernels(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rows of a report. */
+ * Adds rows to a report, judges them, and computes the exit status from the verdicts. */
 #include "info_report.h"
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ void report_judge(report *r, verdict v, const char *format, ...)
     row->verdict = v;
 }
 
-void report_mend(report *r, const char *format, va_list args)
+void report_command(report *r, const char *format, va_list args)
 {
     info_row *row = &r->rows[r->count - 1];
     vsnprintf(row->command, sizeof row->command, format, args);
@@ -76,10 +76,10 @@ size_t report_count(const report *r, verdict v)
 
 int report_status(const report *r)
 {
-    enum { GOOD = 0, WORTH_MENDING = 1, WRONG = 3 };
+    enum { GOOD = 0, WARNED = 1, WRONG = 3 };
     if (report_count(r, VERDICT_FAIL) > 0)
         return WRONG;
-    return report_count(r, VERDICT_WARN) > 0 ? WORTH_MENDING : GOOD;
+    return report_count(r, VERDICT_WARN) > 0 ? WARNED : GOOD;
 }
 
 void report_free(report *r)

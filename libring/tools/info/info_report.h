@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report: ringinfo's findings as rows of section, name and value. Gathered once, shown as text or
- * JSON. A row may report a problem, with its remedy.
+ * report: holds ringinfo's findings as rows of section, name and value, which are gathered once and
+ * shown as text or JSON. A row may report a problem, with its remedy.
  */
 #ifndef INFO_REPORT_H
 #define INFO_REPORT_H
@@ -14,11 +14,11 @@ typedef struct info_row {
     const char *section; /* static */
     char name[64];
     char value[512];
-    bool is_number; /* the value begins with a number, and its unit may follow */
+    bool is_number; /* the value is a number, possibly with a unit */
     double number;
     verdict verdict;
-    char advice[512];  /* the remedy, or the reason of the verdict; "": none */
-    char command[512]; /* that fixes it; "": none */
+    char advice[512];  /* the remedy, or the reason for the verdict; may be "" */
+    char command[512]; /* the command that fixes it; may be "" */
 } info_row;
 
 typedef struct report {
@@ -36,10 +36,10 @@ info_row *report_number(report *r, const char *section, const char *name, double
 info_row *report_bytes(report *r, const char *section, const char *name, double bytes);
 /** Marks a problem in the latest row. @p format: the remedy. */
 void report_judge(report *r, verdict v, const char *format, ...) RING_PRINTF(3, 4);
-/** Gives the latest row a command that fixes it. */
-void report_mend(report *r, const char *format, va_list args);
+/** Adds to the latest row the command that fixes the problem. */
+void report_command(report *r, const char *format, va_list args);
 size_t report_count(const report *r, verdict v);
-/** @return the exit status: 0 all is right, 1 something is worth mending, 3 something is wrong. */
+/** @return the exit status: 0 nothing is wrong, 1 there are warnings, 3 something is wrong. */
 int report_status(const report *r);
 void report_free(report *r);
 
@@ -51,7 +51,7 @@ void gather_machine(report *r);
 void gather_gpus(report *r);
 void gather_use(report *r);
 
-/** Shows the report, or only the settings. @param color  may colour. */
+/** Show the report, or only the settings. @param color  use colours. */
 void show_text(const report *r, bool color);
 void show_text_settings(bool color);
 void show_json(const report *r);

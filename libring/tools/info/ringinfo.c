@@ -34,12 +34,12 @@ static void take_pkey(const args_given *given)
 
 static const args_row rows[] = {
     {"json", 0, NULL, "Print JSON, for programs", args_flag, ARGS_AT(wishes, json)},
-    {"no-color", 0, NULL, "No colours (also: NO_COLOR in the environment)", args_flag,
+    {"no-color", 0, NULL, "Print no colours (also: NO_COLOR in the environment)", args_flag,
      ARGS_AT(wishes, no_color)},
     {.help = "With the word doctor:"},
     {"hosts", 'H', "A,B", "Ask these hosts, compare them, and test each pair by TCP", args_text,
      ARGS_AT(wishes, doctor.hosts)},
-    {"hostfile", 0, "FILE", "The same with the hosts of a file, as ringrun's", args_text,
+    {"hostfile", 0, "FILE", "The same for the hosts of a file in ringrun's format", args_text,
      ARGS_AT(wishes, doctor.hostfile)},
     {"master-port", 0, "PORT", "Port at which their ranks meet in the test (default: 29500)",
      args_whole, ARGS_AT(wishes, doctor.master_port), .least = 1, .most = PORT_MAX},
@@ -47,37 +47,35 @@ static const args_row rows[] = {
      ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
     {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
      args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
-    {"seconds", 0, "S", "Read the counters twice, S seconds apart: which ones rise?", args_seconds,
-     ARGS_AT(wishes, doctor.seconds)},
-    {"pkey", 0, "KEY", "Partition that jobs shall use (default: 0xffff)", .take = take_pkey},
-    {"root", 0, "DIR", "Read /sys, /proc and /etc below DIR, such as a copy of another machine's",
+    {"seconds", 0, "S", "Read the counters twice, S seconds apart, and report those that rise",
+     args_seconds, ARGS_AT(wishes, doctor.seconds)},
+    {"pkey", 0, "KEY", "Partition that jobs should use (default: 0xffff)", .take = take_pkey},
+    {"root", 0, "DIR", "Read /sys, /proc and /etc below DIR, for example a copy from another host",
      args_text, ARGS_AT(wishes, doctor.root)},
     {0},
 };
 
 static const char doc[] =
-    "Tells what this machine has, what libring will use of it, and what is wrong."
-    "\vWith the word env: every variable that libring reads, with its value, where that came from, "
-    "its default, its unit and what it means.\n"
+    "Shows the machine, the parts of it that libring will use, and problems."
+    "\vThe word env lists every variable that libring reads, with its value, the source of the "
+    "value, its default, its unit and its meaning.\n"
     "\n"
-    "With the word doctor: limits, memory, CPUs, interfaces, adapters, GPUs and software, each "
-    "line "
-    "OK, WARN or FAIL with the reason and the command that mends it. With --hosts also what "
-    "differs "
-    "between hosts, and how they reach each other.\n"
+    "The word doctor checks limits, memory, CPUs, interfaces, adapters, GPUs and software. Each "
+    "line is OK, WARN or FAIL with the reason and the command that fixes it. With --hosts it also "
+    "compares the hosts and tests the connections between them.\n"
     "\n"
     "Examples:\n"
     "  ringinfo\n"
     "  ringinfo env\n"
     "  ringinfo doctor\n"
     "  ringinfo doctor --hosts node1,node2\n"
-    "  RING_TRANSPORT=tcp ringinfo          what changes with a setting\n"
-    "  ringrun -n 2 ringinfo                what ranks find\n"
+    "  RING_TRANSPORT=tcp ringinfo          the effect of a setting\n"
+    "  ringrun -n 2 ringinfo                the view of ranks\n"
     "  ringinfo --json | jq .transports\n"
     "\n"
-    "Exit status: 0 if nothing fails, 1 not all could be written, 2 wrong use, 3 if\n"
-    "something is wrong (FAIL). With doctor: 0 all is right, 1 something is worth\n"
-    "mending (WARN), 2 wrong use, 3 something is wrong or not all could be written.";
+    "Exit status: 0 nothing is wrong, 1 not all output could be written, 2 usage, 3\n"
+    "something is wrong (FAIL). With doctor: 0 nothing is wrong, 1 there are warnings\n"
+    "(WARN), 2 usage, 3 something is wrong or not all output could be written.";
 
 static int take_word(char **words, int count, void *out)
 {
@@ -85,7 +83,7 @@ static int take_word(char **words, int count, void *out)
     wishes *w = out;
     (void)count;
     if (w->env_only || w->doctor_only)
-        args_fail("one word is enough: 'env' or 'doctor'");
+        args_fail("only one of the words 'env' and 'doctor' may be given");
     w->env_only = strcmp(words[0], known[0]) == 0;
     w->doctor_only = strcmp(words[0], known[1]) == 0;
     if (!w->env_only && !w->doctor_only) {
@@ -103,7 +101,7 @@ static void check_together(const wishes *w)
     const bool of_hosts = d->ssh_port != 0 || d->master_port != 0 || d->remote_ringrun != NULL;
     const bool of_doctor = several || of_hosts || d->root != NULL || d->seconds > 0 || d->pkey != 0;
     if (!w->doctor_only && of_doctor)
-        args_fail("this option belongs to the word doctor: ringinfo doctor ...");
+        args_fail("this option is only for the word doctor: ringinfo doctor ...");
     if (d->hosts != NULL && d->hostfile != NULL)
         args_fail("--hosts and --hostfile both name the hosts; give one");
     if (!several && of_hosts)
@@ -148,14 +146,6 @@ static int show_report(const wishes *w)
     return wrong ? CODE_WRONG : 0;
 }
 
-static int show_doctor(wishes *w)
-{
-    w->doctor.json = w->json;
-    w->doctor.color = may_color(w);
-    output_check_at_exit(CODE_WRONG); /* 1 is a verdict there */
-    return doctor_run(&w->doctor);
-}
-
 int main(int argc, char **argv)
 {
     static const args_program ringinfo = {"ringinfo", rows, "[env|doctor]", doc, .take = take_word};
@@ -163,7 +153,11 @@ int main(int argc, char **argv)
     output_check_at_exit(CODE_OUTPUT);
     args_parse(&ringinfo, argc, argv, &w);
     check_together(&w);
-    if (w.doctor_only)
-        return show_doctor(&w);
+    if (w.doctor_only) {
+        w.doctor.json = w.json;
+        w.doctor.color = may_color(&w);
+        output_check_at_exit(CODE_WRONG); /* status 1 of the doctor means warnings */
+        return doctor_run(&w.doctor);
+    }
     return w.env_only ? show_settings(&w) : show_report(&w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * show: shared parts of reports. */
+ * show: prints findings and JSON; ringinfo's report and the doctor's share these functions. */
 #ifndef INFO_SHOW_H
 #define INFO_SHOW_H
 
@@ -7,9 +7,9 @@
 
 #include <cjson/cJSON.h>
 
-/** All rows with their verdicts, reasons and commands, for people. */
+/** Prints all rows with their verdicts, reasons and commands as text. */
 void show_findings(const report *r, bool color);
-/** Prints a tree and frees it; NULL, out of memory, ends the program. */
+/** Prints a tree and frees it; ends the program if @p json is NULL, that is, out of memory. */
 void show_json_tree(cJSON *json);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The report for programs: an object a section, and the settings as a list. */
+ * Prints the report as JSON: an object for each section, and the settings as a list. */
 #include "show.h"
 
 #include "settings.h"
@@ -18,12 +18,6 @@ void show_json_tree(cJSON *json)
     puts(text);
     cJSON_free(text);
     cJSON_Delete(json);
-}
-
-static cJSON *section_of(cJSON *all, const char *name)
-{
-    cJSON *section = cJSON_GetObjectItemCaseSensitive(all, name);
-    return section != NULL ? section : cJSON_AddObjectToObject(all, name);
 }
 
 static void add_finding(cJSON *findings, const info_row *row)
@@ -65,7 +59,9 @@ void show_json(const report *r)
     cJSON *findings = cJSON_CreateArray();
     for (size_t i = 0; i < r->count; i++) {
         const info_row *row = &r->rows[i];
-        cJSON *section = section_of(all, row->section);
+        cJSON *section = cJSON_GetObjectItemCaseSensitive(all, row->section);
+        if (section == NULL)
+            section = cJSON_AddObjectToObject(all, row->section);
         if (row->is_number)
             cJSON_AddNumberToObject(section, row->name, row->number);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The report for people. */
+ * Prints the report as text, with colours on a terminal. */
 #include "info_report.h"
 
 #include "settings.h"
@@ -108,7 +108,7 @@ void show_text_settings(bool color)
 {
     size_t count;
     settings_row *rows = settings_rows(&count);
-    puts("name                   value  (where it came from)");
+    puts("name                   value  (its source)");
     for (size_t i = 0; i < count; i++)
         show_setting(&rows[i], color);
     free(rows);

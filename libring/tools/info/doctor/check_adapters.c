@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ports: link and state, rate, partitions, addresses, and what they do when they are used. */
+ * Checks the link, state, rate, partitions and addresses of RDMA ports, and their results and error
+ * counters when they are used. */
 #include "check_adapters.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@ static bool is_any_active(const facts *f)
     return false;
 }
 
-/* An empty second port is common; without any port there is nothing. */
+/* An unused second port is common, so a port that is down is a failure only if no port is active.
+ */
 static verdict of_dead_port(const checking *c)
 {
     return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
@@ -30,15 +32,15 @@ static const char *interface_of(const fact_port *p, char out[96])
     return out;
 }
 
-static void mend_down(checking *c)
+static void add_enable_command(checking *c)
 {
     const fact_port *p = c->port;
     char room[96];
     if (p->is_roce)
-        check_mend(c, "sudo ip link set %s up", interface_of(p, room));
+        check_command(c, "sudo ip link set %s up", interface_of(p, room));
     else
-        check_mend(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags", p->device,
-                   p->number);
+        check_command(c, "sudo ibportstate -C %s -D 0 %d enable   # of infiniband-diags", p->device,
+                      p->number);
 }
 
 /* ---- Link and state -------------------------------------------------------------------------- */
@@ -57,15 +59,17 @@ static void check_link(checking *c)
         return;
     if (strcmp(state, "Disabled") == 0) {
         check_judge(c, of_dead_port(c), "the port is switched off");
-        mend_down(c);
+        add_enable_command(c);
         return;
     }
-    check_judge(c, of_dead_port(c),
-                strcmp(state, "Polling") == 0
-                    ? "it hears nothing from the other end of the cable, which may be broken or off"
-                    : "the physical link is not up");
-    check_mend(
-        c, "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable seen?",
+    check_judge(
+        c, of_dead_port(c),
+        strcmp(state, "Polling") == 0
+            ? "no signal from the other end of the cable, which may be broken or switched off"
+            : "the physical link is not up");
+    check_command(
+        c,
+        "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable detected?",
         c->port->device);
 }
 
@@ -73,7 +77,7 @@ static void check_state(checking *c)
 {
     const fact_port *p = c->port;
     if (!p->is_active && strcmp(p->phys_state, "LinkUp") != 0) {
-        check_nothing(c, "%s, by its link", p->state);
+        check_nothing(c, "%s, because its link is down", p->state);
         return;
     }
     check_found(c, "%s", p->state);
@@ -87,7 +91,7 @@ static void check_state(checking *c)
         const bool begins = strcmp(p->state, "INIT") == 0;
         check_judge(c, begins ? VERDICT_FAIL : of_dead_port(c),
                     "the port is not ACTIVE: nothing can be sent through it");
-        mend_down(c);
+        add_enable_command(c);
     }
 }
 
@@ -98,36 +102,29 @@ static bool is_same_board(const fact_port *a, const fact_port *b)
     return strcmp(a->model, b->model) == 0 && strcmp(a->board, b->board) == 0;
 }
 
-/* Of the fastest active port of the same board: what this one could be. */
-static double best_rate(const checking *c)
-{
-    double best = 0;
-    for (const fact_port *p = c->f->ports; p < c->f->ports + c->f->port_count; p++)
-        if (p->is_active && is_same_board(p, c->port))
-            best = fmax(best, strtod(p->rate, NULL));
-    return best;
-}
-
 static void check_rate(checking *c)
 {
     const fact_port *p = c->port;
     char room[96];
-    const double best = best_rate(c);
+    double best = 0; /* rate of the fastest active port of the same board */
+    for (const fact_port *other = c->f->ports; other < c->f->ports + c->f->port_count; other++)
+        if (other->is_active && is_same_board(other, p))
+            best = fmax(best, strtod(other->rate, NULL));
     const bool infiniband = strcmp(p->link_layer, "InfiniBand") == 0;
     check_found(c, "%s", p->rate);
     if (infiniband && strstr(p->rate, "(1X") != NULL)
-        check_judge(c, VERDICT_WARN, "one lane of four: the others did not come up");
+        check_judge(c, VERDICT_WARN, "only one of four lanes is up");
     else if (infiniband && strstr(p->rate, " SDR)") != NULL)
-        check_judge(c, VERDICT_WARN, "SDR, the lowest speed there is: both ends fell back to it");
+        check_judge(c, VERDICT_WARN, "SDR, the lowest speed: both ends fell back to it");
     else if (strtod(p->rate, NULL) < best)
-        check_judge(c, VERDICT_WARN, "a port of the same board has %.4g Gb/s", best);
+        check_judge(c, VERDICT_WARN, "another port of the same board has %.4g Gb/s", best);
     else
         return;
     if (p->is_roce)
-        check_mend(c, "sudo ethtool -s %s autoneg on   # else another cable",
-                   interface_of(p, room));
+        check_command(c, "sudo ethtool -s %s autoneg on   # else another cable",
+                      interface_of(p, room));
     else
-        check_mend(
+        check_command(
             c, "sudo ibportstate -C %s -D 0 %d reset   # of infiniband-diags; then another cable",
             p->device, p->number);
 }
@@ -138,14 +135,15 @@ static void check_mtu(checking *c)
     const fact_port *p = c->port;
     if (p->mtu == 0)
         return;
-    check_found(c, "%d, by MTU %ld of %s", p->mtu, p->net->mtu, p->net->name);
+    check_found(c, "%d, from MTU %ld of %s", p->mtu, p->net->mtu, p->net->name);
     if (p->mtu == LARGEST)
         return;
     check_judge(c, VERDICT_WARN,
-                "ports can do %d: packets of %d cost more headers and more work for the adapter",
+                "ports support %d: packets of %d bytes mean more headers and more work for the "
+                "adapter",
                 LARGEST, p->mtu);
-    check_mend(c, "sudo ip link set %s mtu %d   # on all hosts, and the switch must let it pass",
-               p->net->name, ROOM_MTU);
+    check_command(c, "sudo ip link set %s mtu %d   # on all hosts, and the switch must let it pass",
+                  p->net->name, ROOM_MTU);
 }
 
 static bool has_pkey(const fact_port *p, unsigned key)
@@ -162,25 +160,25 @@ static void check_pkeys(checking *c)
     const unsigned full = c->f->pkey | FULL_MEMBER, limited = c->f->pkey & ~(unsigned)FULL_MEMBER;
     const bool is_full = has_pkey(c->port, full), is_limited = has_pkey(c->port, limited);
     check_found(c, "%zu in the table, 0x%04x is %s", c->port->pkey_count, full,
-                is_full      ? "there"
-                : is_limited ? "there as a limited member"
-                             : "not there");
+                is_full      ? "present"
+                : is_limited ? "present as a limited member"
+                             : "missing");
     if (is_full)
         return;
     check_judge(c, is_limited ? VERDICT_WARN : VERDICT_FAIL,
                 is_limited ? "two limited members of a partition cannot talk to each other"
                            : "the port is not in the partition: its packets are dropped");
     if (c->port->is_roce)
-        check_mend(c, "ringinfo doctor   # without --pkey: RoCE has the partition 0xffff only");
+        check_command(c, "ringinfo doctor   # without --pkey: RoCE only has the partition 0xffff");
     else
-        check_mend(
+        check_command(
             c,
             "echo 'ring=0x%04x, ipoib : ALL=full;' | sudo tee -a /etc/opensm/partitions.conf && "
             "sudo systemctl restart opensm   # where the subnet manager runs",
             limited);
 }
 
-/* Of the first port of each adapter. */
+/* Checks the first port of each adapter. */
 static void check_firmware(checking *c)
 {
     const fact_port *p = c->port;
@@ -192,7 +190,8 @@ static void check_firmware(checking *c)
         if (!is_same_board(other, p) || strcmp(other->firmware, p->firmware) == 0)
             continue;
         check_judge(c, VERDICT_WARN, "%s has %s on the same board", other->device, other->firmware);
-        check_mend(c, "sudo mstflint -d %s -i FIRMWARE.bin burn   # then restart the host", p->pci);
+        check_command(c, "sudo mstflint -d %s -i FIRMWARE.bin burn   # then restart the host",
+                      p->pci);
         return;
     }
 }
@@ -210,8 +209,8 @@ static int worth(const fact_gid *g)
     return 4 * (strcmp(g->type, "RoCE v2") == 0) + 2 * !is_link_local(g) + is_ipv4;
 }
 
-/* The GID that hosts should use: RoCE v2 before v1, IPv4 before others, link-local last.
- * @return NULL: there is none. */
+/* @return the GID that hosts should use, or NULL: RoCE v2 is better than v1, IPv4 better than other
+ * addresses, and link-local addresses are worst. */
 static const fact_gid *best_gid(const fact_port *p)
 {
     const fact_gid *best = NULL;
@@ -238,12 +237,14 @@ static void check_gids(checking *c)
     if (!p->is_roce || worth(best) >= 4)
         return;
     check_judge(c, VERDICT_WARN,
-                "RoCE v1 only: it does not pass routers, and does not understand hosts with v2");
+                "RoCE v1 only: it does not pass routers, and cannot communicate with v2 hosts");
     if (strncmp(p->device, "mlx4", 4) == 0)
-        check_mend(c, "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   "
+        check_command(c,
+                      "echo 'options mlx4_core roce_mode=2' | sudo tee /etc/modprobe.d/roce.conf   "
                       "# then restart the host");
     else
-        check_mend(c, "sudo mstconfig -d %s set ROCE_CONTROL=2   # then restart the host", p->pci);
+        check_command(c, "sudo mstconfig -d %s set ROCE_CONTROL=2   # then restart the host",
+                      p->pci);
 }
 
 static void check_gid_devices(checking *c)
@@ -261,11 +262,11 @@ static void check_gid_devices(checking *c)
     if (lost < 0)
         return;
     check_found(c, "GID %d has no interface", lost);
-    check_judge(
-        c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
-        "gone, or in another namespace: no queue connects (ibv_modify_qp: Invalid argument)");
-    check_mend(c,
-               "sudo rdma system set netns shared   # or start the container with --network=host");
+    check_judge(c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
+                "it is gone or in another namespace: queues cannot connect (ibv_modify_qp: Invalid "
+                "argument)");
+    check_command(
+        c, "sudo rdma system set netns shared   # or start the container with --network=host");
 }
 
 static void check_gid_addresses(checking *c)
@@ -275,47 +276,49 @@ static void check_gid_addresses(checking *c)
         return;
     check_found(c, "%s", best->gid);
     if (is_link_local(best))
-        check_warn(c, "link-local only: without an address the port reaches no other network",
+        check_warn(c,
+                   "link-local only: without another address the port reaches only its own network",
                    "sudo ip address add ADDRESS/24 dev %s",
                    *best->netdev != '\0' ? best->netdev : "eth0");
 }
 
 static void check_traffic_class(checking *c)
 {
-    enum { LOSSLESS = 106 }; /* DSCP 26, which switches set up for RoCE keep without loss */
+    enum { LOSSLESS = 106 }; /* DSCP 26, which is lossless on switches that are set up for RoCE */
     const fact_port *p = c->port;
     check_found(c, "%d", p->sent_class);
     if (p->sent_class > 0)
         return;
     check_judge(c, VERDICT_WARN,
-                "in the class of all other traffic: a full switch drops its packets");
+                "same class as all other traffic: a full switch drops its packets");
     if (p->traffic_class >= 0)
-        check_mend(c, "echo %d | sudo tee /sys/class/infiniband/%s/tc/%d/traffic_class", LOSSLESS,
-                   p->device, p->number);
+        check_command(c, "echo %d | sudo tee /sys/class/infiniband/%s/tc/%d/traffic_class",
+                      LOSSLESS, p->device, p->number);
     else
-        check_mend(c, "export NCCL_IB_TC=%d   # if the switches keep this class without loss",
-                   LOSSLESS);
+        check_command(c, "export NCCL_IB_TC=%d   # if this class is lossless on the switches",
+                      LOSSLESS);
 }
 
 /* ---- In use ---------------------------------------------------------------------------------- */
 
-/* @param device  how much of the port's name is the device's. */
+/* @param device  length of the device's name in the port's name. */
 static void judge_trial(checking *c, const fact_trial *t, int device)
 {
-    check_found(c, "%.3g us there and back (99 of 100: %.3g us), %.3g GB/s to itself",
+    check_found(c, "round trip %.3g us (99th percentile: %.3g us), %.3g GB/s to itself",
                 t->measured.median_us, t->measured.slow_us, t->measured.bytes_per_second / 1e9);
     if (t->measured.bytes_per_second < 0.8 * t->rate) {
-        check_judge(c, VERDICT_WARN,
-                    "less than 80 %% of the %.3g GB/s it is made for: its slot, IOMMU or NUMA node",
-                    t->rate / 1e9);
-        check_mend(c,
-                   "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
-                   "head -n 1) ringinfo doctor   # and see the rows pcie and iommu",
-                   device, t->port);
+        check_judge(
+            c, VERDICT_WARN,
+            "less than 80 %% of its nominal %.3g GB/s: check its slot, the IOMMU and its NUMA node",
+            t->rate / 1e9);
+        check_command(c,
+                      "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
+                      "head -n 1) ringinfo doctor   # and see the rows pcie and iommu",
+                      device, t->port);
     } else if (t->rate > 0 && t->measured.slow_us > 3 * t->measured.median_us) {
-        check_warn(c,
-                   "one of a hundred takes three times the median: the CPU saves power or is busy",
-                   "sudo cpupower frequency-set -g performance");
+        check_warn(
+            c, "the 99th percentile is over three times the median: the CPU saves power or is busy",
+            "sudo cpupower frequency-set -g performance");
     }
 }
 
@@ -339,7 +342,7 @@ static void check_trials(checking *c)
             judge_trial(c, t, device);
             continue;
         }
-        check_found(c, "does not send to itself");
+        check_found(c, "cannot send to itself");
         if (strstr(t->error, "cannot register") != NULL) {
             check_fail(c, t->error, REMEDY_MEMLOCK);
             continue;
@@ -366,23 +369,23 @@ static void check_counters(checking *c)
     if (c->f->seconds <= 0)
         return;
     if (known == 0) {
-        check_nothing(c, "the driver counts nothing");
+        check_nothing(c, "the driver has no counters");
         return;
     }
-    check_found(c, "%s", used > 0 ? risen : "none rises");
+    check_found(c, "%s", used > 0 ? risen : "no counter rises");
     if (used == 0)
         return;
     check_judge(c, VERDICT_WARN,
-                "in %.3g s; in a sound network none of them rises: symbols and links are cables, "
-                "acknowledgements and sequences lost packets, rnr a receiver that is late",
+                "in %.3g s; in a healthy network no counter rises: symbol and link errors mean bad "
+                "cables, ack and sequence errors lost packets, rnr a slow receiver",
                 c->f->seconds);
     if (p->is_roce)
-        check_mend(c, "ethtool -S %s   # what was lost, and where; then another cable or port",
-                   interface_of(p, room));
+        check_command(c, "ethtool -S %s   # which packets were lost; then another cable or port",
+                      interface_of(p, room));
     else
-        check_mend(c,
-                   "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
-                   p->device, p->number);
+        check_command(
+            c, "perfquery -C %s -P %d -x   # of infiniband-diags; then another cable or port",
+            p->device, p->number);
 }
 
 const check adapters_checks[] = {

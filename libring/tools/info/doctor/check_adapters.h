@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check_adapters: ports: whether they are up, how fast, who may talk, and how they do. */
+ * check_adapters: checks RDMA ports: whether they are up, their rates, partitions and addresses,
+ * and how they perform in a test. */
 #ifndef DOCTOR_CHECK_ADAPTERS_H
 #define DOCTOR_CHECK_ADAPTERS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places on the bus, and what redirects what devices send to each other. */
+ * Checks the drivers and PCI slots of GPUs and adapters, and whether access control or an IOMMU
+ * redirects the traffic between them. */
 #include "check_gpudirect.h"
 
 #include "sysfs.h"
@@ -10,7 +11,7 @@
 static void check_gpus(checking *c)
 {
     if (c->f->pci.gpus == 0)
-        check_nothing(c, "no GPU of NVIDIA on the PCI bus");
+        check_nothing(c, "no NVIDIA GPU on the PCI bus");
     for (size_t i = 0; i < c->f->pci.gpus; i++) {
         c->subject = c->f->pci.devices[i].address;
         check_found(c, "NUMA node %d", c->f->pci.devices[i].place.numa);
@@ -24,16 +25,17 @@ static void check_driver(checking *c)
         return;
     check_found(c, "%s", there ? c->f->pci.driver : "none");
     if (!there)
-        check_fail(c, "there are GPUs, and no program can use them",
+        check_fail(c, "there are GPUs, but no driver: programs cannot use them",
                    "sudo apt install nvidia-driver && sudo modprobe nvidia");
 }
 
+/* Kernel modules that export GPU memory are named nv_mem... */
 static void take_client(const char *name, void *context)
 {
     *(bool *)context |= strncmp(name, "nv_mem", 6) == 0;
 }
 
-/* The open kernel module hands out its memory as dma-buf, and needs no other. */
+/* The open kernel module exports GPU memory as dma-buf and needs no other module. */
 static void check_peer_memory(checking *c)
 {
     const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
@@ -43,12 +45,12 @@ static void check_peer_memory(checking *c)
     sysfs_each(take_client, &loaded, "%s/sys/kernel/mm/memory_peers", c->f->root);
     check_found(c, "%s", loaded ? "nvidia-peermem" : open ? "dma-buf" : "none");
     if (!loaded && !open)
-        check_warn(c, "GPU memory goes through the host's memory, at a fraction of the speed",
+        check_warn(c, "GPU data is copied through host memory, at a fraction of the speed",
                    "sudo modprobe nvidia-peermem && echo nvidia-peermem | sudo tee "
                    "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* Idle GPUs lower their speed, and never their width. */
+/* Idle GPUs lower the speed of their links, but never the width. */
 static void judge_slot(checking *c, const fact_pci *d)
 {
     if (d->width <= 0 || d->max_width <= 0)
@@ -62,14 +64,15 @@ static void judge_slot(checking *c, const fact_pci *d)
                     d->width, d->max_width);
     else if (!d->is_gpu && d->speed < d->max_speed)
         check_judge(c, VERDICT_WARN,
-                    "%.4g instead of %.4g GT/s: the slot is of an older generation", d->speed,
+                    "%.4g instead of %.4g GT/s: the slot has an older PCIe generation", d->speed,
                     d->max_speed);
     else
         return;
-    check_mend(c, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot",
-               d->address);
+    check_command(c, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'   # then another slot",
+                  d->address);
 }
 
+/* Judges the slots of all GPUs and adapters. */
 static void check_pcie(checking *c)
 {
     for (size_t i = 0; i < c->f->pci.count; i++)
@@ -81,7 +84,7 @@ static bool has_path(const facts *f)
     return f->pci.gpus > 0 && f->pci.count > f->pci.gpus;
 }
 
-/* To the nearest adapter. */
+/* Finds the nearest adapter of each GPU. */
 static void check_distance(checking *c)
 {
     const facts_pci *p = &c->f->pci;
@@ -98,10 +101,10 @@ static void check_distance(checking *c)
         if (least != PCI_SYS)
             continue;
         check_judge(c, VERDICT_WARN,
-                    "between them is the link of two sockets (NUMA nodes %d and %d), which is slow",
+                    "they are on two sockets, whose link is slow (NUMA nodes %d and %d)",
                     gpu->place.numa, nearest->place.numa);
-        check_mend(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %d",
-                   gpu->place.numa);
+        check_command(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %d",
+                      gpu->place.numa);
     }
 }
 
@@ -110,7 +113,7 @@ enum { CONFIG_BYTES = 4096, EXTENDED_FROM = 0x100, ID_ACCESS_CONTROL = 0x0d, RED
 /* Bridges above GPUs and adapters. */
 typedef struct bridges {
     size_t count, unknown;
-    char redirects[16]; /* the first that sends on to the host's bridge; "": none does */
+    char redirects[16]; /* the first bridge that redirects traffic to the host's bridge, or "" */
 } bridges;
 
 static unsigned at16(const unsigned char *config, size_t at)
@@ -118,8 +121,8 @@ static unsigned at16(const unsigned char *config, size_t at)
     return config[at] | (unsigned)config[at + 1] << 8;
 }
 
-/* The bits that send requests and completions between devices up to the host's bridge. Without
- * privilege only the first 64 bytes can be read. @return -1: not known. */
+/* @return whether a bridge redirects traffic between devices to the host's bridge; -1: unknown, as
+ * without privilege only the first 64 bytes of the configuration can be read. */
 static int access_control(const facts *f, const char *address)
 {
     unsigned char config[CONFIG_BYTES];
@@ -141,7 +144,7 @@ static int access_control(const facts *f, const char *address)
     return 0;
 }
 
-/* All parts of the path between the host's bridge and the device. */
+/* Examines all bridges on the path between the host's bridge and the device. */
 static void look_above(const facts *f, const fact_pci *d, bridges *b)
 {
     char path[256], *rest = path;
@@ -165,11 +168,11 @@ static void check_access_control(checking *c)
         return;
     if (b.redirects[0] != '\0') {
         check_found(c, "on at bridge %s", b.redirects);
-        check_warn(c, "what they exchange goes up to the processor and back, at half the speed",
+        check_warn(c, "traffic between them passes through the processor, at half the speed",
                    "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host",
                    b.redirects);
     } else if (b.unknown > 0) {
-        check_nothing(c, "can be read by root only: sudo ringinfo doctor");
+        check_nothing(c, "only root can read it: sudo ringinfo doctor");
     } else {
         check_found(c, "off");
     }
@@ -187,7 +190,7 @@ static void check_iommu(checking *c)
         return;
     check_found(c, translates ? "translates" : "off or passes through");
     if (translates)
-        check_warn(c, "what GPUs and adapters exchange is translated page by page",
+        check_warn(c, "the IOMMU translates traffic between GPUs and adapters page by page",
                    "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo "
                    "update-grub   # then restart the host");
 }

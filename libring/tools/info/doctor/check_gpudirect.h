@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check_gpudirect: GPUs, and the way from their memory to the adapters. */
+ * check_gpudirect: checks GPUs and the path between their memory and the adapters. */
 #ifndef DOCTOR_CHECK_GPUDIRECT_H
 #define DOCTOR_CHECK_GPUDIRECT_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernel shows a process its limits as a file, and those of its cgroups as folders. */
+ * Checks the limits of the process and of its cgroups, which the kernel shows as files, and the
+ * memory and CPUs that are left for ranks. */
 #include "check_machine.h"
 
 #include "cgroup.h"
@@ -23,24 +24,26 @@
 typedef struct limit {
     const char *name, *key; /* of the check, and in /proc/self/limits */
     bool is_bytes;
-    double few, enough, wanted; /* below: wrong, worth mending; for limits.conf and ulimit: */
-    const char *word, *option, *what, *why_few, *why; /* why_few NULL: the same */
+    double few, enough,
+        wanted; /* FAIL below `few`, WARN below `enough`; the command sets `wanted` */
+    const char *word, *option;        /* in limits.conf, and of ulimit */
+    const char *unit, *why_few, *why; /* why_few NULL: as why */
 } limit;
 
 enum { PROCESSES_ENOUGH = 256, PROCESSES_WANTED = 4096 };
 
-/* 8 MiB of locked memory are Debian's limit; below it not even a few queues can be registered. */
+/* Debian's limit of locked memory is 8 MiB; with less, not even a few queues can be registered. */
 static const limit limits[] = {
     {"memlock", "Max locked memory", true, 8 * MIB, 64 * MIB, HUGE_VAL, "memlock", "l", "",
-     "an adapter reads and writes locked memory: registering memory (ibv_reg_mr) will fail",
-     "an adapter reads and writes locked memory: larger buffers cannot be registered as a whole"},
+     "adapters need locked memory: registering memory (ibv_reg_mr) will fail",
+     "adapters need locked memory: larger buffers cannot be registered as a whole"},
     {"nofile", "Max open files", false, 64, 1024, 4096, "nofile", "n", " open files", NULL,
-     "a rank holds a few descriptors for every rank that it talks to"},
+     "a rank needs a few descriptors for every rank that it communicates with"},
     {"nproc", "Max processes", false, 0, PROCESSES_ENOUGH, PROCESSES_WANTED, "nproc", "u",
      " processes and threads of this user", NULL,
-     "each rank has threads of its own, and all processes of the user count"},
+     "each rank has several threads, and all processes of the user count"},
     {"address_space", "Max address space", true, 0, HUGE_VAL, HUGE_VAL, "as", "v", "", NULL,
-     "ranks map each other's memory: without room for that, what they send is copied"},
+     "ranks map each other's memory: without room for that, data is copied"},
 };
 
 static double amount_of(const char *word)
@@ -59,23 +62,24 @@ static const char *amount_text(double value, bool is_bytes, char out[32])
     return out;
 }
 
-static void mend_limit(checking *c, const limit *l, double hard)
+static void add_limit_command(checking *c, const limit *l, double hard)
 {
     char wanted[32];
     amount_text(l->wanted, false, wanted);
     if (hard >= l->wanted)
-        check_mend(c, "ulimit -%s %s", l->option, wanted);
+        check_command(c, "ulimit -%s %s", l->option, wanted);
     else if (c->f->container)
-        check_mend(c, "docker run --ulimit %s=%.0f ...", l->word,
-                   isinf(l->wanted) ? -1 : l->wanted);
+        check_command(c, "docker run --ulimit %s=%.0f ...", l->word,
+                      isinf(l->wanted) ? -1 : l->wanted);
     else
-        check_mend(c,
-                   "printf '* - %s %s\\n' | sudo tee /etc/security/limits.d/ring-%s.conf   # then "
-                   "log in again",
-                   l->word, wanted, l->word);
+        check_command(
+            c,
+            "printf '* - %s %s\\n' | sudo tee /etc/security/limits.d/ring-%s.conf   # then "
+            "log in again",
+            l->word, wanted, l->word);
 }
 
-/* @return why locked memory is no limit here; "": it is one. */
+/* @return the reason why locked memory is not limited here, or "". */
 static const char *excuse(const facts *f)
 {
     enum { CAPABILITY_IPC_LOCK = 14 };
@@ -83,7 +87,7 @@ static const char *excuse(const facts *f)
     sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", f->root);
     if ((strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0)
         return "; this process may lock more (CAP_IPC_LOCK)";
-    return f->port_count == 0 ? "; of use with an adapter only" : "";
+    return f->port_count == 0 ? "; only needed with an RDMA adapter" : "";
 }
 
 /* "Max open files            1024                 1048576              files" */
@@ -100,22 +104,22 @@ static void check_limit(checking *c)
     }
     const double now = amount_of(soft);
     const char *excused = l == limits ? excuse(c->f) : "";
-    check_found(c, "%s%s%s", amount_text(now, l->is_bytes, text), l->what, excused);
+    check_found(c, "%s%s%s", amount_text(now, l->is_bytes, text), l->unit, excused);
     if (*excused != '\0' || now >= l->enough)
         return;
     check_judge(c, now < l->few ? VERDICT_FAIL : VERDICT_WARN, "%s",
                 now < l->few && l->why_few != NULL ? l->why_few : l->why);
-    mend_limit(c, l, amount_of(hard));
+    add_limit_command(c, l, amount_of(hard));
 }
 
 /* ---- Limits of cgroups ----------------------------------------------------------------------- */
 
-/* Of the cgroup that leaves least. */
+/* The limit of the cgroup that leaves least. */
 typedef struct group_limit {
     const facts *f;
-    double below, most, used;    /* limits from `below` on are none; most -1: there is none */
-    const char *const *files[2]; /* of versions 1 and 2: the limit, and what is used */
-    char file[320];              /* of the limit, without the root */
+    double below, most, used;    /* limits from `below` on are ignored; most -1: no limit */
+    const char *const *files[2]; /* of versions 1 and 2: names for the limit and the usage */
+    char file[320];              /* path of the limit, without the root */
     int version;
 } group_limit;
 
@@ -123,7 +127,7 @@ static void take_group(const cgroup *at, void *context)
 {
     group_limit *l = context;
     const char *const *files = l->files[at->version - 1];
-    const double most = sysfs_number(-1, "%s/%s", at->folder, files[0]); /* "max" is no number */
+    const double most = sysfs_number(-1, "%s/%s", at->folder, files[0]); /* "max" is not a number */
     const double used = sysfs_number(0, "%s/%s", at->folder, files[1]);
     if (most < 0 || most >= l->below || (l->most >= 0 && most - used >= l->most - l->used))
         return;
@@ -150,11 +154,11 @@ static void check_pids(checking *c)
     check_found(c, "%.0f of %.0f processes and threads of the cgroup are in use", l.used, l.most);
     if (l.most - l.used >= PROCESSES_ENOUGH)
         return;
-    check_judge(c, VERDICT_WARN, "each rank has threads of its own, which could not be started");
+    check_judge(c, VERDICT_WARN, "ranks may be unable to start their threads");
     if (c->f->container)
-        check_mend(c, "docker run --pids-limit %d ...", PROCESSES_WANTED);
+        check_command(c, "docker run --pids-limit %d ...", PROCESSES_WANTED);
     else
-        check_mend(c, "echo max | sudo tee %s", l.file);
+        check_command(c, "echo max | sudo tee %s", l.file);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -187,11 +191,11 @@ static bool take_mount(char *line, void *context)
         return false;
     const char *given = strstr(options, "size=");
     *size = given != NULL ? strtod(given + 5, NULL) * 1024 : 0;
-    return false; /* a later mount lies over it */
+    return false; /* a later mount would cover it */
 }
 
-/* A tmpfs without a size takes half of the memory. Below a root only its size is known, not what is
- * free of it. @return -1: it is not mounted. */
+/* A tmpfs without a size may use half of the memory. Below a root only its size is known, not its
+ * free space. @return -1 if it is not mounted. */
 static double shm_room(const facts *f)
 {
     struct statvfs mount;
@@ -208,12 +212,13 @@ static void check_shm(checking *c)
 {
     const double room = shm_room(c->f);
     if (room < 0) {
-        check_nothing(c, "not there; libring does not need it");
+        check_nothing(c, "not mounted; libring does not need it");
         return;
     }
     check_found(c, "room for %.0f MiB", room / MIB);
     if (room < SHM_ENOUGH_MIB * MIB)
-        check_warn(c, "libring does without, but data loaders, NCCL and MPI crash below 512 MiB",
+        check_warn(c,
+                   "libring does not need it, but data loaders, NCCL and MPI crash below 512 MiB",
                    c->f->container ? "docker run --shm-size=1g ..."
                                    : "sudo mount -o remount,size=1g /dev/shm");
 }
@@ -232,16 +237,16 @@ static void check_group_memory(checking *c)
     if (left >= LEFT_ENOUGH_MIB)
         return;
     check_judge(c, left < LEFT_FEW_MIB ? VERDICT_FAIL : VERDICT_WARN,
-                "buffers must fit: processes that take more are killed");
+                "buffers must fit: processes that use more are killed");
     if (c->f->container)
-        check_mend(c, "docker run --memory=8g ...");
+        check_command(c, "docker run --memory=8g ...");
     else
-        check_mend(c, "echo %s | sudo tee %s", l.version == 1 ? "-1" : "max", l.file);
+        check_command(c, "echo %s | sudo tee %s", l.version == 1 ? "-1" : "max", l.file);
 }
 
 /* ---- Cores ----------------------------------------------------------------------------------- */
 
-/* "0-3,8" */
+/* The list looks like "0-3,8". */
 static int allowed_cpus(const facts *f)
 {
     char list[1024];
@@ -274,29 +279,30 @@ static void check_quota(checking *c)
     const double quota = cpus_quota(c->f->root);
     const int cpus = allowed_cpus(c->f);
     if (quota <= 0) {
-        check_found(c, "none: the cgroup grants all CPUs");
+        check_found(c, "none: the cgroup allows all CPUs");
         return;
     }
-    check_found(c, "the time of %.4g CPU%s (cgroup)", quota, plural(quota));
+    check_found(c, "%.4g CPU%s (cgroup)", quota, plural(quota));
     if (quota >= cpus)
         return;
     check_judge(c, VERDICT_WARN,
-                "less than the %d CPUs that ranks may run on: used up, all stand still", cpus);
+                "less than the %d CPUs that ranks may run on: when it is used up, all ranks stop",
+                cpus);
     if (c->f->container)
-        check_mend(c, "docker run --cpus=%d ...", cpus);
+        check_command(c, "docker run --cpus=%d ...", cpus);
     else
-        check_mend(c, "ringrun -n %.0f PROGRAM   # at most one rank for each", fmax(quota, 1));
+        check_command(c, "ringrun -n %.0f PROGRAM   # at most one rank for each", fmax(quota, 1));
 }
 
-/* Of a CPU that saves power, else of the first. */
+/* The governor of a CPU that saves power, else of the first CPU. */
 typedef struct governors {
     const char *root;
     int slow;
     char governor[32], driver[32], preference[40];
 } governors;
 
-/* Drivers that choose the frequency by themselves call their ordinary way powersave; there the
- * preference says what is meant. */
+/* Drivers that choose the frequency themselves call their normal mode powersave; for these the
+ * preference decides. */
 static bool saves_power(const governors *g)
 {
     if (strcmp(g->driver, "intel_pstate") == 0 || strcmp(g->driver, "amd-pstate-epp") == 0)
@@ -327,7 +333,7 @@ static void check_governor(checking *c)
     sysfs_each(take_governor, &g, CPUS, g.root);
     const bool prefers = g.preference[0] != '\0';
     if (g.governor[0] == '\0') {
-        check_nothing(c, "none: the frequency is not this system's to choose");
+        check_nothing(c, "none: this system cannot choose the frequency");
         return;
     }
     check_found(c, "%s (%s%s%s)", g.governor, g.driver, prefers ? ", " : "", g.preference);
@@ -335,10 +341,10 @@ static void check_governor(checking *c)
         return;
     check_judge(
         c, VERDICT_WARN,
-        "%d CPU%s in a mode that saves power: short messages and folds run at a low frequency",
+        "%d CPU%s in a power-saving mode: short messages and reductions run at a low frequency",
         g.slow, plural(g.slow));
-    check_mend(c, "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/%s",
-               prefers ? "energy_performance_preference" : "scaling_governor");
+    check_command(c, "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/%s",
+                  prefers ? "energy_performance_preference" : "scaling_governor");
 }
 
 static void check_ranks(checking *c)
@@ -347,7 +353,7 @@ static void check_ranks(checking *c)
     const int ranks = launch_detect(&launch) == RING_OK ? launch.local_size : 0;
     const int cpus = allowed_cpus(c->f);
     if (ranks <= 1) {
-        check_nothing(c, "not in a job; under ringrun or another launcher they are counted");
+        check_nothing(c, "not in a job; ranks are counted under ringrun or another launcher");
         return;
     }
     check_found(c, "%d on this host", ranks);
@@ -355,7 +361,7 @@ static void check_ranks(checking *c)
         return;
     check_judge(c, VERDICT_WARN, "more than the %d CPU%s that they may run on: they take turns",
                 cpus, plural(cpus));
-    check_mend(c, "ringrun -n %d PROGRAM", cpus);
+    check_command(c, "ringrun -n %d PROGRAM", cpus);
 }
 
 const check machine_checks[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check_machine: limits, memory and cores of this process. */
+ * check_machine: checks the limits, memory and CPU cores of this process. */
 #ifndef DOCTOR_CHECK_MACHINE_H
 #define DOCTOR_CHECK_MACHINE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Interfaces with hardware behind them, and what /etc/hosts says. */
+ * Checks the physical interfaces, the address that ranks would use, and the entry of /etc/hosts. */
 #include "check_network.h"
 
 #include <stdio.h>
@@ -9,15 +9,16 @@ enum { SPEED_LOW = 1000 };
 
 static void judge_interface(checking *c, const fact_interface *i)
 {
-    char speed[40] = "speed not told";
+    char speed[40] = "speed unknown";
     if (i->speed > 0)
         snprintf(speed, sizeof speed, "%.4g Gbit/s", (double)i->speed / 1000);
     check_found(c, "%s, %s%s%s, MTU %ld%s%s", i->carrier ? "up" : "down", speed,
                 i->duplex[0] != '\0' ? ", duplex " : "", i->duplex, i->mtu,
                 i->subnet_count > 0 ? ", " : "", i->subnet_count > 0 ? i->subnets[0] : "");
     if (!i->carrier)
-        check_warn(c, "it is on and has no carrier: the cable or its other end is off",
-                   "sudo ip link set %s down && sudo ip link set %s up   # else look at the cable",
+        check_warn(c,
+                   "it is on but has no carrier: the cable is unplugged, or the other end is off",
+                   "sudo ip link set %s down && sudo ip link set %s up   # else check the cable",
                    i->name, i->name);
     else if (strcmp(i->duplex, "half") == 0)
         check_warn(c, "half duplex: it cannot send while it receives",
@@ -53,12 +54,12 @@ static void check_errors(checking *c)
         check_judge(c, VERDICT_WARN,
                     "%.0f packets were damaged or lost in %.3g s: each costs a retransmission",
                     rise, c->f->seconds);
-        check_mend(c, "ip -s -s link show %s   # which errors; then another cable or port",
-                   i->name);
+        check_command(c, "ip -s -s link show %s   # which errors; then another cable or port",
+                      i->name);
     }
 }
 
-/* Switched off ones are the first that one would switch on. */
+/* @return the first interface that is switched off, as the likeliest one to switch on. */
 static const char *first_off(const facts_net *n)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -79,15 +80,15 @@ static void check_chosen(checking *c)
         check_judge(c, VERDICT_FAIL,
                     "RING_SOCKET_IFNAME=%s: no interface that is up and has an address matches",
                     n->wish);
-        check_mend(c, "unset RING_SOCKET_IFNAME NCCL_SOCKET_IFNAME");
+        check_command(c, "unset RING_SOCKET_IFNAME NCCL_SOCKET_IFNAME");
         return;
     }
-    check_warn(c, "no interface that is up leads to other hosts: only ranks of this one can meet",
+    check_warn(c, "no interface that is up leads to other hosts: only ranks of this host can join",
                "sudo ip link set %s up && sudo dhclient %s", first_off(n), first_off(n));
 }
 
-/* Debian has a line of its own for the name, whose address is to be changed; elsewhere the name
- * stands in the line of localhost, which it is taken out of. */
+/* Debian has a separate line for the name, whose address must be changed; on other systems the name
+ * is in the line of localhost and must be removed from it. */
 static void check_hostname(checking *c)
 {
     const facts_net *n = &c->f->net;
@@ -97,15 +98,17 @@ static void check_hostname(checking *c)
                 known ? " in /etc/hosts" : "");
     if (strncmp(n->own_address, "127.", 4) != 0 && strcmp(n->own_address, "::1") != 0)
         return;
-    check_judge(c, VERDICT_WARN,
-                "the loopback: as MASTER_ADDR the name means another host on every host");
+    check_judge(
+        c, VERDICT_WARN,
+        "a loopback address: as MASTER_ADDR the name would mean a different host everywhere");
     if (strcmp(n->own_address, "127.0.1.1") == 0)
-        check_mend(c, "sudo sed -i 's/^127\\.0\\.1\\.1\\b/%s/' /etc/hosts", address);
+        check_command(c, "sudo sed -i 's/^127\\.0\\.1\\.1\\b/%s/' /etc/hosts", address);
     else
-        check_mend(c,
-                   "sudo sed -E -i '/^(127|::1)/s/\\s+%s(\\s|$)/\\1/' /etc/hosts && echo '%s %s' | "
-                   "sudo tee -a /etc/hosts",
-                   n->hostname, address, n->hostname);
+        check_command(
+            c,
+            "sudo sed -E -i '/^(127|::1)/s/\\s+%s(\\s|$)/\\1/' /etc/hosts && echo '%s %s' | "
+            "sudo tee -a /etc/hosts",
+            n->hostname, address, n->hostname);
 }
 
 const check network_checks[] = {

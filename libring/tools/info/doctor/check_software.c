@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions and leftovers of this host, and how ranks would be set. */
+ * Checks the software of this host, the settings that ranks would have, and processes left over
+ * from earlier jobs. */
 #include "check_software.h"
 
 #include "secret.h"
@@ -41,11 +42,11 @@ static void check_variables(checking *c)
         c->subject = name;
         check_found(c, "no such setting");
         if (nearest == NULL) {
-            check_warn(c, "it does nothing", "unset %s", name);
+            check_warn(c, "it has no effect", "unset %s", name);
             continue;
         }
-        check_judge(c, VERDICT_WARN, "it does nothing; did you mean %s?", nearest);
-        check_mend(c, "export %s=\"$%s\"; unset %s", nearest, name, name);
+        check_judge(c, VERDICT_WARN, "it has no effect; did you mean %s?", nearest);
+        check_command(c, "export %s=\"$%s\"; unset %s", nearest, name, name);
     }
 }
 
@@ -61,15 +62,17 @@ static void judge_secret(checking *c, const settings *s, bool is_open)
         return;
     check_judge(c, VERDICT_FAIL, "ranks refuse it: %.300s", fail_text());
     if (strstr(fail_text(), "is not a file") != NULL)
-        check_mend(c, "export RING_SECRET_FILE=$HOME/ring-secret   # a file of 16 or more bytes");
+        check_command(c,
+                      "export RING_SECRET_FILE=$HOME/ring-secret   # a file of 16 or more bytes");
     else if (is_open)
-        check_mend(c, "chmod 600 %.400s", s->secret_file);
+        check_command(c, "chmod 600 %.400s", s->secret_file);
     else if (strstr(fail_text(), "belongs to user") != NULL ||
              (access(s->secret_file, R_OK) != 0 && errno == EACCES))
-        check_mend(c, "sudo chown $(id -u) %.400s", s->secret_file);
+        check_command(c, "sudo chown $(id -u) %.400s", s->secret_file);
     else
-        check_mend(c, "(umask 077; head -c 32 /dev/urandom >%.400s)   # and copy it to every host",
-                   s->secret_file);
+        check_command(c,
+                      "(umask 077; head -c 32 /dev/urandom >%.400s)   # and copy it to every host",
+                      s->secret_file);
 }
 
 static void check_secret(checking *c)
@@ -83,15 +86,14 @@ static void check_secret(checking *c)
     if (stat(s.secret_file, &file) == 0)
         check_found(c, "mode %04o: %.400s", file.st_mode & 07777u, s.secret_file);
     else
-        check_found(c, "not there: %.400s", s.secret_file);
+        check_found(c, "does not exist: %.400s", s.secret_file);
     judge_secret(c, &s, (file.st_mode & 077) != 0);
 }
 
-/* ---- Ranks that outlived their launcher, which hold ports, cores and memory -------------------
+/* ---- Ranks that outlived their launcher, and still hold ports, cores and memory ---------------
  */
 
-/* Ranks that outlived their launcher hold ports, cores and memory. Orphans go to the first process,
- * or to the user's own instance of systemd. */
+/* The parent of orphans is the first process, or the user's own instance of systemd. */
 static bool is_orphan(const facts *f, const char *pid)
 {
     char parent[24], user[24], name[32];
@@ -117,8 +119,8 @@ static void take_process(const char *pid, void *context)
         return;
     sysfs_line(name, sizeof name, "%s/proc/%s/comm", c->f->root, pid);
     check_found(c, "process %s (%s) uses libring and has no parent", pid, name);
-    check_warn(c, "if an earlier job left it behind, it holds cores, memory and ports", "kill %s",
-               pid);
+    check_warn(c, "if it is left over from an earlier job, it holds cores, memory and ports",
+               "kill %s", pid);
 }
 
 static void check_leftovers(checking *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running tables of checks, and the rows that checks add. */
+ * Runs tables of checks and adds the rows that checks report. */
 #include "checks.h"
 
 #include <stdio.h>
@@ -12,11 +12,6 @@ const char *remedy_for(const remedy *table, const char *why)
     return table->command;
 }
 
-static bool is_for(check_of of, const fact_port *p)
-{
-    return of == OF_PORTS || (p->is_active && (of == OF_ACTIVE_PORTS || p->is_roce));
-}
-
 void checks_run(const check *table, const facts *f, report *r)
 {
     for (const check *k = table; k->judge != NULL; k++) {
@@ -25,7 +20,8 @@ void checks_run(const check *table, const facts *f, report *r)
             k->judge(&c);
         for (c.port = f->ports; c.port < f->ports + f->port_count; c.port++) {
             c.subject = c.port->name;
-            if (k->of != OF_HOST && is_for(k->of, c.port))
+            if (k->of == OF_PORTS || (k->of != OF_HOST && c.port->is_active &&
+                                      (k->of == OF_ACTIVE_PORTS || c.port->is_roce)))
                 k->judge(&c);
         }
     }
@@ -71,11 +67,11 @@ void check_judge(checking *c, verdict v, const char *format, ...)
     report_judge(c->r, v, "%s", why);
 }
 
-void check_mend(checking *c, const char *format, ...)
+void check_command(checking *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    report_mend(c->r, format, args);
+    report_command(c->r, format, args);
     va_end(args);
 }
 
@@ -83,7 +79,7 @@ __attribute__((format(printf, 4, 0))) static void blame(checking *c, verdict v, 
                                                         const char *format, va_list args)
 {
     check_judge(c, v, "%s", why);
-    report_mend(c->r, format, args);
+    report_command(c->r, format, args);
 }
 
 void check_warn(checking *c, const char *why, const char *format, ...)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * checks: what the doctor judges. A check is a row of a table; it looks at facts, and adds a row to
- * the report for each thing that it looks at: what was found, and where that is not right, why, and
- * the command that mends it.
+ * checks: runs the doctor's checks. A check is a row of a table; it examines facts and adds a row
+ * to the report for each thing that it examines: the finding and, if there is a problem, the reason
+ * and the command that fixes it.
  */
 #ifndef DOCTOR_CHECKS_H
 #define DOCTOR_CHECKS_H
@@ -15,8 +15,8 @@ typedef struct checking {
     const facts *f;
     report *r;
     const char *section, *name;
-    const char *subject;   /* of several that the check looks at: "mlx5_0:1"; NULL: there is one */
-    const fact_port *port; /* of a check of ports */
+    const char *subject;   /* the thing that is examined, if a check examines several: "mlx5_0:1" */
+    const fact_port *port; /* if the check is for ports */
 } checking;
 
 typedef enum check_of { OF_HOST, OF_PORTS, OF_ACTIVE_PORTS, OF_ACTIVE_ROCE } check_of;
@@ -30,28 +30,29 @@ typedef struct check {
 /** Runs the checks of a table, which a row of zeros ends. */
 void checks_run(const check *table, const facts *f, report *r);
 
-/** Adds a row, which is right unless judged otherwise. */
+/** Adds a row, whose verdict is OK until it is judged. */
 void check_found(checking *c, const char *format, ...) RING_PRINTF(2, 3);
-/** Adds a row about what is not there, or cannot be judged. */
+/** Adds a row about something that does not exist or cannot be judged. */
 void check_nothing(checking *c, const char *format, ...) RING_PRINTF(2, 3);
-/** Judges the latest row. @p format: why. */
+/** Judges the latest row. @p format: the reason. */
 void check_judge(checking *c, verdict v, const char *format, ...) RING_PRINTF(3, 4);
-/** The command that mends what the latest row says. */
-void check_mend(checking *c, const char *format, ...) RING_PRINTF(2, 3);
-/** Both: @p why, and the command. */
+/** Adds to the latest row the command that fixes the problem. */
+void check_command(checking *c, const char *format, ...) RING_PRINTF(2, 3);
+/** Judge the latest row for the reason @p why, and add the command (@p format). */
 void check_warn(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
 void check_fail(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
 
-/** The command for a reason, which is known by a part of its text. */
+/** The command that fixes a problem whose reason contains a text. */
 typedef struct remedy {
     const char *reason, *command;
 } remedy;
-/** @return the command of the first row that fits @p why; the last row, without a reason, always
- * does. */
+/** @return the command of the first row whose text is in @p why; the last row has no text and
+ *  always matches. */
 const char *remedy_for(const remedy *table, const char *why);
 
 #define REMEDY_MEMLOCK \
-    "ulimit -l unlimited   # where ranks run; for good: memlock in /etc/security/limits.conf, " \
+    "ulimit -l unlimited   # on the ranks' hosts; permanently: memlock in " \
+    "/etc/security/limits.conf, " \
     "LimitMEMLOCK=infinity for services"
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Side by side. */
+ * Compares the hosts' values row by row, their clocks with this host's, and their counters before
+ * and after the tests. */
 #include "compare.h"
 
 #include "doctor_json.h"
@@ -10,26 +11,27 @@
 
 #define SECTION "between hosts"
 
-/** A thing that should be the same. */
+/** A value that should be the same on all hosts. */
 typedef struct subject {
     const char *name; /* in the object "alike" */
     enum { EQUAL, COMMON_WORD } wanted;
     verdict otherwise;
-    const char *why, *command; /* INTERFACE in it stands for a name that a host told */
+    const char *why, *command; /* INTERFACE in it is replaced by the name on a host */
 } subject;
 
 static const subject subjects[] = {
-    {"libring", EQUAL, VERDICT_FAIL, "ranks of unlike versions refuse each other",
+    {"libring", EQUAL, VERDICT_FAIL, "ranks of different versions refuse each other",
      "sudo cmake --install build --prefix /usr/local && sudo ldconfig   # one version everywhere"},
     {"settings", EQUAL, VERDICT_WARN,
-     "ranks that are set differently may refuse each other, or wait for the slower way",
+     "ranks with different settings may refuse each other, or use a slower path",
      "grep -rn 'RING_\\|NCCL_' ~/.bashrc ~/.profile /etc/environment /etc/profile.d"},
-    {"kernel", EQUAL, VERDICT_WARN, "unlike kernels are seldom a reason, but the first to rule out",
+    {"kernel", EQUAL, VERDICT_WARN,
+     "different kernels are rarely the cause of a problem, but easy to rule out",
      "sudo apt update && sudo apt full-upgrade   # then restart the host"},
     {"glibc", EQUAL, VERDICT_WARN,
      "a program that was built against the newer one does not start with the older",
      "sudo apt update && sudo apt full-upgrade"},
-    {"nvidia_driver", EQUAL, VERDICT_WARN, "GPUs of one job should run by one driver",
+    {"nvidia_driver", EQUAL, VERDICT_WARN, "GPUs of one job should have the same driver",
      "sudo apt install --only-upgrade nvidia-driver   # then restart the host"},
     {"mtu", EQUAL, VERDICT_WARN,
      "full packets of the larger one may be dropped: short messages pass, long ones hang",
@@ -37,7 +39,7 @@ static const subject subjects[] = {
     {"speed", EQUAL, VERDICT_WARN, "the slowest link (Mbit/s) sets the pace for all",
      "sudo ethtool -s INTERFACE autoneg on   # on the slower host; else another cable"},
     {"networks", COMMON_WORD, VERDICT_WARN,
-     "no network in common: packets go through routers, or by another interface than they should",
+     "no network in common: packets pass through routers, or through an unintended interface",
      "export RING_SOCKET_IFNAME=eth1   # an interface of a network that all hosts are in"},
     {"link_layers", COMMON_WORD, VERDICT_FAIL,
      "adapters of InfiniBand and of Ethernet (RoCE) cannot talk to each other",
@@ -47,7 +49,7 @@ static const subject subjects[] = {
      "sudo mstconfig -d ADDRESS set ROCE_CONTROL=2   # then restart; for mlx4: options mlx4_core "
      "roce_mode=2 in /etc/modprobe.d/roce.conf"},
     {"subnet_prefixes", COMMON_WORD, VERDICT_FAIL,
-     "unlike InfiniBand subnets: without a router nothing gets from one to the other",
+     "different InfiniBand subnets: they are not connected without a router",
      "sudo sed -i 's/^subnet_prefix .*/subnet_prefix 0xfe80000000000000/' /etc/opensm/opensm.conf "
      "&& sudo systemctl restart opensm   # where the subnet manager runs"},
     {"rates", EQUAL, VERDICT_WARN, "the slowest port sets the pace for all",
@@ -58,7 +60,7 @@ static const subject subjects[] = {
      "sudo ip link set INTERFACE mtu 4200   # on all hosts"},
     {"traffic_classes", EQUAL, VERDICT_WARN,
      "the two directions are treated differently by the switches", "export NCCL_IB_TC=106"},
-    {"firmware", EQUAL, VERDICT_WARN, "adapters of one job should run one firmware",
+    {"firmware", EQUAL, VERDICT_WARN, "adapters of one job should have the same firmware",
      "sudo mstflint -d ADDRESS -i FIRMWARE.bin burn   # then restart the host"},
 };
 
@@ -75,7 +77,7 @@ static const char *value_of(const compared *c, size_t host)
     return told_text(c->hosts[host].told, "alike", c->s->name);
 }
 
-/* Whether some word of the first is everywhere. */
+/* @return true if some word of the first host's list is in the lists of all hosts. */
 static bool have_common_word(const compared *c, const char *first)
 {
     for (const char *at = first; *at != '\0';) {
@@ -90,62 +92,50 @@ static bool have_common_word(const compared *c, const char *first)
     return false;
 }
 
-static bool are_equal(const compared *c, const char *first)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (value_of(c, i) != NULL && strcmp(value_of(c, i), first) != 0)
-            return false;
-    return true;
-}
-
-static void side_by_side(const compared *c, char *out, size_t size)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < c->count && used < size; i++)
-        if (value_of(c, i) != NULL)
-            used += (size_t)snprintf(out + used, size - used, "%s%s: %s", used > 0 ? "; " : "",
-                                     c->hosts[i].name, value_of(c, i));
-}
-
-/* The command, with the interface that the first host named for it. */
-static void mend(const compared *all, checking *c)
+/* Adds the command, with the interface that the first host named for this value. */
+static void add_command(const compared *all, checking *c)
 {
     static const char word[] = "INTERFACE";
     const char *command = all->s->command, *at = strstr(command, word), *name = NULL;
     for (size_t i = 0; i < all->count && name == NULL; i++)
         name = told_text(all->hosts[i].told, "interfaces", all->s->name);
     if (at == NULL)
-        check_mend(c, "%s", command);
+        check_command(c, "%s", command);
     else
-        check_mend(c, "%.*s%s%s", (int)(at - command), command, name != NULL ? name : word,
-                   at + strlen(word));
+        check_command(c, "%.*s%s%s", (int)(at - command), command, name != NULL ? name : word,
+                      at + strlen(word));
 }
 
-/* Reports differing values; one that a single host has is no difference. */
+/* Reports the values if they differ; a value that only one host has is not a difference. */
 static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";
     const char *first = NULL;
     size_t known = 0;
+    bool equal = true;
     checking c = {.r = r, .section = SECTION, .name = all->s->name};
     for (size_t i = 0; i < all->count; i++) {
-        first = first == NULL ? value_of(all, i) : first;
-        known += value_of(all, i) != NULL;
+        const char *value = value_of(all, i);
+        if (value == NULL)
+            continue;
+        first = first == NULL ? value : first;
+        equal &= strcmp(value, first) == 0;
+        text_append(text, sizeof text, "%s%s: %s", known > 0 ? "; " : "", all->hosts[i].name,
+                    value);
+        known++;
     }
     if (known < 2)
         return;
-    const bool equal = are_equal(all, first);
-    side_by_side(all, text, sizeof text);
     check_found(&c, "%s", equal ? first : text);
     if (equal || (all->s->wanted == COMMON_WORD && have_common_word(all, first)))
         return;
     check_judge(&c, all->s->otherwise, "%s", all->s->why);
-    mend(all, &c);
+    add_command(all, &c);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* The host's clock was read between the two moments, so that its lead is between these. */
+/* The host read its clock between the two moments that this host noted, which bounds the offset. */
 static void judge_clock(const doctor_host *h, report *r)
 {
     checking c = {.r = r, .section = SECTION, .name = "clock", .subject = h->name};
@@ -157,9 +147,9 @@ static void judge_clock(const doctor_host *h, report *r)
     check_found(&c, "within %.3g s of this host's", fmax(fabs(least), fabs(most)));
     if (fabs(off) < 1)
         return;
-    check_judge(&c, VERDICT_WARN, "%.3g s %s: logs cannot be put side by side", fabs(off),
-                off > 0 ? "ahead" : "behind");
-    check_mend(&c, "ssh %s sudo timedatectl set-ntp true", h->name);
+    check_judge(&c, VERDICT_WARN, "%.3g s %s: logs of the hosts cannot be compared", fabs(off),
+                off > 0 ? "fast" : "slow");
+    check_command(&c, "ssh %s sudo timedatectl set-ntp true", h->name);
 }
 
 void compare_hosts(const doctor_host *hosts, size_t count, report *r)
@@ -187,8 +177,8 @@ void compare_counters(const doctor_host *h, const cJSON *after, report *r)
             used += (size_t)snprintf(risen + used, sizeof risen - used, "%s%s +%.0f",
                                      used > 0 ? ", " : "", one->string, rise);
     }
-    check_found(&c, "%s", used > 0 ? risen : "none has risen during the test");
+    check_found(&c, "%s", used > 0 ? risen : "no counter rose during the test");
     if (used > 0)
         check_warn(&c, "packets were damaged, lost or late while the hosts were tested",
-                   "ssh %s ringinfo doctor --seconds 10   # does it go on?", h->name);
+                   "ssh %s ringinfo doctor --seconds 10   # do they still rise?", h->name);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * compare: what differs between hosts that should be alike. */
+ * compare: reports the differences between hosts that should have equal settings and hardware. */
 #ifndef DOCTOR_COMPARE_H
 #define DOCTOR_COMPARE_H
 
@@ -16,7 +16,7 @@ typedef struct doctor_host {
 
 /** Adds a row for each thing that should be the same. Hosts that did not answer are left out. */
 void compare_hosts(const doctor_host *hosts, size_t count, report *r);
-/** Adds a row: which counters of a host have risen. @param after  what it tells now. */
+/** Adds a row with the counters of a host that have risen. @param after  its second answer. */
 void compare_counters(const doctor_host *h, const cJSON *after, report *r);
 
 #endif

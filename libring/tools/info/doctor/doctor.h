@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * doctor: `ringinfo doctor`. Reads facts, judges them by tables of checks, and shows what is not
- * right with the command that mends it.
+ * doctor: implements `ringinfo doctor`. It reads facts, judges them with tables of checks, and
+ * shows each problem with the command that fixes it.
  */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
@@ -10,14 +10,14 @@
 
 typedef struct doctor_wishes {
     const char *root;                /* NULL: this machine            */
-    const char *hosts, *hostfile;    /* of several; NULL: here        */
+    const char *hosts, *hostfile;    /* both NULL: this host          */
     const char *remote_ringrun;      /* path there; NULL: as here     */
-    int ssh_port, master_port, pkey; /* 0: not said                */
+    int ssh_port, master_port, pkey; /* 0: not given                  */
     double seconds;                  /* between readings of counters  */
     bool json, color;
 } doctor_wishes;
 
-/** @return the exit status: 0 all is right, 1 something is worth mending, 3 something is wrong. */
+/** @return the exit status: 0 nothing is wrong, 1 there are warnings, 3 something is wrong. */
 int doctor_run(const doctor_wishes *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The doctor of several hosts: asks each for its own findings, compares them, tests each pair, and
- * asks again which counters have risen meanwhile. */
+ * Examines several hosts: asks each for its findings, compares them, tests each pair of hosts, and
+ * then asks again to see which counters have risen. */
 #include "doctor_hosts.h"
 
 #include "doctor_json.h"
@@ -32,7 +32,7 @@ static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs,
     runs_all(runs, count, ANSWER_TIME);
 }
 
-/* @return what it told; NULL: nothing that can be read. */
+/* @return the parsed answer of a host; NULL if it cannot be parsed. */
 static cJSON *answer(const run *r)
 {
     cJSON *told = cJSON_Parse(r->out);
@@ -48,7 +48,7 @@ static const char *text_of(const cJSON *o, const char *name)
     return text != NULL ? text : "";
 }
 
-/* Only what is not right; the rest is counted. */
+/* Repeats a host's warnings and failures; the other findings are only counted. */
 static void repeat_findings(const doctor_host *h, report *r)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(h->told, "findings"), *one;
@@ -63,9 +63,9 @@ static void repeat_findings(const doctor_host *h, report *r)
             continue;
         check_found(&c, "%s", text_of(one, "value"));
         check_judge(&c, fails ? VERDICT_FAIL : VERDICT_WARN, "%s", text_of(one, "why"));
-        check_mend(&c, "%s", text_of(one, "command"));
+        check_command(&c, "%s", text_of(one, "command"));
     }
-    check_found(&(checking){.r = r, .section = h->name, .name = "checks"}, "%zu are right", good);
+    check_found(&(checking){.r = r, .section = h->name, .name = "checks"}, "%zu are OK", good);
 }
 
 static void take_answer(doctor_host *h, const run *asked, report *r)
@@ -83,12 +83,12 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     check_found(&c, "none");
     snprintf(reach, sizeof reach,
              asked->code == 0 ? "ssh %.255s ringinfo doctor --json   # another program's output?"
-                              : "ssh %.255s true   # must work without a question",
+                              : "ssh %.255s true   # must work without asking for a password",
              h->name);
     check_fail(&c, why, "%s", runs_remedy(why, reach));
 }
 
-/* Asks the hosts that answered before. */
+/* Asks the hosts that answered the first time again. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
     run runs[HOSTS_MOST];
@@ -147,12 +147,13 @@ static ring_status list_hosts(const doctor_wishes *w, host_list *list)
 {
     RING_TRY(w->hosts != NULL ? hosts_parse_list(w->hosts, list)
                               : hosts_read_file(w->hostfile, list));
-    list->adds_up = false; /* a pair of names must be two hosts */
+    list->adds_up = false; /* two names must be two hosts */
     RING_TRY(hosts_unify(list));
     return list->count <= HOSTS_MOST
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "%zu hosts; each pair is tested, so give at most %d: those in doubt",
+                      "%zu hosts are too many, since each pair is tested; give at most %d, those "
+                      "in doubt",
                       list->count, HOSTS_MOST);
 }
 

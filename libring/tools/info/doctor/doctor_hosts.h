@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * doctor_hosts: `ringinfo doctor --hosts`, which also says what differs between hosts, and how they
- * reach each other. */
+ * doctor_hosts: implements `ringinfo doctor --hosts`, which examines each host, compares them, and
+ * tests the connections between them. */
 #ifndef DOCTOR_HOSTS_H
 #define DOCTOR_HOSTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing it from facts, and reading it. */
+ * Writes the JSON of one host from its facts and its report, and reads parts of another host's. */
 #include "doctor_json.h"
 
 #include "settings.h"
@@ -35,10 +35,9 @@ bool words_have(const char *list, const char *word, size_t length)
     return false;
 }
 
-/* ---- Values that should be the same on all hosts ----------------------------------------------
- */
+/* ---- Values that should be the same on all hosts --------------------------------------------- */
 
-/* Adds a word to a list, once; blanks within it become '_'. */
+/* Adds a word to a list unless the list has it; blanks in the word become '_'. */
 RING_PRINTF(3, 4)
 static void put_word(cJSON *o, const char *name, const char *format, ...)
 {
@@ -58,7 +57,7 @@ static void put_word(cJSON *o, const char *name, const char *format, ...)
         cJSON_ReplaceItemInObjectCaseSensitive(o, name, cJSON_CreateString(longer));
 }
 
-/* Settings that differ by their nature: the launch, and where this host is. */
+/* @return true for settings that differ between hosts by nature: the launch, and the address. */
 static bool is_of_one_host(const settings_row *row)
 {
     return strncmp(row->help, "launch:", 7) == 0 || strcmp(row->name, "RING_ADDR") == 0 ||
@@ -88,15 +87,6 @@ static void put_software(cJSON *o, const facts *f)
         cJSON_AddStringToObject(o, "nvidia_driver", f->pci.driver);
 }
 
-static void put_network(cJSON *o, const fact_interface *chosen)
-{
-    put_word(o, "mtu", "%ld", chosen->mtu);
-    if (chosen->speed > 0)
-        put_word(o, "speed", "%ld", chosen->speed);
-    for (size_t k = 0; k < chosen->subnet_count; k++)
-        put_word(o, "networks", "%s", chosen->subnets[k]);
-}
-
 static void put_port(cJSON *o, const fact_port *p)
 {
     put_word(o, "link_layers", "%s", p->link_layer);
@@ -114,7 +104,8 @@ static void put_port(cJSON *o, const fact_port *p)
     put_word(o, "traffic_classes", "%d", p->sent_class);
 }
 
-/* Gbit/s of the slowest port that works; 0: one that is made of software. Not there: none does. */
+/* Adds the rate in Gbit/s of the slowest port that works, 0 if that is made of software; adds
+ * nothing if no port works. */
 static void put_rdma_speed(cJSON *o, const facts *f)
 {
     double least = HUGE_VAL;
@@ -129,8 +120,13 @@ static cJSON *alike(const facts *f)
 {
     cJSON *o = cJSON_CreateObject();
     put_software(o, f);
-    if (f->net.chosen != NULL)
-        put_network(o, f->net.chosen);
+    const fact_interface *chosen = f->net.chosen;
+    if (chosen != NULL)
+        put_word(o, "mtu", "%ld", chosen->mtu);
+    if (chosen != NULL && chosen->speed > 0)
+        put_word(o, "speed", "%ld", chosen->speed);
+    for (size_t k = 0; chosen != NULL && k < chosen->subnet_count; k++)
+        put_word(o, "networks", "%s", chosen->subnets[k]);
     put_rdma_speed(o, f);
     for (size_t i = 0; i < f->port_count; i++)
         if (f->ports[i].is_active)
@@ -138,7 +134,7 @@ static cJSON *alike(const facts *f)
     return o;
 }
 
-/* Which interfaces the values are of. */
+/* Names the interfaces that the values belong to. */
 static cJSON *interfaces(const facts *f)
 {
     cJSON *o = cJSON_CreateObject();
@@ -150,7 +146,7 @@ static cJSON *interfaces(const facts *f)
     return o;
 }
 
-/* Counters that should stand still, by "mlx5_0:1 symbol_error". */
+/* Lists counters that should not rise, named like "mlx5_0:1 symbol_error". */
 static cJSON *counters(const facts *f)
 {
     char name[96];

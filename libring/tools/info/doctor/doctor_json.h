@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * doctor_json: what the doctor of one host tells others, `ringinfo doctor --json`: its findings,
- * what should be the same on all hosts ("alike"), and counters. Lists of words have blanks between
- * them.
+ * doctor_json: writes and reads the output of `ringinfo doctor --json`, by which the doctor of one
+ * host informs the doctor of several: its findings, values that should be equal on all hosts
+ * ("alike"), and counters. A list is words separated by blanks.
  */
 #ifndef DOCTOR_JSON_H
 #define DOCTOR_JSON_H
@@ -15,9 +15,9 @@
 cJSON *doctor_json(const facts *f, const report *r);
 cJSON *doctor_findings(const report *r);
 
-/** A member of a part of what a host told: ("alike", "mtu"). @return NULL: there is none. */
+/** @return a member of a part of a host's answer, such as ("alike", "mtu"), or NULL. */
 const cJSON *told_item(const cJSON *told, const char *part, const char *name);
-/** The same if it is a text. */
+/** @return the text of such a member, or NULL. */
 const char *told_text(const cJSON *told, const char *part, const char *name);
 /** @return true if the list has the word. */
 bool words_have(const char *list, const char *word, size_t length);

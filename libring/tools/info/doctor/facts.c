@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From /sys/class/net, /sys/class/infiniband, /sys/bus/pci and a few files of /proc and /etc. */
+ * Reads /sys/class/net, /sys/class/infiniband, /sys/bus/pci and a few files of /proc and /etc, and
+ * tests the active RDMA ports. */
 #include "facts.h"
 
 #ifdef RING_HAVE_VERBS
@@ -53,8 +54,8 @@ static fact_interface *find_interface(facts_net *n, const char *name)
     return NULL;
 }
 
-/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0": numbers are the addresses' bytes in memory.
- * The default route is kept by its interface. */
+/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0": the numbers are addresses in memory order.
+ * The interface of the default route becomes the chosen one. */
 static bool take_route(char *line, void *context)
 {
     facts_net *n = context;
@@ -73,7 +74,7 @@ static bool take_route(char *line, void *context)
     return false;
 }
 
-/* @return the interface of @p address; NULL. */
+/* @return the interface with this address, or NULL. */
 static const topo_interface *owner_of(const topo_net *net, const char *address)
 {
     for (size_t i = 0; i < net->count; i++)
@@ -83,7 +84,8 @@ static const topo_interface *owner_of(const topo_net *net, const char *address)
     return NULL;
 }
 
-/* As ranks choose it; below a root nobody can ask the system, and the default route's is taken. */
+/* Chooses the interface as ranks do. This asks the system, so below another root the interface of
+ * the default route is used instead. */
 static void choose(facts_net *n)
 {
     topo_net net;
@@ -103,7 +105,7 @@ static void choose(facts_net *n)
     topo_net_free(&net);
 }
 
-/* "127.0.1.1  node1.example node1" @return true if it is the name's. */
+/* "127.0.1.1  node1.example node1" @return true if the line has this host's name. */
 static bool names_host(char *line, void *context)
 {
     facts_net *n = context;
@@ -162,7 +164,7 @@ static void take_gid(const char *name, void *context)
     if (p->gid_count == FACTS_GIDS ||
         !sysfs_line(g.gid, sizeof g.gid, "%s/gids/%s", p->folder, name) ||
         strspn(g.gid, "0:") == strlen(g.gid) || strcmp(g.gid, local) == 0)
-        return; /* an empty place of the table */
+        return; /* an empty entry of the table */
     sysfs_line(g.type, sizeof g.type, "%s/gid_attrs/types/%s", p->folder, name);
     sysfs_line(g.netdev, sizeof g.netdev, "%s/gid_attrs/ndevs/%s", p->folder, name);
     p->gids[p->gid_count++] = g;
@@ -178,16 +180,8 @@ static void take_pkey(const char *name, void *context)
         p->pkeys[p->pkey_count++] = key;
 }
 
-static const fact_interface *interface_of(facts *f, const fact_port *p)
-{
-    const fact_interface *found = NULL;
-    for (size_t g = 0; g < p->gid_count && p->is_roce && found == NULL; g++)
-        found = find_interface(&f->net, p->gids[g].netdev);
-    return found;
-}
-
-/* The largest MTU of InfiniBand that fits the interface's: RoCE v2 adds up to 96 bytes of headers
- * to a packet. */
+/* @return the largest MTU of InfiniBand that fits the interface's: RoCE v2 adds up to 96 bytes of
+ * headers to a packet. */
 static int fitting_mtu(long interface_mtu)
 {
     enum { HEADERS = 96, LARGEST = 4096, SMALLEST = 256 };
@@ -197,7 +191,7 @@ static int fitting_mtu(long interface_mtu)
     return mtu;
 }
 
-/* "Global tclass=106", of Mellanox's drivers. */
+/* Mellanox's drivers write "Global tclass=106". */
 static void read_traffic_class(const char *folder, int set, fact_port *p)
 {
     char line[64];
@@ -207,7 +201,7 @@ static void read_traffic_class(const char *folder, int set, fact_port *p)
     p->sent_class = set > 0 ? set : p->traffic_class > 0 ? p->traffic_class : 0;
 }
 
-/* The last part of the path behind the link "device". */
+/* The PCI address is the last component of the path that the link "device" points to. */
 static void read_address(const char *folder, fact_port *p)
 {
     char path[PATH_BYTES];
@@ -234,7 +228,8 @@ static void read_port(facts *f, const char *folder, fact_port *p)
     sysfs_each(take_pkey, p, "%s/pkeys", p->folder);
     p->is_active = strcmp(p->state, "ACTIVE") == 0;
     p->is_roce = strcmp(p->link_layer, "Ethernet") == 0;
-    p->net = interface_of(f, p);
+    for (size_t g = 0; g < p->gid_count && p->is_roce && p->net == NULL; g++)
+        p->net = find_interface(&f->net, p->gids[g].netdev);
     p->mtu = p->net != NULL && p->net->mtu >= 0 ? fitting_mtu(p->net->mtu) : 0;
 }
 
@@ -283,6 +278,7 @@ static void add_device(facts *f, const char *address, bool is_gpu)
     text_format(d->address, sizeof d->address, "%.15s", address);
 }
 
+/* 0x03 is the class of display controllers, 0x10de the vendor NVIDIA. */
 static void take_gpu(const char *name, void *context)
 {
     facts *f = context;
@@ -294,7 +290,7 @@ static void take_gpu(const char *name, void *context)
         add_device(f, name, true);
 }
 
-/* Ports of one adapter follow each other, and share its place. */
+/* Ports of one adapter are consecutive and share its place on the bus, which is added once. */
 static void read_bus(facts *f)
 {
     sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);
@@ -308,7 +304,8 @@ static void read_bus(facts *f)
 
 /* ---- Ports in use -------------------------------------------------------------------------- */
 
-/* Adapters made of software are on no bus, and as fast as the processor. */
+/* Adapters made of software are not on a bus; their speed is the processor's, so they have no rate.
+ */
 static void try_ports(facts *f)
 {
 #ifdef RING_HAVE_VERBS
@@ -333,7 +330,7 @@ static void try_ports(facts *f)
     (void)text_format(f->no_trial, sizeof f->no_trial, "%s", fail_text());
 }
 
-/* ---- All of it ------------------------------------------------------------------------------- */
+/* ---- All facts ------------------------------------------------------------------------------- */
 
 /* @param reading  0 or 1. */
 static void read_counters(facts *f, int reading)
@@ -367,7 +364,7 @@ void facts_read(facts *f)
     sysfs_each(take_adapter, f, ADAPTERS, f->root);
     read_bus(f);
     read_counters(f, 0);
-    if (f->root[0] == '\0') /* others' adapters are not here */
+    if (f->root[0] == '\0') /* the adapters of another root are not on this machine */
         try_ports(f);
     if (f->seconds > 0)
         clock_sleep(f->seconds);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * facts: what the doctor reads of interfaces, adapters and the PCI bus, which several checks and
- * the doctor of several hosts look at. Files come from below a root, so that a copied or made tree
- * is read like a machine; what is not known is -1 or "".
+ * facts: reads the state of interfaces, adapters and the PCI bus for the checks and for the doctor
+ * of several hosts. All files are below a root folder, so that a copied or artificial tree is read
+ * like a machine. Values that are not known are -1 or "".
  */
 #ifndef DOCTOR_FACTS_H
 #define DOCTOR_FACTS_H
@@ -30,10 +30,10 @@ typedef struct fact_interface {
 } fact_interface;
 
 typedef struct facts_net {
-    char hostname[256], own_address[64]; /* what /etc/hosts says for the name  */
-    char wish[64];                       /* RING_SOCKET_IFNAME                 */
-    char address[64];                    /* of `chosen`; "" below a root       */
-    const fact_interface *chosen;        /* that other hosts reach; NULL: none */
+    char hostname[256], own_address[64]; /* the host's name, and its address in /etc/hosts */
+    char wish[64];                       /* RING_SOCKET_IFNAME                             */
+    char address[64];                    /* of `chosen`; "" below a root                   */
+    const fact_interface *chosen;        /* the one that other hosts reach, or NULL        */
     size_t count;
     fact_interface interfaces[FACTS_INTERFACES];
 } facts_net;
@@ -43,29 +43,29 @@ typedef struct fact_gid {
     char gid[48], type[24], netdev[16];
 } fact_gid;
 
-/** Counters of a port that stand still in a sound network. */
+/** Counters of a port that do not rise in a healthy network. */
 extern const char *const fact_counters[FACTS_COUNTERS]; /* "counters/symbol_error" ... */
 
 typedef struct fact_port {
-    char name[48], folder[1024]; /* "mlx5_0:1", and where its files are */
+    char name[48], folder[1024]; /* "mlx5_0:1", and the folder of its files */
     char device[32], model[32], board[40], firmware[40], pci[16];
     int number;
     bool is_active, is_roce;
     char state[24], phys_state[32], link_layer[24], rate[48];
-    const fact_interface *net; /* RoCE: of its GIDs; NULL: none */
-    int mtu;                   /* that the interface's allows; 0: not known */
-    int traffic_class;         /* that the device sets by itself, -1: not told */
-    int sent_class; /* that packets carry: the setting's, else the device's; 0 by default */
-    double counters[2][FACTS_COUNTERS]; /* first and last reading, -1: there is none */
+    const fact_interface *net; /* RoCE: the interface of its GIDs, or NULL */
+    int mtu;                   /* the largest that fits the interface's; 0: not known */
+    int traffic_class;         /* the device's own, -1: not known */
+    int sent_class; /* the class of packets: from the setting, else the device's; 0 by default */
+    double counters[2][FACTS_COUNTERS]; /* first and last reading, -1: the port lacks it */
     size_t gid_count, pkey_count;
     fact_gid gids[FACTS_GIDS];
     unsigned pkeys[FACTS_PKEYS];
 } fact_port;
 
-/** How an active port does when it sends to itself. */
+/** The performance of an active port that sends to itself. */
 typedef struct fact_trial {
     char port[72], error[400]; /* "": it works */
-    double rate;               /* bytes a second that the port is made for; 0: not known */
+    double rate;               /* nominal bytes per second of the port; 0: not known */
     link_trial measured;
 } fact_trial;
 
@@ -87,7 +87,7 @@ typedef struct facts_pci {
 typedef struct facts {
     const char *root; /* "": this machine */
     double seconds;   /* between the two readings of the counters; 0: read once */
-    unsigned pkey;    /* partition that jobs shall use */
+    unsigned pkey;    /* partition that jobs should use */
     int set_class;    /* RING_IB_TC; 0: not set */
     bool container;   /* of Docker or Podman */
     char kernel[80];
@@ -95,13 +95,13 @@ typedef struct facts {
     facts_pci pci;
     size_t port_count;
     fact_port ports[FACTS_PORTS];
-    char no_trial[400]; /* why no port can be tried; "": some can */
+    char no_trial[400]; /* the reason why no port can be tested; "": some can */
     size_t trial_count;
     fact_trial trials[FACTS_PORTS];
 } facts;
 
-/** Reads everything; sleeps f->seconds between two readings of the counters, and tries the ports.
- *  root, seconds and pkey are set, all else is 0. */
+/** Reads everything; sleeps f->seconds between the two readings of the counters, and tests the
+ * ports. The caller sets root, seconds and pkey; all other members are 0. */
 void facts_read(facts *f);
 
 #endif

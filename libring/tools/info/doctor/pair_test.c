@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The jobs are ringperf's, over libring's own connections, which check values: by TCP, and by
- * RDMA where both hosts have ports that work. Rank 1 dials rank 0,
- * so that the second job, with the hosts in the other order, tries the other way. */
+ * Runs ringperf, which uses libring's own connections and checks values: by TCP, and by RDMA if
+ * both hosts have ports that work. Rank 1 connects to rank 0, so a second job with the hosts in the
+ * other order tests the other direction. */
 #include "pair_test.h"
 
 #include "doctor_json.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    MEETING_TIME = 5, /* seconds that ranks have, beside what ssh takes */
+    MEETING_TIME = 5, /* seconds for ranks to join, in addition to the time for ssh */
     CALL_TIME = 4,
     CALLS_TIME = 8,
     SHORT = 8,
@@ -35,7 +35,7 @@ static double number(const cJSON *o, const char *name)
     return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, name));
 }
 
-/* Lines of JSON among others. */
+/* Reads the lines of JSON and skips the others. */
 static timing read_timing(const run *job)
 {
     timing t = {0};
@@ -59,8 +59,8 @@ static timing read_timing(const run *job)
 typedef struct job {
     const char *first, *second; /* hosts of rank 0 and 1 */
     size_t most;                /* bytes of the largest message */
-    int calls;                  /* 0: SHORT and `most` bytes, as often as ringperf likes */
-    int patience;               /* seconds for ranks to meet */
+    int calls;                  /* 0: SHORT and `most` bytes, with ringperf's number of calls */
+    int patience;               /* seconds for ranks to join */
     const char *transport;
 } job;
 
@@ -81,41 +81,46 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "--maxbytes=%zu", j->most);
     if (j->calls > 0) {
         texts_add(&r->command, "--iters=%d", j->calls);
-        texts_add(&r->command, "--hot"); /* nothing but calls in the time */
+        texts_add(&r->command, "--hot"); /* so that the time contains only calls */
     } else {
         texts_add(&r->command, "--stepbytes=%zu", j->most - SHORT);
     }
-    texts_add(&r->command, "--json=/proc/self/fd/1"); /* /dev/stdout is not everywhere */
+    texts_add(&r->command, "--json=/proc/self/fd/1"); /* some systems lack /dev/stdout */
 }
 
-/* By RDMA they have met by TCP before. */
-static void mend(checking *c, const job *j, const char *why, bool tcp)
+/* Chooses the command by the reason of the failure. Before a test by RDMA, the test by TCP has
+ * succeeded. */
+static void add_command(checking *c, const job *j, const char *why, bool tcp)
 {
     static const remedy lost[] = {{"did not", ""},  {"RING_TIMEOUT", ""}, {"onnection", ""},
                                   {"imed out", ""}, {"No route", ""},     {NULL, NULL}};
     const char *a = j->first, *b = j->second;
     const char *start = runs_remedy(why, NULL);
     if (start != NULL)
-        check_mend(c, "%s", start);
+        check_command(c, "%s", start);
     else if (strstr(why, "cannot register") != NULL)
-        check_mend(c, REMEDY_MEMLOCK);
+        check_command(c, REMEDY_MEMLOCK);
     else if (strstr(why, "ssh to the host") != NULL || strstr(why, "no answer within") != NULL)
-        check_mend(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", a, b);
+        check_command(c, "time ssh %s true; time ssh %s true   # why does ssh take so long?", a, b);
     else if (strstr(why, "listens on port") != NULL)
-        check_mend(c, "ssh %s ss -ltnp   # who has the port? or test with --master-port", a);
+        check_command(c,
+                      "ssh %s ss -ltnp   # which program has the port? or test with --master-port",
+                      a);
     else if (!tcp)
-        check_mend(c,
-                   "ssh %s ib_write_bw & sleep 1; ssh %s ib_write_bw %s   # of perftest: does that "
-                   "fail, too? until it works: export RING_TRANSPORT=shm,tcp",
-                   a, b, a);
+        check_command(
+            c,
+            "ssh %s ib_write_bw & sleep 1; ssh %s ib_write_bw %s   # of perftest: does that "
+            "fail, too? meanwhile: export RING_TRANSPORT=shm,tcp",
+            a, b, a);
     else if (remedy_for(lost, why) != NULL)
-        check_mend(c,
-                   "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
-                   "-j ACCEPT\"   # if a firewall is between",
-                   a, b);
+        check_command(
+            c,
+            "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
+            "-j ACCEPT\"   # if a firewall is between",
+            a, b);
     else
-        check_mend(c, "ringrun -H %s,%s ringperf sendrecv -c 1   # what does it say by hand?", a,
-                   b);
+        check_command(c, "ringrun -H %s,%s ringperf sendrecv -c 1   # which error does it print?",
+                      a, b);
 }
 
 static void complain(const job *j, const char *why, report *out)
@@ -124,13 +129,13 @@ static void complain(const job *j, const char *why, report *out)
     checking c = {.r = out, .section = SECTION, .name = name};
     const bool tcp = strcmp(j->transport, "tcp") == 0;
     snprintf(name, sizeof name, "%s to %s%s", j->second, j->first, tcp ? "" : " rdma");
-    check_found(&c, "no connection by %s, or one that breaks", tcp ? "TCP" : "RDMA");
-    check_judge(&c, VERDICT_FAIL, "a rank on %s could not join one on %s: %.280s", j->second,
+    check_found(&c, "no working connection by %s", tcp ? "TCP" : "RDMA");
+    check_judge(&c, VERDICT_FAIL, "a rank on %s could not connect to one on %s: %.280s", j->second,
                 j->first, why);
-    mend(&c, j, why, tcp);
+    add_command(&c, j, why, tcp);
 }
 
-/* @return false, and a row, if it fails. */
+/* @return false, after adding a row, if it fails. */
 static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out)
 {
     char why[300];
@@ -155,7 +160,8 @@ static double link_speed(const doctor_host *h)
     return speed != NULL ? strtod(speed, NULL) / 1000 : 0;
 }
 
-/* @return Gbit/s of its slowest port that works, 0: of software; less than 0: none does. */
+/* @return Gbit/s of the slowest port that works, 0 if it is made of software; negative if no port
+ * works. */
 static double rdma_speed(const doctor_host *h)
 {
     const cJSON *speed = told_item(h->told, "alike", "rdma_speed");
@@ -169,24 +175,25 @@ static void judge_speed(checking *c, double gbits, double link)
         snprintf(text, sizeof text, " of a link of %.4g Gbit/s", link);
     check_found(c, "%.3g Gbit/s each way%s", gbits, text);
     if (gbits < link / 2)
-        check_warn(c, "less than half of what the link carries: other traffic, or a small MTU",
-                   "export RING_CHANNELS=4   # or is there other traffic? sar -n DEV 1 5");
+        check_warn(c, "less than half of the link's speed: other traffic, or a small MTU",
+                   "export RING_CHANNELS=4   # check for other traffic: sar -n DEV 1 5");
 }
 
-/* Adapters do nothing else, so less is asked of a network that only has TCP. */
+/* More is expected of RDMA than of TCP: adapters do not share their work with the processor. */
 static void judge_rdma_speed(checking *c, double gbits, double rate)
 {
-    check_found(c, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " of software");
+    check_found(c, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " in software");
     if (gbits >= 0.8 * rate)
         return;
-    check_judge(c, VERDICT_WARN,
-                "less than 80 %% of the %.4g Gbit/s of the slower port: a switch, slot or IOMMU",
-                rate);
-    check_mend(c, "iblinkinfo   # of infiniband-diags; for RoCE: ethtool -S INTERFACE | grep -E "
-                  "'pause|discard|ecn'");
+    check_judge(
+        c, VERDICT_WARN,
+        "less than 80 %% of the %.4g Gbit/s of the slower port: check switch, slot and IOMMU",
+        rate);
+    check_command(c, "iblinkinfo   # of infiniband-diags; for RoCE: ethtool -S INTERFACE | grep -E "
+                     "'pause|discard|ecn'");
 }
 
-/* A job of a second the other way, by the speed that was seen. */
+/* @return a job in the other direction that takes about a second at the speed just measured. */
 static job long_job(job j, double us)
 {
     enum { CALL_US = 20000, JOB_US = 1000000 };
@@ -200,7 +207,7 @@ static job long_job(job j, double us)
     return j;
 }
 
-/* Both ways, on one kind of transport. */
+/* Two hosts, and the results of both directions by one transport. */
 typedef struct pair {
     const doctor_wishes *w;
     const doctor_host *a, *b;
@@ -208,12 +215,12 @@ typedef struct pair {
     double round_trip_us, gbits;
 } pair;
 
-/* @return false, and rows, if they cannot reach each other. */
+/* @return false, after adding rows, if the hosts cannot reach each other. */
 static bool run_both_ways(pair *p, const char *transport)
 {
     timing there, back;
     const double slower = fmax(p->a->done - p->a->began, p->b->done - p->b->began);
-    const int patience = MEETING_TIME + (int)ceil(2 * slower); /* ssh is at work again */
+    const int patience = MEETING_TIME + (int)ceil(2 * slower); /* ssh is needed again */
     const job first = {p->a->name, p->b->name, MEDIUM, 0, patience, transport};
     const bool to_a = run_job(p->w, &first, &there, p->r);
     const job second = long_job(first, to_a ? there.long_us : 1e4);
@@ -232,21 +239,20 @@ void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *
     snprintf(names, sizeof names, "%s - %s", a->name, b->name);
     if (!run_both_ways(&p, "tcp"))
         return;
-    check_found(&c, "a rank on either host joins one on the other");
+    check_found(&c, "ranks can connect in both directions");
     c.name = "time";
     const bool is_long = p.round_trip_us >= 1000;
-    check_found(&c, "%.3g %s there and back", p.round_trip_us / (is_long ? 1000 : 1),
+    check_found(&c, "round trip %.3g %s", p.round_trip_us / (is_long ? 1000 : 1),
                 is_long ? "ms" : "us");
     if (p.round_trip_us > 1000)
-        check_warn(&c,
-                   "more than 1 ms: a tunnel or a slow router is between, or the hosts are busy",
+        check_warn(&c, "more than 1 ms: a tunnel or slow router between the hosts, or busy hosts",
                    "export RING_SOCKET_IFNAME=eth1   # an interface of the fast network");
     c.name = "speed";
     judge_speed(&c, p.gbits, fmin(link_speed(a), link_speed(b)));
     if (rate < 0 || !run_both_ways(&p, "verbs"))
         return;
     c.name = "rdma time";
-    check_found(&c, "%.3g us there and back", p.round_trip_us);
+    check_found(&c, "round trip %.3g us", p.round_trip_us);
     c.name = "rdma speed";
     judge_rdma_speed(&c, p.gbits, rate);
 }

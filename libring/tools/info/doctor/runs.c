@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Output goes to files without a name, which are read when the commands have ended. */
+ * Starts the commands with anonymous files as their output, and reads these files when the commands
+ * have ended. */
 #include "runs.h"
 
 #include "command_lookup.h"
@@ -23,7 +24,7 @@
     "give --remote-ringrun PATH"
 
 enum { CODE_KILLED = -1, CODE_NOT_STARTED = -2, OUTPUT_MAX = 8 << 20 };
-static const double look = 0.002; /* s */
+static const double poll_interval = 0.002; /* s */
 
 static double wall_clock(void)
 {
@@ -32,7 +33,7 @@ static double wall_clock(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* One of libring's programs beside this one. */
+/* Adds the path of one of libring's programs in this program's folder. */
 static void add_neighbour(run *r, const char *name)
 {
     char self[4096] = "";
@@ -60,7 +61,7 @@ void runs_begin(run *r, const doctor_wishes *w, const char *hosts)
         texts_add(&r->command, "--remote-ringrun=%s", w->remote_ringrun);
 }
 
-/* Where ringrun is elsewhere, it knows its neighbours itself. */
+/* If ringrun has another path on the other hosts, it finds the programs in its own folder. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name)
 {
     if (w->remote_ringrun == NULL)
@@ -88,7 +89,7 @@ static void start(run *r, int null)
     dprintf(r->fds[1], "%s", why);
 }
 
-/* @return true while it runs; who is late is killed. */
+/* @return true while the command runs; kills it if it is late or prints too much. */
 static bool is_running(run *r, bool is_late)
 {
     struct stat file;
@@ -105,15 +106,7 @@ static bool is_running(run *r, bool is_late)
     return false;
 }
 
-static bool are_running(run *runs, size_t count, bool is_late)
-{
-    bool some = false;
-    for (size_t i = 0; i < count; i++)
-        some |= is_running(&runs[i], is_late);
-    return some;
-}
-
-/* At most OUTPUT_MAX bytes. */
+/* Reads at most OUTPUT_MAX bytes. */
 static char *read_all(int *fd)
 {
     struct stat file = {.st_size = 0};
@@ -132,8 +125,14 @@ void runs_all(run *runs, size_t count, double seconds)
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (size_t i = 0; i < count; i++)
         start(&runs[i], null >= 0 ? null : STDIN_FILENO);
-    while (are_running(runs, count, clock_now() > deadline))
-        clock_sleep(look);
+    for (bool running = count > 0; running;) {
+        const bool is_late = clock_now() > deadline;
+        running = false;
+        for (size_t i = 0; i < count; i++)
+            running |= is_running(&runs[i], is_late);
+        if (running)
+            clock_sleep(poll_interval);
+    }
     for (size_t i = 0; i < count; i++) {
         runs[i].out = read_all(&runs[i].fds[0]);
         runs[i].err = read_all(&runs[i].fds[1]);
@@ -156,7 +155,7 @@ void runs_why(const run *r, char *out, size_t size)
     if (r->code == CODE_KILLED)
         snprintf(out, size, "no answer in time");
     else if (*line == '\0')
-        snprintf(out, size, "it ended with %d and said nothing", r->code);
+        snprintf(out, size, "it ended with %d and printed nothing", r->code);
     else
         snprintf(out, size, "%.*s", (int)min_size(strcspn(line, "\n"), size - 1), line);
     text_make_printable(out, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * runs: commands that the doctor has ringrun start, side by side, and what they print. */
+ * runs: runs commands in parallel through ringrun, with a deadline, and collects their output. */
 #ifndef DOCTOR_RUNS_H
 #define DOCTOR_RUNS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct run {
     texts command;
-    char *out, *err;    /* all of it */
+    char *out, *err;    /* complete output */
     double began, done; /* by the wall clock               */
     int code;           /* exit code; -1: killed, -2: not started */
     pid_t pid;
@@ -19,18 +19,19 @@ typedef struct run {
 /** Begins a command line: this installation's ringrun with the user's options for ssh.
  *  @param hosts  for its -H. */
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts);
-/** A host's name for such a list: IPv6 addresses in brackets. */
+/** @return a host's name as an item of such a list: IPv6 addresses are in brackets. */
 const char *runs_host(const char *name, char out[280]);
-/** The path of one of libring's programs, there. */
+/** Adds the path that one of libring's programs has on the other hosts. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name);
 
-/** Runs them all until they end; who has not by then is killed, with what it started. */
+/** Runs all commands; those that have not ended after @p seconds are killed with their process
+ *  groups. */
 void runs_all(run *runs, size_t count, double seconds);
 void runs_free(run *runs, size_t count);
 
-/** First line of the errors, else what became of it. */
+/** Describes a failure: the first line of the errors, or how the command ended. */
 void runs_why(const run *r, char *out, size_t size);
-/** The command for a reason why ranks could not be started, or for any @p other. */
+/** @return the command that fixes a known reason why ranks could not be started, else @p other. */
 const char *runs_remedy(const char *why, const char *other);
 
 #endif
