@@ -16,7 +16,7 @@ run "$ringrun" -n 3 sh -c 'if [ $RANK = 1 ]; then printf "a layer\nno such layer
     while [ ! -e told ]; do :; done; sleep 0.05; echo lost; sleep $0' "$tag"
 has "its last line, that is not empty" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2; its last line: no such layer\$"
 run "$ringrun" -n 2 sh -c 'if [ $RANK = 1 ]; then echo "no such layer" >&2; exit 3; fi; sleep $0' "$tag"
-has "not once more" "$err" "^ringrun: rank 1 .* code 3; stopping the other 1\$"
+has "not second signal" "$err" "^ringrun: rank 1 .* code 3; stopping the other 1\$"
 run "$ringrun" -n 3 sh -c 'echo "no such layer" >&2; if [ $RANK = 1 ]; then : >also; exit 3; fi
     while [ ! -e also ]; do :; done; sleep $0' "$tag"
 has "nor where all wrote the same" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2\$"

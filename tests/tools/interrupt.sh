@@ -41,7 +41,7 @@ gone "ranks after SIGTERM"
 second() { # FIRST SECOND SECONDS-BETWEEN
     start 'trap "" INT TERM HUP; echo up; sleep $0 & while :; do sleep $0; done' $forever
     kill -$1 $job
-    appears 'once more' "$work/err"
+    appears 'second signal' "$work/err"
     sleep $3
     kill -0 $job || wrong "ended at the first SIG$1 though ranks go on"
     stop $2
@@ -65,7 +65,7 @@ has "it reaches the ranks" "$(cat "$work/out")" '^\[1\] usr1$'
 start 'if [ $RANK = 1 ]; then trap "" INT; fi; echo up; sleep $0; sleep $0' --kill-wait 1
 stop INT
 equal "exit code when one ignores Ctrl-C" 130 "$code"
-has "what happened is said" "$(cat "$work/err")" '^ringrun: what still ran 1 s after SIGINT was killed'
+has "what happened is said" "$(cat "$work/err")" '^ringrun: killed the processes that still ran 1 s after SIGINT'
 gone "ranks after Ctrl-C"
 
 # One rank dies of it, the other has more to do: it may.

@@ -116,7 +116,7 @@ has "Ctrl-C reaches ranks afar" "$(cat "$work/out")" '^\[1\] saved$'
 for second in INT TERM; do
     start 'trap "" INT TERM; echo up; while :; do sleep $0; done'
     kill -INT $job
-    appears 'once more' "$work/err"
+    appears 'second signal' "$work/err"
     kill -$second $job
     wait $job
     equal "Ctrl-C and SIG$second" 130 $?

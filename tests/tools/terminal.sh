@@ -46,7 +46,7 @@ twice() {
     : >"$work/out"
     { for rank in 0 1; do becomes "rank $rank is ready" yes ready $rank; done
         printf '\003'
-        appears 'once more' "$work/out"
+        appears 'second signal' "$work/out"
         sleep 1.3
         pgrep -f "^sh stubborn $tag" >/dev/null && : >kept
         printf '\003'

@@ -115,7 +115,7 @@ for line in "train.py --deepspeed_config d.json" "./train.py" "-n 2 train.py" "d
     "torchrun --nproc_per_node=2 train.py"; do
     run "$ringrun" $line
     equal "$line" 2 "$code"
-    has "$line" "$err" "could not start '.*what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain"
+    has "$line" "$err" "could not start '.*ringtrain replaces DeepSpeed training scripts: ringrun -n N ringtrain"
 done
 run "$ringrun" --module train
 has "--module" "$err" "write ringrun -n N ringtrain --deepspeed_config FILE --data DIR"

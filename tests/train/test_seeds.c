@@ -130,7 +130,7 @@ static void the_pbs_script_names_hosts_and_starts_ranks(void **state)
     programs_expect_output(run, "n1 slots=1\nn2 slots=1");
     programs_free(run);
     expect_refusal("ringrun -n 2 Deepspeed_test.py --deepspeed_config deeps.json",
-                   "what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain "
+                   "ringtrain replaces DeepSpeed training scripts: ringrun -n N ringtrain "
                    "--deepspeed_config FILE --data DIR");
 }
 
@@ -364,7 +364,7 @@ static void the_models_of_gpt_neox_are_refused(void **state)
                    "./configs/6-7B.yml: ringtrain does not have the models of gpt-neox; give a "
                    "DeepSpeed file with --deepspeed_config");
     expect_refusal("ringrun -n 1 ./deepy.py train.py ./configs/6-7B.yml",
-                   "what a DeepSpeed script trains, ringtrain does");
+                   "ringtrain replaces DeepSpeed training scripts");
 }
 
 static void the_scripts_options_are_known(void **state)
@@ -434,10 +434,10 @@ static void deepspeeds_lines_are_answered(void **state)
          "unknown option '--localhost:0,2,3,4'; did you mean '--include localhost:0,2,3,4'?"},
         {"deepspeed --module hf_trainer",
          "write ringrun -n N ringtrain --deepspeed_config FILE --data DIR"},
-        {"deepspeed hf_trainer.py", "what a DeepSpeed script trains, ringtrain does"},
-        {"deepspeed --num_gpus 2 hf_trainer.py", "what a DeepSpeed script trains, ringtrain does"},
+        {"deepspeed hf_trainer.py", "ringtrain replaces DeepSpeed training scripts"},
+        {"deepspeed --num_gpus 2 hf_trainer.py", "ringtrain replaces DeepSpeed training scripts"},
         {"deepspeed --no_local_rank hf_trainer.py",
-         "what a DeepSpeed script trains, ringtrain does"},
+         "ringtrain replaces DeepSpeed training scripts"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         write_line("004", cases[i].line, "line");

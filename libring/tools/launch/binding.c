@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cores for ranks: all of a host's ranks have equally many, or none is tied to any. */
+ * Chooses the cores of ranks: either all ranks of a host get the same number of cores, or no rank
+ * is bound. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ const char *binding_threads(const job *j, const share *s, size_t variable)
     return value != NULL || !s->local ? value : getenv(name);
 }
 
-/* The largest thread count of the variables; 1 if none is set, as ranks then get 1. */
+/* @return the largest thread count of the variables; 1 if they are not set, as ranks then get 1. */
 static size_t threads_wanted(const job *j, const share *s)
 {
     size_t most = 1;

@@ -77,7 +77,7 @@ bool command_is_python(const char *name)
 static const char *advice(const char *name, int error)
 {
     if (!out_of_resources(error) && command_is_python(name))
-        return "; what a DeepSpeed script trains, ringtrain does: ringrun -n N ringtrain "
+        return "; ringtrain replaces DeepSpeed training scripts: ringrun -n N ringtrain "
                "--deepspeed_config FILE --data DIR (other scripts: python3 SCRIPT.py)";
     if (out_of_resources(error))
         return "; raise the limits (ulimit -n, ulimit -u), or start fewer ranks";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cutting the ranks' output into lines. */
+ * Splits the ranks' output into lines, labels them, and writes them to the user and to log files.
+ */
 #include "console.h"
 
 #include "output.h"
@@ -51,6 +52,7 @@ static bool lost(const outlet *o)
     return o->error != 0 && o->error != EPIPE;
 }
 
+/* @return true if both descriptors refer to the same file. */
 static bool same_file(int a, int b)
 {
     struct stat x, y;
@@ -249,7 +251,7 @@ static void tell_error(console *c, int index)
     if (c->failed[index] || !lost(&c->outlets[index]))
         return;
     c->failed[index] = true;
-    console_say(c, "%s: %s; the ranks go on, what they write there is lost", names[index],
+    console_say(c, "%s: %s; the ranks continue, but their output there is lost", names[index],
                 strerror(c->outlets[index].error));
 }
 

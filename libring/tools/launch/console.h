@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * console: the output of all ranks for the user. Rank 0's output passes unchanged, the other ranks'
- * lines are whole and begin with "[rank] ". Lines of more than 64 KiB come in pieces. An unfinished
- * line of rank 0, e.g. a prompt, is shown after 0.1 s.
+ * console: shows the output of all ranks to the user. Rank 0's output is passed on unchanged; lines
+ * of other ranks are never mixed and begin with "[rank] ". Lines longer than 64 KiB are split. An
+ * unfinished line of rank 0, such as a prompt, is shown after 0.1 s.
  */
 #ifndef LAUNCH_CONSOLE_H
 #define LAUNCH_CONSOLE_H
@@ -19,7 +19,7 @@ void console_close(console *c);
 
 /** @return true if rank 0 may have our own descriptor: a terminal, with no output to add. */
 bool console_passes(const console *c, int stream);
-/** @return false while the reader of @p stream is behind. */
+/** @return false while the reader of @p stream is slower than the ranks. */
 bool console_ready(const console *c, int stream);
 /** Output of a rank (stream 1 or 2); count 0: its end. @return false: its reader has left. */
 bool console_output(console *c, int rank, int stream, const char *data, size_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The commands that would be started, for a shell. */
+ * Prints the commands that would be started, in the syntax of a shell. */
 #include "dry_run.h"
 
 #include "binding.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dry_run: the commands that would be started, for a shell. */
+ * dry_run: prints the commands that would be started, in the syntax of a shell. */
 #ifndef LAUNCH_DRY_RUN_H
 #define LAUNCH_DRY_RUN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * .deepspeed_env, line by line. */
+ * Reads the lines of .deepspeed_env files and adds their variables to the exports. */
 #include "env_file.h"
 
 #include "job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Growable texts and buffers. */
+ * Implements texts and buffers that grow; each function ends the program when memory runs out. */
 #include "grow.h"
 
 #include <errno.h>

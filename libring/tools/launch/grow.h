@@ -51,8 +51,8 @@ static inline const char *bytes_head(const bytes *b)
 void bytes_add(bytes *b, const void *data, size_t count);
 /** Drops @p count bytes from the head. */
 void bytes_drop(bytes *b, size_t count);
-/** Reads bytes that are there, at most @p most. @return their number; 0: the end, or an error; -1:
- *  none are there now. */
+/** Reads available bytes, at most @p most. @return their number; 0: the end, or an error; -1: no
+ *  bytes are available now. */
 ssize_t read_ready(int fd, void *data, size_t most);
 /** The same, to the end of @p b. */
 ssize_t bytes_read(bytes *b, int fd, size_t most);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The address where ranks meet: names, addresses, ports. */
+ * Finds the address and the port at which ranks meet, and converts addresses to text. */
 #include "host_address.h"
 
 #include "topo.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DeepSpeed's --include and --exclude: "NODE[:slot,slot…]@NODE…". */
+ * Applies DeepSpeed's --include and --exclude, which have the form "NODE[:slot,slot…]@NODE…". */
 #include "host_list.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of hosts, and the two kinds of list a user writes: a file and a word. */
+ * Implements the list of hosts, and parses the two forms that users write: a file and a word. */
 #include "host_list.h"
 
 #include "text_lines.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host_ranks: the ranks of one host behind one set of operations, whether they run here
- * (local_ranks) or elsewhere (remote_ranks). Orders go down to them and events come up, as frames.
+ * host_ranks: gives the ranks of one host the same set of operations, whether they run here
+ * (local_ranks) or on another host (remote_ranks). Orders to them and events from them are frames.
  */
 #ifndef LAUNCH_HOST_RANKS_H
 #define LAUNCH_HOST_RANKS_H

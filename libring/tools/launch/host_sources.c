@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hosts for ranks: named by options, else granted by a batch system. */
+ * Finds the hosts of a job: those named by options, else those granted by a batch system. */
 #include "option_sources.h"
 
 #include <stdio.h>

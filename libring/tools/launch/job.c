@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The secret that ranks share, the environment of each, and the job as bytes. */
+ * Creates the secret that ranks share, computes the environment of each rank, and converts the job
+ * to bytes and back. */
 #include "job.h"
 
 #include "binding.h"

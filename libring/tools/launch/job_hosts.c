@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operations on all ranks, host by host. */
+ * Applies operations to all ranks of a job, one host after the other. */
 #include "job_hosts.h"
 
 #include "local_ranks.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_hosts: the ranks of all hosts as one.
+ * job_hosts: treats the ranks of all hosts of a job as one set.
  */
 #ifndef LAUNCH_JOB_HOSTS_H
 #define LAUNCH_JOB_HOSTS_H

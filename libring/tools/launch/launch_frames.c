@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Frames as bytes, and back. */
+ * Converts frames to bytes and back, and checks the frames that arrive. */
 #include "launch_frames.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layout: the placement of ranks on hosts: a pure function of hosts and options. Ranks of one host
- * are consecutive, and hosts come in the order of the list.
+ * layout: computes the placement of ranks on hosts from the hosts and the options alone. Ranks of
+ * one host are consecutive, and the order of hosts is that of the list.
  */
 #ifndef LAUNCH_LAYOUT_H
 #define LAUNCH_LAYOUT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts, output, input and ends of ranks. An ended rank stays a zombie until its output has been
- * read and its process group is empty, so that its group's number cannot mean another process. */
+ * Starts ranks, reads their output, feeds their input and notices their ends. An ended rank stays a
+ * zombie until its output has been read and its process group is empty, so that the number of the
+ * group cannot be reused by another process. */
 #include "local_ranks.h"
 
 #include "command_lookup.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * local_ranks: the ranks of this host. Starts them, reads their output, reports their ends, and
- * ends all processes that they started: each rank is a process group, and orphans fall to this
- * process. If this process is itself killed (SIGKILL), a reaper ends the groups; only processes
- * that left their group (setsid) then stay.
+ * local_ranks: runs the ranks of this host: starts them, reads their output, reports their ends,
+ * and ends all processes that they started. Each rank is a process group, and orphans become
+ * children of this process. If this process is killed (SIGKILL), a reaper ends the groups; only
+ * processes that left their group (setsid) survive.
  */
 #ifndef LAUNCH_LOCAL_RANKS_H
 #define LAUNCH_LOCAL_RANKS_H

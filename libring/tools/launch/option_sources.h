@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_sources: options from accelerate's file and from variables of platforms, where the command
- * line lacks them.
+ * option_sources: fills in options that the command line lacks, from accelerate's file and from
+ * variables of platforms.
  */
 #ifndef LAUNCH_OPTION_SOURCES_H
 #define LAUNCH_OPTION_SOURCES_H

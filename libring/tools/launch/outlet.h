@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outlet: a descriptor with many writers, of whole lines each. Bytes that its reader does not take
- * wait here and never block the program; writers check outlet_full() first.
+ * outlet: lets several writers share a descriptor, each writing whole lines. Bytes that the reader
+ * has not accepted yet are queued here and never block the program; writers check outlet_full()
+ * first.
  */
 #ifndef LAUNCH_OUTLET_H
 #define LAUNCH_OUTLET_H

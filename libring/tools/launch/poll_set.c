@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One wait of the program's loop. */
+ * Implements one wait of the program's loop with poll(). */
 #include "poll_set.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * poll_set: the descriptors that the program waits for, built anew for each wait. A rank is not
- * read while the terminal is slow: its descriptor is not added then.
+ * poll_set: collects the descriptors that the program waits for, again for each wait. While the
+ * terminal is slow, the descriptors of ranks are not added, so their output is not read.
  */
 #ifndef LAUNCH_POLL_SET_H
 #define LAUNCH_POLL_SET_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting a rank. */
+ * Starts the process of a rank: finds its program, and sets its environment, cores and secret. */
 #include "rank_start.h"
 
 #include "binding.h"

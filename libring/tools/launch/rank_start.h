@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rank_start: starting the process of one rank: its program, environment, cores and secret.
+ * rank_start: starts the process of one rank, with its program, environment, cores and secret.
  */
 #ifndef LAUNCH_RANK_START_H
 #define LAUNCH_RANK_START_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process that cleans up after a launcher that died. */
+ * Runs a process that kills the ranks' process groups after the launcher has died. */
 #include "reaper.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reaper: a small process that outlives the launcher for a moment. Ranks die with their launcher;
- * processes that they started do not. When the launcher is gone, even by kill -9, the reaper ends
- * the process groups that it knows. It is not their ancestor, so processes that left their group
- * (setsid) are out of its reach.
+ * reaper: runs a small process that outlives the launcher briefly. Ranks die with their launcher,
+ * but processes that they started do not. When the launcher has ended, even by kill -9, the reaper
+ * kills the process groups that it knows. It is not their ancestor, so it cannot reach processes
+ * that left their group (setsid).
  */
 #ifndef LAUNCH_REAPER_H
 #define LAUNCH_REAPER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The far side of a connection: local_ranks whose events are frames. Standard input brings the
- * job and the secret; its end is the order to end. */
+ * Handles the far end of an ssh connection: local_ranks whose events are sent as frames. Standard
+ * input delivers the job and the secret; its end is the order to stop. */
 #include "remote_child.h"
 
 #include "host_address.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * remote_child: the far side of a connection to another host. */
+ * remote_child: runs the ranks of this host for a ringrun on another host, over an ssh connection.
+ */
 #ifndef LAUNCH_REMOTE_CHILD_H
 #define LAUNCH_REMOTE_CHILD_H
 

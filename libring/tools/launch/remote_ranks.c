@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The near side of a connection to another host. */
+ * Handles the near end of an ssh connection to another host: sends orders, and receives the events
+ * of the ranks there. */
 #include "remote_ranks.h"
 
 #include "command_lookup.h"
@@ -91,9 +92,9 @@ static void send_now(remote_ranks *r, const frame *f)
     outlet_write(&r->to);
 }
 
-/* ---- What comes ----------------------------------------------------------------------- */
+/* ---- Events from the far end ------------------------------------------------------------ */
 
-/* ssh ended, and with it all ranks there that had not. One of them is reported for all. */
+/* ssh has ended, and with it all ranks there that were still running. One is reported for all. */
 static void report_lost(remote_ranks *r, int wait_status)
 {
     rank_end end = {.rank = r->head.s->first_rank, .code = CODE_LOST};
@@ -272,7 +273,7 @@ static void tick(host_ranks *h, bool children)
         close_connection(r);
 }
 
-/* ---- What goes ------------------------------------------------------------------------- */
+/* ---- Orders to the far end -------------------------------------------------------------- */
 
 static void watch(host_ranks *h, poll_set *set)
 {
@@ -295,23 +296,19 @@ void remote_start(host_ranks *h, const job *j)
     bytes_free(&packed);
 }
 
-static void cut_off(remote_ranks *r)
-{
-    r->head.alive = 0;
-    if (r->pid > 0)
-        kill(r->pid, SIGTERM);
-    close_connection(r);
-    fd_close(&r->error);
-}
-
 static void order(host_ranks *h, const frame *f)
 {
     remote_ranks *r = (remote_ranks *)h;
     send_now(r, f);
     if (f->type == FRAME_INPUT)
         h->hungry = false;
-    if (f->type == FRAME_KILL)
-        cut_off(r);
+    if (f->type != FRAME_KILL)
+        return;
+    h->alive = 0; /* so that the end of the connection is not reported */
+    if (r->pid > 0)
+        kill(r->pid, SIGTERM);
+    close_connection(r);
+    fd_close(&r->error);
 }
 
 static void free_remote(host_ranks *h)

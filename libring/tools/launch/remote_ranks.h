@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote_ranks: the ranks of another host, through one ssh. The ringrun there does what local_ranks
- * does here; when the connection ends, it ends its ranks.
+ * remote_ranks: controls the ranks of another host through one ssh connection. The ringrun there
+ * runs them with local_ranks, and ends them when the connection ends.
  */
 #ifndef LAUNCH_REMOTE_RANKS_H
 #define LAUNCH_REMOTE_RANKS_H

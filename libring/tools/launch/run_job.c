@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One job: starts all processes, passes on output, input and signals, and finds the first failure.
- * One loop waits for all of them. */
+ * Runs one job: starts all processes, forwards output, input and signals, and finds the first
+ * failure. A single loop waits for all of them. */
 #include "run_job.h"
 
 #include "dry_run.h"
@@ -151,7 +151,7 @@ static void pass_on(run *r, int signal_number)
     job_hosts_order(&r->job_hosts, FRAME_SIGNAL, signal_number);
     job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGCONT);
     console_say(r->console,
-                "SIG%s passed on to the ranks, which have %d s to end; once more kills them",
+                "SIG%s passed on to the ranks, which have %d s to end; a second signal kills them",
                 sigabbrev_np(signal_number), r->o->kill_wait);
 }
 
@@ -197,7 +197,8 @@ static void kill_late(run *r)
     r->kill_at = HUGE_VAL;
     if (!r->job_hosts.done)
         console_say(r->console,
-                    "what still ran %d s after SIG%s was killed; --kill-wait gives more time",
+                    "killed the processes that still ran %d s after SIG%s; --kill-wait allows more "
+                    "time",
                     r->o->kill_wait, sigabbrev_np(r->interrupted));
     job_hosts_order(&r->job_hosts, FRAME_KILL, 0);
     job_hosts_tick(&r->job_hosts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * run: one job, from the options to the exit code. */
+ * run_job: runs one job, from the options to the exit code. */
 #ifndef LAUNCH_RUN_JOB_H
 #define LAUNCH_RUN_JOB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringrun's command line. */
+ * Parses ringrun's command line and checks combinations of options. */
 #include "run_options.h"
 
 #include "args.h"
@@ -35,14 +35,6 @@ static void take_nodes(const args_given *given)
     args_whole(given);
 }
 
-static void put_present(texts *exports, const char *name)
-{
-    texts entry = {0};
-    texts_add(&entry, "%s=%s", name, getenv(name));
-    texts_put(exports, entry.items[0]);
-    texts_free(&entry);
-}
-
 static void take_export(const args_given *given)
 {
     options *o = given->out;
@@ -57,11 +49,16 @@ static void take_export(const args_given *given)
         texts_put(&o->exports, given->text);
     else if (getenv(name) == NULL)
         args_refuse(given, "the variable is not set here; set it, or give -x %s=VALUE", name);
-    else
-        put_present(&o->exports, name);
+    else {
+        texts entry = {0};
+        texts_add(&entry, "%s=%s", name, getenv(name));
+        texts_put(&o->exports, entry.items[0]);
+        texts_free(&entry);
+    }
     free(name);
 }
 
+/* Sets the hosts as -H localhost does. */
 static void take_standalone(const args_given *given)
 {
     options *o = given->out;
@@ -147,7 +144,7 @@ static const args_row rows[] = {
     {"kill-wait", 0, "SECONDS",
      "After Ctrl-C or SIGTERM, which ranks get too, kill what has not ended by then (default 10)",
      args_whole, AT(kill_wait), .most = KILL_WAIT_MAX},
-    {.help = "What you see:"},
+    {.help = "Output:"},
     {"dry-run", 0, NULL, "Print what would be started, start nothing", args_flag, AT(dry_run)},
     {"tag-output", 0, NULL, "Begin rank 0's lines with its number too", args_flag, AT(tag_output)},
     {"enable-each-rank-log", 0, "DIR", "Also write each rank's output to DIR/rank_N.log", args_text,
@@ -211,16 +208,11 @@ static const char doc[] =
 /* ---- The command line ---------------------------------------------------------------------- */
 
 /* "--localhost:0,2" was meant as "--include localhost:0,2". */
-static bool looks_like_include(const char *word)
-{
-    const char *colon = strchr(word, ':');
-    return colon != NULL && colon > word && colon[1] != '\0' &&
-           strspn(colon + 1, "0123456789,") == strlen(colon + 1);
-}
-
 static void guess(const char *word)
 {
-    if (looks_like_include(word))
+    const char *colon = strchr(word, ':');
+    if (colon != NULL && colon > word && colon[1] != '\0' &&
+        strspn(colon + 1, "0123456789,") == strlen(colon + 1))
         args_fail("unknown option '--%s'; did you mean '--include %s'?", word, word);
 }
 

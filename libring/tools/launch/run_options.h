@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: ringrun's command line, and the hosts that it names. Words of torchrun, deepspeed and
- * mpirun with the same meaning are understood; unsupported ones are an error with a suggestion,
- * never ignored.
+ * run_options: parses ringrun's command line and finds the hosts that it names. Options of
+ * torchrun, deepspeed and mpirun with the same meaning are accepted; unsupported ones are an error
+ * with a suggestion, never ignored.
  */
 #ifndef LAUNCH_OPTIONS_H
 #define LAUNCH_OPTIONS_H

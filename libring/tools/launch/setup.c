@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the options to a job. */
+ * Makes a job from the options: places its ranks, and chooses its address, port and secret. */
 #include "setup.h"
 
 #include "binding.h"
@@ -54,15 +54,6 @@ static const char *known_address(const options *o, const setup *s, char room[HOS
     return first->address;
 }
 
-static void choose_address(const options *o, setup *s)
-{
-    char room[HOST_ADDRESS_MAX];
-    const char *known = known_address(o, s, room);
-    s->ask_address = known == NULL;
-    const char *chosen = known != NULL ? known : s->places.shares[0].host;
-    s->j.address = memory_text(chosen, strlen(chosen));
-}
-
 static ring_status choose_port(const options *o, setup *s)
 {
     s->j.port = o->master_port > 0 ? o->master_port : PORT_DEFAULT;
@@ -89,7 +80,8 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-static bool goes_along(const char *entry)
+/* @return true for variables that ranks on other hosts need, too. */
+static bool is_forwarded(const char *entry)
 {
     for (size_t i = 0; i < BINDING_VARIABLES; i++) {
         const char *name = binding_variables[i];
@@ -98,15 +90,6 @@ static bool goes_along(const char *entry)
     }
     return begins_with(entry, "NCCL_") ||
            (begins_with(entry, "RING_") && !begins_with(entry, "RING_SECRET_"));
-}
-
-/* Variables that other hosts lack. The ranks' own variables come later. */
-static void forward_variables(setup *s)
-{
-    for (char **at = environ; *at != NULL; at++) {
-        if (goes_along(*at))
-            texts_add(&s->j.exports, "%s", *at);
-    }
 }
 
 /* The ranks' time to meet is also the hosts' time to answer. */
@@ -138,12 +121,18 @@ static ring_status fill_job(const options *o, setup *s)
     for (char **at = o->program; *at != NULL; at++)
         texts_add(&s->j.argv, "%s", *at);
     if (!all_here(s) && o->node_rank < 0) {
-        forward_variables(s);
+        for (char **at = environ; *at != NULL; at++)
+            if (is_forwarded(*at))
+                texts_add(&s->j.exports, "%s", *at);
         RING_TRY(env_file_take(&s->j.exports));
     }
     for (size_t i = 0; i < o->exports.count; i++)
         texts_put(&s->j.exports, o->exports.items[i]);
-    choose_address(o, s);
+    char room[HOST_ADDRESS_MAX];
+    const char *known = known_address(o, s, room);
+    const char *address = known != NULL ? known : s->places.shares[0].host;
+    s->ask_address = known == NULL;
+    s->j.address = memory_text(address, strlen(address));
     RING_TRY(choose_patience(s));
     RING_TRY(choose_port(o, s));
     return choose_secret(o, s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * setup: from the options to a job: the ranks of each host, and the address where they meet.
+ * setup: makes a job from the options: the ranks of each host, and the address where they meet.
  */
 #ifndef LAUNCH_SETUP_H
 #define LAUNCH_SETUP_H

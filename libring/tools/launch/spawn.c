@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fork and exec, with the error of exec brought back through a pipe. */
+ * Starts processes with fork and exec; a pipe reports the error of exec to the parent. */
 #include "spawn.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line at a time. */
+ * Reads a text file line by line and names the line in errors. */
 #include "text_lines.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * text_lines: files with one entry a line.
+ * text_lines: reads files that have one entry per line.
  */
 #ifndef LAUNCH_TEXT_LINES_H
 #define LAUNCH_TEXT_LINES_H
