@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench: all ranks walk the same cases in the same order. A rank that fails by itself (no
- * memory, no file) aborts the communicator, so that no other rank waits for it.
+ * bench: measures all cases in the same order on all ranks. A rank that fails by itself (no memory,
+ * no file) aborts the communicator, so that no other rank waits for it.
  */
 #include "bench.h"
 #include "json.h"

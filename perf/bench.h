@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench: one rank's whole run: memory, header, every case, footer. Rank 0 prints.
+ * bench: runs all of one rank's measurements: memory, header, every case, footer. Rank 0 prints.
  */
 #ifndef PERF_BENCH_H
 #define PERF_BENCH_H

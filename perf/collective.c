@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective: the rows of the table and the arithmetic on shapes. Counts are whole elements
- * a rank: unlike nccl-tests, blocks are not rounded down to 16 bytes, so that ranks and
- * sizes that do not divide are measured and checked too.
+ * Holds the table of collectives and the arithmetic on shapes. Counts are whole elements per rank:
+ * unlike nccl-tests, blocks are not rounded down to 16 bytes, so that ranks and sizes that do not
+ * divide are measured and checked, too.
  */
 #include "collective.h"
 #include "names.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oracle: every rank's input, and the expected output of a collective, computed from (rank, index,
+ * oracle: computes every rank's input and the expected output of a collective from (rank, index,
  * repetition) alone, without code of the library. Inputs are chosen so that sums and products are
- * exact in any order; a difference of one bit is wrong.
+ * exact in any order; a difference of one bit is an error.
  */
 #ifndef PERF_ORACLE_H
 #define PERF_ORACLE_H

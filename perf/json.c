@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json: the keys are promised to scripts. A number that is not finite is written as null.
+ * json: writes results as JSON. Scripts depend on the keys. A number that is not finite is written
+ * as null.
  */
 #include "json.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringlimit: limits of this machine. For two threads: the fastest allreduce, the hand-over of a
- * cache line and of a futex, small messages pushed in one line, a TCP stream through the loopback;
- * for one thread: the matrix products of a training step. ringperf's and ringtrain's figures are to
- * be compared with these, in the same run.
+ * ringlimit: measures the limits of this machine, with which the figures of ringperf and ringtrain
+ * in the same run can be compared. For two threads these are the fastest allreduce, the hand-over
+ * of a cache line and of a futex, small messages pushed in one line, and a TCP stream through the
+ * loopback; for one thread, the matrix products of a training step.
  */
 #include "limit.h"
 #include "limit_products.h"
@@ -72,7 +72,7 @@ static const args_row rows[] = {
      AT(model)},
     {"batch", 0, "N", "Samples of its step, 64", args_whole, AT(batch), .least = 1,
      .most = 1000000},
-    {"json", 0, "FILE", "Written anew, one object a line", args_text, AT(json)},
+    {"json", 0, "FILE", "Write one object a line to FILE", args_text, AT(json)},
     {.help = "Measurements:"},
     {"all_reduce", .help = "Each thread adds half of both buffers and writes both; they meet once",
      DOC},
@@ -88,8 +88,8 @@ static const args_row rows[] = {
     {0},
 };
 
-static const char doc[] = "What this machine allows between two threads, and one that trains; "
-                          "without names, all of it."
+static const char doc[] = "Measures the limits of this machine for two threads, and for one that "
+                          "trains; without names, all of them."
                           "\vExit status: 0 good, 2 usage, 3 anything else.";
 
 static int take_measurement(char **words, int count, void *out)

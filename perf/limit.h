@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit: limits of this machine between two threads. Each measurement is two bodies, one a thread,
- * on two cores where there are two; the method is the stopwatch's.
+ * limit: measures the limits of this machine between two threads. Each measurement runs two bodies,
+ * one per thread, on two cores if there are two; the stopwatch defines the method.
  */
 #ifndef PERF_LIMIT_H
 #define PERF_LIMIT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit_pair: two threads on their cores, and how they meet.
+ * limit_pair: runs two threads on their cores and lets them wait for each other.
  */
 #include "limit.h"
 #include "threads.h"

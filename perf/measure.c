@@ -69,29 +69,21 @@ static ring_status timed_call(perf_rank *self, const perf_case *c, perf_place pl
     return RING_OK;
 }
 
-/* The default: an input in the cache of the rank that wrote it, and all ranks together. */
-static ring_status rewritten_call(perf_rank *self, const perf_case *c, perf_place place,
-                                  double *time)
-{
-    RING_TRY(rewrite(self, c));
-    RING_TRY(meet(self));
-    return timed_call(self, c, place, time);
-}
-
-/* --hot: nothing between the calls, unless -z 3 asks for a barrier outside the timing. */
-static ring_status hot_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
-{
-    RING_TRY(timed_call(self, c, place, time));
-    return self->options->blocking == 3 ? ring_barrier(self->comm, NULL) : RING_OK;
-}
-
+/* By default each rank rewrites its input, which is then in its cache, and all ranks start
+ * together. With --hot there is nothing between the calls, unless -z 3 asks for a barrier that is
+ * not timed. */
 static ring_status one_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
 {
-    return self->options->hot ? hot_call(self, c, place, time)
-                              : rewritten_call(self, c, place, time);
+    const bool hot = self->options->hot;
+    if (!hot)
+        RING_TRY(rewrite(self, c));
+    if (!hot)
+        RING_TRY(meet(self));
+    RING_TRY(timed_call(self, c, place, time));
+    return hot && self->options->blocking == 3 ? ring_barrier(self->comm, NULL) : RING_OK;
 }
 
-/* ---- Calls behind a stream ---- */
+/* ---- Calls on a stream ---- */
 
 static ring_status run_many(perf_rank *self, const perf_case *c, perf_place place, size_t calls)
 {
@@ -151,6 +143,7 @@ static ring_status agree(perf_rank *self, double *values, size_t count, ring_op 
     return ring_all_reduce(values, values, count, RING_FLOAT64, op, self->comm, NULL);
 }
 
+/* Adds up the wrong values of all ranks. */
 static ring_status agree_sums(perf_rank *self, perf_wrong *wrong)
 {
     uint64_t sums[2] = {wrong->elements, wrong->out_of_bounds};

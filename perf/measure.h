@@ -22,7 +22,7 @@ typedef struct perf_rank {
     perf_buffers buffers;
     double *times; /* [options->iters] microseconds */
     uint32_t repetition;
-    ring_prepared *prepared; /* the call that is measured; NULL: it is made anew each time */
+    ring_prepared *prepared; /* the call that is measured; NULL: each call is set up again */
     progress progress;       /* on the terminal, by rank 0 alone */
 } perf_rank;
 

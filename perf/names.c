@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * names: one row a type.
+ * names: has one row of names for each type.
  */
 #include "names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * names: the words of the command line. Types and operations are known by nccl-tests' names
- * and by libring's; tables print nccl-tests', JSON prints libring's.
+ * names: parses names of types and operations, which may be nccl-tests' or libring's. Tables print
+ * nccl-tests' names, JSON has libring's.
  */
 #ifndef PERF_NAMES_H
 #define PERF_NAMES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A blocking call beside the same call that is started, then waited for after a sleep or after
- * computing. Times are those of the slowest rank, medians over rounds. */
+ * Compares a blocking call with the same call that is started first and waited for after a sleep or
+ * after computing. Times are those of the slowest rank, and medians over the rounds. */
 #include "overlap_command.h"
 
 #include "args.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * overlap_command: `ringperf overlap`: how much of an all_reduce is hidden behind what its caller
- * does meanwhile.
+ * overlap_command: implements `ringperf overlap`, which measures how much of an all_reduce overlaps
+ * with the work of its caller.
  */
 #ifndef PERF_OVERLAP_COMMAND_H
 #define PERF_OVERLAP_COMMAND_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of options, and the allowed combinations. */
+ * Holds the table of options and checks their combinations. */
 #include "perf_options.h"
 
 #include "args.h"
@@ -141,7 +141,7 @@ static const args_row rows[] = {
      AT(tagged)},
     {"timeout", 'T', "S", "Seconds a call may take", args_seconds, AT(timeout)},
     {.help = "Output:"},
-    {"json", 0, "FILE", "Written anew by rank 0: one object a line, out-of-place and in-place",
+    {"json", 0, "FILE", "Rank 0 writes one object a line, out-of-place and in-place, to FILE",
      args_text, AT(json)},
     {"output_file", 'J', "FILE", "The same as --json", args_text, AT(json)},
     {"per_iter_timing", 'I', "0|1", "Columns i_min i_max i_p99 i_cv% over the timed calls",
@@ -301,7 +301,7 @@ void perf_options_parse(int argc, char **argv, perf_options *out)
         "Measures a collective and checks every value. Ranks come from ringrun, torchrun, mpirun, "
         "srun or RING_* variables; with -t N from threads of one process. \"ringperf plan\" draws "
         "and proves what a collective does; \"ringperf compare\" sets libring beside MPI and Gloo; "
-        "\"ringperf overlap\" measures what is hidden behind computation; see their --help."
+        "\"ringperf overlap\" measures how well calls overlap with computation; see their --help."
         "\vCollectives:%s\n\n"
         "Environment: RINGPERF_MIN_BW (or NCCL_TESTS_MIN_BW): fail if the average busbw is below "
         "0.9 of "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: the command line of a measurement. One row for each option, with nccl-tests' letters and
- * long names; the rows are also the help text. Options that libring has no use for are accepted at
- * the value that means "off" and an error otherwise; none is parsed and ignored.
+ * perf_options: parses the command line of a measurement. There is one row for each option, with
+ * nccl-tests' letters and long names; the rows are also the help text. Options that libring has no
+ * use for are accepted with the value that means "off" and are an error otherwise, never ignored.
  */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
@@ -44,7 +44,7 @@ typedef struct perf_options {
     bool memory_given;
     bool hot;
     bool stream;          /* calls are enqueued on a stream */
-    int graph;            /* replays of a graph of them; 0: none is made */
+    int graph;            /* replays of a graph of the calls; 0: without a graph */
     bool prepared;        /* calls are started from a prepared one */
     bool tagged;          /* calls meet by tag */
     const char *json;     /* file, NULL: none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress: at most one line a second, by rank 0 alone.
+ * progress: prints at most one line per second, on rank 0 only.
  */
 #include "progress.h"
 #include "stopwatch.h"

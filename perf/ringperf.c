@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringperf: measures collectives and checks every value; `ringperf plan` draws what a
- * collective does and proves it; `ringperf compare` sets libring beside other libraries; `ringperf
- * overlap` measures what is hidden behind computation. Exit
- * status: 0 good, 1 wrong values or too slow, 2 usage, 3 anything else.
+ * ringperf: measures collectives and checks every value; `ringperf plan` draws the steps of a
+ * collective and proves them; `ringperf compare` compares libring with other libraries; `ringperf
+ * overlap` measures how well calls overlap with computation. Exit status: 0 good, 1 wrong values or
+ * too slow, 2 usage, 3 anything else.
  */
 #include "bench.h"
 #include "compare_command.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sizes from the smallest to the largest. */
+ * Computes the sizes from the smallest to the largest. */
 #include "sizes.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sizes: the sizes given on the command line. */
+ * sizes: steps through the sizes given on the command line. */
 #ifndef PERF_SIZES_H
 #define PERF_SIZES_H
 

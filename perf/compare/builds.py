@@ -113,7 +113,7 @@ def measure(contenders, rows, options, problems):
     return rounds
 
 
-# ---- What they say ------------------------------------------------------------------------
+# ---- Results ------------------------------------------------------------------------
 
 
 def ratios(rounds, ours, key):
@@ -140,7 +140,7 @@ def below(found, floor):
 
 
 def verdicts(summaries, name):
-    """What makes `name` slower than the old build."""
+    """@return the reasons why `name` is slower than the old build."""
     said = []
     for summary in summaries:
         for cell in summary["cells"]:
@@ -211,7 +211,7 @@ def open_contenders(options):
 
 
 def rows_of(contenders, options):
-    """What every build can do; a barrier has no buffers, so one kind is enough."""
+    """@return the cells that every build supports; a barrier has no buffers, so one kind is enough."""
     wanted = itertools.product(options.collectives, options.transports, options.ranks,
                                options.buffers)
     return [row for row in wanted if all(contender.can(row) for contender in contenders)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libring's allreduce beside MPI's, Gloo's, and what the machine allows.
+"""Compares libring's allreduce with MPI's, with Gloo's, and with the limits of the machine.
 
 Every contender measures the same thing (float sum, inputs rewritten before each call, the
 slowest rank of each call, the median over calls), with each rank tied to a core

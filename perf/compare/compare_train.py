@@ -79,7 +79,7 @@ class Ringtrain:
             return int(re.search(r"\d+", file.read()).group())
 
     def steps(self, args, model, ranks, steps):
-        """What ringtrain noted of each step, and the seconds of the whole run."""
+        """@return ringtrain's record of each step, and the seconds of the whole run."""
         with tempfile.TemporaryDirectory() as folder:
             metrics = os.path.join(folder, "metrics.jsonl")
             command = self.command(args, model, ranks, folder)

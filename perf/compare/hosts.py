@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms on several hosts, which are network namespaces of this machine behind a switch.
+"""Measures algorithms on several hosts, which are network namespaces of this machine on one switch.
 
     perf/compare/hosts.py --hosts 2 --per-host 2 --rate 200mbit --rounds 7
 
@@ -29,7 +29,7 @@ FIRST_PORT = 29500
 
 
 class Network:
-    """Namespaces behind a bridge, which lies in a namespace of its own."""
+    """Namespaces connected by a bridge, which is in a separate namespace."""
 
     def __init__(self, hosts, rate):
         self.name, self.hosts, self.rate = f"ring{os.getpid()}", hosts, rate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons run: libring's builds, each MPI and Gloo where they are installed, and their
+"""Finds the programs that are compared: libring's builds, each MPI and Gloo if installed, and their
 programs.
 
 Every MPI says how a C file is compiled with it and how ranks are started, each on a core of its
@@ -36,7 +36,7 @@ def reason(done):
 
 
 def run(command, environment=None):
-    """What it wrote to standard output."""
+    """@return the standard output of the program."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, env={**os.environ, **(environment or {})},

@@ -117,11 +117,11 @@ def measure(contenders, options, problems):
     return cells
 
 
-# ---- What they say ------------------------------------------------------------------------
+# ---- Results ------------------------------------------------------------------------
 
 
 def pairs_of(options, ours):
-    """What is compared with what: each build with the first, by kind of buffer."""
+    """@return the pairs to compare: each build with the first, by kind of buffer."""
     first = options.libring[0][0]
     return [(name, f"{first}-{name.rsplit('-', 1)[1]}") for name in ours
             if name.rsplit("-", 1)[0] != first]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compare_torch.py found, as tables in Markdown's form and as plots: pure functions.
+"""Turns the results of compare_torch.py into Markdown tables and plots, with pure functions.
 
 A row is one measurement: where it was made, and rounds of times in us by contender. Ratios are
 medians over rounds of how many times as fast as the first contender of the row's kind.
@@ -81,7 +81,7 @@ def cost_table(rows):
 
 
 def communication(row):
-    """What a step over Gloo is longer than one whose calls do nothing, as a share of it."""
+    """@return how much longer a step over Gloo is than one whose calls do nothing, as a share of it."""
     silent = median(round["silent"] / round[PEER] for round in row["rounds"] if PEER in round)
     return None if silent is None else 100 * (1 - silent)
 
