@@ -666,7 +666,8 @@ static void also_where_tensor_ranks_save(void **state)
     "trap '' XFSZ; ringtrain --deepspeed_config config.json --data . --model wide.json --epochs " \
     "100000 --eval-every 0 --save s --save-every 20 > log 2>&1 & pid=$!; " \
     "until [ -e s/latest ]; do sleep 0.02; done; prlimit --pid $pid --fsize=100000; " \
-    "until grep -q 'training continues' log; do sleep 0.02; done; ls s; kill -TERM $pid; wait $pid"
+    "until grep -q 'training continues' log; do sleep 0.02; done; ls s; kill -TERM $pid; wait " \
+    "$pid"
 
 static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
 {
@@ -674,8 +675,7 @@ static void a_full_disk_is_told_and_the_old_checkpoint_stays(void **state)
                                        programs.bin);
     size_t bytes;
     char *log = files_read(files_path("log"), &bytes);
-    const char *told = strstr(log,
-                              "ringtrain: checkpoint not saved, training continues: s/.step");
+    const char *told = strstr(log, "ringtrain: checkpoint not saved, training continues: s/.step");
     if (run->status != 1 || told == NULL || strstr(told, "safetensors: File too large") == NULL)
         fail_msg("exit status %d:\n%s", run->status, log);
     assert_non_null(strstr(run->output, "step-"));
@@ -763,9 +763,10 @@ static void what_would_lose_a_run_is_refused(void **state)
     programs_run *run = run_good("", "layers", "--max-steps 3 --save s --resume latest");
     programs_expect_output(run, "there is no checkpoint yet; training starts from the beginning");
     programs_free(run);
-    expect_failure("ringrun -n 2", "--max-steps 3 --save s", 1,
-                   "--save s: the folder already has a checkpoint of update 3; continue from it with "
-                   "--resume latest, or give another folder");
+    expect_failure(
+        "ringrun -n 2", "--max-steps 3 --save s", 1,
+        "--save s: the folder already has a checkpoint of update 3; continue from it with "
+        "--resume latest, or give another folder");
     expect_failure("", "--max-steps 3 --save /proc/s", 1, "ringtrain: /proc/s: ");
     expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "none: no such folder");
     expect_failure("", "--max-steps 3 --resume s/step-00000009", 1, "manifest.json: No such file");

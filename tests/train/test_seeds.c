@@ -382,7 +382,8 @@ static void the_scripts_options_are_known(void **state)
     programs_expect_success(run);
     programs_expect_output(run, "train_micro_batch_size_per_gpu ............ 128\n");
     assert_null(strstr(run->output, "--workers has no effect"));
-    programs_expect_output(run, "NOTE --backend has no effect: ranks communicate through libring\n");
+    programs_expect_output(run,
+                           "NOTE --backend has no effect: ranks communicate through libring\n");
     programs_free(run);
     expect_refusal("ringrun -n 2 ringtrain --deepspeed_config open.json --data . -b 255",
                    "--batch_size 255 is for all ranks of this host, which divide the data into 2 "
