@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A layer, a schedule and data of the program's own: whether a point lies within a circle.
+ * Trains a network to decide whether a point is within a circle. The program defines its own layer,
+ * schedule and data.
  *     ringrun -n 2 own_layer */
 #include <math.h>
 #include <ring/train.h>

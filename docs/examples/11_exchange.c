@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All ranks send to all, themselves among them, in one group: no call waits for another one's end.
+ * All ranks send to all ranks, including themselves, in one group, so that no call waits for the
+ * end of another one.
  */
 #include <ring/ring.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An all_reduce in memory of a GPU that takes its place in a CUDA stream: the program asks for all
- * of it at once, and waits at the end alone. Ranks of a host share its GPUs.
+ * Makes an all_reduce in memory of a GPU, ordered in a CUDA stream. The program enqueues everything
+ * at once and waits only at the end. Ranks of a host share its GPUs.
  *
  *     ringrun -n 2 stream
  */
@@ -21,7 +21,7 @@ static void check(int good, const char *why)
     exit(1);
 }
 
-/* A GPU becomes the thread's, as with cudaSetDevice(). */
+/* Makes a GPU the current device of the thread, as cudaSetDevice() does. */
 static void use_gpu(void)
 {
     const char *local = getenv("RING_LOCAL_RANK");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Several calls under way at once: each is started with a handle and returns immediately; the
- * program computes meanwhile and waits for all of them.
+ * Has several calls in flight at once: each is started with a handle and returns immediately; the
+ * program computes meanwhile and then waits for all of them.
  *
  *     ringrun -n 4 nonblocking
  *

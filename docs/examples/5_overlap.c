@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gradients averaged while the rest of backward is still computed.
+ * Averages gradients while the rest of the backward pass is still computed.
  *
  *     ringrun -n 2 overlap
  *
  * A trainer keeps all gradients in one flat buffer and tells libring when each parameter's
  * gradient is final; full buckets start at once and in the same order on every rank. A thread of
  * libring moves them while the next layer is computed. Here backward leaves its core idle half of
- * the time, as one that waits for a GPU or for memory does; then that thread needs nobody's core.
+ * the time, as if it waited for a GPU or for memory, so that the thread can use this core.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ring/ring.h>

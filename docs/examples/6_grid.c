@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks in a grid, as for pipelines beside data parallelism: each row and each column is a
+ * Arranges ranks in a grid, as for pipelines with data parallelism: each row and each column is a
  * communicator of its own.
  *
  *     ringrun -n 4 grid 2            # 2 columns

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Going on without a rank that dies: each round adds one from every rank; before round 3 the last
- * rank ends without a word. The others shrink their communicator and go on from the earliest round
- * that one of them has not finished: some may have come further than others.
+ * Shows how ranks continue after one of them dies. Each round adds one from every rank; before
+ * round 3 the last rank ends without leaving. The others shrink their communicator and continue
+ * from the earliest round that one of them has not finished, because some may be further than
+ * others.
  *
  *     ringrun -n 4 survive
  *
@@ -23,7 +24,7 @@ static int give_up(void)
     return 1;
 }
 
-/* Replaces the communicator by one of those who are left, and agrees on the round. */
+/* Replaces the communicator by one of the survivors, and agrees on the round. */
 static ring_status go_on(ring_comm **comm, int *round)
 {
     ring_comm *left;
@@ -44,7 +45,7 @@ int main(void)
     const int dies = first_size > 1 && ring_comm_rank(comm) == first_size - 1;
     for (int round = 0; round < ROUNDS;) {
         if (round == LAST_WORDS && dies)
-            _Exit(0); /* no goodbye: to the others this rank is lost */
+            _Exit(0); /* without a goodbye, so the others treat this rank as lost */
         int ranks = 1;
         if (ring_all_reduce(&ranks, &ranks, 1, RING_INT32, RING_SUM, comm, NULL) == RING_OK)
             round++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A DeepSpeed user's training loop in C: the Python of each line stands before it.
+ * A DeepSpeed user's training loop in C, with the line of Python above each line.
  *
  *     ringdigits digits --train 2000 --test 500
  *     ringrun -n 2 training_loop docs/examples/mnist/deeps.json digits 2

@@ -212,7 +212,7 @@ static void breakdowns_add_up(void **state)
     free(text);
 }
 
-/* Waiting for neighbours is told apart, in its place, where there are any. */
+/* With stages, waiting for neighbours is a part of its own, in its place. */
 static void stages_have_a_share_for_the_bubble(void **state)
 {
     train_config other = config;
@@ -343,7 +343,7 @@ static void read_up_to_the_bell(int terminal, char *shown, size_t room)
     shown[got - 1] = '\0';
 }
 
-/* Standard error becomes a terminal. @return what it shows, NUL behind it; static. */
+/* Makes standard error a terminal. @return its output, static, ended by NUL. */
 static const char *shown_on_a_terminal(train_report *report, unsigned short columns)
 {
     static char shown[4096];
@@ -509,7 +509,7 @@ static void metrics_are_one_json_line_an_update(void **state)
     free(printed(&config, files_path("metrics")));
     size_t bytes;
     char *text = files_read(files_path("metrics"), &bytes);
-    char *steps = strchr(text, '\n') + 1; /* behind the run's line, before the devices' */
+    char *steps = strchr(text, '\n') + 1; /* after the run's line, before the devices' */
     *strstr(steps, "{\"after_step\"") = '\0';
     assert_string_equal(steps, "{\"step\": 1, \"epoch\": 1, \"loss\": 0.0333333333, \"lr\": 0.01, "
                                "\"grad_norm\": 2.5, \"samples_per_s\": 256}\n"

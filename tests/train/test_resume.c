@@ -433,7 +433,7 @@ static void only_the_newest_checkpoints_are_kept(void **state)
 
 /* ---- Signals ------------------------------------------------------------------------------- */
 
-/* @return the step behind @p text in the output. */
+/* @return the step after @p text in the output. */
 static long step_behind(const programs_run *run, const char *text)
 {
     const char *at = strstr(run->output, text);
@@ -756,7 +756,7 @@ static void exports_are_rounded_once(void **state)
     train("", "layers", "--max-steps 1 --init b");
 }
 
-/* ---- What is refused ----------------------------------------------------------------------- */
+/* ---- Refusals ------------------------------------------------------------------------------ */
 
 static void what_would_lose_a_run_is_refused(void **state)
 {

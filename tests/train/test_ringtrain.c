@@ -453,8 +453,8 @@ static void a_network_learns_and_says_its_accuracy_last(void **state)
     programs_free(run);
 }
 
-/* As DeepSpeed does it, what the next update takes: the momentum goes down to 0.8 as the rate goes
- * up, and the first update has both ends' lower values. */
+/* The lines show the values of the next update, as in DeepSpeed: the momentum falls to 0.8 while
+ * the rate rises, and the first update has the lower values of both. */
 static void lines_show_the_momentum_in_force(void **state)
 {
     programs_run *run = programs_train_config(

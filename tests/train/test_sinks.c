@@ -88,7 +88,7 @@ static void csv_files_are_deepspeeds(void **state)
                             F_OK),
                      -1);
     settings.wall_clock_breakdown = true;
-    run(&settings, NULL); /* goes on behind the first run */
+    run(&settings, NULL); /* appends to the first run's files */
     expect_file("0/sub/job/Train_Samples_elapsed_time_ms_forward.csv",
                 "step,elapsed_time_ms_forward\r\n64,250.0\r\n128,250.0\r\n192,250.0\r\n256,"
                 "250.0\r\n");

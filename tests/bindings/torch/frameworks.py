@@ -192,7 +192,7 @@ def run_child(name, backend, folder):
 
 
 def results_of(backend, folder):
-    """What the ranks wrote; fewer if some did not get that far."""
+    """The results of the ranks; fewer if some failed earlier."""
     paths = [Path(folder, f"{backend}.{rank}.json") for rank in range(RANKS)]
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
 

@@ -96,7 +96,7 @@ def error_of(function, *args, **keywords):
 
 
 def leftovers():
-    """What libring left in /dev/shm."""
+    """The files of libring that remain in /dev/shm."""
     return [name for name in os.listdir("/dev/shm") if "ring" in name]
 
 

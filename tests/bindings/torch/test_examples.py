@@ -29,7 +29,7 @@ def example(*words):
 
 
 def finish(started):
-    """What each of them said, and an end of the test if one failed."""
+    """Returns the output of each of them; fails the test if one failed."""
     said = []
     for process in started:
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that die, stop, differ or leave: each failure is an error that names it, bounded in time,
-and leaves nothing behind. Usage: test_faults.py [CYCLES]"""
+and no files remain. Usage: test_faults.py [CYCLES]"""
 import os
 import signal
 import sys

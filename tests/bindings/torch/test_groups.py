@@ -58,11 +58,11 @@ def split_groups(rank, size, store):
         tensor = torch.tensor([float(rank)])
         half.allreduce([tensor]).wait()
         assert tensor.item() == (1 if rank < 2 else 5)
-        none = WORLD().split_group([3, 1], timeout=30 * SECOND, group_name="odd")
-        assert (none is None) == (rank not in (1, 3))
-        if none is not None:  # torch sorts the list
-            assert none.rank() == (1, 3).index(rank)
-            none.barrier().wait()
+        odd = WORLD().split_group([3, 1], timeout=30 * SECOND, group_name="odd")
+        assert (odd is None) == (rank not in (1, 3))
+        if odd is not None:  # torch sorts the list
+            assert odd.rank() == (1, 3).index(rank)
+            odd.barrier().wait()
         assert total(None, 1) == size
 
 

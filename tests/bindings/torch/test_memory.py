@@ -29,7 +29,7 @@ def stats(name):
 
 
 def in_child(body):
-    """What body() returns in a forked process: a small whole number; None if it died."""
+    """Runs body() in a forked process. Returns its small whole number; None if it died."""
     sys.stdout.flush()
     process = os.fork()
     if process == 0:
@@ -234,7 +234,7 @@ def in_child_program(text):
     return subprocess.run([sys.executable, "-c", text], timeout=DEADLINE).returncode
 
 
-# ---- What ranks do -------------------------------------------------------------------------------
+# ---- Programs of ranks ---------------------------------------------------------------------------
 
 def model_of(width=300):
     torch.manual_seed(1)

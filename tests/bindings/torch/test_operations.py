@@ -25,7 +25,7 @@ OTHERS = [torch.bool, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
 
 
 def draw(rank, shape, dtype, salt=0):
-    """What `rank` gives: small integers, so that sums are exact in every type."""
+    """The input of `rank`: small integers, so that sums are exact in every type."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
     top = 2 if dtype == torch.bool else 4
     values = torch.randint(0, top, shape, generator=generator)

@@ -187,7 +187,7 @@ def work(backend, run, names, rank, folder, gate, done):
 
 
 def read_journal(path):
-    """{test: (outcome, reason)}; a test that only began is None."""
+    """Returns {test: (outcome, reason)}, with None for a test that only began."""
     results = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         name, *result = json.loads(line)

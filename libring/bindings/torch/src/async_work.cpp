@@ -11,7 +11,7 @@ namespace ring_torch
 namespace
 {
 
-constexpr double for_ever = 1e9; // seconds; the call's own time-out comes before
+constexpr double for_ever = 1e9; // seconds; the call's own time-out is earlier
 
 } // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Work that c10d gives to its users: a view of an operation.
+// Implements the Work that c10d returns to its users, as a view of an operation.
 #ifndef RING_TORCH_ASYNC_WORK_H
 #define RING_TORCH_ASYNC_WORK_H
 
@@ -17,7 +17,8 @@ class AsyncWork : public c10d::Work
         : Work(rank, type), operation_(std::move(operation)), sequence_(sequence)
     {
     }
-    /// An operation that is still under way goes on, with its tensors, and nobody need wait for it.
+    /// An operation that is still in flight continues, keeps its tensors, and need not be waited
+    /// for.
     ~AsyncWork() override;
 
     bool isCompleted() override;
@@ -25,15 +26,15 @@ class AsyncWork : public c10d::Work
     {
         return !operation_->exception();
     }
-    /// Null while under way and after success.
+    /// Null while the operation is in flight and after success.
     std::exception_ptr exception() const override
     {
         return operation_->exception();
     }
     int sourceRank() const override;
     std::vector<at::Tensor> result() override;
-    /// Throws what ended the operation, or a DistBackendError when `timeout` is over: the operation
-    /// goes on then. 0: until the time-out of the call.
+    /// Throws the error that ended the operation, or a DistBackendError after `timeout`; then the
+    /// operation continues. 0: until the time-out of the call.
     bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
     void synchronize() override
     {

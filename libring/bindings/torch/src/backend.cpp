@@ -22,7 +22,7 @@ ProcessGroupRing::ProcessGroupRing(std::shared_ptr<Communicator> communicator, i
     init();
 }
 
-// Operations that are under way keep the communicator, so it is ended here and not with the last.
+// Operations in flight keep the communicator alive, so it is ended here and not with the last one.
 ProcessGroupRing::~ProcessGroupRing()
 {
     communicator_->destroy();
@@ -94,7 +94,8 @@ WorkPtr ProcessGroupRing::go_on(Request &&request,
     operation->buffers = std::move(request.buffers);
     operation->result = std::move(request.result);
     Starter starter(options_of(request), operation.get());
-    // Of several calls some may be under way though one was refused: the Work keeps their tensors.
+    // If one of several calls was refused, others may be in flight, and the Work keeps their
+    // tensors.
     auto work = c10::make_intrusive<AsyncWork>(operation, rank_, request.type, sequence_);
     const ring_status status = calls(starter);
     try {

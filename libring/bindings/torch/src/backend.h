@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend "ring" of torch.distributed: each of c10d's operations as the call of libring that
-// does it. There is no collective logic here.
+// The backend "ring" of torch.distributed maps each of c10d's operations to the call of libring
+// that carries it out. It has no collective logic of its own.
 #ifndef RING_TORCH_BACKEND_H
 #define RING_TORCH_BACKEND_H
 
@@ -32,12 +32,12 @@ struct Request {
     const char *title; // for profilers: "ring:all_reduce"
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
-    CallBuffers buffers = {}; // what the calls use
+    CallBuffers buffers = {}; // of the calls
     Tensors inputs = {};      // for profilers
     Tensors result = {};      // of the future
 };
 
-/// Gives each libring call of an operation its options; a call that is to go on gets a handle.
+/// Provides the options of each libring call of an operation. An asynchronous call gets a handle.
 class Starter
 {
   public:
@@ -45,20 +45,20 @@ class Starter
         : options_(options), operation_(operation)
     {
     }
-    /// For the next call. Valid until the one after it.
+    /// Options of the next call, valid until the following one.
     const ring_call *next()
     {
         if (operation_)
             options_.work = operation_->add_handle();
         return &options_;
     }
-    /// The same for a reduction.
+    /// Options of a reduction.
     const ring_call *next(const Reduction &reduction)
     {
         options_.scale = reduction.scale ? &*reduction.scale : nullptr;
         return next();
     }
-    /// The same for a message, of an operation that is to go on.
+    /// Options of a message of an asynchronous operation.
     const ring_call *next(int tag, bool receives)
     {
         options_.tagged = 1;
@@ -73,10 +73,10 @@ class Starter
 };
 
 /// Makes the libring calls of a request, each with options of the Starter, and returns their first
-/// error. It is copied where requests are coalesced, so it holds what it uses by value.
+/// error. It is copied if requests are coalesced, so it captures by value.
 using Calls = std::function<ring_status(ring_comm *, Starter &)>;
 
-/// Makes calls that start together: call(x) for each x of `all`, up to the first that is refused.
+/// Makes calls as one group: call(x) for each x of `all`, up to the first that is refused.
 template <class All, class Function> ring_status together(const All &all, Function &&call)
 {
     ring_status status = ring_group_start();
@@ -88,7 +88,7 @@ template <class All, class Function> ring_status together(const All &all, Functi
     return status == RING_OK ? ended : status;
 }
 
-/// What a thread has asked for between startCoalescing() and endCoalescing().
+/// The requests of a thread between startCoalescing() and endCoalescing().
 struct Coalesced {
     std::thread::id thread;
     std::vector<Request> requests;
@@ -106,8 +106,8 @@ class ProcessGroupRing : public c10d::Backend
         }
     };
 
-    /// Joins the group. Blocks until all ranks have, `timeout` at most, which is the time-out of
-    /// later calls too.
+    /// Joins the group. Blocks until all ranks have joined, but at most `timeout`, which is also
+    /// the time-out of later calls.
     ProcessGroupRing(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                      std::chrono::milliseconds timeout);
     /// Takes over a communicator.
@@ -170,7 +170,7 @@ class ProcessGroupRing : public c10d::Backend
         return shared_tensor(numel, options);
     }
 
-    // Its end (backend.cpp).
+    // The end of the backend (backend.cpp).
     c10d::ErrorType getError() override;
     void abort() override;
     void shutdown() override;
@@ -189,7 +189,7 @@ class ProcessGroupRing : public c10d::Backend
     reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                     const c10d::ReduceScatterOptions &options = {}) override;
 
-    // Moves (moves.cpp).
+    // Operations that move elements (moves.cpp).
     WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &options = {}) override;
     WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                       const c10d::AllgatherOptions &options = {}) override;
@@ -209,27 +209,26 @@ class ProcessGroupRing : public c10d::Backend
     WorkPtr alltoall(Tensors &outputs, Tensors &inputs,
                      const c10d::AllToAllOptions &options = {}) override;
 
-    // Messages, and calls that start together (messages.cpp).
+    // Messages, and coalesced calls (messages.cpp).
     WorkPtr send(Tensors &tensors, int peer, int tag) override;
     WorkPtr recv(Tensors &tensors, int peer, int tag) override;
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     void startCoalescing() override;
     WorkPtr endCoalescing() override;
 
-    // Waiting for all (backend.cpp, monitored_barrier.cpp).
+    // Barriers (backend.cpp, monitored_barrier.cpp).
     WorkPtr barrier(const c10d::BarrierOptions &options = {}) override;
     void monitoredBarrier(const c10d::BarrierOptions &options, bool wait_all_ranks) override;
 
   private:
     c10::intrusive_ptr<c10d::Backend> of_some_ranks(ring_comm *comm,
                                                     std::chrono::milliseconds timeout);
-    /// Starts the calls of a request, and counts it if it is a collective. One that is not async
-    /// has ended when this returns, with null; so does one that is coalesced, whose end belongs to
-    /// endCoalescing().
+    /// Starts the calls of a request, and counts it if it is a collective. Returns null after the
+    /// end of a synchronous request; also for a coalesced one, which endCoalescing() ends.
     template <class Function> WorkPtr run(Request &&request, Function &&calls);
     WorkPtr go_on(Request &&request, const std::function<ring_status(Starter &)> &calls);
     ring_call options_of(const Request &request) const;
-    /// That of the group where a call, or the options of a new group, have none.
+    /// The time-out of a call or a new group; if it has none, that of this group.
     std::chrono::milliseconds timeout_or_own(std::chrono::milliseconds timeout) const;
     std::chrono::milliseconds timeout_of(const c10::intrusive_ptr<BaseOptions> &options) const;
     WorkPtr receive(Tensors &tensors, int peer, int tag, c10d::OpType type, const char *title);

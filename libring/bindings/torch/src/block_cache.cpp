@@ -25,7 +25,7 @@ BlockCache &BlockCache::get()
     return *cache;
 }
 
-// A fork waits until no thread is at work here, so that the child finds all in order.
+// A fork waits until no thread holds the lock, so that the child's copy is consistent.
 BlockCache::BlockCache()
 {
     pthread_atfork(lock, unlock, unlock_in_child);
@@ -161,7 +161,7 @@ bool BlockCache::add_segment(size_t bytes)
     return true;
 }
 
-// Cuts off what is more than `bytes`, if a request could use it.
+// Splits off the memory beyond `bytes`, if a request could use it.
 void BlockCache::split(Blocks::iterator block, size_t bytes)
 {
     size_t rest = block->second.bytes - bytes;
@@ -173,7 +173,7 @@ void BlockCache::split(Blocks::iterator block, size_t bytes)
     add_free(blocks_.emplace(block->first + bytes, cut_off).first);
 }
 
-// One of the two is in no list of free ones. Returns the block that the second one is part of now.
+// One of the two is not in a list of free blocks. Returns the block that contains the second one.
 BlockCache::Blocks::iterator BlockCache::merge(Blocks::iterator block, Blocks::iterator next)
 {
     if (next == blocks_.end() || block->second.segment != next->second.segment ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of ring_mem_alloc(), kept for the next who asks: an allocation of libring's touches every
-// page, which costs a millisecond a MiB.
+// Caches blocks of ring_mem_alloc() for later requests, because an allocation of libring touches
+// every page, which costs a millisecond a MiB.
 #ifndef RING_TORCH_BLOCK_CACHE_H
 #define RING_TORCH_BLOCK_CACHE_H
 
@@ -18,7 +18,7 @@ namespace ring_torch
 /// smallest free block that is large enough; a block given back merges with free neighbours. Small
 /// requests share segments, so that they do not cut up those of large ones. Thread-safe.
 ///
-/// A forked child has none of this memory: it gets no block, and giving one back does nothing.
+/// A forked child does not have this memory: it gets no blocks, and returning one has no effect.
 class BlockCache
 {
   public:
@@ -30,17 +30,18 @@ class BlockCache
         uint64_t refusals;    // requests that found no shared memory
     };
 
-    /// The one of this process. It is never destroyed: tensors may outlive all else.
+    /// The cache of this process. It is never destroyed, because tensors may outlive everything
+    /// else.
     static BlockCache &get();
 
-    /// At least `bytes`, on a line of the processor's cache, not zeroed. Null: no shared memory is
-    /// left, or this is a forked child.
+    /// Returns a block of at least `bytes`, aligned to a cache line, not zeroed. Null: no shared
+    /// memory is left, or this is a forked child.
     void *take(size_t bytes);
-    /// False: `memory` is not a block of take(), nor of a parent's.
+    /// False: `memory` is not a block of take() here or in a parent process.
     bool give_back(void *memory);
-    /// Whether it lies in one of the segments.
+    /// Whether the memory is in one of the segments.
     bool holds(const void *memory);
-    /// Gives the segments that are wholly free back to the system.
+    /// Returns the segments that are completely free to the system.
     void empty();
     Stats stats();
 

@@ -9,7 +9,7 @@ namespace ring_torch
 namespace
 {
 
-// An empty tensor has no memory; libring wants an aligned address.
+// An empty tensor has no memory, but libring needs an aligned address.
 alignas(16) char nothing[16];
 
 void *address(const at::Tensor &tensor)

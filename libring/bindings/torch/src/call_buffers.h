@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as memory that a call of libring reads and writes, and what follows when it has ended.
+// Presents tensors as memory that a call of libring reads and writes, and copies results back after
+// the call has ended.
 #ifndef RING_TORCH_CALL_BUFFERS_H
 #define RING_TORCH_CALL_BUFFERS_H
 
@@ -15,10 +16,10 @@ namespace ring_torch
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Refuses what the backend cannot take, before anything is sent: tensors off the CPU, sparse ones.
+/// Refuses unsupported tensors before anything is sent: those on other devices, and sparse ones.
 void check_tensor(const at::Tensor &tensor, const char *call);
 
-/// The tensor of a list that has no other, checked; else it is refused.
+/// Returns the only tensor of a list, checked. A list of another length is refused.
 /// @param which  for messages: "input tensor".
 const at::Tensor &only_tensor(const Tensors &tensors, const char *call,
                               const char *which = "tensor");
@@ -38,7 +39,7 @@ class CallBuffers
     void *output(const at::Tensor &tensor);
     /// Memory that is read and written.
     void *in_place(const at::Tensor &tensor);
-    /// To be done once when the call has ended well, after what was added before.
+    /// Adds a step that finish() runs once after the call has succeeded, in the order of addition.
     void afterwards(std::function<void()> step)
     {
         steps_.push_back(std::move(step));
@@ -48,7 +49,7 @@ class CallBuffers
         return !steps_.empty();
     }
     void finish();
-    /// Takes what `other` keeps, behind its own.
+    /// Appends the tensors and steps of `other`.
     void add(CallBuffers &&other);
 
   private:

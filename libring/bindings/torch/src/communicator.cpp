@@ -17,11 +17,11 @@ namespace ring_torch
 namespace
 {
 
-// Ranks agree on an id through the store, which may outlive attempts in which some ranks took part
-// before all were killed. So nothing is counted. Rank 0 offers the id under a name that it draws at
-// random, and each other rank confirms that it has read this offer. When all have, rank 0 withdraws
-// the offer and lets them start. An offer that an earlier attempt left is replaced, and
-// ranks that have confirmed it are sent to the new one.
+// Ranks agree on an id through the store. The store may outlive attempts that were killed after
+// some ranks had taken part, so the agreement uses no counters. Rank 0 offers the id under a random
+// name, and each other rank confirms that it has read this offer. When all ranks have confirmed,
+// rank 0 withdraws the offer and lets them start. An offer of an earlier attempt is replaced, and
+// ranks that have confirmed it are redirected to the new one.
 const std::string offer_key = "ring/offer";
 
 std::string attempt_key(const std::string &attempt, const std::string &of)
@@ -71,7 +71,7 @@ class Meeting
         store_.wait({key}, std::max(left, 1ms));
     }
 
-    /// Adds to an error what the store's own messages leave out: whose wait it was, and for what.
+    /// Adds to an error of the store which rank waited, and for what.
     template <class Function> auto step(const std::string &what, Function &&function)
     {
         try {
@@ -94,7 +94,7 @@ class Meeting
     Offer lead()
     {
         const Offer offer = draw_offer();
-        step("the store does not take its address", [&] {
+        step("the store does not accept the address of this rank", [&] {
             const std::string replaced = store_.check({offer_key}) ? read_offer(store_).attempt
                                                                    : std::string();
             std::vector<uint8_t> bytes(offer.attempt.begin(), offer.attempt.end());
@@ -104,7 +104,7 @@ class Meeting
                 store_.set(attempt_key(replaced, "start"), std::vector<uint8_t>{'0'});
         });
         for (int rank = 1; rank < size_; rank++)
-            step(c10::str("rank ", rank, " has not come to the store"),
+            step(c10::str("rank ", rank, " has not used the store"),
                  [&] { wait_for(attempt_key(offer.attempt, std::to_string(rank))); });
         step("the store does not answer", [&] {
             store_.deleteKey(offer_key);
@@ -122,7 +122,7 @@ class Meeting
                 return read_offer(store_);
             });
             const std::string start = attempt_key(offer.attempt, "start");
-            const bool starts = step("the ranks have not all come to the store", [&] {
+            const bool starts = step("not all ranks have used the store", [&] {
                 store_.set(attempt_key(offer.attempt, std::to_string(rank_)),
                            std::vector<uint8_t>{'1'});
                 wait_for(start);
@@ -133,7 +133,7 @@ class Meeting
         }
     }
 
-    /// After the join: no rank reads this rank's key of the attempt any more.
+    /// Called after the join, when no rank reads this rank's key of the attempt any more.
     void end(const Offer &offer)
     {
         store_.deleteKey(attempt_key(offer.attempt, rank_ == 0 ? "start" : std::to_string(rank_)));
@@ -146,7 +146,8 @@ class Meeting
     const std::chrono::steady_clock::time_point deadline_;
 };
 
-/// While libring waits, other threads of Python run, if this one holds the interpreter's lock.
+/// Releases the interpreter's lock if this thread holds it, so that other threads of Python run
+/// while libring waits.
 template <class Function> void without_interpreter(Function &&step)
 {
     if (!Py_IsInitialized() || !PyGILState_Check()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator of libring, shared by the backend and the operations that are under way on it.
+// Owns a communicator of libring, which the backend and the operations in flight share.
 #ifndef RING_TORCH_COMMUNICATOR_H
 #define RING_TORCH_COMMUNICATOR_H
 
@@ -61,7 +61,7 @@ class Communicator
     class HandleUse
     {
       public:
-        /// @param waits  for long: destroy() aborts the calls. Else a look, which ends by itself.
+        /// @param waits  the use may last, until destroy() aborts the calls; otherwise it is short
         HandleUse(Communicator &of, bool waits);
         ~HandleUse();
         HandleUse(const HandleUse &) = delete;
@@ -76,10 +76,10 @@ class Communicator
     {
         return destroyed_;
     }
-    /// For the orderly end: outstanding calls are aborted. Python's other threads run meanwhile.
-    /// May be called again, by any thread; in a forked child it does nothing.
+    /// Aborts outstanding calls and destroys the communicator. Python's other threads can run
+    /// meanwhile. May be called again, by any thread; in a forked child it does nothing.
     void destroy();
-    /// After a failure peers may still write to what a call used: it stays until destroy().
+    /// Keeps the buffers of a failed call until destroy(), because peers may still write to them.
     void keep(CallBuffers &&buffers);
 
   private:

@@ -61,19 +61,19 @@ class Completer
     {
         c10::setThreadName("ring_completer");
         std::list<std::shared_ptr<Operation>> under_way;
-        while (hear(under_way)) {
-            // A work that ended is dropped without the lock: a tensor that goes may call for the
+        while (wait_for_news(under_way)) {
+            // A work that ended is dropped without the lock, because freeing a tensor may need the
             // interpreter.
             std::erase_if(under_way, [](auto &operation) { return operation->wait(0); });
             if (calls_need_a_waiter_ && !under_way.empty())
                 under_way.front()->wait(0.01);
         }
-        // The tensors of what is left are still in use; they go with the process.
+        // The tensors of the remaining operations are still in use, so they are never freed.
         keep_for_ever(std::move(under_way));
     }
 
-    // Sleeps until there is something new. False: the end.
-    bool hear(std::list<std::shared_ptr<Operation>> &under_way)
+    // Sleeps until an operation was added or a call has ended. False: the thread must end.
+    bool wait_for_news(std::list<std::shared_ptr<Operation>> &under_way)
     {
         std::unique_lock lock(mutex_);
         busy_ = !under_way.empty();
@@ -85,7 +85,7 @@ class Completer
         return !stopping_;
     }
 
-    // Without libring's own thread a call moves only while somebody is in libring.
+    // Without libring's own thread a call advances only while a thread is in libring.
     const bool calls_need_a_waiter_ = [] {
         const char *progress = std::getenv("RING_PROGRESS");
         return progress && std::strcmp(progress, "none") == 0;
@@ -101,14 +101,14 @@ std::mutex completer_mutex;
 std::atomic<Completer *> completer{nullptr}; // never deleted
 bool stopped;
 
-// A forked child has no such thread, and its only thread may have forked while another one held
-// the lock.
+// A forked child does not have the thread, and another thread may have held the lock during the
+// fork.
 const int watching = pthread_atfork(nullptr, nullptr, [] {
     new (&completer_mutex) std::mutex;
     completer = nullptr;
 });
 
-// Null after stop_completer(), and where no thread can be had.
+// Null after stop_completer(), and if the thread cannot be created.
 Completer *the_completer()
 try {
     std::lock_guard lock(completer_mutex);

@@ -11,7 +11,7 @@ namespace ring_torch
 namespace
 {
 
-std::atomic<unsigned> forks{0}; // on the way from the process that loaded this module
+std::atomic<unsigned> forks{0}; // between the process that loaded this module and this one
 const int watching = pthread_atfork(nullptr, nullptr, [] { forks++; });
 
 } // namespace

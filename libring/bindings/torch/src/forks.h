@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// State that a process owns and its forked children do not.
+// Marks state that belongs to a process and not to its forked children.
 #ifndef RING_TORCH_FORKS_H
 #define RING_TORCH_FORKS_H
 
 namespace ring_torch
 {
 
-/// Remembers the process that made it: communicators, calls and threads of the parent are not there
-/// in a forked child, and a mutex may be locked there for ever. Never blocks.
+/// Remembers the process that made it. A forked child does not have the communicators, calls and
+/// threads of its parent, and a mutex may be locked there for ever. Never blocks.
 class Owner
 {
   public:

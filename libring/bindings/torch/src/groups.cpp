@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of other ranks: split, merge, shrink.
+// Makes groups of other ranks: split, merge, shrink.
 #include "backend.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupRing::of_some_ranks(ring_comm *com
                                                  timeout);
 }
 
-// Lists that begin alike have one colour: that they are equal is asked of all who gave it.
+// Lists with the same first rank have the same colour, so all ranks of a colour then check that
+// their lists are equal.
 static bool lists_are_equal(ring_comm *part, const std::vector<int> &ranks)
 {
     uint64_t own = ranks.size();

@@ -18,7 +18,7 @@ thread_local int depth; // of enter_memory() in this thread
 
 void release(void *memory);
 
-/// Takes from the cache while `depth` is not 0, else as the allocator that was there before.
+/// Allocates from the cache while `depth` is not 0, otherwise with the previous allocator.
 class SharedAllocator final : public c10::Allocator
 {
   public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in the memory that ranks of one host share (block_cache.h). When that has an end, and in
-// a forked child, tensors lie in ordinary memory: any call takes those too.
+// Allocates tensors in the memory that ranks of one host share (block_cache.h). When no shared
+// memory is left, and in a forked child, tensors are in ordinary memory, which all calls accept,
+// too.
 #ifndef RING_TORCH_MEMORY_H
 #define RING_TORCH_MEMORY_H
 
@@ -9,11 +10,12 @@
 namespace ring_torch
 {
 
-/// A tensor of one dimension. One for another device than the CPU lies where torch puts it.
+/// Returns a tensor of one dimension. A tensor for another device than the CPU is allocated by
+/// torch.
 at::Tensor shared_tensor(int64_t numel, const at::TensorOptions &options);
 
-/// From here to leave_memory() this thread's new tensors lie in shared memory. Pairs may be nested.
-/// The first one puts an allocator before torch's; other threads get what they always got.
+/// From here to leave_memory() this thread's new tensors are in shared memory. Pairs may be nested.
+/// The first call puts an allocator in front of torch's; other threads are not affected.
 void enter_memory();
 void leave_memory();
 

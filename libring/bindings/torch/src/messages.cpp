@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives, which meet by tag, and calls that start together.
+// Implements sends and receives, which are matched by tag, and coalesced calls.
 #include "backend.h"
 
 namespace ring_torch
@@ -45,7 +45,8 @@ WorkPtr ProcessGroupRing::receive(Tensors &tensors, int peer, int tag, c10d::OpT
     });
 }
 
-// Requests are kept, not started: an exception between start and end leaves no group open.
+// Requests are stored and not started, so that an exception between start and end leaves no group
+// open.
 void ProcessGroupRing::startCoalescing()
 {
     coalesced_ = std::make_unique<Coalesced>();
@@ -66,7 +67,7 @@ WorkPtr ProcessGroupRing::endCoalescing()
     const Communicator::Use comm(communicator_);
     return go_on(std::move(all), [&](Starter &starter) {
         return together(coalesced->calls, [&](const Calls &calls) {
-            Starter own = starter; // options that a call sets are its own
+            Starter own = starter; // calls must not share their options
             return calls(comm, own);
         });
     });

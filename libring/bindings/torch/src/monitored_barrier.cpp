@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier that names the ranks that are missing. Users reach it by dist.monitored_barrier() from
-// torch 2.14, which asks for a backend of the CPU, and by the group's method in each version.
+// A barrier that names the missing ranks. Users call it by dist.monitored_barrier() from torch 2.14
+// on, which selects the backend of the CPU, and by the group's method in each version.
 #include "backend.h"
 
 namespace ring_torch
@@ -9,7 +9,7 @@ namespace ring_torch
 namespace
 {
 
-// torch's own tests, and tools that read logs, know these sentences from Gloo.
+// These are the sentences of Gloo, which torch's own tests and tools that read logs expect.
 std::string text_of(int rank, const std::vector<int> &missing, bool all, int64_t milliseconds)
 {
     std::string who = c10::str(all ? "Ranks " : "Rank ", missing[0]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that move elements without changing them: all types, in the order of indices.
+// Implements operations that move elements without changing them, for all types and in the order of
+// indices.
 #include "backend.h"
 
 #include <torch/csrc/distributed/c10d/Utils.hpp>
@@ -55,7 +56,7 @@ ring_status start(const Gathered &g, ring_comm *comm, Starter &starter)
     return ring_all_gather(g.input, g.output, g.count, g.dtype, comm, starter.next());
 }
 
-// The same into a list of tensors, one for each rank, which may differ in length.
+// An all_gather of `input` into a list of tensors, one for each rank, which may differ in length.
 struct GatheredList {
     const void *input;
     Blocks outputs;
@@ -115,7 +116,7 @@ WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptio
     });
 }
 
-// A list of outputs that are the parts of one buffer is no other call: ranks may differ in that.
+// Outputs that are the parts of one buffer use the same call, because ranks may differ in that.
 WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                                     const c10d::AllgatherOptions &options)
 {
@@ -164,7 +165,7 @@ WorkPtr ProcessGroupRing::allgather_into_tensor_coalesced(Tensors &outputs, Tens
     });
 }
 
-// outputs[rank][i] is what inputs[i] is on that rank.
+// outputs[rank][i] becomes a copy of inputs[i] of that rank.
 WorkPtr ProcessGroupRing::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
                                               const c10d::AllgatherOptions &options)
 {

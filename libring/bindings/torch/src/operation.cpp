@@ -14,7 +14,7 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double moment = 0.02; // seconds; a wait as short is a look
+constexpr double moment = 0.02; // seconds; a shorter wait counts as a poll
 
 double left(Clock::time_point start, double seconds)
 {
@@ -23,8 +23,8 @@ double left(Clock::time_point start, double seconds)
 
 } // namespace
 
-// No caller waits any more: handles of calls that ended are freed. One that has not (a group that was
-// refused in part) is left to the communicator, which ends it.
+// No caller waits any more, so handles of calls that ended are freed. A call that has not ended (of
+// a group that was refused in part) is left to the communicator, which ends it.
 Operation::~Operation()
 {
     if (!is_of_this_process())
@@ -35,7 +35,8 @@ Operation::~Operation()
             ring_wait_for(&handle, 0);
 }
 
-// The first error of the calls once all have ended, or RING_ERR_USAGE where nobody can wait.
+// Returns the first error of the calls after all have ended, or RING_ERR_USAGE if waiting is
+// impossible.
 ring_status Operation::calls_ended(double seconds)
 {
     const Communicator::HandleUse use(*communicator_, seconds > moment);
@@ -97,7 +98,7 @@ bool Operation::has_ended()
     return true;
 }
 
-// The first thread that saw the end does what follows. For the others: whether to wait for it.
+// The first thread that sees the end completes the operation; the others may wait for that thread.
 bool Operation::claim_end(bool others_wait)
 {
     std::unique_lock lock(mutex_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of an asynchronous call of c10d: the handles of its libring calls, the tensors
-// they use, and the future that is completed when they have ended. Whichever thread sees the end
-// does what follows in the state of the caller's thread: inference mode, grad mode, and so on.
+// Holds the parts of an asynchronous call of c10d: the handles of its libring calls, their tensors,
+// and the future that is completed when they have ended. The thread that sees the end completes the
+// operation in the state of the caller's thread: inference mode, grad mode, and so on.
 #ifndef RING_TORCH_OPERATION_H
 #define RING_TORCH_OPERATION_H
 
@@ -34,19 +34,19 @@ class Operation
 
     CallBuffers buffers;
     Tensors result; // of the future
-    /// Called once, when it has ended (the end of a profiler's range).
+    /// Called once when the operation has ended (the end of a profiler's range).
     std::function<void()> on_end;
 
     /// For messages: "rank 1 of 2: ring:all_reduce".
     std::string name() const;
 
-    /// A place for the handle of one more libring call; addresses stay.
+    /// Returns a place for the handle of one more libring call; its address does not change.
     ring_work **add_handle()
     {
         return &handles_.emplace_back(nullptr);
     }
 
-    /// A place for the sender and the tag of one more receive.
+    /// Returns a place for the sender and the tag of one more receive.
     ring_envelope *add_envelope()
     {
         return &envelopes_.emplace_back(ring_envelope{-1, -1});
@@ -57,25 +57,26 @@ class Operation
         return envelopes_.empty() ? -1 : envelopes_.front().source;
     }
 
-    /// Waits at most `seconds`. False: the calls go on. Any number of threads. Throws a
-    /// DistBackendError where nobody can wait: in a forked child, and in an open group of libring.
+    /// Waits at most `seconds`, in any number of threads. False: the calls continue. Throws a
+    /// DistBackendError if waiting is impossible: in a forked child, and in an open group of
+    /// libring.
     bool wait(double seconds);
-    /// Blocks only while another thread destroys the communicator. False too while another thread
-    /// does what follows the end.
+    /// Blocks only while another thread destroys the communicator. Also false while another thread
+    /// completes the operation.
     bool has_ended();
-    /// Before the first wait: one of the calls was refused, so there is nothing to copy back.
+    /// Called before the first wait if a call was refused, so that nothing is copied back.
     void refuse(std::exception_ptr why)
     {
         refusal_ = why;
     }
-    /// False in a forked child, where the calls are not.
+    /// False in a forked child, which does not have the calls.
     bool is_of_this_process() const
     {
         return owner_.is_this_process();
     }
-    /// Null while under way and after success.
+    /// Null while the operation is in flight and after success.
     std::exception_ptr exception() const;
-    /// The future, which ends only if somebody waits for the operation: see Completer.
+    /// The future, which is completed only if a thread waits for the operation: see Completer.
     c10::intrusive_ptr<c10::ivalue::Future> future();
 
     /// Throws a DistBackendError in a forked child.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that combine elements.
+// Implements operations that combine elements.
 #include "backend.h"
 
 namespace ring_torch

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// all_reduce of sparse tensors (COO): every rank gathers the others' entries and adds them.
+// Implements all_reduce of sparse tensors (COO): every rank gathers the others' entries and adds
+// them.
 #include "backend.h"
 
 namespace ring_torch
@@ -8,7 +9,7 @@ namespace ring_torch
 namespace
 {
 
-// The gathering of one dense tensor a rank, whose first dimension may differ between ranks.
+// Gathers one dense tensor of each rank, whose first dimension may differ between ranks.
 Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, ring_comm *comm)
 {
     Tensors all;
@@ -27,7 +28,7 @@ Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, rin
     return all;
 }
 
-// Of each rank. Refuses, on all ranks, tensors of different shapes.
+// Returns the numbers of entries of each rank. Refuses tensors of different shapes on all ranks.
 std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_comm *comm)
 {
     std::vector<int64_t> facts = own.sizes().vec();
@@ -47,7 +48,7 @@ std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_c
 
 } // namespace
 
-// Lengths must be known before entries can be gathered, so this one blocks, async or not.
+// Lengths must be known before entries can be gathered, so this operation always blocks.
 WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options)
 {
     TORCH_CHECK(tensors.size() == 1 && tensors[0].layout() == at::kSparse,

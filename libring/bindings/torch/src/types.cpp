@@ -9,7 +9,7 @@ namespace ring_torch
 namespace
 {
 
-// Types that libring knows as such.
+// Types that are types of libring.
 std::optional<ring_dtype> same_type(at::ScalarType type)
 {
     switch (type) {
@@ -46,7 +46,7 @@ std::optional<ring_dtype> same_type(at::ScalarType type)
     }
 }
 
-// Types that are one or two elements of a type that libring knows.
+// Types that consist of one or two elements of a type of libring.
 std::optional<Elements> elements_of(at::ScalarType type)
 {
     switch (type) {
@@ -91,7 +91,7 @@ ring_op op_of(c10d::ReduceOp::RedOpType op)
     }
 }
 
-// A bool is a byte of 0 or 1: its sum is whether any is true, as torch.any() has it.
+// A bool is a byte of 0 or 1, and the sum is true if any element is true, as with torch.any().
 ring_op op_of_bools(c10d::ReduceOp::RedOpType op)
 {
     switch (op) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch's element types and reductions as those of libring.
+// Maps torch's element types and reductions to those of libring.
 #ifndef RING_TORCH_TYPES_H
 #define RING_TORCH_TYPES_H
 
@@ -17,14 +17,14 @@
 namespace ring_torch
 {
 
-/// Elements as libring counts them: a complex number is two floats, what is only moved and has no
-/// type of libring's is so many bytes.
+/// The elements of a tensor in libring's types: a complex number is two floats, and an element that
+/// is only moved and has no type of libring is its bytes.
 struct Elements {
     ring_dtype dtype;
-    size_t each; // of them in one element of the tensor
+    size_t each; // libring's elements in one element of the tensor
 };
 
-/// For calls that move elements: any type.
+/// For calls that move elements of any type.
 Elements moved_elements(at::ScalarType type);
 
 /// For calls that combine elements.
@@ -34,8 +34,8 @@ struct Reduction {
     std::optional<double> scale; // of RING_PREMUL_SUM
 };
 
-/// Throws a ValueError that says what to use for a combination that has no meaning, a product of
-/// complex numbers say.
+/// Throws a ValueError for a combination without a meaning, such as a product of complex numbers;
+/// the message says what to use instead.
 Reduction reduction_of(const c10d::ReduceOp &op, at::ScalarType type);
 
 } // namespace ring_torch
