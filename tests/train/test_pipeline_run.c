@@ -54,7 +54,7 @@ static void the_documents_block_runs_on_two_ranks(void **state)
     programs_expect_success(run);
     programs_expect_output(run, "NOTE pipeline.type has no effect here");
     programs_expect_output(run,
-                           "NOTE pipeline.params.num_stages is taken as pipeline.stages; DeepSpeed "
+                           "NOTE pipeline.params.num_stages is used as pipeline.stages; DeepSpeed "
                            "ignores it\n");
     programs_expect_output(
         run, "  stage 0: layers 0 to 1, 200960 parameters (92 %), 1607680 bytes of model "

@@ -297,7 +297,7 @@ static void the_manuals_notation_is_refused_line_by_line(void **state)
                    "2, 3\nz.json:4:29: `[true|false]` is the manual's list of choices; write one "
                    "of true, false\n");
     expect_refusal("ringtrain --check --deepspeed_config z.json",
-                   "z.json:11:9: `...` stands for more in a manual");
+                   "z.json:11:9: `...` is the manual's sign for an omission");
     expect_refusal("ringtrain --check --deepspeed_config z.json",
                    "z.json:24:5: a comma is missing before this");
     expect_refusal(

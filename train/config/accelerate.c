@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of the file's keys. */
+ * Translates accelerate's file by a table of its keys: each has a counterpart in DeepSpeed, has a
+ * reason why it has no effect, or is handled by a function. */
 #include "accelerate.h"
 
 #include <stdint.h>
@@ -14,12 +15,12 @@
 #include "yaml_subset.h"
 
 #define SECTION "deepspeed_config"
-#define LAUNCH "it says how ranks are started, and ringrun --config_file takes it"
-#define HOSTS "hosts are named by ringrun --hostfile"
-#define NO_TPU "there is no TPU here"
-#define NO_CLOUD "jobs of Amazon SageMaker are started there"
+#define LAUNCH "it configures how ranks are started; give the file to ringrun --config_file"
+#define HOSTS "name hosts with ringrun --hostfile"
+#define NO_TPU "TPUs are not supported"
+#define NO_CLOUD "Amazon SageMaker is not supported"
 
-/* One reading of one file. */
+/* The state of reading one file. */
 typedef struct accelerate_reader {
     config_entries *entries;
     const yaml_subset *yaml;
@@ -45,7 +46,8 @@ static ring_status add(const accelerate_reader *reader, const char *path, cJSON 
     return RING_OK;
 }
 
-/* As JSON would have it; what is no number where one is wanted stays a text, and is refused. */
+/* @return the JSON value that the entry stands for. A text where a number is expected stays a text,
+ * which is refused later. */
 static cJSON *json_of(const yaml_entry *entry)
 {
     char *end;
@@ -76,7 +78,8 @@ static ring_status take_type(const accelerate_reader *reader, const yaml_entry *
     if (strcmp(entry->value, "DEEPSPEED") == 0 || strcmp(entry->value, "NO") == 0 ||
         strncmp(entry->value, "MULTI_", strlen("MULTI_")) == 0)
         return RING_OK;
-    return wrong(reader, entry, "DEEPSPEED, or MULTI_CPU, MULTI_GPU … or NO: ZeRO stage 0 here");
+    return wrong(reader, entry,
+                 "DEEPSPEED, or MULTI_CPU, MULTI_GPU … or NO, which mean ZeRO stage 0");
 }
 
 static ring_status take_precision(const accelerate_reader *reader, const yaml_entry *entry)
@@ -106,13 +109,13 @@ static ring_status take_section(const accelerate_reader *reader, const yaml_entr
 static ring_status refuse_file(const accelerate_reader *reader, const yaml_entry *entry)
 {
     return lenient_fail(&reader->entries->text, entry->at, RING_ERR_CONFIG,
-                        "the configuration is another file; give that one: ringtrain "
-                        "--deepspeed_config %s, and this one to ringrun --config_file",
+                        "the configuration is in another file: run ringtrain --deepspeed_config "
+                        "%s, and give this file to ringrun --config_file",
                         entry->value);
 }
 
-/* A key stands for DeepSpeed's path, or has no effect, for a reason, or is taken by a function. The
- * neutral value needs no reason; "*": none does. */
+/* A key of the file. It stands for DeepSpeed's key @p path, has no effect (@p why says the reason),
+ * or is handled by @p take. The neutral value is accepted without a note; "*": any value is. */
 typedef struct accelerate_key {
     const char *section, *name, *path, *why, *neutral;
     ring_status (*take)(const accelerate_reader *reader, const yaml_entry *entry);
@@ -129,12 +132,12 @@ static const accelerate_key table[] = {
     {SECTION, "offload_param_nvme_path", .path = "zero_optimization.offload_param.nvme_path"},
     {SECTION, "zero3_save_16bit_model",
      .path = "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
-    {SECTION, "zero3_init_flag", .why = "each rank keeps its part from the start"},
+    {SECTION, "zero3_init_flag", .why = "each rank only ever holds its own part"},
     {SECTION, "deepspeed_multinode_launcher", .why = LAUNCH, .neutral = "standard"},
     {SECTION, "deepspeed_hostfile", .why = HOSTS},
     {SECTION, "deepspeed_exclusion_filter", .why = HOSTS},
     {SECTION, "deepspeed_inclusion_filter", .why = HOSTS},
-    {SECTION, "deepspeed_moe_layer_cls_names", .why = "networks here have no experts"},
+    {SECTION, "deepspeed_moe_layer_cls_names", .why = "layers of experts are not supported"},
     {SECTION, "deepspeed_config_file", .take = refuse_file, .neutral = "none"},
     {"", SECTION, .take = take_section},
     {"", "distributed_type", .take = take_type},
@@ -146,22 +149,22 @@ static const accelerate_key table[] = {
     {"", "main_process_ip", .why = LAUNCH},
     {"", "main_process_port", .why = LAUNCH},
     {"", "mpirun_config", .why = LAUNCH},
-    {"", "rdzv_backend", .why = "ranks meet at rank 0, always", .neutral = "static"},
+    {"", "rdzv_backend", .why = "rendezvous is always at rank 0", .neutral = "static"},
     {"", "same_network", .why = "", .neutral = "*"},
     {"", "gpu_ids", .why = "ranks run on CPUs", .neutral = "all"},
     {"", "use_cpu", .why = "", .neutral = "*"},
     {"", "compute_environment", .why = NO_CLOUD, .neutral = "LOCAL_MACHINE"},
-    {"", "debug", .why = "different calls of ranks are always noticed"},
-    {"", "enable_cpu_affinity", .why = "ringrun ties ranks to cores by --bind-to"},
-    {"", "main_training_function", .why = "there is one", .neutral = "main"},
+    {"", "debug", .why = "mismatched calls of ranks are always detected"},
+    {"", "enable_cpu_affinity", .why = "ringrun --bind-to binds ranks to cores"},
+    {"", "main_training_function", .why = "there is only one", .neutral = "main"},
     {"", "fsdp_config", .why = "ZeRO stages 2 and 3 do this"},
-    {"", "fp8_config", .why = "numbers of 8 bits are not trained with"},
+    {"", "fp8_config", .why = "training in 8 bits is not supported"},
     {"", "tp_config", .why = "ringtrain --tp does this"},
     {"", "parallelism_config", .why = "ringtrain has options for this"},
-    {"", "megatron_lm_config", .why = "Megatron-LM is not here"},
-    {"", "ipex_config", .why = "there is one library of kernels here"},
-    {"", "dynamo_backend", .why = "networks are not compiled here"},
-    {"", "dynamo_config", .why = "networks are not compiled here"},
+    {"", "megatron_lm_config", .why = "Megatron-LM is not supported"},
+    {"", "ipex_config", .why = "there is only one library of kernels"},
+    {"", "dynamo_backend", .why = "networks are not compiled"},
+    {"", "dynamo_config", .why = "networks are not compiled"},
     {"", "command_file", .why = NO_TPU},
     {"", "commands", .why = NO_TPU},
     {"", "downcast_bf16", .why = NO_TPU},
@@ -185,7 +188,7 @@ static const accelerate_key table[] = {
     {"", "transformers_version", .why = NO_CLOUD},
 };
 
-/* Accelerate writes these values where nothing was chosen. */
+/* @return whether accelerate writes this value if the user chose nothing. */
 static bool is_neutral(const accelerate_key *key, const yaml_entry *entry)
 {
     bool yes;
@@ -205,9 +208,9 @@ static ring_status refuse_unknown(const accelerate_reader *reader, const yaml_en
     }
     const char *nearest = words_nearest(entry->key, names, count);
     return lenient_fail(&reader->entries->text, entry->at, RING_ERR_CONFIG,
-                        "unknown key \"%s\"%s%s%s; accelerate's file has keys like zero_stage; a "
-                        "file of gpt-neox is of a model family that is not here: give a DeepSpeed "
-                        "file by --deepspeed_config and a network by --model",
+                        "unknown key \"%s\"%s%s%s; accelerate's file has keys like zero_stage. "
+                        "Files of gpt-neox are not supported: give a DeepSpeed file by "
+                        "--deepspeed_config and a network by --model",
                         entry->key, nearest != NULL ? "; did you mean \"" : "",
                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
@@ -244,7 +247,8 @@ static ring_status take_entry(const accelerate_reader *reader, const yaml_entry 
 
 /* ---- The file ------------------------------------------------------------------------------ */
 
-/* accelerate takes the batch from the script's loader, and the optimizer from the script. */
+/* With accelerate, the batch size and the optimizer come from the script, so the file has neither.
+ */
 static ring_status take_entries(const accelerate_reader *reader)
 {
     const yaml_subset *yaml = reader->yaml;

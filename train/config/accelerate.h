@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerate: the YAML or JSON file that accelerate writes, as the DeepSpeed configuration that it
- * stands for. Keys about the start of processes are ringrun's.
+ * accelerate: translates the YAML or JSON file that accelerate writes into the DeepSpeed
+ * configuration that it stands for. Its keys about starting processes are for ringrun.
  */
 #ifndef TRAIN_ACCELERATE_H
 #define TRAIN_ACCELERATE_H
@@ -9,11 +9,12 @@
 #include "config.h"
 #include "entries.h"
 
-/** Fills @p entries with the keys of DeepSpeed that @p source stands for, each at its place there.
+/** Fills @p entries with the keys of DeepSpeed that @p source stands for. Each keeps its place in
+ *  the source.
  *  @param source  borrowed until entries_free()
- *  @param list    gets all that is wrong, what is returned too
+ *  @param list    receives all errors, including the one returned
  *  @param note    called for each key that has no effect; may be NULL
- *  @param[out] processes  ranks that the file wants; 0: it does not say.
+ *  @param[out] processes  number of ranks in the file; 0: not given
  *  Free with entries_free() whatever the result. */
 ring_status accelerate_entries(config_entries *entries, const char *name, const char *source,
                                size_t length, faults *list, config_note_fn *note, void *context,

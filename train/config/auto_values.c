@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tables: transformers' TrainingArguments, but for the optimizer's rate and betas, and what follows
- * from more than the file. */
+ * Holds two tables: fixed values, which are those of transformers' TrainingArguments except for the
+ * optimizer's rate and betas, and functions for values that depend on more than the file. */
 #include "auto_values.h"
 
 #include <stdio.h>
@@ -25,10 +25,10 @@ static const struct {
     {"optimizer.params.eps", "1e-8"},
     {"optimizer.params.weight_decay", "0"},
     {"scheduler.params.warmup_min_lr", "0"},
-    {"scheduler.params.warmup_max_lr", ""}, /* the optimizer's */
+    {"scheduler.params.warmup_max_lr", ""}, /* the optimizer's rate */
     {"scheduler.params.warmup_type", "\"log\""},
     {"scheduler.params.last_batch_iteration", "-1"},
-    /* TrainingArguments have 0, and DeepSpeed's schedules take 2 then. */
+    /* TrainingArguments have 0, for which DeepSpeed's schedules use 2. */
     {"scheduler.params.warmup_num_steps", "2"},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "true"},
     {"zero_optimization.sub_group_size", "1e9"},

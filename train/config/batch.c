@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * train_batch = micro_batch * accumulation * ranks: what is missing follows from the rest,
- * and what does not fit is explained with ways out. */
+ * Solves train_batch = micro_batch * accumulation * ranks for the sizes that are missing. If the
+ * given sizes do not fit, the error lists the changes that would make them fit. */
 #include "config.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 enum { ADVICE_BYTES = 512 };
 
-/* DeepSpeed's rules; a whole-number division that leaves a rest is caught later. */
+/* Applies DeepSpeed's rules. Divisions with a remainder are caught later, by comparing products. */
 static ring_status derive(train_config *config, long ranks)
 {
     long *train = &config->train_batch, *micro = &config->micro_batch,
@@ -86,7 +86,8 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
                       plural((double)ranks), launcher);
 }
 
-/* The file was written for another number of ranks: the accumulation makes up for it. */
+/* Adapts a file that was written for another number of ranks: changes the accumulation so that the
+ * global batch stays the same. @return false: that is not possible. */
 static bool keep_global(train_config *config, long ranks)
 {
     const long pass = config->micro_batch * ranks;
@@ -96,7 +97,7 @@ static bool keep_global(train_config *config, long ranks)
     return true;
 }
 
-/* ---- Ranks with micro-batches of their own ------------------------------------------------- */
+/* ---- Micro-batches that differ between ranks ----------------------------------------------- */
 
 static ring_status explain_list(const train_config *config, long pass, const char *launcher)
 {
@@ -147,7 +148,7 @@ static ring_status check_partition(const rank_numbers *partition, int ranks, con
                       ranks == 1 ? "is" : "are", ranks, launcher);
 }
 
-/* ---- All ----------------------------------------------------------------------------------- */
+/* ---- The public call ----------------------------------------------------------------------- */
 
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a configuration: defaults from the table, then every entry of the file against
- * the table, then the rules that join several keys. */
+ * Reads a configuration in three steps: sets the defaults of the table, checks every entry of the
+ * file against the table, then applies the rules that combine several keys. */
 #include "config.h"
 
 #include <stdarg.h>
@@ -19,10 +19,10 @@
 #include "text_file.h"
 #include "values.h"
 
-/* Largest file that is read; real ones have a few kilobytes. */
+/* The largest file that is read; real ones have a few kilobytes. */
 enum { FILE_BYTES_MAX = 256 << 10, NOTE_BYTES = 512 };
 
-/* One reading of one file. */
+/* The state of reading one file. */
 typedef struct config_reader {
     config_entries entries;
     const config_options *options;
@@ -30,13 +30,13 @@ typedef struct config_reader {
     void *context;
     train_config *config;
     faults faults;
-    bool automatic; /* "auto" was met */
+    bool automatic; /* the file contains "auto" */
 } config_reader;
 
-static void tell(const config_reader *reader, const char *format, ...)
+static void add_note(const config_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void tell(const config_reader *reader, const char *format, ...)
+static void add_note(const config_reader *reader, const char *format, ...)
 {
     if (reader->note == NULL)
         return;
@@ -48,7 +48,7 @@ static void tell(const config_reader *reader, const char *format, ...)
     reader->note(reader->context, text);
 }
 
-/* Of a section that is unknown itself, which is reported once. */
+/* @return whether the key is in a section that is unknown itself, which is reported once. */
 static bool is_in_unknown(const config_reader *reader, const char *path)
 {
     char section[ENTRY_PATH_MAX] = "";
@@ -68,7 +68,7 @@ static ring_status check_unknown(const config_reader *reader, const config_entry
     if (nearest != NULL)
         snprintf(advice, sizeof advice, "; did you mean \"%s\"?", nearest);
     if (reader->options->warn_unknown) {
-        tell(reader, "%s is unknown and ignored%s", entry->path, advice);
+        add_note(reader, "%s is unknown and ignored%s", entry->path, advice);
         return RING_OK;
     }
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
@@ -119,10 +119,11 @@ static void note_key(const config_reader *reader, const config_key *key, const c
     char value[VALUE_TEXT_MAX];
     value_of_json(entry->value, value);
     if (!is_initial(key, value))
-        tell(reader, "%s has no effect here: %s", key->path, key->help);
+        add_note(reader, "%s has no effect here: %s", key->path, key->help);
 }
 
-/* Two names of one setting must not contradict each other. @param before  of the other one */
+/* Checks that two names of one setting do not contradict each other.
+ * @param before  the field before @p entry was written to it */
 static ring_status check_names(const config_reader *reader, const config_key *key,
                                const config_entry *entry, const char *before)
 {
@@ -147,7 +148,7 @@ static ring_status set_field(const config_reader *reader, const config_key *key,
         reader->config->given[key - config_keys] = true;
         return RING_OK;
     case VALUE_DEFAULT:
-        tell(reader, "%s %s", key->path, problem);
+        add_note(reader, "%s %s", key->path, problem);
         return RING_OK;
     case VALUE_LATER:
         return lenient_fail(&reader->entries.text, entry->at, RING_ERR_UNSUPPORTED, "%s %s",
@@ -169,7 +170,8 @@ static ring_status check_section(const config_reader *reader, const config_key *
 
 static ring_status check_entry(config_reader *reader, const config_entry *entry);
 
-/* @return what stands for "auto" at @p path, or NULL. @param wanted  room for the option's. */
+/* @return the value that replaces "auto" at @p path, or NULL.
+ * @param wanted  a buffer for the value of an option */
 static const char *value_for_auto(const config_reader *reader, const char *path, char wanted[24])
 {
     const config_options *options = reader->options;
@@ -182,18 +184,19 @@ static const char *value_for_auto(const config_reader *reader, const char *path,
     return wanted;
 }
 
-/* DeepSpeed leaves the key out. */
+/* Keeps the default: DeepSpeed ignores the key if it is "auto". */
 static ring_status take_default(const config_reader *reader, const config_key *key)
 {
     const bool known = key->initial != NULL && key->initial[0] != '\0';
     if (key->use == USE_NOTE)
-        tell(reader, "%s: auto -> its default, which has no effect here: %s", key->path, key->help);
+        add_note(reader, "%s: auto -> its default, which has no effect here: %s", key->path,
+                 key->help);
     else
-        tell(reader, "%s: auto -> %s", key->path, known ? key->initial : "none");
+        add_note(reader, "%s: auto -> %s", key->path, known ? key->initial : "none");
     return RING_OK;
 }
 
-/* Once more, with that value. */
+/* Checks the entry again with the value that replaces "auto". */
 static ring_status take_value(config_reader *reader, const config_key *key,
                               const config_entry *entry, const char *value)
 {
@@ -202,7 +205,7 @@ static ring_status take_value(config_reader *reader, const config_key *key,
     resolved.value = tree;
     if (tree == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory");
-    tell(reader, "%s: auto -> %s", key->path, cJSON_IsString(tree) ? tree->valuestring : value);
+    add_note(reader, "%s: auto -> %s", key->path, cJSON_IsString(tree) ? tree->valuestring : value);
     const ring_status status = check_entry(reader, &resolved);
     cJSON_Delete(tree);
     return status;
@@ -213,8 +216,8 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
 {
     char wanted[24];
     const char *path = value_name(NULL, key)->path, *value = value_for_auto(reader, path, wanted);
-    if (strcmp(key->path, "data_partition") == 0) { /* no front end's */
-        tell(reader, "%s: auto -> in proportion to the micro-batches", key->path);
+    if (strcmp(key->path, "data_partition") == 0) { /* is not a key of any front end */
+        add_note(reader, "%s: auto -> in proportion to the micro-batches", key->path);
         return RING_OK;
     }
     reader->automatic = true;
@@ -225,7 +228,7 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
     if (automatic_default(path))
         return take_default(reader, key);
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "%s = auto: no front end fills that in; write a value", key->path);
+                        "%s = auto: no front end fills this in; write a value", key->path);
 }
 
 static bool is_automatic(const cJSON *value)
@@ -241,7 +244,7 @@ static ring_status check_entry(config_reader *reader, const config_entry *entry)
     if (is_automatic(entry->value))
         return check_automatic(reader, key, entry);
     if (cJSON_IsNull(entry->value))
-        return RING_OK; /* as if it were not there */
+        return RING_OK; /* as if the key were missing */
     if (key->use == USE_LATER)
         return check_later(reader, key, entry);
     if (key->kind == KEY_SECTION || key->kind == KEY_OPEN)
@@ -260,7 +263,7 @@ static void check_entries(config_reader *reader)
         faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
 }
 
-/* A section that is none, or a type that is none, was reported already. */
+/* @return whether a section that is not an object, or an invalid type, was reported already. */
 static bool was_reported(const config_reader *reader, const char *section, const char *type)
 {
     const config_entry *entry = entries_find(&reader->entries, section);
@@ -268,7 +271,8 @@ static bool was_reported(const config_reader *reader, const char *section, const
                                         entries_find(&reader->entries, type) != NULL);
 }
 
-/* The table has the types of both sections in the order of their kinds. */
+/* @return the number of @p type: the table lists types in the order of optimizer_kind and
+ * schedule_kind. */
 static int kind_of(const char *key, const char *type)
 {
     const char *types = config_key_find(key)->choices, *at = value_choose(types, type);
@@ -278,7 +282,7 @@ static int kind_of(const char *key, const char *type)
     return kind;
 }
 
-/* Where an optimizer's default is not the table's. */
+/* Sets the defaults of optimizers that differ from the table's. */
 static ring_status set_own_defaults(const config_reader *reader)
 {
     static const struct {
@@ -312,9 +316,10 @@ static ring_status finish_optimizer(const config_reader *reader)
         return RING_OK;
     if (reader->automatic && entries_find(&reader->entries, "optimizer") == NULL) {
         automatic_optimizer(optimizer);
-        tell(reader, "%s: AdamW with lr 2e-4, betas 0.9 and 0.99, no weight decay, no schedule",
-             reader->options->accelerate ? "accelerate's file leaves the optimizer to the script"
-                                         : "no optimizer, in a file with \"auto\"");
+        add_note(reader, "%s: AdamW with lr 2e-4, betas 0.9 and 0.99, no weight decay, no schedule",
+                 reader->options->accelerate
+                     ? "accelerate's file leaves the optimizer to the script"
+                     : "no optimizer, in a file with \"auto\"");
     }
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
@@ -327,13 +332,13 @@ static ring_status finish_optimizer(const config_reader *reader)
         return train_fail(RING_ERR_CONFIG, "%s: nesterov needs a momentum and no dampening", name);
     if (optimizer->no_decay_lr >= 0.0 && optimizer_groups(optimizer) == 1)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: optimizer.no_decay_lr is of a second group; write "
-                          "\"param_groups\": \"no_decay\" beside it",
+                          "%s: optimizer.no_decay_lr is for a second parameter group; also write "
+                          "\"param_groups\": \"no_decay\"",
                           name);
     if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
         optimizer->weight_decay != 0.0)
-        tell(reader, "Adam decays weights apart from the gradient, as DeepSpeed does; set "
-                     "optimizer.params.adam_w_mode to false for L2 in the gradient");
+        add_note(reader, "as in DeepSpeed, Adam decays weights separately from the gradient; set "
+                         "optimizer.params.adam_w_mode to false to add L2 to the gradient");
     return RING_OK;
 }
 
@@ -352,7 +357,8 @@ static void require_params(config_reader *reader, const char *type, size_t at)
     }
 }
 
-/* Hugging Face's Trainer has one rate for both. */
+/* Replaces "auto" as the scheduler's rate by the optimizer's: Hugging Face's Trainer has one rate
+ * for both. */
 static void follow_optimizer(const config_reader *reader)
 {
     static const char path[] = "scheduler.params.warmup_max_lr";
@@ -363,24 +369,25 @@ static void follow_optimizer(const config_reader *reader)
         return;
     config->schedule.max_lr = config->optimizer.lr;
     value_of_field(config, config_key_find(path), rate);
-    tell(reader, "%s: auto -> %s", path, rate);
+    add_note(reader, "%s: auto -> %s", path, rate);
 }
 
 static void tell_of_schedule(const config_reader *reader)
 {
     const schedule_config *schedule = &reader->config->schedule;
     if (reader->config->optimizer.no_decay_lr >= 0.0 && schedule_sets_lr(schedule))
-        tell(reader,
-             "optimizer.no_decay_lr has no effect: as in DeepSpeed, %s sets one rate for "
-             "all groups",
-             schedule->type);
+        add_note(reader,
+                 "optimizer.no_decay_lr has no effect: as in DeepSpeed, %s sets one rate for "
+                 "all groups",
+                 schedule->type);
     if (schedule->total_steps > 0 && schedule->total_steps < schedule->warmup_steps)
-        tell(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
-             schedule->total_steps, schedule->warmup_steps);
+        add_note(reader, "scheduler: total_num_steps %ld is less than warmup_num_steps %ld",
+                 schedule->total_steps, schedule->warmup_steps);
     if (schedule->kind == SCHEDULE_ONE_CYCLE && schedule->cycle.momentum &&
         !optimizer_has_betas(reader->config->optimizer.kind))
-        tell(reader, "scheduler.params.cycle_momentum has no effect here: as in DeepSpeed, it is "
-                     "for optimizers that have betas");
+        add_note(reader,
+                 "scheduler.params.cycle_momentum has no effect here: as in DeepSpeed, it is "
+                 "for optimizers that have betas");
 }
 
 static ring_status finish_schedule(config_reader *reader)
@@ -422,12 +429,13 @@ static ring_status check_partition(const config_reader *reader)
                         partition, advice);
 }
 
-/* DeepSpeed takes the stages from the script and reads neither key; who wrote one meant it. */
+/* DeepSpeed sets the stages in the script and ignores both keys. A user who wrote one meant it, so
+ * it is used. */
 static ring_status finish_pipeline(const config_reader *reader)
 {
     static const char name[] = "pipeline.params.num_stages";
     if (reader->config->given[config_key_find(name) - config_keys])
-        tell(reader, "%s is taken as pipeline.stages; DeepSpeed ignores it", name);
+        add_note(reader, "%s is used as pipeline.stages; DeepSpeed ignores it", name);
     return check_partition(reader);
 }
 
@@ -437,7 +445,8 @@ static size_t place_of(const config_reader *reader, const char *path)
     return entry != NULL ? entry->at : SIZE_MAX;
 }
 
-/* Told at the place of @p path, or of the file as a whole. */
+/* Reports a problem at the place of @p path, or, if the file does not have it, of the whole file.
+ */
 static void refuse_at(config_reader *reader, const char *path, const char *problem)
 {
     const config_entries *entries = &reader->entries;
@@ -451,7 +460,8 @@ static void refuse_at(config_reader *reader, const char *path, const char *probl
                     train_fail(RING_ERR_CONFIG, "%s: %s", entries->text.name, problem));
 }
 
-/* As front ends do: an option stands for "auto" and for nothing, and must not contradict. */
+/* Applies an option as front ends do: it replaces "auto" and a missing key, and must not contradict
+ * a value. */
 static void apply_option(config_reader *reader, const char *path, bool given, bool *field)
 {
     const config_key *named = value_name(reader->config, config_key_find(path));
@@ -471,12 +481,13 @@ static void finish_precision(config_reader *reader)
     const precision_verdict verdict = precision_resolve(precision, reader->config->zero_stage);
     precision->old_window = reader->options->compat_ds_0_13;
     if (verdict.note != NULL)
-        tell(reader, "%s", verdict.note);
+        add_note(reader, "%s", verdict.note);
     if (verdict.fault != NULL)
         refuse_at(reader, verdict.key, verdict.fault);
 }
 
-/* Until the ranks are known. A front end's arguments and its file must say the same. */
+/* Completes the micro-batches as far as is possible without the number of ranks. An option and the
+ * file must agree, as a front end's arguments and its file must. */
 static ring_status finish_batch(config_reader *reader)
 {
     train_config *config = reader->config;
@@ -492,17 +503,18 @@ static ring_status finish_batch(config_reader *reader)
         return RING_OK;
     return lenient_fail(&reader->entries.text, place_of(reader, "train_micro_batch_size_per_gpu"),
                         RING_ERR_CONFIG,
-                        "train_micro_batch_size_per_gpu is not the %ld sample%s a rank that "
-                        "--batch_size gives; leave one of them out",
-                        wanted, plural(wanted));
+                        "train_micro_batch_size_per_gpu differs from --batch_size %ld; leave one "
+                        "of them out",
+                        wanted);
 }
 
 static void tell_of_sampler(const config_reader *reader)
 {
     const train_config *config = reader->config;
     if (config->sampler_drop_last && config_has_shares(config))
-        tell(reader, "sampler_drop_last has no effect here: no sample is repeated where ranks have "
-                     "shares of their own");
+        add_note(reader,
+                 "sampler_drop_last has no effect: samples are never repeated if ranks have "
+                 "shares of their own");
 }
 
 /* @param section  offload_optimizer or offload_param */
@@ -512,7 +524,7 @@ static ring_status finish_place(const config_reader *reader, const char *section
     char key[96];
     snprintf(key, sizeof key, "zero_optimization.%s.device", section);
     if (strcmp(place->device, "cpu") == 0)
-        tell(reader, "%s = cpu has no effect here: all states lie in host memory", key);
+        add_note(reader, "%s = cpu has no effect: all states are in host memory anyway", key);
     if (strcmp(place->device, "nvme") != 0 || place->nvme_path[0] != '\0')
         return RING_OK;
     return lenient_fail(&reader->entries.text, place_of(reader, key), RING_ERR_CONFIG,
@@ -520,7 +532,7 @@ static ring_status finish_place(const config_reader *reader, const char *section
                         key, section);
 }
 
-/* Of parameters DeepSpeed offloads those that it splits. */
+/* Like DeepSpeed, offloads parameters only if they are split, which is in stage 3. */
 static ring_status finish_offload(const config_reader *reader)
 {
     const train_config *config = reader->config;
@@ -531,7 +543,7 @@ static ring_status finish_offload(const config_reader *reader)
         return RING_OK;
     return lenient_fail(&reader->entries.text,
                         place_of(reader, "zero_optimization.offload_param.device"), RING_ERR_CONFIG,
-                        "zero_optimization.offload_param is for stage 3, not %ld; write \"none\"",
+                        "zero_optimization.offload_param needs stage 3, not %ld; write \"none\"",
                         config->zero_stage);
 }
 
@@ -542,10 +554,11 @@ static ring_status finish_zero(const config_reader *reader)
                                               "zero_optimization.reduce_bucket_size");
     if (config->reduce_bucket_size > ZERO_BUCKET_ELEMENTS && bucket != NULL &&
         bucket->value->valuedouble == (double)config->reduce_bucket_size)
-        tell(reader,
-             "zero_optimization.reduce_bucket_size %ld: gradients travel in buckets of %d elements "
-             "here, or of one layer if that has more",
-             config->reduce_bucket_size, ZERO_BUCKET_ELEMENTS);
+        add_note(
+            reader,
+            "zero_optimization.reduce_bucket_size %ld: gradients are sent in buckets of at most %d "
+            "elements, or of one layer if it has more",
+            config->reduce_bucket_size, ZERO_BUCKET_ELEMENTS);
     return finish_offload(reader);
 }
 
@@ -593,7 +606,7 @@ ring_status config_parse(const char *name, const char *text, size_t length,
     return status;
 }
 
-/* As DeepSpeed takes it: a name that is no file's may be the configuration itself. */
+/* Decodes a configuration in base64, which DeepSpeed accepts in place of a file's name. */
 static ring_status read_encoded(const char *word, const config_options *options,
                                 config_note_fn *note, void *context, train_config *config,
                                 bool *found)

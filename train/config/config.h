@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config: a DeepSpeed configuration file, checked completely before anything trains.
- * One table (keys.c) says for every key what it is, its default, whether this version
- * honours it, and drives reading, errors, notes and help alike.
+ * config: reads a DeepSpeed configuration file, and checks it completely before training begins.
+ * One table (keys.c) has the kind and default of every key and whether this version honours it;
+ * reading, errors, notes and help all use that table.
  */
 #ifndef TRAIN_CONFIG_H
 #define TRAIN_CONFIG_H
@@ -46,12 +46,12 @@ typedef struct optimizer_config {
     double betas[2];
     double lr_decay, first_sum; /* Adagrad */
     bool nesterov, bias_correction;
-    bool adam_w_mode;      /* weight decay apart from the gradient; for type Adam */
+    bool adam_w_mode;      /* of type Adam: weight decay is not part of the gradient */
     char param_groups[24]; /* "": one group; "no_decay", "no_decay_embeddings" */
     double no_decay_lr;    /* of the group without weight decay; below 0: lr */
 } optimizer_config;
 
-/** @return how many parameter groups there are. */
+/** @return the number of parameter groups. */
 static inline int optimizer_groups(const optimizer_config *optimizer)
 {
     return optimizer->param_groups[0] == 'n' ? 2 : 1;
@@ -67,13 +67,13 @@ static inline double optimizer_no_decay_lr(const optimizer_config *optimizer)
 typedef struct cycle_config {
     double min_lr, max_lr, decay_lr_rate;
     double min_momentum, max_momentum, decay_momentum_rate;
-    long first_steps, second_steps;   /* second: 0: as the first */
-    long first_stairs, second_stairs; /* 0: none; second: -1: as the first */
+    long first_steps, second_steps;   /* second_steps 0: as first_steps */
+    long first_stairs, second_stairs; /* 0: none; second_stairs -1: as first_stairs */
     long decay_steps;                 /* 0: no decay */
-    bool momentum;                    /* cycles, too */
+    bool momentum;                    /* the momentum cycles as well */
 } cycle_config;
 
-/* One type's members count, and last_iteration. */
+/* Only the members of the type are used, and last_iteration. */
 typedef struct schedule_config {
     char type[24]; /* "" without a scheduler */
     schedule_kind kind;
@@ -94,7 +94,7 @@ typedef struct schedule_config {
     long last_iteration;
 } schedule_config;
 
-/** @return whether the scheduler sets rates of its own, whatever the optimiser's. */
+/** @return whether the scheduler ignores the optimiser's rate and sets its own. */
 static inline bool schedule_sets_lr(const schedule_config *schedule)
 {
     return schedule->kind == SCHEDULE_WARMUP || schedule->kind == SCHEDULE_WARMUP_DECAY ||
@@ -104,14 +104,14 @@ static inline bool schedule_sets_lr(const schedule_config *schedule)
 typedef struct pipeline_config {
     long stages;        /* 1: none */
     char partition[64]; /* parameters, best, uniform or type:REGEX */
-    long interval;      /* of layers whose activations are kept; 0: all are */
+    long interval;      /* every how many layers an activation is kept; 0: all are */
 } pipeline_config;
 
 enum {
     RANK_NUMBERS_MAX = 128,
     CONFIG_KEYS_MAX = 320,
-    /* Of a bucket of gradients. Small, so that the last layers' travel during the first layers'
-     * backward. */
+    /* Most elements of a bucket of gradients. It is small, so that the gradients of the last layers
+     * are sent while backward computes the first layers. */
     ZERO_BUCKET_ELEMENTS = 16384
 };
 
@@ -142,14 +142,14 @@ typedef struct offload_place {
 typedef struct offload_config {
     offload_place states, params;
     long block_size;  /* bytes of an array that are read or written at a time */
-    long queue_depth; /* such blocks that may be on their way to the disk */
+    long queue_depth; /* blocks that may be in flight to the disk at a time */
 } offload_config;
 
 typedef struct train_config {
-    /* 0 until config_resolve_batch(); micro_batch is the largest where ranks have their own */
+    /* 0 until config_resolve_batch(); micro_batch is the largest one if they differ */
     long train_batch, micro_batch, accumulation;
     rank_numbers micro_batches;
-    rank_numbers data_partition; /* samples of an epoch; count 0: from the micro-batches */
+    rank_numbers data_partition; /* samples of an epoch; count 0: follow from the micro-batches */
     char data_split[16];         /* "" (strided) or one of the table */
     char data_end[16];           /* "" (join) or one of the table */
     optimizer_config optimizer;
@@ -159,28 +159,29 @@ typedef struct train_config {
     long steps_per_print;     /* 0: not given */
     long zero_stage;          /* of ZeRO, 0 to 3 */
     pipeline_config pipeline;
-    long tensor_ranks; /* that compute a share of the layers each; 0, 1: none */
+    long tensor_ranks; /* ranks that share the layers; 0, 1: layers are not shared */
     bool sampler_shuffle, sampler_drop_last; /* arguments of DistributedSampler */
     bool dump_state, drop_last;
-    bool overlap_comm;         /* reduce while backward goes on */
-    long reduce_bucket_size;   /* most elements of a bucket of several layers */
-    bool reduce_scatter;       /* of gradients, in stages 1 and 2; else all-reduce */
-    bool allgather_partitions; /* of updated parameters, in these; else a broadcast of each owner */
-    long sub_group_size;       /* most elements that are updated at a time in stage 3 */
-    long stage3_max_live_parameters;         /* gathered elements up to which the next come ahead */
-    long stage3_prefetch_bucket_size;        /* most elements that come ahead of their use */
-    long stage3_param_persistence_threshold; /* elements of a tensor that stage 3 leaves whole, */
-    long stage3_model_persistence_threshold; /* and of all of those together */
+    bool overlap_comm;       /* reduce gradients during backward */
+    long reduce_bucket_size; /* most elements of a bucket of several layers */
+    bool reduce_scatter;     /* gradients in stages 1 and 2; else all-reduce them */
+    bool
+        allgather_partitions; /* parameters in stages 1 and 2; else each owner broadcasts its own */
+    long sub_group_size;      /* most elements that are updated at a time in stage 3 */
+    long stage3_max_live_parameters;         /* prefetch up to this many gathered elements */
+    long stage3_prefetch_bucket_size;        /* most elements that are prefetched */
+    long stage3_param_persistence_threshold; /* most elements of a tensor that stays whole, */
+    long stage3_model_persistence_threshold; /* and of all of these together */
     offload_config offload;
-    long processes; /* ranks that accelerate's file wants; 0: it does not say */
+    long processes; /* number of ranks in accelerate's file; 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     monitor_config tensorboard, csv;
     wandb_config wandb;
-    bool given[CONFIG_KEYS_MAX]; /* the file has the table's key of that number */
-    unsigned automatic; /* keys that are "auto" until config_fill_automatic(), a bit each */
+    bool given[CONFIG_KEYS_MAX]; /* by number in the table: the file has the key */
+    unsigned automatic; /* a bit for each key that is "auto" until config_fill_automatic() */
 } train_config;
 
-/** @return true if the ranks are dealt their samples otherwise than PyTorch does. */
+/** @return true if samples are divided among ranks in another way than PyTorch's. */
 static inline bool config_has_shares(const train_config *config)
 {
     return config->micro_batches.listed || config->data_partition.count > 0 ||
@@ -189,17 +190,17 @@ static inline bool config_has_shares(const train_config *config)
 
 typedef struct config_options {
     bool warn_unknown;   /* unknown keys are notes, not errors */
-    bool compat_ds_0_13; /* defaults of DeepSpeed 0.13 where they changed later */
-    bool fp16, bf16;     /* what fp16.enabled and bf16.enabled are where the file leaves it open */
+    bool compat_ds_0_13; /* use defaults of DeepSpeed 0.13 that changed later */
+    bool fp16, bf16;     /* fp16.enabled and bf16.enabled, unless the file has them */
     bool accelerate;     /* the file is accelerate's, in YAML */
-    long micro_batch;    /* that the command line wants; 0: it does not say */
+    long micro_batch;    /* from the command line; 0: not given */
 } config_options;
 
-/** Told one line, without line end, about something that the user should know. */
+/** Receives one line, without a line end, about something that the user should know. */
 typedef void config_note_fn(void *context, const char *text);
 
-/** Reads @p path, or, if no file has that name, the base64 of a configuration that it is. Errors
- * say path:line:column. @param note  may be NULL.
+/** Reads the file @p path, or, if there is no such file, decodes @p path as a configuration in
+ * base64. Errors begin with path:line:column. @param note  may be NULL.
  *  @return RING_OK, RING_ERR_CONFIG, RING_ERR_UNSUPPORTED, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
 ring_status config_read(const char *path, const config_options *options, config_note_fn *note,
                         void *context, train_config *config);
@@ -209,52 +210,53 @@ ring_status config_parse(const char *name, const char *text, size_t length,
                          const config_options *options, config_note_fn *note, void *context,
                          train_config *config);
 
-/** Takes @p asked for pipeline.stages unless it is 0, and checks that the stages divide the ranks
- *  and go with the stage of ZeRO. @param launcher  where the number of ranks came from. */
+/** Sets pipeline.stages to @p asked unless that is 0, and checks that the number of ranks is a
+ *  multiple of it and that the stage of ZeRO allows a pipeline.
+ *  @param launcher  where the number of ranks came from. */
 ring_status config_resolve_stages(train_config *config, long asked, int ranks,
                                   const char *launcher);
 
-/** The same of @p asked for tensor_parallel.autotp_size, which is then 1 or more; before
- *  config_resolve_stages(), which takes the ranks divided by it. */
+/** Sets tensor_parallel.autotp_size in the same way; afterwards it is 1 or more. Call it before
+ *  config_resolve_stages(), whose ranks are divided by it. */
 ring_status config_resolve_tensor(train_config *config, long asked, int ranks,
                                   const char *launcher);
 
 typedef enum batch_policy {
     BATCH_EXACT,      /* sizes that do not fit are an error */
-    BATCH_KEEP_GLOBAL /* train_batch and micro_batch hold, the accumulation follows */
+    BATCH_KEEP_GLOBAL /* keep train_batch and micro_batch, adapt the accumulation */
 } batch_policy;
 
-/** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does, or says
- *  why it cannot and what would. @param ranks  data-parallel ranks: with a pipeline, those of one
- *  stage. @param launcher  where the number of ranks came from. */
+/** Completes train_batch = micro_batch * accumulation * ranks as DeepSpeed does. The error explains
+ *  which values would fit. @param ranks  data-parallel ranks: with a pipeline, those of one stage.
+ *  @param launcher  where the number of ranks came from. */
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy);
 
-/** Facts of a run beside its file; 0: not known yet. */
+/** Facts about a run that are not in its file; 0: not known yet. */
 typedef struct automatic_facts {
     size_t width; /* model_spec_width() */
     long updates; /* of the whole run */
 } automatic_facts;
 
-/** Fills in keys that are "auto" and follow from ranks, network or data, as Hugging Face's Trainer
- *  does, and tells each once. After config_resolve_batch(), as often as more is known.
- *  @param note  may be NULL. */
+/** Fills in keys that are "auto" and depend on ranks, network or data, as Hugging Face's Trainer
+ *  does, and notes each once. Call it after config_resolve_batch(), and again when more facts are
+ *  known. @param note  may be NULL. */
 void config_fill_automatic(train_config *config, const automatic_facts *facts, config_note_fn *note,
                            void *context);
 
-/** @return a key that is "auto" still, or NULL. */
+/** @return a key that is still "auto", or NULL. */
 const char *config_open_automatic(const train_config *config);
 
-/** Prints the settings, one "  name .... value" a line: those that differ from the default
- *  and the batch sizes, or with @p all every setting that has an effect. A setting that has
- *  several names has the one that the file used. */
+/** Prints the settings as lines "  name .... value": those that differ from the default and the
+ *  batch sizes, or with @p all every setting that has an effect. A setting with several names is
+ *  printed under the one that the file used. */
 void config_print(const train_config *config, bool all, FILE *out);
 
-/** Prints every setting that has an effect as a line "name=value", whatever it is; one that has
- *  several names by the first of the table. */
+/** Prints every setting as a line "name=value". A setting with several names is printed under its
+ *  first one in the table. */
 void config_list(const train_config *config, FILE *out);
 
-/** Prints every known key with kind, default and meaning. */
+/** Prints every known key with its kind, default and meaning. */
 void config_print_keys(FILE *out);
 
 #endif

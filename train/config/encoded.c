@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Both alphabets are read, as Python's urlsafe_b64decode() reads them. */
+ * Accepts both alphabets of base64, as Python's urlsafe_b64decode() does. */
 #include "encoded.h"
 
 #include <sodium.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * encoded: a configuration in base64, as DeepSpeed takes it in the place of a file's name.
+ * encoded: decodes a configuration in base64, which DeepSpeed accepts in place of a file's name.
  */
 #ifndef TRAIN_ENCODED_H
 #define TRAIN_ENCODED_H
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** @return true if @p word is base64 of an object, { … }, and @p text has it then.
- *  @param[out] text  [strlen(word)] at least */
+/** Decodes @p word. @return true if it is the base64 of an object, { … }.
+ *  @param[out] text  at least strlen(word) bytes; the object, not terminated by a zero */
 bool encoded_config(const char *word, char *text, size_t *length);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A walk over the objects of a file. */
+ * Lists the members of a file's objects recursively, and refuses keys that are given twice. */
 #include "entries.h"
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #include "errors.h"
 
-/* Far more than any configuration has; keeps the search for duplicates quick. */
+/* Far more than any configuration has; it keeps the search for duplicates fast. */
 enum { KEYS_MAX = 2000 };
 
 static ring_status add_entry(config_entries *entries, const char *parent, const cJSON *value)

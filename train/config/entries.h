@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * entries: a file as a flat list of dotted paths in file order, each with its value and its
- * place: "optimizer.params.lr". Checking is then one loop over a list.
+ * entries: turns a file into a flat list of dotted paths ("optimizer.params.lr") in file order,
+ * each with its value and its place in the file, so that checking it is one loop.
  */
 #ifndef TRAIN_ENTRIES_H
 #define TRAIN_ENTRIES_H
@@ -23,8 +23,8 @@ typedef struct config_entries {
 } config_entries;
 
 /** @param source  borrowed until entries_free().
- *  @param list    gets all that is wrong, what is returned too. With RING_OK the entries may be
- *                 looked at nevertheless: those that are wrong are left out.
+ *  @param list    receives all errors, including the one returned. RING_OK means that the entries
+ *                 can be used even if there are errors: wrong ones are left out.
  *  Free with entries_free() whatever the result. */
 ring_status entries_read(config_entries *entries, const char *name, const char *source,
                          size_t length, faults *list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A short list, sorted when it is reported. */
+ * Keeps the first faults in a short list, which is sorted by place when it is reported. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -40,5 +40,5 @@ ring_status faults_tell(faults *f, const char *name)
     for (size_t i = 0; i < kept; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s\n", f->list[i].text);
     return train_fail(f->status, "%s%s: %zu errors%s", text, name, f->count,
-                      f->count > kept ? ", the first of which are these" : "");
+                      f->count > kept ? "; these are the first ones found" : "");
 }

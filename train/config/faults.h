@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults: all that is wrong with a file, so that one run tells it. A reader that finds a fault
- * calls train_fail() as ever, and notes it here if reading can go on.
+ * faults: collects all errors in a file, so that one run reports them all. A reader that finds a
+ * fault calls train_fail() as usual, and notes it here if it can continue.
  */
 #ifndef TRAIN_FAULTS_H
 #define TRAIN_FAULTS_H
@@ -11,21 +11,23 @@
 enum { FAULTS_KEPT = 12, FAULT_BYTES = 320 };
 
 typedef struct fault {
-    size_t at; /* byte of the source, by which they are sorted */
+    size_t at; /* offset in the source, by which faults are sorted */
     char text[FAULT_BYTES];
 } fault;
 
 typedef struct faults {
     fault list[FAULTS_KEPT];
-    size_t count;       /* of all; those kept are the first */
-    ring_status status; /* of the first; RING_OK: there is none */
+    size_t count;       /* of all faults; only the first ones are kept */
+    ring_status status; /* of the first fault; RING_OK: there are no faults */
 } faults;
 
-/** Keeps this thread's error text. @param status  what train_fail() returned; RING_OK: nothing. */
+/** Adds this thread's error text to the list. @param status  of train_fail(); RING_OK: does
+ * nothing.
+ */
 void faults_note(faults *f, size_t at, ring_status status);
 
-/** @return RING_OK, or the status of the first with all texts, a line each, and their number if
- *  there are several. @param name  of the file. */
+/** @return RING_OK if there are no faults; else the status of the first one, with the texts of all,
+ *  one on each line, and their number if there are several. @param name  of the file. */
 ring_status faults_tell(faults *f, const char *name);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table, and looking things up in it. Defaults are DeepSpeed's current ones. */
+ * Defines the table of keys, with DeepSpeed's current defaults, and looks up keys in it, also those
+ * that are most similar to a wrong one. */
 #include "keys.h"
 
 #include <limits.h>
@@ -29,7 +30,7 @@
 #define INT(name, member, low, start, text) STEPS(name, member, low, start, NULL, text)
 #define COUNT(name, member, low, high, start, text) \
     NUMBER(name, KEY_INT, member, low, high, start, NULL, text)
-/* A number of parameters. */
+/* A key that is a number of elements. */
 #define ELEMENTS(name, member, low, start, text) COUNT(name, member, low, 1e15, start, text)
 #define REAL(name, member, low, high, start, types, text) \
     NUMBER(name, KEY_REAL, member, low, high, start, types, text)
@@ -53,7 +54,7 @@
     { \
         .path = name, .kind = type, .use = USE_NOTE, .help = text \
     }
-/* The same of a switch that needs no line while it has its initial value. */
+/* As NOTE, for a switch that is not worth a note while it has its initial value. */
 #define QUIET(name, start, text) \
     { \
         .path = name, .kind = KEY_BOOL, .use = USE_NOTE, .initial = start, .help = text \
@@ -62,29 +63,30 @@
     { \
         .path = name, .kind = type, .use = USE_LATER, .initial = only, .help = text \
     }
-/* A section of a feature that is not here: harmless while it is not enabled. */
+/* The section of a feature that is not supported: accepted while it is not enabled. */
 #define SWITCH(name, text) \
     {.path = name, .kind = KEY_OPEN, .help = text}, LATER(name ".enabled", KEY_BOOL, "false", text)
-/* The same of a feature that changes no result: harmless even then. */
+/* The section of a feature that is not supported but does not change results: accepted even if it
+ * is enabled. */
 #define WATCH(name, text) \
     {.path = name, .kind = KEY_OPEN, .help = text}, QUIET(name ".enabled", "false", text)
-/* Where a monitor's files lie: output_path/job_name/… */
+/* The section of a monitor, whose files are in output_path/job_name/… */
 #define MONITOR(name, member, text) \
     SECTION(name, text), BOOL(name ".enabled", member.enabled, "false", NULL, text), \
         TEXT(name ".output_path", member.output_path, "", NULL, \
-             "folder, made if it is not there"), \
-        TEXT(name ".job_name", member.job_name, "DeepSpeedJobName", NULL, "folder in that")
+             "folder, created if it does not exist"), \
+        TEXT(name ".job_name", member.job_name, "DeepSpeedJobName", NULL, "folder in output_path")
 
-#define AMP "the level says it, and the loss is scaled as by fp16"
-#define NO_TIMERS "this version has no such breakdown yet"
-#define NO_MONITOR "--metrics FILE writes the same figures as JSON lines, to be imported"
+#define AMP "opt_level decides it, and the loss is scaled as with fp16"
+#define NO_TIMERS "this version does not have this breakdown yet"
+#define NO_MONITOR "use --metrics FILE, which writes the same figures as JSON lines"
 #define NO_SAVING "--save DIR writes checkpoints"
-#define BUFFERS "the kernel's pages are the buffers: aio.block_size says how large"
-#define OVERLAPS "the next block is read and the last one written during the update, always"
-#define NOT_PINNED "no memory is pinned"
-#define IN_HOST_MEMORY "everything lies in host memory anyway"
-#define KERNEL_IO "the kernel reads and writes, with as many requests as the disk takes"
-/* Where states or parameters lie. */
+#define BUFFERS "the kernel's pages are the buffers; aio.block_size sets their size"
+#define OVERLAPS "blocks are always read and written during the update"
+#define NOT_PINNED "memory is not pinned"
+#define IN_HOST_MEMORY "everything is in host memory anyway"
+#define KERNEL_IO "the kernel reads and writes, with as many requests as the disk accepts"
+/* The section that decides where states or parameters are kept. */
 #define OFFLOAD(name, member, what) \
     SECTION(name, what), \
         TEXT(name ".device", member.device, "none", "none cpu nvme", \
@@ -94,16 +96,15 @@
         NOTE(name ".buffer_count", KEY_INT, BUFFERS), \
         NOTE(name ".buffer_size", KEY_REAL, BUFFERS), \
         NOTE(name ".pin_memory", KEY_BOOL, NOT_PINNED)
-#define NO_ZERO "ZeRO here has no such choice"
-#define NO_SLICES "activations travel as a rank has them, never in parts"
-#define NO_TENSOR "tensor ranks here have no such choice"
-#define PAIRS_ARE_FOUND "leave it out: layers that ranks can share are found"
-#define NOT_QUANTIZED "set it to false: communication_data_type has 16 bits, no fewer"
+#define NO_ZERO "this implementation of ZeRO does not have this choice"
+#define NO_SLICES "activations are always sent whole"
+#define NO_TENSOR "this implementation of tensor ranks does not have this choice"
+#define PAIRS_ARE_FOUND "leave it out: layers that ranks can share are found automatically"
+#define NOT_QUANTIZED "set it to false: communication_data_type has at least 16 bits"
 #define OFF "set it to false or leave the section out"
 
 const config_key config_keys[] = {
-    INT("train_batch_size", train_batch, 1, NULL,
-        "samples an update takes from all ranks together"),
+    INT("train_batch_size", train_batch, 1, NULL, "samples of an update, of all ranks together"),
     RANKS("train_micro_batch_size_per_gpu", micro_batches, 1,
           "samples of one forward and backward pass on one rank; or a list, one for each rank"),
     INT("gradient_accumulation_steps", accumulation, 1, NULL,
@@ -112,19 +113,19 @@ const config_key config_keys[] = {
          "leave out an epoch's last micro-batch if it is short"),
 
     BOOL("sampler_shuffle", sampler_shuffle, "true", NULL,
-         "each epoch takes the samples in an order of its own; false: as they are stored"),
+         "reshuffle the samples in each epoch; false: in the order in which they are stored"),
     BOOL("sampler_drop_last", sampler_drop_last, "false", NULL,
-         "samples that the ranks do not divide are left out; false: the first ones of the epoch "
-         "come twice"),
+         "leave out the samples that remain after an even division among ranks; false: repeat the "
+         "first ones of the epoch instead"),
     RANKS("data_partition", data_partition, 0,
-          "samples that each rank takes an epoch, [30000, 20000]; auto: in proportion to the "
+          "samples of each rank in an epoch, [30000, 20000]; auto: in proportion to the "
           "micro-batches"),
     TEXT("data_split", data_split, NULL, "strided contiguous",
          "samples go to the ranks in turn (strided), or each rank's lie together in the order of "
          "the epoch; not given: strided"),
     TEXT("data_end", data_end, NULL, "join shortest",
-         "a rank that is out of data waits without samples for the others (join), or ends the "
-         "epoch for all; not given: join"),
+         "a rank that has run out of data waits for the others (join), or ends the epoch for all "
+         "ranks (shortest); not given: join"),
 
     SECTION("optimizer", "how parameters are updated; required"),
     TEXT("optimizer.type", optimizer.type, NULL,
@@ -134,20 +135,21 @@ const config_key config_keys[] = {
          "not of DeepSpeed: a second group without weight decay, of biases and norms, or of these "
          "and embeddings"),
     REAL("optimizer.no_decay_lr", optimizer.no_decay_lr, -1, HUGE_VAL, "-1", NULL,
-         "not of DeepSpeed: learning rate of that second group; -1: as optimizer.params.lr"),
+         "not in DeepSpeed: learning rate of that second group; -1: as optimizer.params.lr"),
     SECTION("optimizer.params", "settings of the optimizer"),
     REAL("optimizer.params.lr", optimizer.lr, 0, HUGE_VAL, "0.001", NULL,
          "learning rate; Adagrad: 0.01 if not given"),
     REAL("optimizer.params.momentum", optimizer.momentum, 0, HUGE_VAL, "0", "SGD",
-         "share of the previous step"),
+         "fraction of the previous step that is added"),
     REAL("optimizer.params.dampening", optimizer.dampening, -HUGE_VAL, HUGE_VAL, "0", "SGD",
-         "takes this share from the gradient that enters the momentum"),
-    BOOL("optimizer.params.nesterov", optimizer.nesterov, "false", "SGD", "Nesterov's momentum"),
+         "reduces the gradient that is added to the momentum by this fraction"),
+    BOOL("optimizer.params.nesterov", optimizer.nesterov, "false", "SGD",
+         "use Nesterov's momentum"),
     {.path = "optimizer.params.betas",
      .kind = KEY_PAIR,
      .initial = "[0.9, 0.999]",
      .scope = ADAMS " Lion",
-     .help = "decay of the two moments; Lion: [0.9, 0.99] if not given",
+     .help = "decay rates of the two moments; Lion: [0.9, 0.99] if not given",
      .most = 1,
      FIELD(optimizer.betas)},
     REAL("optimizer.params.eps", optimizer.eps, 0, HUGE_VAL, "1e-08", ADAMS " Adagrad",
@@ -155,11 +157,11 @@ const config_key config_keys[] = {
     REAL("optimizer.params.lr_decay", optimizer.lr_decay, 0, HUGE_VAL, "0", "Adagrad",
          "the rate is divided by 1 + this for each earlier update"),
     REAL("optimizer.params.initial_accumulator_value", optimizer.first_sum, 0, HUGE_VAL, "0",
-         "Adagrad", "what the sum of squares starts from"),
+         "Adagrad", "initial value of the sum of squares"),
     BOOL("optimizer.params.bias_correction", optimizer.bias_correction, "true", ADAMS,
          "correct the moments for their start at zero"),
     BOOL("optimizer.params.adam_w_mode", optimizer.adam_w_mode, "true", "Adam",
-         "decay weights apart from the gradient (AdamW); false: add it to the gradient"),
+         "decay weights separately (AdamW); false: add the decay to the gradient"),
     REAL("optimizer.params.weight_decay", optimizer.weight_decay, 0, HUGE_VAL, "0", NULL,
          "pull of the parameters towards zero"),
     NOTE("optimizer.params.torch_adam", KEY_BOOL, "there is one implementation of Adam"),
@@ -168,10 +170,10 @@ const config_key config_keys[] = {
     LATER("optimizer.params.amsgrad", KEY_BOOL, "false", "set it to false"),
     LATER("optimizer.params.maximize", KEY_BOOL, "false", "set it to false"),
     LATER("optimizer.params.max_grad_norm", KEY_ANY, NULL,
-          "as in DeepSpeed, clip by the key gradient_clipping"),
+          "as in DeepSpeed, use the key gradient_clipping"),
     LATER("optimizer.legacy_fusion", KEY_BOOL, "false", "set it to false"),
 
-    SECTION("scheduler", "how the learning rate changes; without it, it does not"),
+    SECTION("scheduler", "how the learning rate changes; if not given, it is constant"),
     TEXT("scheduler.type", schedule.type, NULL,
          /* in the order of schedule_kind */
          "WarmupLR WarmupDecayLR WarmupCosineLR OneCycle LRRangeTest CosineAnnealingLR StepLR",
@@ -182,9 +184,9 @@ const config_key config_keys[] = {
     REAL("scheduler.params.warmup_max_lr", schedule.max_lr, 0, HUGE_VAL, "0.001", WARMUPS,
          "rate after the warm-up"),
     REAL("scheduler.params.warmup_min_ratio", schedule.warmup_min_ratio, 0, HUGE_VAL, "0",
-         "WarmupCosineLR", "share of optimizer.params.lr at the start"),
+         "WarmupCosineLR", "fraction of optimizer.params.lr at the start"),
     REAL("scheduler.params.cos_min_ratio", schedule.cos_min_ratio, 0, HUGE_VAL, "0.0001",
-         "WarmupCosineLR", "share of optimizer.params.lr at the end"),
+         "WarmupCosineLR", "fraction of optimizer.params.lr at the end"),
     STEPS("scheduler.params.warmup_num_steps", schedule.warmup_steps, 1, "1000",
           WARMUPS " WarmupCosineLR", "updates of the warm-up"),
     CHOICE("scheduler.params.warmup_type", schedule.warmup_type, "log", WARMUPS " WarmupCosineLR",
@@ -194,70 +196,71 @@ const config_key config_keys[] = {
     REAL("scheduler.params.cycle_min_lr", schedule.cycle.min_lr, 0, HUGE_VAL, NULL, "OneCycle",
          "rate at both ends of the cycle; required"),
     REAL("scheduler.params.cycle_max_lr", schedule.cycle.max_lr, 0, HUGE_VAL, NULL, "OneCycle",
-         "rate at its top; required"),
+         "rate at the peak of the cycle; required"),
     REAL("scheduler.params.decay_lr_rate", schedule.cycle.decay_lr_rate, 0, HUGE_VAL, "0",
          "OneCycle", "after the cycle, the rate is divided by 1 + this for each decay_step_size"),
     STEPS("scheduler.params.cycle_first_step_size", schedule.cycle.first_steps, 1, "2000",
-          "OneCycle", "updates of the way up"),
+          "OneCycle", "updates during which the rate rises"),
     STEPS("scheduler.params.cycle_second_step_size", schedule.cycle.second_steps, 0, "0",
-          "OneCycle", "updates of the way down; 0: as many"),
+          "OneCycle", "updates during which the rate falls; 0: as many"),
     STEPS("scheduler.params.cycle_first_stair_count", schedule.cycle.first_stairs, 0, "0",
-          "OneCycle", "stairs of the way up; 0: none"),
+          "OneCycle", "stairs in which the rate rises; 0: it rises steadily"),
     STEPS("scheduler.params.cycle_second_stair_count", schedule.cycle.second_stairs, -1, "-1",
-          "OneCycle", "stairs of the way down; -1: as many"),
+          "OneCycle", "stairs in which the rate falls; -1: as many"),
     STEPS("scheduler.params.decay_step_size", schedule.cycle.decay_steps, 0, "0", "OneCycle",
           "updates between two decays after the cycle; 0: no decay"),
     BOOL("scheduler.params.cycle_momentum", schedule.cycle.momentum, "true", "OneCycle",
-         "Adam's first beta goes down and up meanwhile, the second is 0.99"),
+         "lower and raise the first of the betas during the cycle; the second is 0.99"),
     REAL("scheduler.params.cycle_min_mom", schedule.cycle.min_momentum, 0, 1, "0.8", "OneCycle",
-         "that beta at the top"),
+         "first beta at the peak of the cycle"),
     REAL("scheduler.params.cycle_max_mom", schedule.cycle.max_momentum, 0, 1, "0.9", "OneCycle",
-         "that beta at both ends"),
+         "first beta at both ends of the cycle"),
     REAL("scheduler.params.decay_mom_rate", schedule.cycle.decay_momentum_rate, 0, HUGE_VAL, "0",
-         "OneCycle", "after the cycle, it is multiplied by 1 + this for each decay_step_size"),
+         "OneCycle",
+         "after the cycle, the first beta is multiplied by 1 + this for each decay_step_size"),
     REAL("scheduler.params.lr_range_test_min_lr", schedule.range_min_lr, 0, HUGE_VAL, "0.001",
          "LRRangeTest", "rate at the start"),
     STEPS("scheduler.params.lr_range_test_step_size", schedule.range_steps, 1, "2000",
-          "LRRangeTest", "updates in which the rate grows by its share once"),
+          "LRRangeTest", "updates during which the rate grows by one step rate"),
     REAL("scheduler.params.lr_range_test_step_rate", schedule.range_rate, 0, HUGE_VAL, "1.0",
-         "LRRangeTest", "that share of the rate at the start"),
+         "LRRangeTest", "growth for each step size, as a multiple of the rate at the start"),
     BOOL("scheduler.params.lr_range_test_staircase", schedule.range_staircase, "false",
-         "LRRangeTest", "grow at once at the end of each step size"),
+         "LRRangeTest", "grow in one step at the end of each step size"),
     STEPS("scheduler.params.T_max", schedule.annealing_steps, 1, NULL, "CosineAnnealingLR",
           "updates from optimizer.params.lr to the minimum; required"),
     REAL("scheduler.params.eta_min", schedule.annealing_min_lr, 0, HUGE_VAL, "0",
-         "CosineAnnealingLR", "the minimum"),
+         "CosineAnnealingLR", "minimum of the rate"),
     STEPS("scheduler.params.step_size", schedule.stair_steps, 1, NULL, "StepLR",
-          "updates between two falls of the rate; required"),
+          "updates between two changes of the rate; required"),
     REAL("scheduler.params.gamma", schedule.stair_gamma, 0, HUGE_VAL, "0.1", "StepLR",
-         "what each fall multiplies the rate with"),
+         "factor by which the rate is multiplied at each change"),
     INT("scheduler.params.last_batch_iteration", schedule.last_iteration, -1, "-1",
         "iteration to continue from"),
     NOTE("scheduler.params.last_epoch", KEY_INT, "last_batch_iteration continues a schedule"),
     NOTE("scheduler.params.verbose", KEY_ANY, "--metrics FILE has the rate of each update"),
 
     REAL("gradient_clipping", gradient_clipping, 0, HUGE_VAL, "1.0", NULL,
-         "most that the gradient's norm may be; 0: no limit"),
+         "largest norm of the gradient; 0: no limit"),
     INT("steps_per_print", steps_per_print, 1, NULL,
-        "updates between two log lines; not given: four times an epoch"),
+        "updates between two log lines; not given: four log lines an epoch"),
     BOOL("dump_state", dump_state, "false", NULL, "print all settings at the start"),
 
     SECTION("fp16", "float16 with float32 masters"),
     BOOL("fp16.enabled", precision.set.fp16, "false", NULL,
          "keep and send parameters and gradients as float16"),
     REAL("fp16.loss_scale", precision.set.loss_scale, 0, HUGE_VAL, "0", NULL,
-         "what the loss is multiplied with; 0: found while training"),
+         "factor by which the loss is multiplied; 0: adapted during training"),
     COUNT("fp16.initial_scale_power", precision.set.scale_power, 0, 126 /* a float32 holds it */,
-          "16", "that starts at 2 to this power"),
+          "16", "the adapted scale starts at 2 to this power"),
     STEPS("fp16.loss_scale_window", precision.set.scale_window, 1, "1000", NULL,
-          "updates without overflow until it is doubled"),
+          "updates without overflow before the scale is doubled"),
     STEPS("fp16.hysteresis", precision.set.hysteresis, 1, "2", NULL,
-          "overflows until it is halved"),
+          "overflows before the scale is halved"),
     BOOL("fp16.consecutive_hysteresis", precision.set.consecutive_hysteresis, "false", NULL,
-         "count only overflows in a row"),
+         "count consecutive overflows only"),
     STEPS("fp16.min_loss_scale", precision.set.min_scale, 1, "1", NULL,
           "an overflow at this scale ends the training"),
-    NOTE("fp16.auto_cast", KEY_BOOL, "arithmetic is in float32, of inputs too"),
+    NOTE("fp16.auto_cast", KEY_BOOL, "inputs and arithmetic are in float32"),
     LATER("fp16.fp16_master_weights_and_grads", KEY_BOOL, "false",
           "set it to false: masters are float32"),
     NOTE("fp16.fused_mode", KEY_BOOL, "there is one implementation"),
@@ -265,15 +268,15 @@ const config_key config_keys[] = {
     BOOL("bf16.enabled", precision.set.bf16, "false", NULL,
          "keep and send parameters and gradients as bfloat16"),
     BOOL("bf16.check_grad_overflow", precision.set.check_overflow, "true", NULL,
-         "leave out updates whose gradients are not finite; false: they end the training"),
-    NOTE("bf16.immediate_grad_update", KEY_BOOL, "gradients are summed as they come"),
+         "skip updates whose gradients are not finite; false: they end the training"),
+    NOTE("bf16.immediate_grad_update", KEY_BOOL, "gradients are always summed at once"),
     LATER("bf16.bf16_master_weights_and_grads", KEY_BOOL, "false",
           "set it to false: masters are float32"),
     LATER("bf16.bf16_optimizer_states", KEY_BOOL, "false", "set it to false: states are float32"),
     SECTION("bfloat16", "older name of bf16"),
     BOOL("bfloat16.enabled", precision.set.bf16, "false", NULL, "as bf16.enabled"),
-    SECTION("amp", "levels of NVIDIA's apex, as fp16"),
-    BOOL("amp.enabled", precision.set.amp, "false", NULL, "as opt_level says"),
+    SECTION("amp", "levels of NVIDIA's apex, implemented by fp16"),
+    BOOL("amp.enabled", precision.set.amp, "false", NULL, "use the precision of opt_level"),
     TEXT("amp.opt_level", precision.set.amp_level, NULL, "O0 O1 O2 O3",
          "O0: float32; O1 (not given), O2: as fp16; O3: float16 without float32 masters"),
     NOTE("amp.loss_scale", KEY_ANY, AMP),
@@ -286,39 +289,39 @@ const config_key config_keys[] = {
     NOTE("amp.keep_batchnorm_fp32", KEY_ANY, AMP),
     NOTE("amp.num_losses", KEY_ANY, AMP),
     NOTE("amp.verbosity", KEY_ANY, AMP),
-    SWITCH("torch_autocast", OFF ", arithmetic is in float32; bf16 and fp16 keep and send 16 bits"),
+    SWITCH("torch_autocast", OFF ": arithmetic is in float32; bf16 and fp16 keep and send 16 bits"),
     TEXT("communication_data_type", precision.set.wire, NULL, "fp32 fp16 bf16",
-         "what gradients travel as; not given: as the parameters"),
-    SECTION("data_types", "types of what is kept"),
+         "type in which gradients are sent; not given: as the parameters"),
+    SECTION("data_types", "types of stored values"),
     TEXT("data_types.grad_accum_dtype", precision.set.accumulation, NULL, "fp32 fp16 bf16",
-         "what gradients are kept and summed as; not given: as the parameters"),
-    LATER("data_types.param_dtype", KEY_TEXT, NULL, "leave it out: fp16 or bf16 say it"),
-    LATER("data_types.buffer_dtype", KEY_TEXT, NULL, "leave it out: no layer has buffers"),
+         "type in which gradients are kept and summed; not given: as the parameters"),
+    LATER("data_types.param_dtype", KEY_TEXT, NULL, "leave it out: fp16 or bf16 decides it"),
+    LATER("data_types.buffer_dtype", KEY_TEXT, NULL, "leave it out: layers have no buffers"),
     LATER("data_types.keep_in_fp32_modules", KEY_ANY, NULL, "leave it out"),
     LATER("seq_parallel_communication_data_type", KEY_TEXT, "fp32", "leave it out"),
     LATER("seq_parallel_comm_data_type", KEY_TEXT, "fp32", "leave it out"),
-    NOTE("fp32_allreduce", KEY_BOOL, "communication_data_type says what gradients travel as"),
+    NOTE("fp32_allreduce", KEY_BOOL, "communication_data_type sets the type of sent gradients"),
     LATER("gradient_allreduce_op", KEY_TEXT, "mean", "gradients are averaged"),
     LATER("managed_gradient_accumulation", KEY_BOOL, "true", "set it to true"),
     NOTE("prescale_gradients", KEY_BOOL, "gradients are scaled once, before they are summed"),
     NOTE("gradient_predivide_factor", KEY_REAL, "gradients are scaled once"),
     LATER("sparse_gradients", KEY_BOOL, "false", "set it to false"),
 
-    SECTION("zero_optimization", "split states over ranks"),
+    SECTION("zero_optimization", "partition states over ranks"),
     COUNT("zero_optimization.stage", zero_stage, 0, 3, "0",
-          "split over the ranks: 1 the optimizer's states, 2 gradients too, 3 parameters too"),
-    NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients always lie together"),
+          "partition over ranks: 1 the optimizer's states, 2 also gradients, 3 also parameters"),
+    NOTE("zero_optimization.contiguous_gradients", KEY_BOOL, "gradients are always contiguous"),
     BOOL("zero_optimization.overlap_comm", overlap_comm, "true", NULL,
-         "reduce gradients while the backward pass goes on"),
+         "reduce gradients during the backward pass"),
     BOOL("zero_optimization.reduce_scatter", reduce_scatter, "true", NULL,
          "false: stages 1 and 2 reduce gradients to all ranks, not to their owners"),
     INT("zero_optimization.reduce_bucket_size", reduce_bucket_size, 1, "5e8",
-        "elements of a bucket of gradients, at most 16384 of them or one layer"),
+        "elements of a bucket of gradients; a bucket has at most 16384, or one layer"),
     NOTE("zero_optimization.use_multi_rank_bucket_allreduce", KEY_BOOL, NO_ZERO),
     BOOL("zero_optimization.allgather_partitions", allgather_partitions, "true", NULL,
-         "false: in stages 1 and 2 owners broadcast parameters one after the other"),
+         "false: in stages 1 and 2 owners broadcast parameters one after another"),
     NOTE("zero_optimization.allgather_bucket_size", KEY_INT,
-         "parameters are gathered bucket by bucket, as reduce_bucket_size cuts them"),
+         "parameters are gathered in the buckets of reduce_bucket_size"),
     NOTE("zero_optimization.load_from_fp32_weights", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.elastic_checkpoint", KEY_BOOL,
          "states do not depend on the number of ranks"),
@@ -329,33 +332,33 @@ const config_key config_keys[] = {
     ELEMENTS("zero_optimization.sub_group_size", sub_group_size, 1, "1e9",
              "elements that stage 3 updates at a time, at most those of a bucket"),
     ELEMENTS("zero_optimization.stage3_max_live_parameters", stage3_max_live_parameters, 0, "1e9",
-             "gathered elements in stage 3; with fewer than two buckets have, none comes ahead"),
+             "gathered elements in stage 3; if fewer than two buckets fit, nothing is prefetched"),
     NOTE("zero_optimization.stage3_max_reuse_distance", KEY_INT,
          "a bucket is released after each use"),
     ELEMENTS("zero_optimization.stage3_prefetch_bucket_size", stage3_prefetch_bucket_size, 0, "5e7",
-             "elements of a bucket that stage 3 gathers ahead of its use"),
+             "most elements of a bucket that stage 3 prefetches"),
     ELEMENTS("zero_optimization.stage3_param_persistence_threshold",
              stage3_param_persistence_threshold, 0, "1e5",
-             "tensors of at most so many elements stay whole on every rank in stage 3"),
+             "tensors with at most this many elements stay whole on every rank in stage 3"),
     ELEMENTS("zero_optimization.stage3_model_persistence_threshold",
              stage3_model_persistence_threshold, 0, "1e15",
-             "elements of all tensors together that stay whole, in the order of the network"),
+             "most elements of all tensors that stay whole; the first ones of the network do"),
     NOTE("zero_optimization.stage3_module_granularity_threshold", KEY_INT, NO_ZERO),
     NOTE("zero_optimization.stage3_use_all_reduce_for_fetch_params", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_allgather_sequential", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.stage3_gather_16bit_weights_on_model_save", KEY_BOOL, NO_SAVING),
     NOTE("zero_optimization.stage3_gather_fp16_weights_on_model_save", KEY_BOOL, NO_SAVING),
     OFFLOAD("zero_optimization.offload_optimizer", offload.states,
-            "where the optimizer's states and float32 masters lie"),
+            "where the optimizer's states and float32 masters are kept"),
     NOTE("zero_optimization.offload_optimizer.pipeline_read", KEY_BOOL, OVERLAPS),
     NOTE("zero_optimization.offload_optimizer.pipeline_write", KEY_BOOL, OVERLAPS),
     NOTE("zero_optimization.offload_optimizer.pipeline", KEY_BOOL, OVERLAPS),
     NOTE("zero_optimization.offload_optimizer.fast_init", KEY_BOOL, "states start in the file"),
-    NOTE("zero_optimization.offload_optimizer.ratio", KEY_REAL, "all states lie there"),
+    NOTE("zero_optimization.offload_optimizer.ratio", KEY_REAL, "all states are offloaded"),
     OFFLOAD("zero_optimization.offload_param", offload.params,
-            "stage 3: where the parameters that a rank owns lie"),
+            "stage 3: where the parameters that a rank owns are kept"),
     NOTE("zero_optimization.offload_param.max_in_cpu", KEY_REAL,
-         "no parameters stay in memory but those of the live buckets"),
+         "only the parameters of live buckets are in memory"),
     NOTE("zero_optimization.cpu_offload", KEY_BOOL, IN_HOST_MEMORY),
     NOTE("zero_optimization.cpu_offload_param", KEY_BOOL, IN_HOST_MEMORY),
     NOTE("zero_optimization.cpu_offload_use_pin_memory", KEY_BOOL, NOT_PINNED),
@@ -377,25 +380,26 @@ const config_key config_keys[] = {
     NOTE("zero_optimization.log_trace_cache_warnings", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.enable_sanity_checks", KEY_BOOL, NO_ZERO),
     NOTE("zero_optimization.save_muon_momentum_buffer_in_memory", KEY_BOOL, NO_ZERO),
-    NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer here may be split"),
+    NOTE("zero_allow_untested_optimizer", KEY_BOOL, "every optimizer can be partitioned"),
     NOTE("zero_force_ds_cpu_optimizer", KEY_BOOL, "there is one implementation"),
     SECTION("pipeline", "stages of layers, each on ranks of its own"),
     COUNT("pipeline.stages", pipeline.stages, 1, 256, "1",
-          "stages that the layers are cut into; the ranks are a multiple"),
+          "number of stages; the number of ranks must be a multiple"),
     TEXT("pipeline.partition", pipeline.partition, "best", NULL,
-         "what stages have equally much of: parameters (best), uniform (layers), type:REGEX"),
+         "balance stages by: parameters (best), uniform (layers), type:REGEX"),
     SECTION("pipeline.params", "settings of the pipeline"),
     COUNT("pipeline.params.num_stages", pipeline.stages, 1, 256, NULL,
           "the same as pipeline.stages"),
-    NOTE("pipeline.type", KEY_TEXT, "there is one kind of pipeline"),
-    QUIET("pipeline.seed_layers", "false", "first parameters do not depend on the stages"),
+    NOTE("pipeline.type", KEY_TEXT, "there is only one kind of pipeline"),
+    QUIET("pipeline.seed_layers", "false", "initial parameters do not depend on the stages"),
     INT("pipeline.activation_checkpoint_interval", pipeline.interval, 0, "0",
-        "keep the activation of every so-manyth layer, compute the others again; 0: keep all"),
+        "keep the activations of every n-th layer and recompute the others; 0: keep all"),
     NOTE("pipeline.pipe_partitioned", KEY_BOOL, NO_SLICES),
     NOTE("pipeline.grad_partitioned", KEY_BOOL, NO_SLICES),
-    SECTION("tensor_parallel", "ranks that compute a share of each pair of layers"),
+    SECTION("tensor_parallel", "share pairs of layers among ranks"),
     COUNT("tensor_parallel.autotp_size", tensor_ranks, 0, 256, "1",
-          "ranks that share linear layers and attention; the ranks are a multiple; 0: none, too"),
+          "ranks that share linear layers and attention; the number of ranks must be a multiple; 0 "
+          "and 1: layers are not shared"),
     NOTE("tensor_parallel.tp_overlap_comm", KEY_BOOL, NO_TENSOR),
     NOTE("tensor_parallel.keep_module_on_host", KEY_BOOL, NO_TENSOR),
     NOTE("tensor_parallel.replace_with_kernel_inject", KEY_BOOL, NO_TENSOR),
@@ -404,39 +408,39 @@ const config_key config_keys[] = {
     LATER("tensor_parallel.partition_config", KEY_OPEN, NULL, PAIRS_ARE_FOUND),
     LATER("tensor_parallel.injection_policy_tuple", KEY_ANY, NULL, PAIRS_ARE_FOUND),
     LATER("sequence_parallel_size", KEY_INT, "1", "leave it out"),
-    SWITCH("expert_parallel", OFF ": no layer has experts"),
-    NOTE("use_data_before_expert_parallelism", KEY_BOOL, "no layer has experts"),
-    LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: attention here is dense"),
+    SWITCH("expert_parallel", OFF ": layers of experts are not supported"),
+    NOTE("use_data_before_expert_parallelism", KEY_BOOL, "layers of experts are not supported"),
+    LATER("sparse_attention", KEY_OPEN, NULL, "leave it out: attention is always dense"),
     LATER("compression_training", KEY_OPEN, NULL, "leave it out"),
     LATER("weight_quantization", KEY_OPEN, NULL, "leave it out"),
     NOTE("activation_checkpointing", KEY_OPEN,
-         "pipeline.activation_checkpoint_interval is the key; results are the same"),
+         "use pipeline.activation_checkpoint_interval; results are the same"),
     NOTE("checkpoint", KEY_OPEN, NO_SAVING),
     NOTE("datastates_ckpt", KEY_OPEN, NO_SAVING),
     BOOL("wall_clock_breakdown", wall_clock_breakdown, "false", NULL,
-         "log lines say where the time went"),
+         "show in log lines where time is spent"),
     BOOL("memory_breakdown", memory_breakdown, "false", NULL,
-         "memory of each rank, at the start and after each epoch"),
+         "show the memory of each rank at the start and after each epoch"),
     NOTE("timers", KEY_OPEN, "throughput is always timed"),
     NOTE("log_level", KEY_TEXT, "log lines are always printed"),
-    NOTE("vocabulary_size", KEY_INT, "the model says how many words it knows"),
+    NOTE("vocabulary_size", KEY_INT, "the model defines its vocabulary"),
     NOTE("disable_allgather", KEY_BOOL, NO_ZERO),
     NOTE("allgather_size", KEY_INT, NO_ZERO),
     SECTION("aio", "reading and writing files of offloaded states"),
     STEPS("aio.block_size", offload.block_size, 65536, "1048576", NULL,
           "bytes of each array that are read and written at a time"),
     STEPS("aio.queue_depth", offload.queue_depth, 1, "8", NULL,
-          "blocks of each array that may be on their way to the disk"),
+          "blocks of each array that may be in flight to the disk"),
     NOTE("aio.thread_count", KEY_INT, KERNEL_IO),
     NOTE("aio.intra_op_parallelism", KEY_INT, KERNEL_IO),
     NOTE("aio.single_submit", KEY_BOOL, KERNEL_IO),
     NOTE("aio.overlap_events", KEY_BOOL, KERNEL_IO),
     NOTE("aio.use_gds", KEY_BOOL, KERNEL_IO),
-    NOTE("compile", KEY_OPEN, "there is nothing to compile at run time"),
-    NOTE("graph_harvesting", KEY_BOOL, "there are no CUDA graphs"),
+    NOTE("compile", KEY_OPEN, "nothing is compiled at run time"),
+    NOTE("graph_harvesting", KEY_BOOL, "CUDA graphs are not used"),
     MONITOR("tensorboard", tensorboard, "event files for TensorBoard"),
-    MONITOR("csv_monitor", csv, "CSV files, one a number"),
-    SECTION("wandb", "lines of a file, to be imported to Weights & Biases"),
+    MONITOR("csv_monitor", csv, "CSV files, one for each figure"),
+    SECTION("wandb", "a file that can be imported to Weights & Biases"),
     BOOL("wandb.enabled", wandb.enabled, "false", NULL, "write wandb/PROJECT/run-….jsonl"),
     TEXT("wandb.team", wandb.team, "", NULL, "owner of the project"),
     TEXT("wandb.project", wandb.project, "deepspeed", NULL, "name of the project"),
@@ -496,7 +500,7 @@ static bool are_siblings(const char *a, const char *b)
     return length == (size_t)(config_key_name(b) - b) && strncmp(a, b, length) == 0;
 }
 
-/* @return true if @p letters are those that the words of @p name begin with: lr, learning_rate. */
+/* @return true if @p letters are the initials of the words of @p name: lr, learning_rate. */
 static bool are_initials(const char *letters, const char *name)
 {
     const char *at = letters;
@@ -507,8 +511,8 @@ static bool are_initials(const char *letters, const char *name)
     return at > letters + 1 && *at == '\0';
 }
 
-/* Twice the edit distance, and one more if the first letters differ: typing errors are
- * rare there, so bp16 is bf16 rather than fp16. Initials come before any typing error. */
+/* @return twice the edit distance, plus one if the first letters differ: typing errors are rare
+ * there, so bp16 is more likely bf16 than fp16. Initials are more likely than any typing error. */
 static size_t unlikeness(const char *word, const char *known)
 {
     if (are_initials(word, known) || are_initials(known, word))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keys: the one table of DeepSpeed's configuration keys. A key that this version honours
- * names its field in train_config; any other is either noted (it changes no result: it only
- * logs, times or saves, or is about something else) or refused (it would change results, and
- * is not there yet).
+ * keys: holds the table of DeepSpeed's configuration keys. A key that this version honours names
+ * its field in train_config. Other keys are either noted, because they do not change results (they
+ * only log, time or save, or concern something else), or refused, because they would change results
+ * and are not supported yet.
  */
 #ifndef TRAIN_KEYS_H
 #define TRAIN_KEYS_H
@@ -25,7 +25,7 @@ typedef enum key_kind {
 
 typedef enum key_use {
     USE_HONOURED,
-    USE_NOTE, /* accepted, no effect: one line says so, unless it has its initial value */
+    USE_NOTE, /* accepted, no effect: a note says so, unless it has its initial value */
     USE_LATER /* only its initial value is accepted, anything else is refused */
 } key_use;
 
@@ -47,17 +47,17 @@ extern const size_t config_key_count;
 /** @return the table's line for @p path, or NULL. */
 const config_key *config_key_find(const char *path);
 
-/** @return true if @p path lies in a section whose keys are not checked. */
+/** @return true if @p path is in a section whose keys are not checked. */
 bool config_key_open(const char *path);
 
-/** @return the known path most like @p path, or NULL: a sibling, else any key of that name. Words
- *  and their first letters are alike: learning_rate and lr. */
+/** @return the known path most similar to @p path: a key of the same section, else any key of that
+ *  name; NULL if there is none. Words and their initials are similar: learning_rate and lr. */
 const char *config_key_nearest(const char *path);
 
 enum { CONFIG_ADVICE_MAX = 64 };
 
-/** Writes "; did you mean \"…\"?" with the word of @p list that is most like @p word, or "" if none
- *  is. @param list  separated by blanks, or commas and blanks */
+/** Writes "; did you mean \"…\"?" with the word of @p list that is most similar to @p word, or ""
+ * if no word is. @param list  separated by blanks, or commas and blanks */
 void config_choice_advice(const char *list, const char *word, char advice[CONFIG_ADVICE_MAX]);
 
 /** @return the last part of a path: "lr" of "optimizer.params.lr". */

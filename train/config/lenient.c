@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Recursive descent, by the grammar of Hjson; numbers and what is in quotes are cJSON's to read.
- * The reader always stands at a token. */
+ * Parses by recursive descent, with the grammar of Hjson. Numbers and quoted texts are passed to
+ * cJSON. The reader is always at the start of a token. */
 #include "lenient.h"
 
 #include <limits.h>
@@ -23,14 +23,14 @@ enum { COMMAS_KEPT = 4, SHOWN_MAX = 40, CHOICES_MAX = 64 };
 
 typedef struct lenient_reader {
     lenient_text *text;
-    faults *faults;                  /* those that reading can go on after */
-    char *source;                    /* a copy that ends in '\0', which is nowhere else in it */
-    const char *at;                  /* the token */
-    const char *behind;              /* the token before it; NULL: there is none */
-    bool line_passed;                /* between them */
+    faults *faults;                  /* errors after which reading continues */
+    char *source;                    /* a copy terminated by '\0', which is nowhere else in it */
+    const char *at;                  /* the current token */
+    const char *previous_end;        /* the end of the token before it; NULL: there is none */
+    bool line_passed;                /* there is a line break between the two */
     bool open;                       /* the file leaves out the outermost { } */
     int depth;                       /* of lists and objects */
-    size_t commas, missing;          /* commas that are there, and that a new line stands for */
+    size_t commas, missing;          /* commas in the file, and line breaks in place of one */
     const char *places[COMMAS_KEPT]; /* of the first missing ones */
 } lenient_reader;
 
@@ -54,7 +54,7 @@ ring_status lenient_fail(const lenient_text *text, size_t at, ring_status status
 #define PLACE(reader, at) ((size_t)((at) - (reader)->source))
 #define REFUSE(reader, at, ...) \
     lenient_fail((reader)->text, PLACE(reader, at), RING_ERR_CONFIG, __VA_ARGS__)
-/* Reading goes on. */
+/* Notes an error after which reading continues. */
 #define NOTE(reader, at, ...) \
     faults_note((reader)->faults, PLACE(reader, at), REFUSE(reader, at, __VA_ARGS__))
 
@@ -65,19 +65,19 @@ static ring_status no_memory(const lenient_reader *reader)
 
 /* ---- Looking ahead ------------------------------------------------------------------------- */
 
-/* @return true if @p c is one of @p set, which the end of the source is not. */
+/* @return true if @p c is one of @p set; the '\0' at the end of the source never is. */
 static bool is_one_of(char c, const char *set)
 {
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-/* "...", where a manual leaves something out. */
+/* @return whether there is a "...", by which a manual leaves something out. */
 static bool is_ellipsis(const char *at)
 {
     return strncmp(at, "...", 3) == 0 && !is_one_of(at[3], WORD);
 }
 
-/* @return the byte behind the comment at @p at; @p at if there is none; NULL: it is never closed.
+/* @return the end of the comment at @p at; @p at if there is no comment; NULL if it is not closed.
  */
 static const char *comment_end(const char *at)
 {
@@ -91,7 +91,7 @@ static const char *comment_end(const char *at)
     return end != NULL ? end + 2 : NULL;
 }
 
-/* @return true if a colon is next, behind spaces and comments. */
+/* @return true if a colon follows, possibly after spaces and comments. */
 static bool is_key(const char *at)
 {
     const char *before;
@@ -102,7 +102,7 @@ static bool is_key(const char *at)
     return at != NULL && *at == ':';
 }
 
-/* @return the byte behind the text in quotes at @p at, NULL if nothing closes it on its line. */
+/* @return the end of the quoted text at @p at, or NULL if it is not closed on its line. */
 static const char *quoted_end(const char *at)
 {
     const char quote = *at++;
@@ -122,10 +122,10 @@ static bool starts_key(const char *at)
 
 /* ---- Moving -------------------------------------------------------------------------------- */
 
-/* Moves to the token from byte @p end on, where the present one ends. */
+/* Moves to the next token. @param end  of the current one */
 static ring_status move_on(lenient_reader *reader, const char *end)
 {
-    reader->at = reader->behind = end;
+    reader->at = reader->previous_end = end;
     reader->line_passed = false;
     for (;;) {
         const size_t spaces = strspn(reader->at, SPACES);
@@ -137,13 +137,14 @@ static ring_status move_on(lenient_reader *reader, const char *end)
         if (end == reader->at)
             return RING_OK;
         if (is_ellipsis(reader->at))
-            NOTE(reader, reader->at,
-                 "`...` stands for more in a manual; write it, or leave it out");
+            NOTE(
+                reader, reader->at,
+                "`...` is the manual's sign for an omission; write the omitted part, or delete it");
         reader->at = end;
     }
 }
 
-/* @return the first quote that nothing closes, on the line from @p at on; NULL: there is none. */
+/* @return the first unclosed quote on the line from @p at on; NULL if there is none. */
 static const char *open_quote(const char *at)
 {
     for (;;) {
@@ -157,12 +158,13 @@ static const char *open_quote(const char *at)
     }
 }
 
-/* Of the token that the reader stands at. */
+/* Refuses the current token, with the most likely reason. */
 static ring_status unexpected(const lenient_reader *reader)
 {
-    const char here = *reader->at, before = reader->behind != NULL ? reader->behind[-1] : '{';
-    const char *quote = open_quote(reader->at); /* more likely the fault */
-    if (here == '\0' && reader->behind == NULL)
+    const char here = *reader->at,
+               before = reader->previous_end != NULL ? reader->previous_end[-1] : '{';
+    const char *quote = open_quote(reader->at); /* if there is one, the more likely fault */
+    if (here == '\0' && reader->previous_end == NULL)
         return REFUSE(reader, reader->source, "the file is empty; write { … }");
     if (here == '\0')
         return REFUSE(reader, reader->at, "the file ends too early: a } or ] is missing");
@@ -171,16 +173,16 @@ static ring_status unexpected(const lenient_reader *reader)
     if (!reader->line_passed && is_one_of(here, "{" QUOTES WORD) && !is_one_of(before, "{[,:"))
         return REFUSE(reader, reader->at, "a comma is missing before this");
     if (here == '}' && reader->open && reader->depth == 1)
-        return REFUSE(reader, reader->at, "a } too many, or the { at the start is missing");
+        return REFUSE(reader, reader->at, "there is one } too many, or no { at the start");
     if (here < ' ' || here > '~')
         return REFUSE(reader, reader->at, "this character is not expected here");
     return REFUSE(reader, reader->at, "`%c` is not expected here", here);
 }
 
-/* ---- Values in one piece ------------------------------------------------------------------- */
+/* ---- Simple values ------------------------------------------------------------------------- */
 
-/* Messages quote keys and texts: the control characters in them, also those from U+0080 to U+009F,
- * would be orders to a terminal. */
+/* Replaces control characters, also those from U+0080 to U+009F: messages quote keys and texts, and
+ * a terminal would obey them. */
 static void hide_controls(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
@@ -204,8 +206,8 @@ static char *copy(const char *from, const char *end)
     return text;
 }
 
-/* Makes the value that @p json begins with that of @p item.
- * @param[out] end  behind it, or the first wrong byte. @return false: it is no JSON. */
+/* Sets @p item to the value at the start of @p json.
+ * @param[out] end  of the value, or the first wrong byte. @return false: it is not JSON. */
 static bool read_json(cJSON *item, const char *json, size_t length, const char **end)
 {
     NUMBERS_AS_IN_C;
@@ -221,8 +223,8 @@ static bool read_json(cJSON *item, const char *json, size_t length, const char *
     return true;
 }
 
-/* Writes at most @p most bytes of the text between quotes from @p at to @p end as JSON has it.
- * @return the byte of the source behind them. */
+/* Writes the quoted text from @p at to @p end as a JSON text, up to @p most bytes.
+ * @return the first byte of the source that was not written. */
 static const char *write_json(const char *at, const char *end, char *to, ptrdiff_t most)
 {
     const char *start = to, quote = *at++;
@@ -243,23 +245,23 @@ static const char *write_json(const char *at, const char *end, char *to, ptrdiff
 
 static ring_status read_quoted(lenient_reader *reader, cJSON *item)
 {
-    const char *at = reader->at, *end = quoted_end(at), *behind;
+    const char *at = reader->at, *end = quoted_end(at), *wrong;
     if (strncmp(at, "\'\'\'", 3) == 0)
-        return REFUSE(reader, at, "no value has several lines; write it between \" and \"");
+        return REFUSE(reader, at, "texts of several lines are not supported; write \"…\"");
     if (end == NULL)
         return REFUSE(reader, at, "this text has no closing quote on its line");
     char *json = malloc(2 * (size_t)(end - at) + 1);
     if (json == NULL)
         return no_memory(reader);
     write_json(at, end, json, PTRDIFF_MAX);
-    const bool good = read_json(item, json, strlen(json), &behind);
-    if (!good)
-        at = write_json(at, end, json, behind - json);
+    const bool good = read_json(item, json, strlen(json), &wrong);
+    if (!good) /* find the wrong byte in the source */
+        at = write_json(at, end, json, wrong - json);
     free(json);
     return good ? move_on(reader, end) : REFUSE(reader, at, "`\\` is not expected here");
 }
 
-/* A number, true, false or null. */
+/* Reads a number, true, false or null. */
 static ring_status read_word(lenient_reader *reader, cJSON *item)
 {
     const size_t length = strspn(reader->at, WORD);
@@ -270,14 +272,14 @@ static ring_status read_word(lenient_reader *reader, cJSON *item)
     return good ? move_on(reader, end) : unexpected(reader);
 }
 
-/* @return true if a value ends at @p end: with more behind it on its line, it is a text. */
+/* @return true if a value ends at @p end; if more follows on its line, it is an unquoted text. */
 static bool ends_value(const char *end)
 {
     end += strspn(end, " \t\r");
     return *end == '\0' || is_one_of(*end, ",}]\n") || comment_end(end) != end || starts_key(end);
 }
 
-/* @return true if a word is true, false, null, or was meant as a number. */
+/* @return true if a word is true, false, null, or looks like a number. */
 static bool is_json_word(const char *word, size_t length)
 {
     static const char *const words[] = {"true", "false", "null"};
@@ -288,8 +290,9 @@ static bool is_json_word(const char *word, size_t length)
     return strspn(word, "+-.eE" DIGITS) == length && strcspn(word, DIGITS) < length;
 }
 
-/* Where a text without quotes goes on to the end of its line, as Hjson has it, with what closes
- * an object behind it, no such text was meant. @return the end of the one that was. */
+/* By Hjson's grammar an unquoted text extends to the end of its line. If the line ends in a comma
+ * or a bracket, such a text was hardly meant: that is noted as an error.
+ * @return the end of the text that was meant. */
 static const char *note_unquoted(const lenient_reader *reader, const char *end)
 {
     const char *at = reader->at, *meant = at + strcspn(at, ",}]");
@@ -298,12 +301,12 @@ static const char *note_unquoted(const lenient_reader *reader, const char *end)
         return end;
     while (shown < SHOWN_MAX && at + shown < meant && at[shown] >= ' ' && at[shown] <= '~')
         shown++;
-    NOTE(reader, at, "`%.*s%s` is no number, true, false or null; put a text in quotes", shown, at,
-         at + shown < meant ? "…" : "");
+    NOTE(reader, at, "`%.*s%s` is not a number, true, false or null; put a text in quotes", shown,
+         at, at + shown < meant ? "…" : "");
     return meant;
 }
 
-/* A value behind a key that is not in quotes: as above, or a text. */
+/* Reads an unquoted value after a key: a number, true, false, null, or a text. */
 static ring_status read_unquoted(lenient_reader *reader, cJSON *item)
 {
     const char *at = reader->at;
@@ -319,11 +322,11 @@ static ring_status read_unquoted(lenient_reader *reader, cJSON *item)
     return item->valuestring != NULL ? move_on(reader, end) : no_memory(reader);
 }
 
-/* "[0|1|2|3]", in the manual's notation: a list of choices where one must be written.
- * @return the byte behind it, NULL if there is none at @p open. */
+/* Notes the manual's notation for choices, "[0|1|2|3]", where one of them must be written.
+ * @return the end of it; NULL if there is none at @p open. */
 static const char *note_choices(const lenient_reader *reader, const char *open)
 {
-    char choices[2 * CHOICES_MAX] = "", *to = choices; /* as a sentence has them */
+    char choices[2 * CHOICES_MAX] = "", *to = choices; /* with commas between them */
     if (*open != '[')
         return NULL;
     const size_t length = strspn(open + 1, WORD " |");
@@ -363,7 +366,8 @@ static ring_status read_key(lenient_reader *reader, cJSON *item)
                                                       : unexpected(reader);
 }
 
-/* Moves over what is between two members, or before the first or behind the last one. */
+/* Moves to the next member, over a comma or a line break in place of one.
+ * @param first  there was no member before. @param[out] more  false: @p close was found instead */
 static ring_status next_member(lenient_reader *reader, bool first, char close, bool *more)
 {
     const lenient_reader before = *reader;
@@ -435,7 +439,7 @@ static ring_status read_file(lenient_reader *reader)
     static const char byte_order_mark[] = "\xef\xbb\xbf";
     const lenient_text *text = reader->text;
     if (text->source_length > INT_MAX) /* a place is an int */
-        return train_fail(RING_ERR_CONFIG, "%s: no file is that large", text->name);
+        return train_fail(RING_ERR_CONFIG, "%s: the file is too large", text->name);
     const char *zero = memchr(text->source, '\0', text->source_length);
     if (zero != NULL)
         return lenient_fail(text, (size_t)(zero - text->source), RING_ERR_CONFIG,
@@ -444,15 +448,15 @@ static ring_status read_file(lenient_reader *reader)
         return no_memory(reader);
     const bool marked = strncmp(reader->source, byte_order_mark, 3) == 0;
     RING_TRY(move_on(reader, reader->source + (marked ? 3 : 0)));
-    reader->behind = NULL;
+    reader->previous_end = NULL;
     reader->open = starts_key(reader->at);
     RING_TRY(reader->open ? read_members(reader, text->tree, '\0')
                           : read_value(reader, text->tree));
     return *reader->at != '\0' ? unexpected(reader) : RING_OK;
 }
 
-/* A file that has other faults as well was not meant to leave out commas, if it has most of them.
- */
+/* Reports missing commas in a file that has other faults as well, and most of its commas: it was
+ * hardly meant to be without them. */
 static void note_missing_commas(const lenient_reader *reader)
 {
     if (reader->missing > reader->commas)
@@ -461,8 +465,8 @@ static void note_missing_commas(const lenient_reader *reader)
         NOTE(reader, reader->places[i], "a comma is missing before this");
 }
 
-/* @return the text with a zero behind it; NULL without memory. */
-static char *ended(const char *source, size_t length)
+/* @return a copy terminated by a zero; NULL if memory is exhausted. */
+static char *terminated(const char *source, size_t length)
 {
     char *copy = malloc(length + 1);
     if (copy == NULL)
@@ -475,11 +479,11 @@ static char *ended(const char *source, size_t length)
 ring_status lenient_read(lenient_text *text, const char *name, const char *source, size_t length,
                          faults *list)
 {
-    lenient_reader reader = {.text = text, .faults = list, .source = ended(source, length)};
+    lenient_reader reader = {.text = text, .faults = list, .source = terminated(source, length)};
     *text = (lenient_text){name, source, length, cJSON_CreateNull(), 0};
     const ring_status status = read_file(&reader);
     const bool others = list->count > 0;
-    faults_note(list, SIZE_MAX, status); /* behind all that was read before */
+    faults_note(list, SIZE_MAX, status); /* sorted after the faults noted while reading */
     if (others)
         note_missing_commas(&reader);
     free(reader.source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rules that join the sections. */
+ * Applies the rules that combine DeepSpeed's sections on precision into one set of types. */
 #include "precision.h"
 
 #include <string.h>
@@ -39,18 +39,18 @@ static precision_verdict refuse(const char *key, const char *fault)
     return (precision_verdict){.key = key, .fault = fault};
 }
 
-/* NVIDIA's apex, which DeepSpeed hands the section to, patches functions of PyTorch; its levels
- * come down to the types of parameters and whether there are masters. */
+/* DeepSpeed passes the section amp to NVIDIA's apex, which patches functions of PyTorch. Here a
+ * level of it only decides the type of the parameters and whether there are masters. */
 static precision_verdict resolve_amp(precision_config *precision, long zero_stage)
 {
     const precision_settings *set = &precision->set;
     const char level = set->amp_level[1];
     precision_verdict verdict = {.note = "amp.opt_level O0: training is in float32"};
     if (zero_stage > 0)
-        return refuse("amp.enabled", "amp does not go with zero_optimization, as in DeepSpeed; "
-                                     "use fp16, which does what amp's O2 does");
+        return refuse("amp.enabled", "as in DeepSpeed, amp cannot be combined with "
+                                     "zero_optimization; use fp16, which does what amp's O2 does");
     if (set->fp16 || set->bf16)
-        return refuse("amp.enabled", "amp does not go with fp16 or bf16, as in DeepSpeed; "
+        return refuse("amp.enabled", "as in DeepSpeed, amp cannot be combined with fp16 or bf16; "
                                      "keep one of them");
     if (level == '0')
         return verdict;
@@ -58,10 +58,10 @@ static precision_verdict resolve_amp(precision_config *precision, long zero_stag
     precision->masters = level != '3';
     precision->skips = precision->scales = level != '3';
     verdict.note = level == '3'
-                       ? "amp.opt_level O3: parameters in float16 without float32 masters, the "
-                         "loss not scaled: small updates are lost; O2 keeps them"
-                       : "amp: as fp16, parameters and gradients in float16 with float32 masters "
-                         "and fp16's loss scaler; O1 and O2 are the same here";
+                       ? "amp.opt_level O3: parameters are in float16 without float32 masters, and "
+                         "the loss is not scaled, so small updates are lost; O2 keeps them"
+                       : "amp: as with fp16, parameters and gradients are in float16 with float32 "
+                         "masters and fp16's loss scaler; O1 and O2 are the same";
     return verdict;
 }
 

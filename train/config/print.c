@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The settings as a table for people. */
+ * Prints the settings as a table for people, as lines for comparison, and the table of known keys.
+ */
 #include "config.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ static bool is_always_shown(const config_key *key)
     return strcmp(key->path, "gradient_clipping") == 0;
 }
 
-/* @return what only the data decide, where the configuration leaves it open; else NULL. */
+/* @return a description of a value that only the data decide; NULL if the configuration has it. */
 static const char *open_value(const train_config *config, const config_key *key)
 {
     if (config->steps_per_print == 0 && strcmp(key->path, "steps_per_print") == 0)
@@ -99,7 +100,7 @@ static const char *kind_name(key_kind kind)
     return names[kind];
 }
 
-/* "SGD Adam" as a sentence has it. */
+/* Prints blank-separated words with commas between them. */
 static void print_words(FILE *out, const char *before, const char *words, const char *after)
 {
     fputs(before, out);

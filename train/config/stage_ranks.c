@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether a pipeline goes with the ranks that there are, and with ZeRO. */
+ * Checks that the number of pipeline stages fits the number of ranks and the stage of ZeRO. */
 #include "config.h"
 
 #include "errors.h"

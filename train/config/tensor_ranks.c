@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether tensor ranks go with the ranks that there are, and with other settings. */
+ * Checks that the number of tensor ranks fits the number of ranks. */
 #include "config.h"
 
 #include "errors.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Conversion and range checks of single settings. */
+ * Converts single settings and checks their range; each kind of key has a function. */
 #include "values.h"
 
 #include <math.h>
@@ -162,8 +162,7 @@ static value_result set_any_text(train_config *config, const config_key *key, co
     return VALUE_SET;
 }
 
-/* Classes of DeepSpeed's, which its configurations do not name.
- * @return what they write instead, or NULL. */
+/* @return the optimizer type that a configuration has for a class name of DeepSpeed's, or NULL. */
 static const char *type_of_class(const char *name)
 {
     static const struct {
@@ -233,7 +232,7 @@ cJSON *value_parse(const char *json)
     return cJSON_Parse(json);
 }
 
-/* Initial values are written as in a file, without quotes around texts. */
+/* The table has initial values as in a file, but texts without quotes. */
 void values_initial(train_config *config)
 {
     memset(config, 0, sizeof *config);
@@ -276,7 +275,7 @@ void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
         snprintf(text, VALUE_TEXT_MAX, "%g", value->valuedouble);
 }
 
-/* Of a long list the first numbers, and how many there are. */
+/* Writes the first numbers of a long list, and how many there are. */
 static void write_ranks(const rank_numbers *numbers, char text[VALUE_TEXT_MAX])
 {
     size_t used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * values: one setting at a time between JSON, its field in train_config, and text, as its
- * line in the table of keys says.
+ * values: converts single settings between JSON, their fields in train_config, and text, as the
+ * table of keys says.
  */
 #ifndef TRAIN_VALUES_H
 #define TRAIN_VALUES_H
@@ -15,28 +15,30 @@ enum { VALUE_TEXT_MAX = 256, VALUE_PROBLEM_MAX = 256 };
 
 typedef enum value_result {
     VALUE_SET,
-    VALUE_DEFAULT, /* an unknown choice, where the default is a safe answer */
-    VALUE_LATER,   /* good in DeepSpeed, not here yet */
+    VALUE_DEFAULT, /* an unknown choice; the default is used, which is safe */
+    VALUE_LATER,   /* valid in DeepSpeed, but not supported yet */
     VALUE_WRONG
 } value_result;
 
-/** Writes the checked value to the field of @p key.
- *  @param[out] problem  what is wrong, to follow the key's name, unless VALUE_SET. */
+/** Checks the value and writes it to the field of @p key.
+ *  @param[out] problem  unless VALUE_SET: what is wrong, a text that is put after the key's name.
+ */
 value_result value_set(train_config *config, const config_key *key, const cJSON *value,
                        char problem[VALUE_PROBLEM_MAX]);
 
-/** @return a value as JSON has it, to be freed by cJSON_Delete(), or NULL. */
+/** Parses a JSON value. @return it, to be freed by cJSON_Delete(), or NULL. */
 cJSON *value_parse(const char *json);
-/** Sets every field to its initial value of the table. */
+
+/** Sets every field to its initial value from the table. */
 void values_initial(train_config *config);
 
 /** Some settings have several names, such as bf16.enabled and bfloat16.enabled.
- *  @param config  NULL: as read from a file without the setting
- *  @return the key that the file gave the setting of @p key by, or the first in the table; @p key
- *  if it sets nothing. */
+ *  @param config  NULL: as if the file did not have the setting
+ *  @return the name that the file uses for the setting of @p key, or else its first name in the
+ *  table; @p key itself if it sets no field. */
 const config_key *value_name(const train_config *config, const config_key *key);
 
-/** The word of the blank-separated @p list that equals @p word, case apart.
+/** Finds @p word in the blank-separated @p list, ignoring case.
  *  @return its place in the list, or NULL. */
 const char *value_choose(const char *list, const char *word);
 
