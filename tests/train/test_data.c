@@ -185,7 +185,7 @@ static void empty_arrays_are_refused(void **state)
     uint8_t *file = files_idx(3, (const uint32_t[]){0, 28, 28}, NULL, 0, &bytes);
     files_write("empty", file, bytes);
     free(file);
-    refused("empty", 3, ": the header says that there is no element");
+    refused("empty", 3, ": by its header the file has no elements");
 }
 
 /* @return the bytes of @p count records, whose numbers say where they belong; to be free()d. */
@@ -242,10 +242,10 @@ static void wrong_cifar_files_are_refused(void **state)
     write_cifar("data_batch_1.bin", 2, 3);
     files_write("data_batch_2.bin", "x", 1);
     cifar_refused(
-        "data_batch_2.bin: 1 byte, which is no whole number of CIFAR-10's records of 3073; "
+        "data_batch_2.bin: 1 byte, which is not a multiple of CIFAR-10's record of 3073 bytes; "
         "fetch it again");
     files_write("data_batch_2.bin", "", 0);
-    cifar_refused("data_batch_2.bin: 0 bytes, which is no whole number");
+    cifar_refused("data_batch_2.bin: 0 bytes, which is not a multiple");
     write_cifar("data_batch_2.bin", 1, 10);
     cifar_refused(": label 10 of sample 2 is not one of 0 to 9");
     assert_int_equal(unlink(files_path("data_batch_2.bin")), 0);
@@ -419,7 +419,7 @@ static void wrong_texts_are_refused(void **state)
     text_refused(DATASET_TRAIN, "train.bin: 1028 bytes, but its header promises 3 tokens of 2");
     text_refused(DATASET_TEST, "val.bin: No such file or directory");
     files_write("val.bin", "abc", 3);
-    text_refused(DATASET_TEST, "val.bin: 3 bytes, which is no whole number of 16-bit tokens");
+    text_refused(DATASET_TEST, "val.bin: 3 bytes, which is not a multiple of a 16-bit token");
     const struct {
         uint32_t start[3];
         const char *error;
@@ -436,9 +436,11 @@ static void wrong_texts_are_refused(void **state)
         text_refused(DATASET_TEST, headers[i].error);
     }
     files_write("val.bin", "", 0);
-    text_refused(DATASET_TEST, "a text of 0 tokens has no sample of 4 and the one behind it");
+    text_refused(
+        DATASET_TEST,
+        "a text of 0 tokens is too short for a sample of 4 tokens and the one that follows it");
     files_write("val.bin", "abcdefgh", 8);
-    text_refused(DATASET_TEST, "a text of 4 tokens has no sample of 4");
+    text_refused(DATASET_TEST, "a text of 4 tokens is too short for a sample of 4");
     assert_int_equal(unlink(files_path("val.bin")), 0);
     assert_int_equal(mkfifo(files_path("val.bin"), 0600), 0);
     text_refused(DATASET_TEST, "val.bin: not a regular file");

@@ -178,7 +178,7 @@ static void ranks_that_end_sooner_are_told_and_joined(void **state)
     programs_expect_output(
         run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
              "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
-             "ranks that are out of data take no samples until the others are through "
+             "ranks that have run out of data wait for the others "
              "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
              "an epoch leaves out 200 of 1000 samples\n");
     programs_free(run);

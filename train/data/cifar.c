@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All files are measured first, then read one after another into two arrays. */
+ * Measures all files first, then reads them one after another into two arrays. */
 #include "cifar.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static ring_status measure(const char *path, size_t *count)
     if (bytes == 0 || bytes % RECORD != 0)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: %zu byte%s, which is no whole number of CIFAR-10's records of %d; fetch it "
+            "%s: %zu byte%s, which is not a multiple of CIFAR-10's record of %d bytes; fetch it "
             "again",
             path, bytes, plural(bytes), RECORD);
     *count += bytes / RECORD;
@@ -59,7 +59,7 @@ static ring_status read_record(FILE *file, const char *path, uint8_t *label, uin
     return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", path);
 }
 
-/* Reads the file's records behind the first @p at. */
+/* Reads the file's records and appends them to the first @p at ones. */
 static ring_status read_file(const char *path, idx_array *images, idx_array *labels, size_t *at)
 {
     size_t count = 0;

@@ -16,7 +16,7 @@ enum { CIFAR_PIXELS = 3 * 32 * 32 };
 /** @return whether @p folder has the first file of the training or the test set. */
 bool cifar_is_here(const char *folder);
 
-/** Reads test_batch.bin, or data_batch_1.bin, data_batch_2.bin, … as far as they go.
+/** Reads test_batch.bin, or data_batch_1.bin, data_batch_2.bin, … up to the last one that exists.
  *  @param[out] images  [count, CIFAR_PIXELS]; @param[out] labels  [count]; to be freed with
  *  idx_free() whatever the result.
  *  @return RING_OK; RING_ERR_CONFIG (a file is wrong), RING_ERR_SYSTEM, RING_ERR_MEMORY. */

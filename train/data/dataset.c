@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding the files, checking that they belong together, taking batches. */
+ * Finds the files of a data set, checks that they belong together, and copies batches from them. */
 #include "dataset.h"
 
 #include <dirent.h>
@@ -103,7 +103,8 @@ static ring_status read_mnist(const char *folder, dataset_part part, train_datas
     return check(folder, dataset);
 }
 
-/* The first that is there is read; a folder without any is taken for MNIST's. */
+/* The first format whose files exist is read; a folder without any of them is treated as MNIST's.
+ */
 static const struct {
     bool (*is_here)(const char *folder);
     ring_status (*read)(const char *folder, dataset_part part, train_dataset *dataset);
@@ -122,7 +123,7 @@ ring_status dataset_read(const char *folder, dataset_part part, train_dataset *d
     return status;
 }
 
-/* The last token of a sample is the label of the one before it, and the first of the next sample.
+/* The token after a sample's last one is that one's label, and the first token of the next sample.
  */
 ring_status dataset_cut(train_dataset *dataset, size_t tokens)
 {
@@ -132,9 +133,11 @@ ring_status dataset_cut(train_dataset *dataset, size_t tokens)
     dataset->features = tokens;
     dataset->count = length > 0 ? (length - 1) / tokens : 0;
     if (dataset->count == 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "a text of %zu tokens has no sample of %zu and the one behind it", length,
-                          tokens);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "a text of %zu tokens is too short for a sample of %zu tokens and the one "
+            "that follows it",
+            length, tokens);
     if (dataset->count >= UINT32_MAX / 20)
         return train_fail(RING_ERR_CONFIG, "%zu samples are too many", dataset->count);
     return RING_OK;
@@ -143,7 +146,7 @@ ring_status dataset_cut(train_dataset *dataset, size_t tokens)
 ring_status dataset_normalize(train_dataset *dataset, const pixel_norm *norm)
 {
     if (dataset->channels == 0)
-        return train_fail(RING_ERR_CONFIG, "--normalize is for images, and this is a text");
+        return train_fail(RING_ERR_CONFIG, "--normalize is for images, but this is a text");
     if (norm->channels != 1 && norm->channels != dataset->channels)
         return train_fail(RING_ERR_CONFIG,
                           "--normalize %s is for %zu channels, but the images have %zu", norm->text,
@@ -171,7 +174,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-/* Lanes of their own overlap their multiplications, so that this costs milliseconds. */
+/* Independent lanes overlap their multiplications, so that hashing takes milliseconds. */
 enum { LANES = 4 };
 
 static void absorb(uint64_t lanes[LANES], const uint8_t *data, size_t bytes)
@@ -202,7 +205,7 @@ uint64_t dataset_hash(const train_dataset *dataset)
     return mix(hash_array(&dataset->labels), hash_array(&dataset->images));
 }
 
-/* Samples lie anywhere in tens of megabytes; the lines of some are fetched ahead. */
+/* Shuffled samples are anywhere in tens of megabytes, so the next ones are prefetched. */
 enum { SAMPLES_AHEAD = 8 };
 
 static void prefetch_row(const uint8_t *row, size_t count)
@@ -211,6 +214,7 @@ static void prefetch_row(const uint8_t *row, size_t count)
         __builtin_prefetch(row + i);
 }
 
+/* inputs [batch, tokens] = the tokens of each sample, labels [batch, tokens] = those one later */
 static void take_text(const train_dataset *dataset, const uint32_t *order, size_t batch,
                       float *inputs, uint32_t *labels)
 {
@@ -225,6 +229,7 @@ static void take_text(const train_dataset *dataset, const uint32_t *order, size_
     }
 }
 
+/* images [batch, features] = the pixels of each sample as float32, labels [batch] */
 static void take_images(const train_dataset *dataset, const uint32_t *order, size_t batch,
                         float *images, uint32_t *labels)
 {
@@ -244,7 +249,7 @@ static void take_images(const train_dataset *dataset, const uint32_t *order, siz
     }
 }
 
-/* A label chooses an output of the network. */
+/* Checks the labels of a source, because each of them selects an output of the network. */
 static ring_status take_from_source(const train_dataset *dataset, const uint32_t *order,
                                     size_t batch, float *inputs, uint32_t *labels)
 {

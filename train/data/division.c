@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From keys to shares. */
+ * Turns the configuration's keys about batches and data into the ranks' shares. */
 #include "division.h"
 
 #include <string.h>
@@ -27,8 +27,8 @@ static ring_status take_partition(const rank_numbers *partition, size_t samples,
     return RING_OK;
 }
 
-/* Of equal shares each rank has its own, as PyTorch deals them: a few samples come twice, or are
- * left out. */
+/* Makes equal shares, as PyTorch does, which repeat or leave out a few samples, unless the
+ * configuration has micro-batches or parts of the data for each rank. */
 static ring_status divide(const train_config *config, size_t samples, int ranks,
                           data_shares *shares)
 {
@@ -85,7 +85,7 @@ void division_print(const train_config *config, const data_shares *shares, size_
     }
     if (fewest < shares->updates)
         fprintf(out,
-                "ranks that are out of data take no samples until the others are through "
+                "ranks that have run out of data wait for the others "
                 "(\"data_end\": \"join\"); \"shortest\" would end an epoch after %zu update%s\n",
                 fewest, plural(fewest));
     if (sum < samples)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * division: which rank takes how many samples when, as the configuration says.
+ * division: decides how many samples each rank takes in each update, from the configuration.
  */
 #ifndef TRAIN_DIVISION_H
 #define TRAIN_DIVISION_H
@@ -18,7 +18,7 @@
 ring_status division_make(const train_config *config, size_t samples, int ranks, int rank,
                           uint64_t seed, data_shares *shares, train_sampler *sampler);
 
-/** Prints what each rank takes of an epoch if they do not all take the same. */
+/** Prints each rank's samples of an epoch, unless all ranks take equally many. */
 void division_print(const train_config *config, const data_shares *shares, size_t samples,
                     FILE *out);
 

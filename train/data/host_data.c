@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two rounds: who reads for whom, then what was read and where it lies. */
+ * Makes the ranks of a host share their data in two rounds: one decides which rank reads, the other
+ * tells the others where its copy is. */
 #include "host_data.h"
 
 #include <errno.h>
@@ -20,9 +21,9 @@ enum { BOOT_BYTES = 36 };
 /* Ranks whose keys are equal see the same folder, and each other's open files in /proc. */
 typedef struct host_key {
     char boot[BOOT_BYTES + 4];
-    uint64_t processes; /* their name space */
+    uint64_t processes; /* the namespace of process ids */
     uint64_t device, folder;
-    uint64_t alone; /* what nobody else has, where one of those is not known; else 0 */
+    uint64_t alone; /* unique to the rank if one of those is not known; else 0 */
 } host_key;
 
 /* A reading rank's result for the others. */
@@ -33,7 +34,7 @@ typedef struct host_card {
     train_dataset dataset; /* without pointers */
 } host_card;
 
-/* ---- Who reads ----------------------------------------------------------------------------- */
+/* ---- Choosing the reading rank ------------------------------------------------------------- */
 
 static bool read_boot(char boot[BOOT_BYTES])
 {
@@ -57,7 +58,8 @@ static host_key key_of(const char *folder, int rank)
     return key;
 }
 
-/* @param[out] reader  the lowest rank with this one's key; @param[out] users  how many have it. */
+/* @param[out] reader  the lowest rank with this rank's key
+ * @param[out] users   the number of ranks with it */
 static ring_status find_reader(ring_comm *comm, const char *folder, int *reader, int *users)
 {
     const int ranks = ring_comm_size(comm);
@@ -91,7 +93,8 @@ static bool write_all(int fd, const uint8_t *data, size_t bytes)
     return true;
 }
 
-/* Images, and labels behind them. @return whether @p dataset's arrays lie there now. */
+/* Maps the copy, which has the images first and then the labels, as @p dataset's arrays.
+ * @return false: it cannot be mapped */
 static bool map_copy(int fd, train_dataset *dataset)
 {
     const size_t bytes = dataset->images.bytes + dataset->labels.bytes;
@@ -104,8 +107,8 @@ static bool map_copy(int fd, train_dataset *dataset)
     return true;
 }
 
-/* From now on nobody can write to it. @return its descriptor; -1: there is none, and @p dataset is
- * as it was. */
+/* Moves the arrays into shared memory that is sealed against writing. @return its descriptor; -1:
+ * that failed, and @p dataset is unchanged. */
 static int make_copy(train_dataset *dataset)
 {
     uint8_t *images = dataset->images.data, *labels = dataset->labels.data;
@@ -137,7 +140,7 @@ static host_card make_card(int64_t status, int fd, const train_dataset *dataset)
     return card;
 }
 
-/* @return whether it is the copy that the card tells of. */
+/* @return whether the descriptor is the copy that the card describes. */
 static bool is_copy(int fd, const host_card *card)
 {
     struct stat copy;
@@ -157,9 +160,9 @@ static bool use_copy(const host_card *card, train_dataset *dataset)
     return mapped;
 }
 
-/* ---- Both ---------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------- */
 
-/* A reader's failure fails all ranks that it reads for; agree() carries its text. */
+/* If the reading rank failed, this one fails as well; agree() distributes the reader's text. */
 static ring_status take_copy(const host_card *card, const char *folder, dataset_part part,
                              train_dataset *dataset)
 {
@@ -200,7 +203,7 @@ ring_status host_data_read(ring_comm *comm, const char *folder, dataset_part par
     if (status == RING_OK) {
         if (!reads)
             mine = take_copy(&cards[reader], folder, part, dataset);
-        status = agree(comm, mine); /* then all have mapped it */
+        status = agree(comm, mine); /* afterwards all ranks have mapped the copy */
     }
     free(cards);
     if (fd >= 0)

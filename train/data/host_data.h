@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host_data: a data set that the ranks of a host share. One of those that name the same folder
- * reads and unpacks it into memory that the others map, read-only; it has no name and goes with the
- * last of them.
+ * host_data: reads a data set once for all ranks of a host. One of the ranks that use the same
+ * folder reads and unpacks it into anonymous shared memory, which the others map read-only. The
+ * memory is freed with the last of them.
  */
 #ifndef TRAIN_HOST_DATA_H
 #define TRAIN_HOST_DATA_H

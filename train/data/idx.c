@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * IDX: two zero bytes, type 8 (unsigned byte), number of dimensions, the dimensions as
- * big-endian 32-bit numbers, the elements. zlib reads raw files as they are. */
+ * Reads the IDX format, which consists of two zero bytes, the type 8 (unsigned byte), the number of
+ * dimensions, the dimensions as big-endian 32-bit numbers, and the elements. zlib also reads files
+ * that are not compressed. */
 #include "idx.h"
 
 #include <errno.h>
@@ -15,9 +16,9 @@
 
 #include "errors.h"
 
-/* Deflate cannot expand more than the first; a header that promises more is a lie. A large
- * one with less than a hundredth of it on disk is no data set: it would fill every rank's memory.
- */
+/* Deflate expands at most by EXPANSION_MAX, so a header that promises more is wrong. A large array
+ * with less than a hundredth of its size on disk is not a data set, and would fill every rank's
+ * memory. */
 enum { EXPANSION_MAX = 1032, EXPANSION_LARGE = 100, LARGE = 64 << 20 };
 
 /* More than any data set this program trains on, and far below what a machine has. */
@@ -37,7 +38,7 @@ static ring_status stream_fail(const idx_file *file)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", file->path, strerror(errno));
     if (code == Z_OK || code == Z_BUF_ERROR)
         return train_fail(RING_ERR_CONFIG, "%s: the file ends early; fetch it again", file->path);
-    const char *cause = strstr(text, ": "); /* behind zlib's own name of the file */
+    const char *cause = strstr(text, ": "); /* skips the file's name, which zlib puts first */
     return train_fail(RING_ERR_CONFIG, "%s: not a valid gzip file (%s); fetch it again", file->path,
                       cause != NULL ? cause + 2 : text);
 }
@@ -77,7 +78,7 @@ static ring_status read_header(const idx_file *file, int dims, idx_array *array)
 static ring_status check_size(const idx_file *file, const idx_array *array)
 {
     if (array->bytes == 0)
-        return train_fail(RING_ERR_CONFIG, "%s: the header says that there is no element",
+        return train_fail(RING_ERR_CONFIG, "%s: by its header the file has no elements",
                           file->path);
     const size_t possible = file->disk_bytes > BYTES_MAX ? BYTES_MAX
                                                          : file->disk_bytes * EXPANSION_MAX;

@@ -22,8 +22,8 @@ typedef struct idx_array {
 ring_status idx_read(const char *path, int dims, idx_array *array);
 void idx_free(idx_array *array);
 
-/** Memory for array->bytes. Rows are read in any order, so what is large lies in huge pages where
- *  the kernel has them. @return RING_OK or RING_ERR_MEMORY. */
+/** Allocates array->bytes. Rows are read in random order, so large arrays use huge pages if the
+ *  kernel has them. @return RING_OK or RING_ERR_MEMORY. */
 ring_status idx_allocate(idx_array *array);
 
 #endif

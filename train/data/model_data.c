@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether the parts go together. */
+ * Checks that the kind and the size of the samples are those that the network takes. */
 #include "model_data.h"
 
 #include "errors.h"
 
-/* Text is for models that begin with words, and images are for the others. */
+/* Text is for models that begin with an embedding of words, images are for all others. */
 static ring_status check_kind(const char *folder, const model_spec *spec,
                               const train_dataset *train, const train_dataset *test)
 {

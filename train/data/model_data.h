@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_data: the data sets of a folder, checked against the network that is to take them.
+ * model_data: checks the data sets of a folder against the network that will be trained on them.
  */
 #ifndef TRAIN_MODEL_DATA_H
 #define TRAIN_MODEL_DATA_H
@@ -9,9 +9,9 @@
 #include "loss.h"
 #include "model_spec.h"
 
-/** Makes training and test samples, as they were read, those of the network @p spec.
- *  @param[in,out] loss  LOSS_KINDS: becomes what suits the data
- *  @return RING_OK, or RING_ERR_CONFIG: they are of another kind than the network takes. */
+/** Cuts texts into samples of the size that the network @p spec takes, and checks all samples.
+ *  @param[in,out] loss  LOSS_KINDS: is set to the loss that suits the data
+ *  @return RING_OK, or RING_ERR_CONFIG: the data do not fit the network. */
 ring_status model_data_fit(const char *folder, const model_spec *spec, loss_kind *loss,
                            train_dataset *train, train_dataset *test);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A byte has 256 values, so that a table has the bits and needs no division. */
+ * Uses a table, because a byte has only 256 values: it has PyTorch's bits without a division. */
 #include "pixel_norm.h"
 
 #include <math.h>
@@ -9,18 +9,18 @@
 
 #include "numbers.h"
 
-/* @return how many numbers there are up to @p end, which the text then stands at; 0: wrong. */
+/* Parses numbers up to @p end, and moves @p text past it. @return their count; 0: invalid. */
 static size_t parse_list(const char **text, char end, double values[NORM_CHANNELS_MAX])
 {
     for (size_t i = 0; i < NORM_CHANNELS_MAX; i++) {
-        char *behind;
-        values[i] = number_leading(*text, &behind);
-        if (behind == *text || !isfinite(values[i]))
+        char *after;
+        values[i] = number_leading(*text, &after);
+        if (after == *text || !isfinite(values[i]))
             return 0;
-        *text = behind + 1;
-        if (*behind == end)
+        *text = after + 1;
+        if (*after == end)
             return i + 1;
-        if (*behind != ',')
+        if (*after != ',')
             return 0;
     }
     return 0;

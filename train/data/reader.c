@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One lock for all. A round is one batch, of which each thread takes its part. */
+ * Protects everything with one lock. In each round the threads read one batch, each its part. */
 #include "reader.h"
 
 #include <pthread.h>
@@ -20,9 +20,9 @@ struct data_reader {
     unsigned long round; /* from 1 */
     int working;         /* threads that have not ended the round */
     bool ends;
-    bool holds; /* batch was asked for, and not taken */
+    bool holds; /* batch was requested and has not been taken */
     data_batch batch;
-    float *inputs; /* NULL: labels alone */
+    float *inputs; /* NULL: labels only */
     uint32_t *labels;
     train_failure failure; /* of the round */
 };
@@ -78,7 +78,7 @@ static void *read_rounds(void *context)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Blocks all signals in the new threads, because the program's own threads handle them. */
 static ring_status start_threads(data_reader *reader, int threads)
 {
     sigset_t all, before;
@@ -96,7 +96,7 @@ static ring_status start_threads(data_reader *reader, int threads)
                       strerror(error));
 }
 
-/* ---- Their owner --------------------------------------------------------------------------- */
+/* ---- The owner's calls --------------------------------------------------------------------- */
 
 static ring_status allocate(data_reader *reader, int threads, size_t inputs, size_t labels)
 {

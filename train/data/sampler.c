@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * torch.randperm on the CPU, dealt to ranks. */
+ * Draws the permutation as torch.randperm does on the CPU, and deals it to ranks. */
 #include "sampler.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 static ring_status create(train_sampler *sampler, size_t samples, int ranks, int rank,
                           const sampler_rule *rule, size_t per_rank)
 {
-    if (samples == 0 || samples >= UINT32_MAX / 20) /* beyond, PyTorch draws otherwise */
+    if (samples == 0 || samples >= UINT32_MAX / 20) /* PyTorch draws larger ones differently */
         return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu sample%s", samples,
                           plural(samples));
     sampler->samples = samples;
@@ -82,7 +82,7 @@ static void deal_together(train_sampler *sampler)
     memcpy(sampler->order, sampler->permutation + before, sampler->per_rank * sizeof(uint32_t));
 }
 
-/* @return samples that a rank takes in a round. */
+/* @return the samples of a rank in a round: a micro-batch, or as many as it has left. */
 static size_t round_share(const data_shares *shares, size_t rank, size_t round)
 {
     const size_t micro = shares->micro[rank], all = shares->samples[rank], begin = round * micro;

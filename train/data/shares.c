@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arithmetic over two numbers a rank. */
+ * Computes everything from each rank's micro-batch and its samples of an epoch. */
 #include "shares.h"
 
 #include <stdlib.h>
@@ -120,8 +120,9 @@ void shares_rewind(data_shares *shares)
         shares->taken[r] = 0;
 }
 
-/* Ranks that take samples one by one in turn have the head of the epoch's order together after
- * each sample. Ranks that take whole micro-batches in turn have it after each update. */
+/* If ranks take samples one by one in turn, together they have taken the head of the epoch's order
+ * after each sample. If they take whole micro-batches in turn, that is so after each update only.
+ */
 size_t shares_resume(data_shares *shares, size_t taken, bool in_turn)
 {
     const size_t ranks = (size_t)shares->ranks;

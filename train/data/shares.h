@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shares: how many samples each rank takes in each update of an epoch. Ranks may have micro-batches
- * and parts of the data of their own; every rank knows all of them, so that all agree on how many
- * micro-batches an update has and how many samples, without a word.
+ * shares: computes how many samples each rank takes in each update of an epoch. Micro-batches and
+ * parts of the data may differ between ranks. Every rank knows all of them, so that all agree on
+ * the micro-batches and samples of an update without communication.
  */
 #ifndef TRAIN_SHARES_H
 #define TRAIN_SHARES_H
@@ -15,7 +15,7 @@ typedef struct data_shares {
     size_t accumulation; /* micro-batches of an update */
     size_t *micro;       /* [ranks] samples of a micro-batch */
     size_t *samples;     /* [ranks] samples of an epoch */
-    size_t *taken;       /* [ranks] of those, before update 0: 0 but in an epoch that is resumed */
+    size_t *taken;       /* [ranks] of those, taken before update 0; 0 unless resumed */
     size_t updates;      /* of a whole epoch */
 } data_shares;
 
@@ -25,28 +25,29 @@ ring_status shares_create(data_shares *shares, int ranks, size_t micro, size_t s
                           size_t accumulation);
 void shares_free(data_shares *shares);
 
-/** After shares->micro has changed: @p samples dealt in rounds of a micro-batch a rank, so that all
- *  ranks make the same number of updates and no sample is left or repeated. */
+/** Deals @p samples in rounds of one micro-batch for each rank, so that all ranks make the same
+ *  number of updates and no sample is left out or repeated. Call it after changing shares->micro.
+ */
 void shares_deal(data_shares *shares, size_t samples);
 
-/** After shares->samples has changed: counts the updates of an epoch.
+/** Counts the updates of an epoch. Call it after changing shares->samples.
  *  @param drop_last  leave out each rank's last micro-batch if it is short
  *  @param shortest   end an epoch with the rank that has the fewest updates; else ranks that have
- *                    no samples left take none until the others are through. */
+ *                    no samples left wait for the others. */
 void shares_settle(data_shares *shares, bool drop_last, bool shortest);
 
-/** Goes to where all ranks together have taken @p taken samples of an epoch, or as near before it
- * as their shares allow. @param in_turn  the shares are equal and dealt sample by sample
- * @return how many of those will be taken again. */
+/** Moves to the point where all ranks together have taken @p taken samples of an epoch, or the last
+ *  possible one before it. @param in_turn  the shares are equal and dealt sample by sample
+ *  @return the number of samples that will be taken again. */
 size_t shares_resume(data_shares *shares, size_t taken, bool in_turn);
 
-/** Goes to the start of an epoch. */
+/** Moves to the start of an epoch. */
 void shares_rewind(data_shares *shares);
 
-/** @return updates from there to the end of the epoch. */
+/** @return updates from the current point to the end of the epoch. */
 size_t shares_left(const data_shares *shares);
 
-/** @return samples that all ranks have taken of the epoch after @p updates of those. */
+/** @return samples of the epoch that all ranks have taken after @p updates more updates. */
 size_t shares_until(const data_shares *shares, size_t updates);
 
 /** @return updates in which @p rank has samples. */
@@ -55,13 +56,13 @@ size_t shares_updates(const data_shares *shares, int rank);
 /** @return samples of the epoch that @p rank has taken before @p update. */
 size_t shares_begin(const data_shares *shares, int rank, size_t update);
 
-/** @return samples that @p rank takes in @p update (from 0); 0 behind its last one. */
+/** @return samples that @p rank takes in @p update (from 0); 0 after its last one. */
 size_t shares_taken(const data_shares *shares, int rank, size_t update);
 
-/** @return the same of all ranks. */
+/** @return samples that all ranks take in @p update. */
 size_t shares_total(const data_shares *shares, size_t update);
 
-/** @return micro-batches of @p update: those of the rank that has most. */
+/** @return micro-batches of @p update: the most that any rank has. */
 int shares_micro_batches(const data_shares *shares, size_t update);
 
 #endif

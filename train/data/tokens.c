@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a part of a file into memory, after a header of llm.c's if there is one. */
+ * Reads a part of a file into memory, and skips a header of llm.c's if there is one. */
 #include "tokens.h"
 
 #include <byteswap.h>
@@ -15,7 +15,7 @@
 
 enum { PATH_BYTES = 4096, HEADER = 1024, TEST_SHARE = 10 };
 
-/* Every rank holds the text; far below what a machine has. */
+/* The largest file: every rank holds the text, so this is far below a machine's memory. */
 #define BYTES_MAX ((size_t)4 << 30)
 
 /* An open file and its size. */
@@ -52,8 +52,8 @@ static ring_status open_file(token_file *file, const char *folder, const char *n
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", file->path);
     file->bytes = (size_t)info.st_size;
     if (file->bytes > BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu byte%s; texts of up to %zu are taken",
-                          file->path, file->bytes, plural(file->bytes), BYTES_MAX);
+        return train_fail(RING_ERR_CONFIG, "%s: %zu byte%s; texts may have up to %zu", file->path,
+                          file->bytes, plural(file->bytes), BYTES_MAX);
     file->stream = fopen(file->path, "rbe");
     return file->stream != NULL ? RING_OK : system_fail(file);
 }
@@ -74,22 +74,23 @@ static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_a
     return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", file->path);
 }
 
-/* llm.c's files of tokens begin with one of these pairs and the number of tokens, each 32 bits; the
+/* Token files of llm.c begin with one of these pairs and the number of tokens, 32 bits each; the
  * rest of the header is not used. */
 static const struct {
     uint32_t magic, version;
     size_t width;
 } variants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
-/* All of llm.c's magics are days of that year, and its versions are small. */
+/* @return whether this may be a header of llm.c: its magics are dates of 2024, and its versions are
+ * small. */
 static bool is_llmc(uint32_t magic, uint32_t version)
 {
     return magic / 10000 == 2024 && version < 256;
 }
 
-/* @param[out] width   bytes of a token, as the header says; without a header as it was
- * @param[out] tokens  that the header promises
- * @return RING_ERR_CONFIG: a header that is not known; its file would be read as nonsense. */
+/* @param[out] width   bytes of a token by the header; unchanged without a header
+ * @param[out] tokens  number of tokens by the header
+ * @return RING_ERR_CONFIG: an unknown header, whose file would be misread. */
 static ring_status read_header(token_file *file, size_t *begin, size_t *width, uint32_t *tokens)
 {
     uint32_t word[3] = {0};
@@ -126,7 +127,7 @@ static ring_status read_bin(token_file *file, idx_array *text, size_t *width)
     if (file->bytes % 2 != 0)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: %zu byte%s, which is no whole number of 16-bit tokens; fetch it again", file->path,
+            "%s: %zu byte%s, which is not a multiple of a 16-bit token; fetch it again", file->path,
             file->bytes, plural(file->bytes));
     return read_part(file, begin, file->bytes - begin, text);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokens: reads a text as numbers of words, one after another. train.bin and val.bin have 16 bits a
- * token, little-endian, as nanoGPT writes them, or after one of llm.c's headers of 1024 bytes 16 or
- * 32 bits; input.txt has a token a byte, and its last tenth is for testing. The files are hostile
- * input: their sizes are checked before anything is allocated.
+ * tokens: reads a text as a sequence of token numbers. train.bin and val.bin have little-endian
+ * tokens of 16 bits, as nanoGPT writes them, or of 16 or 32 bits after one of llm.c's headers of
+ * 1024 bytes. Each byte of input.txt is a token, and its last tenth is for testing. The files are
+ * hostile input: their sizes are checked before anything is allocated.
  */
 #ifndef TRAIN_TOKENS_H
 #define TRAIN_TOKENS_H
