@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow: rounds floats by the definition. A narrow float is a multiple of its spacing, so a value
- * is divided by the spacing, rounded to a whole number (to even, the C default) and multiplied
- * again.
+ * narrow: converts floats by the definition. A narrow float is a multiple of its spacing, so a
+ * value is divided by the spacing, rounded to a whole number (to even, the C default) and
+ * multiplied again.
  */
 #include "narrow.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow: rounds a float once, to nearest even, to the types of 16 and 8 bits. It is written for
- * clarity, since it checks the library's own casts.
+ * narrow: converts a float, rounded once, to nearest even, to the types of 16 and 8 bits. It is
+ * written for clarity, since it checks the library's own casts.
  */
 #ifndef PERF_NARROW_H
 #define PERF_NARROW_H

@@ -95,7 +95,7 @@ def fastest(rounds, names):
 
 def bootstrap(columns, statistic, resamples=RESAMPLES, seed=1):
     """The 95 % interval of statistic(columns): each column is one value a round (None where there
-    is none), and a draw takes the same rounds of all of them. None without values."""
+    is only one), and a draw takes the same rounds of all of them. None without values."""
     rounds = len(columns[0]) if columns else 0
     drawn, source = [], random.Random(seed)
     for _ in range(resamples):

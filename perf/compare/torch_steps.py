@@ -107,7 +107,7 @@ def main():
     groups = begin()
     trainings = {contender["name"]: Training(contender, groups[contender["name"]])
                  for contender in SPEC["contenders"]}
-    for training in trainings.values():  # DDP makes its buckets anew in the second step
+    for training in trainings.values():  # DDP rebuilds its buckets in the second step
         time_row(training.step, 3)
     rounds = in_turn({name: lambda training=training: time_row(training.step, SPEC["steps"])
                       for name, training in trainings.items()}, SPEC["rounds"])

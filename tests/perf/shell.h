@@ -15,7 +15,7 @@ extern char shell_said[1 << 16];
 /** Runs a command. @return its exit status, -1 if it did not end by itself. */
 int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** @return how often @p text occurs in what was said. */
+/** @return how often @p text occurs in the output. */
 size_t shell_count(const char *text);
 
 /** Calls @p row(words, count) for each table row. @return the number of rows. */
@@ -29,7 +29,8 @@ void shell_forget(void);
  *  @return true if the link was replaced by a file of mode 0600 and its target is still empty. */
 bool shell_replaces_link(const char *command);
 
-/** Parses a file of JSON lines and calls @p line for each. @return lines, -1 if one is none. */
+/** Parses a file of JSON lines and calls @p line for each. @return the number of lines, -1 if a
+ * line is not JSON. */
 int shell_json_lines(const char *file, void (*line)(const cJSON *object));
 
 #endif

@@ -47,7 +47,7 @@ static void measures(const char *words, size_t rows)
     assert_int_equal(shell_count("# Buffers: of a GPU (cuMemAlloc)"), 1);
 }
 
-/* ---- What it measures ---- */
+/* ---- Measurements ---- */
 
 static void calls(void **state)
 {
@@ -121,7 +121,7 @@ static void processes(void **state)
     assert_int_equal(shell_count("device  1 ["), 2);
 }
 
-/* ---- What it refuses ---- */
+/* ---- Refusals ---- */
 
 static void refuses(const char *words, const char *reason)
 {

@@ -10,7 +10,7 @@
 
 #define PLAN PROGRAMS "/ringperf plan "
 
-/* Puts the cells of a rank's row after a transfer behind each other: "G00 G01 …". */
+/* Puts the cells of a rank's row after a transfer one after the other: "G00 G01 …". */
 static void row_after(int transfer, int rank, char *cells, size_t size)
 {
     char title[32], name[32];

@@ -16,7 +16,7 @@ run "$ringrun" -n 3 sh -c 'if [ $RANK = 1 ]; then printf "a layer\nno such layer
     while [ ! -e told ]; do :; done; sleep 0.05; echo lost; sleep $0' "$tag"
 has "its last line, that is not empty" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2; its last line: no such layer\$"
 run "$ringrun" -n 2 sh -c 'if [ $RANK = 1 ]; then echo "no such layer" >&2; exit 3; fi; sleep $0' "$tag"
-has "not second signal" "$err" "^ringrun: rank 1 .* code 3; stopping the other 1\$"
+has "not once more" "$err" "^ringrun: rank 1 .* code 3; stopping the other 1\$"
 run "$ringrun" -n 3 sh -c 'echo "no such layer" >&2; if [ $RANK = 1 ]; then : >also; exit 3; fi
     while [ ! -e also ]; do :; done; sleep $0' "$tag"
 has "nor where all wrote the same" "$err" "^ringrun: rank 1 .* code 3; stopping the other 2\$"
@@ -83,7 +83,7 @@ gone "ranks that had started"
 equal "a soft limit is raised for us" 0 $?
 equal "and stays as it was for the ranks" 100 "$(grep -c '64$' "$work/out")"
 
-# What an ended rank leaves running may finish its line, not stay.
+# Processes that an ended rank leaves running may finish their line, but not stay.
 run "$ringrun" -n 2 bash -c 'echo through tee $RANK > >(while [ -e /proc/$$/exe ]; do :; done; cat)'
 has "output of a process substitution" "$out" '^\[1\] through tee 1$'
 run "$ringrun" -n 2 sh -c 'sleep $0 & (setsid sleep $0 &)' "$tag"
@@ -99,7 +99,7 @@ becomes "zombies" 0 job_zombies
 : >counted
 wait $job
 
-# What a shell left running when it became ringrun is the user's.
+# Processes that a shell left running when it became ringrun belong to the user.
 bash -c 'exec "$0" -n 1 seq 1 100000 > >(sleep 0.3; gzip -c >log.gz)' "$ringrun"
 equal "a filter of the shell: exit code" 0 $?
 lines() { zcat log.gz 2>/dev/null | wc -l; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The environment of ranks, and what is around them.
+# Checks the environment of ranks, and their surroundings.
 . "$(dirname "$0")/lib.sh"
 
 all='echo $RING_RANK/$RING_SIZE $RING_LOCAL_RANK/$RING_LOCAL_SIZE $RANK/$WORLD_SIZE \

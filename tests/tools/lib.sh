@@ -34,7 +34,7 @@ has_not() {
     ! grep -Eq -- "$3" <<<"$2" || wrong "$1: unexpected match of '$3' in '$2'"
 }
 
-# What ends, ends long before that many seconds; ranks of the tests sleep far longer.
+# Jobs that end do so long before that many seconds; ranks of the tests sleep far longer.
 patience=60
 
 # run COMMAND...: leaves its output in $out and $err, its exit code in $code: 124 if it did not end

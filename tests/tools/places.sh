@@ -70,7 +70,7 @@ has "ssh command" "$("$ringrun" -H a --ssh_port 2222 --dry-run true)" \
 has "other host: port" "$("$ringrun" -H a --dry-run true)" 'MASTER_PORT=29500'
 has "other host: variables go along" "$(RING_DEBUG=info "$ringrun" -H a --dry-run true)" 'RING_DEBUG=info'
 
-# What a dry run prints for another host runs there as it is, but for the secret.
+# The commands that a dry run prints for another host run there unchanged, except for the secret.
 far=$("$ringrun" -H a:2,b --dry-run touch made 2>&1)
 has "other host: the folder" "$far" "^cd $work && env .*RING_RANK=1 .* touch made\$"
 has "other host: cores" "$far" '^# rank 1 of 3 on a, bound to its share of the cores if they suffice$'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Host lists from outside: what they mean, and what is refused. */
+ * Checks the meaning of host lists from outside, and which of them are refused. */
 #include "host_list.h"
 
 #include <stdio.h>

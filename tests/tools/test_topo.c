@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Facts that are told about the machine agree with what the system tells by other ways. */
+ * Checks that facts about the machine agree with other sources of the system. */
 #include "topo.h"
 
 #include <string.h>

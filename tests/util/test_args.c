@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command lines: values reach their fields, what is wrong is one line and status 2. */
+ * Checks command lines: values reach their fields, and errors are one line and status 2. */
 #include "args.h"
 #include "util/child.h"
 

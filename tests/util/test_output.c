@@ -19,7 +19,7 @@ static int set_up(void **state)
     static char folder[64];
     strcpy(folder, "/tmp/ring-output-XXXXXX");
     *state = mkdtemp(folder);
-    umask(0); /* what is private is so by itself */
+    umask(0); /* the mode of private files must not depend on the umask */
     return *state == NULL || chdir(folder) != 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places ranks on hosts by the number of slots, or by the number of ranks that the user wants per
- * host. */
+ * Computes where ranks are placed: by the number of slots, or by the number of ranks that the user
+ * wants per host. */
 #include "layout.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fills in options that the command line lacks, from accelerate's file and from variables. */
+ * Sets options that the command line lacks, from accelerate's file and from variables. */
 #include "option_sources.h"
 
 #include "args.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_sources: fills in options that the command line lacks, from accelerate's file and from
+ * option_sources: sets options that the command line lacks, from accelerate's file and from
  * variables of platforms.
  */
 #ifndef LAUNCH_OPTION_SOURCES_H

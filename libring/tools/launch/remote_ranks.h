@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote_ranks: controls the ranks of another host through one ssh connection. The ringrun there
+ * remote_ranks: handles the ranks of another host through one ssh connection. The ringrun there
  * runs them with local_ranks, and ends them when the connection ends.
  */
 #ifndef LAUNCH_REMOTE_RANKS_H
