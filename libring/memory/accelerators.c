@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table that only grows: readers take no lock. */
+ * Keeps the accelerators of the process in a table that only grows, so readers take no lock. */
 #include "accelerators.h"
 
 #include "base.h"
@@ -24,8 +24,8 @@ ring_status accelerators_add(const accelerator *a)
     pthread_mutex_unlock(&process.lock);
     return place < ACCELERATORS_MOST
                ? RING_OK
-               : fail(RING_ERR_MEMORY, "a process may use %d accelerators, and %s is one more",
-                      (int)ACCELERATORS_MOST, a->name);
+               : fail(RING_ERR_MEMORY, "cannot use %s: a process can use at most %d accelerators",
+                      a->name, (int)ACCELERATORS_MOST);
 }
 
 bool accelerators_are_there(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerators: those of this process, found by their streams and by their memory, registered or
- * not. Thread-safe. Forked children have none.
+ * accelerators: lists the accelerators of this process, and finds the one that a stream or memory
+ * belongs to, whether the memory is registered or not. All functions are thread-safe. A forked
+ * child begins with an empty list.
  */
 #ifndef RING_ACCELERATORS_H
 #define RING_ACCELERATORS_H
@@ -10,16 +11,17 @@
 
 enum { ACCELERATORS_MOST = 64 };
 
-/** @param a  stays for good; may be there already. @return RING_OK; RING_ERR_MEMORY: there are too
- *  many. */
+/** Adds an accelerator, unless it has been added before. @param a  must stay valid until the
+ * process ends. @return RING_OK; RING_ERR_MEMORY: the list is full. */
 ring_status accelerators_add(const accelerator *a);
-/** @return false: there are none. One load. */
+/** @return true if the list has an accelerator. Cost: one load. */
 bool accelerators_are_there(void);
-/** @param[out] of  the stream's accelerator; NULL: none. @return RING_OK, or why it cannot be
- *  found. */
+/** @param[out] of  the stream's accelerator; NULL if there is none. @return RING_OK, or the error
+ * of an accelerator. */
 ring_status accelerators_of_stream(void *stream, const accelerator **of);
-/** @param[out] of  the accelerator whose memory the byte at @p at is, as accelerator.owns() says;
- *  NULL: none. @return RING_OK, or why it cannot be found. */
+/** @param[out] out  as of accelerator.owns().
+ *  @param[out] of  the accelerator that owns the byte at @p at; NULL if there is none. @return
+ *  RING_OK, or the error of an accelerator. */
 ring_status accelerators_of_memory(const void *at, size_t bytes, accelerator_allocation *out,
                                    const accelerator **of);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making, keeping and ending automatic regions. Watchers are notified, and memory is watched,
- * without the lock. */
+ * Creates, holds and ends automatic regions. Watchers are notified, and memory is watched, without
+ * holding the table's lock. */
 #include "automatic.h"
 
 #include "accelerators.h"
@@ -10,41 +10,45 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Buffers that cannot be watched are remembered, for so many calls each: finding out takes time. */
+/* A buffer that cannot be watched is remembered for this many calls, because trying takes time. */
 enum { REFUSED = 64, REFUSED_CALLS = 100 };
 
-_Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST, "those that end leave room, and ids rest");
+_Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST, "ended regions still need slots for a while");
 
 typedef struct refusal {
     const char *base;
     size_t bytes;
-    unsigned calls; /* to come */
+    unsigned calls; /* remaining calls */
 } refusal;
 
 /* Guarded by region_table.lock. */
 static struct {
-    size_t most; /* set by a test, 0: not */
+    size_t most; /* set by tests; 0: the default */
     uint64_t clock;
     refusal refused[REFUSED];
 } automatic;
 
 static _Atomic bool forbidden;
 
-/* Those of accelerators are looked at by each call. */
-static bool is_whole(const region_slot *s)
-{
-    return s->kind == REGION_DEVICE || watched_is_whole(table_number(s));
-}
-
 /* ---- Ends ------------------------------------------------------------------------- */
 
-/* @param all  else those that have changed. Backwards: what ends leaves the list. */
-static bool end_idle(bool all)
+/* Ends the regions of host memory that have changed. (Each call checks those of accelerators
+ * itself.) The loop runs backwards because a region that ends leaves the list. */
+static void end_changed(void)
+{
+    for (uint32_t i = region_table.count; i-- > 0;) {
+        region_slot *s = table_at(i);
+        if (table_is_automatic(s) && s->kind != REGION_DEVICE && !watched_is_whole(table_number(s)))
+            (void)automatic_end(s);
+    }
+}
+
+static bool end_idle(void)
 {
     bool ended = false;
     for (uint32_t i = region_table.count; i-- > 0;) {
         region_slot *s = table_at(i);
-        if (table_is_automatic(s) && (s->users == 0 || !all) && (all || !is_whole(s)))
+        if (table_is_automatic(s) && s->users == 0)
             ended |= automatic_end(s);
     }
     return ended;
@@ -53,7 +57,7 @@ static bool end_idle(bool all)
 bool automatic_drop_idle(void)
 {
     pthread_mutex_lock(&region_table.lock);
-    const bool dropped = end_idle(true);
+    const bool dropped = end_idle();
     pthread_mutex_unlock(&region_table.lock);
     automatic_notify();
     return dropped;
@@ -107,7 +111,8 @@ static bool make_room(size_t bytes)
     return true;
 }
 
-/* Regions that calls use, and users' own, stay: then it fails. */
+/* Ends the automatic regions that overlap the range. @return false if a region that a call uses, or
+ * that a user registered, overlaps it. */
 static bool clear_overlaps(const char *base, size_t bytes)
 {
     region_slot *other;
@@ -126,6 +131,7 @@ static refusal *refusal_of(const char *base)
     return &automatic.refused[((uintptr_t)base >> 12) % REFUSED];
 }
 
+/* @return true if the buffer could not be watched lately; counts this call. */
 static bool was_refused(const char *base, size_t bytes)
 {
     refusal *r = refusal_of(base);
@@ -135,14 +141,7 @@ static bool was_refused(const char *base, size_t bytes)
     return true;
 }
 
-/* ---- Making ----------------------------------------------------------------------- */
-
-static region_slot *reserve(const char *base, size_t bytes)
-{
-    if (was_refused(base, bytes) || !clear_overlaps(base, bytes) || !make_room(bytes))
-        return NULL;
-    return table_take(true);
-}
+/* ---- Creating --------------------------------------------------------------------- */
 
 static uint64_t use(region_slot *s, const char *ptr)
 {
@@ -151,7 +150,8 @@ static uint64_t use(region_slot *s, const char *ptr)
     return table_ref(s, ptr);
 }
 
-/* Meanwhile another thread, or a user, may have registered an overlapping region. */
+/* Lists a new region. While the lock was not held, another thread or a user may have registered an
+ * overlapping region; the new one is given up then. @return 0: it was not listed. */
 static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watched)
 {
     if (watched && clear_overlaps(base, bytes)) {
@@ -173,7 +173,9 @@ static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watche
 static uint64_t make(const char *base, size_t bytes)
 {
     pthread_mutex_lock(&region_table.lock);
-    region_slot *s = reserve(base, bytes);
+    const bool allowed = !was_refused(base, bytes) && clear_overlaps(base, bytes) &&
+                         make_room(bytes);
+    region_slot *s = allowed ? table_take(true) : NULL;
     pthread_mutex_unlock(&region_table.lock);
     automatic_notify();
     if (s == NULL)
@@ -188,11 +190,11 @@ static uint64_t make(const char *base, size_t bytes)
 
 /* ---- Holding ---------------------------------------------------------------------- */
 
-/* Holds an existing region, if its pages are the same. */
+/* Holds an existing region if its pages have not changed. @return 0: there is none. */
 static uint64_t hold_kept(const char *ptr, size_t bytes)
 {
     if (watched_has_news())
-        (void)end_idle(false);
+        end_changed();
     region_slot *s = table_around(ptr, bytes);
     if (s == NULL || !table_is_automatic(s) || s->ended)
         return 0;
@@ -227,7 +229,7 @@ static bool is_of(const region_slot *s, const accelerator *by, const accelerator
            s->bytes == a->bytes && s->allocation == a->id;
 }
 
-/* Ends regions of memory that was freed. */
+/* Ends the automatic regions of accelerators in the range, whose memory has been freed. */
 static void end_devices(const char *base, size_t bytes)
 {
     uint32_t place = table_first_near(base, bytes);
@@ -237,7 +239,8 @@ static void end_devices(const char *base, size_t bytes)
     }
 }
 
-/* Without a free place the memory can be used all the same, but adapters do not reach it. */
+/* Makes an allocation a region, unless it is one already. If the table is full, the memory can
+ * still be used, but adapters cannot access it. */
 static void keep_device(const accelerator *by, const accelerator_allocation *a)
 {
     region_slot *s = table_overlap(a->base, a->bytes);
@@ -260,18 +263,12 @@ static void keep_device(const accelerator *by, const accelerator_allocation *a)
     region_table.automatic.made++;
 }
 
-/* Users' regions stay as they are until they are removed. */
-static bool is_registered(const void *at, region *r)
-{
-    return region_find(region_ref(at, 1), r) && !r->automatic;
-}
-
 ring_status automatic_device(const void *at, size_t bytes, const accelerator **by, bool *whole)
 {
     region r;
     accelerator_allocation a;
-    const bool asks = !is_registered(at, &r) && accelerators_are_there();
-    if (!asks) {
+    const bool registered = region_find(region_ref(at, 1), &r) && !r.automatic;
+    if (registered || !accelerators_are_there()) {
         *by = r.accelerator;
         *whole = region_accelerator(region_ref(at, bytes)) == *by;
         return RING_OK;
@@ -293,7 +290,7 @@ ring_status automatic_device(const void *at, size_t bytes, const accelerator **b
 void automatic_forbid(const char *why)
 {
     if (!atomic_exchange(&forbidden, true))
-        log_info("unregistered memory is copied: %s", why);
+        log_info("unregistered memory is copied, not accessed in place: %s", why);
 }
 
 void automatic_enter(void)
@@ -303,21 +300,13 @@ void automatic_enter(void)
     pthread_mutex_unlock(&region_table.lock);
 }
 
-/* A region that a call still uses ends with it. */
-static bool leave_locked(void)
-{
-    if (--region_table.communicators > 0)
-        return false;
-    for (uint32_t i = region_table.count; i-- > 0;)
-        if (table_is_automatic(table_at(i)))
-            (void)automatic_end(table_at(i));
-    return true;
-}
-
 void automatic_leave(void)
 {
     pthread_mutex_lock(&region_table.lock);
-    const bool last = leave_locked();
+    const bool last = --region_table.communicators == 0;
+    for (uint32_t i = region_table.count; last && i-- > 0;)
+        if (table_is_automatic(table_at(i)))
+            (void)automatic_end(table_at(i)); /* or with the last call that uses it */
     pthread_mutex_unlock(&region_table.lock);
     automatic_notify();
     if (last)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads /proc/meminfo and the memory cgroups' own files. */
+ * Reads the headroom from /proc/meminfo and from the files of the memory cgroups. */
 #include "headroom.h"
 
 #include "cgroup.h"
@@ -15,17 +15,10 @@ static void take_least(headroom *h, size_t bytes, const char *what, const char *
     (void)text_format(h->bound, sizeof h->bound, "%s%s", what, name);
 }
 
-static void consider_machine(const char *root, headroom *h)
-{
-    char kib[64];
-    if (sysfs_value(kib, sizeof kib, "MemAvailable:", "%s/proc/meminfo", root))
-        take_least(h, (size_t)strtoull(kib, NULL, 10) << 10, "the machine's available memory", "");
-}
-
-/* File names of the two versions of cgroups. */
+/* The file names of the two versions of cgroups. */
 static const struct cgroup_names {
     const char *limit, *usage;
-    const char *cache[2]; /* keys of memory.stat: reclaimable bytes */
+    const char *cache[2]; /* the keys of reclaimable bytes in memory.stat */
 } versions[] = {
     {"memory.limit_in_bytes",
      "memory.usage_in_bytes",
@@ -36,7 +29,7 @@ static const struct cgroup_names {
 static void consider_cgroup(const cgroup *at, void *context)
 {
     const struct cgroup_names *of = &versions[at->version - 1];
-    const long limit = sysfs_number(-1, "%s/%s", at->folder, of->limit); /* "max" is no number */
+    const long limit = sysfs_number(-1, "%s/%s", at->folder, of->limit); /* -1 for "max" */
     const long used = sysfs_number(-1, "%s/%s", at->folder, of->usage);
     char cache[64];
     if (limit < 0 || used < 0)
@@ -51,7 +44,10 @@ static void consider_cgroup(const cgroup *at, void *context)
 
 void headroom_read(const char *root, headroom *out)
 {
+    char kib[64];
     *out = (headroom){.bytes = SIZE_MAX};
-    consider_machine(root, out);
+    if (sysfs_value(kib, sizeof kib, "MemAvailable:", "%s/proc/meminfo", root))
+        take_least(out, (size_t)strtoull(kib, NULL, 10) << 10, "the machine's available memory",
+                   "");
     cgroup_visit(root, "memory", consider_cgroup, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A page allocator over one memfd. Free ranges are a sorted list; there are few, large
- * allocations, so first fit with merging is enough. */
+ * Allocates pages of one memfd. Its ranges are a list sorted by offset. Allocations are few and
+ * large, so first fit with merging is enough. */
 #include "heap.h"
 
 #include "headroom.h"
@@ -15,15 +15,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Committed at a time: a signal interrupts no more than this, and the rest goes on. */
+/* Bytes committed by one system call, which is all that a signal can interrupt. */
 #define COMMIT_STEP ((size_t)256 << 10)
-/* Committed between two readings of the headroom, which other processes use up meanwhile. */
-#define LOOK_STEP ((size_t)64 << 20)
-/* As much is committed without a reading: many small allocations count as one. */
-#define NO_LOOK ((size_t)1 << 20)
-/* Reserve for the kernel's own tables for the pages, and for other processes. */
+/* Bytes committed between two checks of the headroom, which other processes use up meanwhile. */
+#define CHECK_STEP ((size_t)64 << 20)
+/* Bytes committed without a check, so that many small allocations need only one. */
+#define UNCHECKED_MOST ((size_t)1 << 20)
+/* Memory that is left to the kernel's page tables (a share of the pages), and to other processes.
+ */
 #define OWN_SHARE 128
-#define LEFT_OVER (4 * NO_LOOK)
+#define LEFT_OVER (4 * UNCHECKED_MOST)
 
 typedef struct heap_range {
     size_t offset, bytes;
@@ -41,12 +42,12 @@ typedef struct peer_mapping {
 
 typedef struct heap_state {
     pthread_mutex_t lock;
-    _Atomic bool open; /* fd and span are there, and stay; may be read without the lock */
+    _Atomic bool open; /* fd and span are set and will not change; is read without the lock */
     int fd;
     span span;
-    const char *bound; /* the source of the span's size */
+    const char *bound; /* the limit that decided the span's size */
     heap_range *ranges;
-    size_t unlooked; /* committed since the last reading of the headroom */
+    size_t unchecked; /* bytes committed since the last check of the headroom */
     peer_mapping *peers;
 } heap_state;
 
@@ -56,7 +57,7 @@ typedef struct heap_state {
     }
 
 static heap_state heap = HEAP_NONE;
-static void (*_Atomic watcher)(size_t offset, size_t bytes); /* of allocations that end */
+static void (*_Atomic watcher)(size_t offset, size_t bytes); /* called before memory is freed */
 
 /* ---- Creating ------------------------------------------------------------------- */
 
@@ -65,8 +66,8 @@ static ring_status size_and_map(int fd)
     const size_t bytes = span_sensible(&heap.bound);
     if (bytes < SPAN_LEAST)
         return fail(RING_ERR_MEMORY,
-                    "no shared memory: it needs %zu MiB of address space, and only %zu KiB are to "
-                    "be had (%s)",
+                    "cannot create shared memory: it needs %zu MiB of address space, and only %zu "
+                    "KiB are available (%s)",
                     SPAN_LEAST >> 20, bytes >> 10, heap.bound);
     RING_TRY(fd_size_and_seal(fd, bytes));
     if (!span_map(fd, bytes, &heap.span))
@@ -132,11 +133,12 @@ void *heap_base(void)
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
-/* In a forked child: kept, so that it is no leak. */
+/* The parent's ranges in a forked child, which keeps the pointer so that they are not a leak. */
 static heap_range *volatile of_parent;
 
-/* The mappings are not inherited; the parent's pointers must not become valid for other memory. The
- * parent's list of ranges is not touched: another thread may have been changing it. */
+/* A child does not inherit the mappings, but the parent's pointers must not become valid for other
+ * memory. The child does not touch the parent's list of ranges, which another thread may have been
+ * changing. */
 static void in_child(void)
 {
     if (is_open()) {
@@ -153,7 +155,7 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- Ranges --------------------------------------------------------------------- */
 
-/* Splits `range` so that its first part is exactly `bytes`. */
+/* Splits a range so that it has exactly @p bytes. @return false if out of memory. */
 static bool range_split(heap_range *range, size_t bytes)
 {
     if (range->bytes == bytes)
@@ -187,11 +189,11 @@ static void range_discard(size_t offset, size_t bytes)
 static ring_status check_headroom(size_t bytes)
 {
     headroom h;
-    if (heap.unlooked + bytes <= NO_LOOK)
+    if (heap.unchecked + bytes <= UNCHECKED_MOST)
         return RING_OK;
     headroom_read("", &h);
     if (bytes + bytes / OWN_SHARE + LEFT_OVER <= h.bytes) {
-        heap.unlooked = 0;
+        heap.unchecked = 0;
         return RING_OK;
     }
     return fail(RING_ERR_MEMORY,
@@ -200,7 +202,7 @@ static ring_status check_headroom(size_t bytes)
                 bytes >> 10, h.bytes >> 10, h.bound);
 }
 
-/* At most LOOK_STEP. */
+/* Commits at most CHECK_STEP bytes. */
 static ring_status commit_part(size_t offset, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -210,46 +212,36 @@ static ring_status commit_part(size_t offset, size_t bytes)
             return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %m", bytes);
         done += result == 0 ? step : 0;
     }
-    heap.unlooked += bytes;
+    heap.unchecked += bytes;
     return RING_OK;
 }
 
 static ring_status range_commit(const heap_range *range)
 {
     ring_status status = RING_OK;
-    for (size_t done = 0; done < range->bytes && status == RING_OK; done += LOOK_STEP) {
+    for (size_t done = 0; done < range->bytes && status == RING_OK; done += CHECK_STEP) {
         const size_t left = range->bytes - done;
         status = check_headroom(left);
         if (status == RING_OK)
-            status = commit_part(range->offset + done, min_size(left, LOOK_STEP));
+            status = commit_part(range->offset + done, min_size(left, CHECK_STEP));
     }
     if (status != RING_OK)
         range_discard(range->offset, range->bytes);
     return status;
 }
 
-static heap_range *range_take(size_t bytes)
-{
-    heap_range *range = heap.ranges;
-    while (range != NULL && (range->used || range->bytes < bytes))
-        range = range->next;
-    return range != NULL && range_split(range, bytes) ? range : NULL;
-}
-
 /* ---- Allocation ----------------------------------------------------------------- */
-
-/* One page more than asked, so that equal allocations do not lie at distances of large powers
- * of two either. */
-static size_t whole_pages(size_t bytes)
-{
-    const size_t page = span_page();
-    return (bytes + page - 1) / page * page + page;
-}
 
 static ring_status heap_alloc_locked(void **ptr, size_t bytes)
 {
-    heap_range *range = bytes < heap.span.bytes ? range_take(whole_pages(bytes)) : NULL;
-    if (range == NULL)
+    const size_t page = span_page();
+    /* One page more than needed, so that allocations of equal size are not at distances of large
+     * powers of two. */
+    const size_t whole = bytes < heap.span.bytes ? (bytes + page - 1) / page * page + page : 0;
+    heap_range *range = whole > 0 ? heap.ranges : NULL;
+    while (range != NULL && (range->used || range->bytes < whole))
+        range = range->next;
+    if (range == NULL || !range_split(range, whole))
         return fail(RING_ERR_MEMORY,
                     "no room for %zu bytes in the %zu MiB of address space for shared memory (%s)",
                     bytes, heap.span.bytes >> 20, heap.bound);
@@ -261,7 +253,7 @@ static ring_status heap_alloc_locked(void **ptr, size_t bytes)
     range->used = true;
     *ptr = heap.span.base + range->offset;
     madvise(*ptr, range->bytes, MADV_DODUMP);
-    madvise(*ptr, range->bytes, MADV_POPULATE_WRITE); /* only speed: faults now, not in calls */
+    madvise(*ptr, range->bytes, MADV_POPULATE_WRITE); /* faults are taken now, not in calls */
     return RING_OK;
 }
 
@@ -286,8 +278,9 @@ static ring_status heap_free_locked(size_t offset)
         range = range->next;
     }
     if (range == NULL || !range->used)
-        return fail(RING_ERR_ARGUMENT, "ring_mem_free: the pointer is not one of ring_mem_alloc");
-    range_discard(offset, range->bytes); /* also makes the next use zeroed */
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_mem_free: the pointer was not returned by ring_mem_alloc");
+    range_discard(offset, range->bytes); /* the next allocation of these pages is zeroed */
     madvise(heap.span.base + offset, range->bytes, MADV_DONTDUMP);
     range->used = false;
     range_merge_next(range);
@@ -296,26 +289,21 @@ static ring_status heap_free_locked(size_t offset)
     return RING_OK;
 }
 
-static void notify_watcher(const void *ptr)
+ring_status heap_free(void *ptr)
 {
     void (*freeing)(size_t, size_t) = atomic_load(&watcher);
     void *base;
     size_t bytes;
-    if (freeing != NULL && heap_allocation(ptr, 1, &base, &bytes) && base == ptr)
-        freeing((size_t)((const char *)ptr - heap.span.base), bytes);
-}
-
-ring_status heap_free(void *ptr)
-{
     if (ptr == NULL)
         return RING_OK;
-    notify_watcher(ptr);
+    if (freeing != NULL && heap_allocation(ptr, 1, &base, &bytes) && base == ptr)
+        freeing((size_t)((const char *)ptr - heap.span.base), bytes);
     pthread_mutex_lock(&heap.lock);
     ring_status status = RING_ERR_ARGUMENT;
     if (is_open())
         status = heap_free_locked((size_t)((char *)ptr - heap.span.base));
     else
-        fail(status, "ring_mem_free: nothing was allocated in this process");
+        fail(status, "ring_mem_free: this process has not called ring_mem_alloc");
     pthread_mutex_unlock(&heap.lock);
     return status;
 }
@@ -393,7 +381,8 @@ static ring_status heap_map_peer_locked(int fd, size_t bytes, void **base)
     struct stat file;
     if (bytes == 0 || bytes > SPAN_MOST || fstat(fd, &file) != 0 || file.st_size != (off_t)bytes)
         return fail(RING_ERR_PEER,
-                    "the peer's shared memory has the wrong size: another version of libring?");
+                    "the peer's shared memory has the wrong size; check that both ranks run the "
+                    "same version of libring");
     peer_mapping *peer = peer_find(&file);
     if (peer == NULL)
         RING_TRY(peer_add(fd, &file, &peer));

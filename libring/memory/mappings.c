@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lines of /proc/self/maps, by address: "FROM-TO rwxp OFFSET DEVICE INODE NAME". */
+ * Reads /proc/self/maps, whose lines are sorted by address: "FROM-TO rwxp OFFSET DEVICE INODE
+ * NAME".
+ */
 #include "mappings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 512 }; /* a longer name is cut off */
+enum { LINE = 512 }; /* longer names are cut off */
 
 static bool parse_range(const char *line, mappings_range *out, const char **rest)
 {
@@ -19,7 +21,7 @@ static bool parse_range(const char *line, mappings_range *out, const char **rest
     return *end == ' ' && out->from < out->to;
 }
 
-/* Anonymous memory has no inode. */
+/* @return true for writable, private, anonymous memory, whose inode is 0. */
 static bool is_plain(const char *rest)
 {
     char rights[5];
@@ -28,6 +30,7 @@ static bool is_plain(const char *rest)
            strncmp(rights, "rw", 2) == 0 && rights[3] == 'p';
 }
 
+/* Reads a line, and skips the part of it that does not fit. */
 static bool read_line(FILE *file, char line[LINE])
 {
     if (fgets(line, LINE, file) == NULL)
@@ -37,7 +40,8 @@ static bool read_line(FILE *file, char line[LINE])
     return true;
 }
 
-/* @param[in,out] next  the first byte without a mapping so far. */
+/* Walks the mappings until they cover the range up to @p to.
+ * @param[in,out] next  the first byte that no mapping has covered so far. */
 static bool cover(FILE *file, uintptr_t *next, uintptr_t to, mappings_range *out)
 {
     char line[LINE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The public calls about memory. */
+ * Implements the public calls that allocate and register memory. */
 #include "heap.h"
 #include "regions.h"
 

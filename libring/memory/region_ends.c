@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Automatic regions leave the table with the lock held; that they have is told without it. */
+ * Ends automatic regions, and notifies the watchers of all regions. A region leaves the table while
+ * the lock is held, and the watchers are notified later, without the lock. */
 #include "region_ends.h"
 
 #include "heap.h"
@@ -12,7 +13,7 @@ size_t automatic_bytes(const region_slot *s)
     return s->kind == REGION_DEVICE ? 0 : s->bytes;
 }
 
-static void take_leave(region_slot *s)
+static void unlist_ended(region_slot *s)
 {
     table_unlist(s);
     watched_end(table_number(s));
@@ -28,7 +29,7 @@ bool automatic_end(region_slot *s)
     s->ended = true;
     if (s->users > 0)
         return false;
-    take_leave(s);
+    unlist_ended(s);
     return true;
 }
 
@@ -37,7 +38,7 @@ bool automatic_release(region_slot *s)
     return --s->users == 0 && s->ended && automatic_end(s);
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- Notification ---------------------------------------------------------------------------- */
 
 static region_watcher *_Atomic watchers;
 
@@ -60,7 +61,8 @@ void region_watch(region_watcher *watcher)
         continue;
 }
 
-/* Held while ends are told: a thread that has it and finds no end left knows that all are told. */
+/* Held while watchers are notified. If a thread holds it and no ended region is left, all watchers
+ * have been notified of all ends. */
 static pthread_mutex_t notifying = PTHREAD_MUTEX_INITIALIZER;
 
 static bool next_ended(uint64_t *ref, size_t *bytes)

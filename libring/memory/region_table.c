@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The places of regions. */
+ * Implements the table of regions: a sorted list finds a region by its address, and its slot is
+ * found by its id. */
 #include "region_table.h"
 
 #include <string.h>
@@ -102,7 +103,7 @@ unsigned table_number(const region_slot *s)
 
 /* ---- Free places ------------------------------------------------------------------ */
 
-/* @return a place among its kind, -1: none. */
+/* @return a free place in the slots of its kind; -1 if there is none. */
 static int pop(place_queue *q, const uint16_t *freed, uint32_t most)
 {
     if (q->fresh < most)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Users' regions over automatic ones that a call still uses. */
+ * Keeps the users' regions that wait until the automatic regions under them have ended. */
 #include "region_waiting.h"
 
 region_slot *region_waiting_at(uint32_t i)

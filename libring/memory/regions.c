@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Regions that users register, and references. */
+ * Registers and removes users' regions, and resolves references to regions. */
 #include "regions.h"
 
 #include "accelerators.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Calls of the parent hold regions here that nobody will release, and a list that another thread
- * was changing is no list: the child starts anew. */
+/* Empties the table in a forked child. Calls of the parent hold regions that the child could not
+ * release, and another thread may have been changing the list. */
 static void in_child(void)
 {
     struct region_table *t = &region_table;
@@ -38,7 +38,8 @@ static ring_status refuse_overlap(const char *base, size_t bytes, const region_s
                 (void *)other->base);
 }
 
-/* Automatic regions make way for users'. @param[out] waits  a running call uses one of them. */
+/* Ends the automatic regions in the range of a user's. @param[out] waits  a running call still uses
+ * one of them. */
 static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
 {
     *waits = false;
@@ -66,8 +67,8 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind,
     region_slot *s = table_take(false);
     if (s == NULL)
         return fail(RING_ERR_MEMORY,
-                    "ring_mem_register: %d regions are registered, and no more can be; register "
-                    "fewer, larger ones",
+                    "ring_mem_register: the limit of %d regions is reached; register fewer, larger "
+                    "regions",
                     (int)TABLE_USERS);
     s->base = base;
     s->bytes = bytes;
@@ -82,13 +83,12 @@ static ring_status add(void *base, size_t bytes, region_kind kind, const struct 
     char *first = base;
     if (first == NULL || bytes == 0 || (uintptr_t)first + (bytes - 1) < (uintptr_t)first ||
         bytes - 1 > region_offset_of(UINT64_MAX))
-        return fail(RING_ERR_ARGUMENT, "ring_mem_register: no memory of %zu byte%s is at %p", bytes,
-                    plural(bytes), base);
+        return fail(RING_ERR_ARGUMENT, "ring_mem_register: %zu byte%s at %p are not valid memory",
+                    bytes, plural(bytes), base);
     if (heap_ref(first, 1) != 0 || heap_ref(first + (bytes - 1), 1) != 0)
         return fail(
             RING_ERR_ARGUMENT,
-            "ring_mem_register: %p is memory of ring_mem_alloc, which peers reach without it",
-            base);
+            "ring_mem_register: %p is memory of ring_mem_alloc, which needs no registration", base);
     pthread_mutex_lock(&region_table.lock);
     const ring_status status = add_locked(first, bytes, kind, by);
     pthread_mutex_unlock(&region_table.lock);
@@ -108,7 +108,8 @@ ring_status region_add_device(void *base, size_t bytes, const struct accelerator
 
 /* ---- Removing --------------------------------------------------------------------- */
 
-/* @param[out] waiting  its place among those that wait, if it does. */
+/* @return the user's region that begins at @p base; NULL if there is none.
+ * @param[out] waiting  its place in the list of waiting regions, if it waits. */
 static region_slot *find_users(const char *base, uint32_t *waiting)
 {
     const uint32_t place = table_places_until(base);
@@ -188,7 +189,7 @@ const struct accelerator *regions_accelerator(void)
     return several ? NULL : only;
 }
 
-/* An automatic region of the host's memory is held by automatic_hold() only. */
+/* Only automatic_hold() may hold an automatic region of the host's memory. */
 static bool may_hold(const region_slot *s)
 {
     return !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Address space for heaps. */
+ * Chooses the size of a heap's address space, and maps heaps at staggered addresses. */
 #include "span.h"
 
 #include <errno.h>
@@ -9,12 +9,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Spans are whole multiples of this, behind odd numbers of pages: their size does not change the
- * stagger, and no two mappings lie a power of two apart. */
+/* Spans are multiples of SPAN_STEP, and each begins after a different multiple of STAGGER_PAGES, an
+ * odd number of pages. So the size of a span does not change the stagger, and no two mappings are
+ * apart by a power of two. */
 #define SPAN_STEP ((size_t)2 << 20)
 #define STAGGER_PAGES 37
 #define STAGGER_STEPS 61
-/* Local peers whose heaps fit beside this process's own; those of more are not mapped. */
+/* The heaps that fit into the address space: this process's own and those of local peers. The heaps
+ * of further peers are not mapped. */
 #define SHARES 16
 
 size_t span_page(void)
@@ -32,29 +34,23 @@ static size_t limit_on(int resource)
     return (size_t)limit.rlim_cur;
 }
 
-static size_t twice_the_memory(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES);
-    size_t bytes;
-    return pages > 0 && mul_size(2 * (size_t)pages, span_page(), &bytes) ? bytes : SIZE_MAX;
-}
-
-/* The kernel puts the main stack, and these bytes on it, at the end of the address space. */
-static size_t share_of_addresses(void)
-{
-    const size_t end = (size_t)getauxval(AT_RANDOM);
-    return min_size(end != 0 ? end : SIZE_MAX, limit_on(RLIMIT_AS)) / SHARES;
-}
-
 size_t span_sensible(const char **bound)
 {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    size_t twice;
+    if (pages <= 0 || !mul_size(2 * (size_t)pages, span_page(), &twice))
+        twice = SIZE_MAX;
+    /* The kernel puts the main stack, and the AT_RANDOM bytes on it, at the end of the address
+     * space. */
+    const size_t end = (size_t)getauxval(AT_RANDOM);
+    const size_t addresses = min_size(end != 0 ? end : SIZE_MAX, limit_on(RLIMIT_AS));
     const struct {
         size_t bytes;
         const char *name;
     } bounds[] = {
-        {SPAN_MOST, "libring takes no more"},
-        {twice_the_memory(), "twice the machine's memory"},
-        {share_of_addresses(), "a sixteenth of the address space; see ulimit -v"},
+        {SPAN_MOST, "the most that libring uses"},
+        {twice, "twice the machine's memory"},
+        {addresses / SHARES, "a sixteenth of the address space; see ulimit -v"},
         {limit_on(RLIMIT_FSIZE), "the limit on file sizes; see ulimit -f"},
     };
     size_t least = 0;
@@ -67,7 +63,7 @@ size_t span_sensible(const char **bound)
 
 /* ---- Mapping -------------------------------------------------------------------- */
 
-/* Reserves first, so that the file is mapped at its stagger from mmap's choice. */
+/* Reserves addresses first, then maps the file into the reservation, at its stagger. */
 bool span_map(int fd, size_t bytes, span *out)
 {
     static _Atomic unsigned stagger;
@@ -89,8 +85,9 @@ bool span_map(int fd, size_t bytes, span *out)
     return true;
 }
 
-/* In a fork handler: mmap() alone, which takes no lock. Mappings of earlier handlers stay, and
- * halving finds the rest. */
+/* Maps the range without access. This runs in a fork handler, so it uses only mmap(), which takes
+ * no lock. If earlier handlers have mapped something in the range, the range is halved until the
+ * parts around that are found. */
 static void bar(char *at, size_t bytes)
 {
     const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * span: the address space of a heap: a sensible size here, and its mappings.
+ * span: reserves and maps the address space of a heap, this process's own or a peer's, and chooses
+ * a size for it that suits the machine.
  */
 #ifndef RING_SPAN_H
 #define RING_SPAN_H
 
 #include "base.h"
 
-/** Less is of no use, more is taken by no process. */
+/** The least size that is of use, and the most that a process reserves. */
 #define SPAN_LEAST ((size_t)16 << 20)
 #define SPAN_MOST ((size_t)64 << 30)
 
@@ -15,28 +16,29 @@
 typedef struct span {
     char *base;
     size_t bytes;
-    void *reserved; /* the whole reservation */
+    void *reserved; /* start of the reservation that contains it */
     size_t reserved_bytes;
 } span;
 
-/** Bytes of address space for one heap, a multiple of 2 MiB: twice the memory, as far as the limits
- *  of this process allow. Unallocated bytes cost nothing.
- *  @param[out] bound  the source of the size, for messages. */
+/** @return the bytes of address space for one heap, a multiple of 2 MiB: twice the machine's
+ * memory, as far as the limits of this process allow. Unallocated bytes cost nothing.
+ *  @param[out] bound  names the limit that decided the size, for messages. */
 size_t span_sensible(const char **bound);
 
-/** Maps the first @p bytes of a file, out of core dumps, for a dump would create and write every
- *  page of it; and out of forked children, for they would share memory that should be private, and
- *  keep it alive. Each mapping starts at a different distance from a multiple of large powers of
- *  two: buffers at such distances alias in the CPU's caches and cost a factor of seven. @return
- *  false with errno set. */
+/** Maps the first @p bytes of a file. The mapping is left out of core dumps, which would create and
+ *  write every page of the file, and is not inherited by forked children, which would share memory
+ *  that should be private and keep it alive. Mappings begin at different offsets from multiples of
+ *  large powers of two, because buffers at such distances alias in the CPU's caches, which costs a
+ *  factor of seven.
+ *  @return false with errno set. */
 bool span_map(int fd, size_t bytes, span *out);
 void span_unmap(const span *s);
 
-/** In a forked child, where the mapping is missing: keeps its addresses without access, so that a
- *  touch faults and no other mapping is put there. */
+/** Reserves the addresses of the mapping in a forked child, which does not inherit it. An access
+ *  faults, and nothing else is mapped there. */
 void span_bar(const span *s);
 
-/** @return bytes of a page. */
+/** @return the bytes of a page. */
 size_t span_page(void);
 
 #endif

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Proof that no event was missed. A call that changes mappings raises a count in the kernel while
- * it still holds the lock of the address space, and lowers it once its event was read; while the
- * count is not zero, UFFDIO_WRITEPROTECT fails with EAGAIN. The thread makes `reads` odd before it
- * reads, and even again when the events are applied. So after no EAGAIN, and then an even number,
- * all earlier changes have been applied. */
+ * Watches memory with userfaultfd(2). A thread reads the kernel's events and marks the ranges that
+ * have changed; other threads wait until all earlier events have been applied.
+ *
+ * This is how they know that no event is missing. A call that changes mappings raises a count in
+ * the kernel while it still holds the lock of the address space, and lowers it after its event has
+ * been read. While the count is not zero, UFFDIO_WRITEPROTECT fails with EAGAIN. The thread makes
+ * `reads` odd before it reads events, and even again after it has applied them. So if
+ * UFFDIO_WRITEPROTECT does not fail with EAGAIN, and `reads` is even afterwards, all earlier
+ * changes have been applied.
+ */
 #include "watched.h"
 
 #include "mappings.h"
@@ -29,23 +34,23 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-/* Not the event of forks, which needs privileges: children do not use this. */
+/* The event of forks is left out: it needs privileges, and children do not use this descriptor. */
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
-/* Write protection is how ranges are registered, and none is protected. Exact addresses imply Linux
- * 5.18: before 5.15 the kernel's count was a flag, which two changes at a time broke. */
+/* Ranges are registered for write protection, but no page is ever protected. Exact addresses imply
+ * Linux 5.18. Before 5.15 the kernel's count was a flag, which two simultaneous changes broke. */
 #define NEEDED (EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS)
 
-enum { BATCH = 16 }; /* events read at a time */
+enum { BATCH = 16 }; /* events read by one system call */
 double watched_patience = 0.02;
 
-/* `to` 0: not in use. */
+/* A watched range; `to` is 0 if it is not in use. */
 typedef struct range {
     _Atomic uintptr_t from, to;
     _Atomic bool changed;
 } range;
 
 static struct {
-    pthread_mutex_t lock; /* of all but atomics. The thread never takes it */
+    pthread_mutex_t lock; /* guards all but the atomics; the thread never takes it */
     bool running;
     pthread_t thread;
     int bell;
@@ -68,7 +73,7 @@ static void note_change(uintptr_t from, uintptr_t to)
     }
 }
 
-static void apply(const struct uffd_msg *m)
+static void apply_event(const struct uffd_msg *m)
 {
     if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE) {
         note_change(m->arg.remove.start, m->arg.remove.end);
@@ -85,12 +90,12 @@ static void read_events(int fd)
     atomic_fetch_add(&watch.reads, 1);
     while ((got = read(fd, messages, sizeof messages)) > 0)
         for (size_t i = 0; i < (size_t)got / sizeof *messages; i++)
-            apply(&messages[i]);
+            apply_event(&messages[i]);
     atomic_fetch_add(&watch.reads, 1);
 }
 
-/* The thread closes the descriptor itself, which ends all watching: the C library may discard the
- * thread's stack at its end, an event that no thread would read any more. */
+/* The thread itself closes the descriptor, which ends all watching. When the thread ends, the C
+ * library may discard its stack, and nobody would read that event. */
 static void *run(void *unused)
 {
     int fd = atomic_load(&watch.fd);
@@ -131,8 +136,8 @@ static int open_descriptor(char *why, size_t size)
     if (ioctl(fd, UFFDIO_API, &api) == 0 && (api.features & NEEDED) == NEEDED)
         return fd;
     text_format(why, size,
-                "userfaultfd: this kernel does not tell all that is needed; Linux 5.18 "
-                "does on x86-64");
+                "userfaultfd: this kernel does not report all the events that libring needs; Linux "
+                "5.18 or newer does on x86-64");
     fd_close(&fd);
     return -1;
 }
@@ -172,7 +177,9 @@ static bool open_locked(void)
         return true;
     close_descriptors();
     atomic_store(&watch.refused, true);
-    log_info("unregistered memory is copied, since its end is not noticed here: %s", why);
+    log_info("unregistered memory is copied, because libring cannot detect here when it is "
+             "unmapped: %s",
+             why);
     return false;
 }
 
@@ -203,15 +210,18 @@ void watched_close(void)
 
 /* ---- Ranges ----------------------------------------------------------------------- */
 
+/* See the head of this file. Nothing is write-protected: the empty range is an error of its own,
+ * which is only checked after the kernel's count. */
 static bool all_is_applied(void)
 {
     struct uffdio_writeprotect nothing = {.mode = 0};
     if (ioctl(atomic_load(&watch.fd), UFFDIO_WRITEPROTECT, &nothing) == 0 || errno == EAGAIN)
         return false;
-    return atomic_fetch_or(&watch.reads, 0) % 2 == 0; /* a barrier, too: read after the ioctl */
+    return atomic_fetch_or(&watch.reads, 0) % 2 == 0; /* is read after the ioctl */
 }
 
-/* @return false: other threads change mappings without a pause, or the thread is too slow. */
+/* Waits until all earlier events have been applied. @return false if that takes too long, because
+ * other threads change mappings continually or the thread does not get a core. */
 static bool settle(void)
 {
     double deadline = 0;
@@ -225,14 +235,8 @@ static bool settle(void)
     return true;
 }
 
-static bool register_mappings(const mappings_range *around)
-{
-    struct uffdio_register r = {.range = {around->from, around->to - around->from},
-                                .mode = UFFDIO_REGISTER_MODE_WP};
-    return ioctl(watch.fd, UFFDIO_REGISTER, &r) == 0;
-}
-
-/* The range is set before the kernel reports events of it. Earlier changes do not count. */
+/* The range is set before it is registered, so that no event of it is missed. Changes before that
+ * do not count. */
 bool watched_begin(unsigned number, const void *base, size_t bytes)
 {
     range *r = &watch.ranges[number];
@@ -244,7 +248,9 @@ bool watched_begin(unsigned number, const void *base, size_t bytes)
         atomic_store(&r->changed, false);
         atomic_store(&r->from, (uintptr_t)base);
         atomic_store(&r->to, (uintptr_t)base + bytes);
-        watches = register_mappings(&around);
+        struct uffdio_register whole = {.range = {around.from, around.to - around.from},
+                                        .mode = UFFDIO_REGISTER_MODE_WP};
+        watches = ioctl(watch.fd, UFFDIO_REGISTER, &whole) == 0;
     }
     if (!watches)
         watched_end(number);
@@ -281,7 +287,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* The thread and, being guarded, its descriptors are the parent's. */
+/* The child has neither the thread nor its descriptors, which fd_guard() has closed. */
 static void in_child(void)
 {
     watch.running = false;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watched: ranges of memory whose pages must stay the same: not unmapped, moved or discarded by any
- * thread. The kernel reports changes (userfaultfd(2)): munmap, mmap over them, mremap, madvise and
- * brk do not return before a thread of this file has read their event. That thread takes no lock
- * and frees nothing, so these calls may be made with any locks held. No page fault is diverted.
+ * watched: detects when any thread unmaps, moves or discards pages in given ranges of memory. The
+ * kernel reports the changes (userfaultfd(2)): munmap, mmap over the range, mremap, madvise and brk
+ * do not return before a thread of this file has read their event. That thread takes no lock and
+ * frees nothing, so these calls may be made with any locks held. No page fault is diverted.
  *
- * Not noticed are MADV_GUARD_INSTALL (Linux 6.13) and shmat() with SHM_REMAP.
+ * MADV_GUARD_INSTALL (Linux 6.13) and shmat() with SHM_REMAP are not detected.
  *
- * The whole of each mapping is watched, not only the range: a partly watched mapping would be split
- * in two, and mremap() refuses those. Only private anonymous memory can be watched: pages of files
- * also change without the process's doing. Needs Linux 5.18 and an architecture that can
- * write-protect by userfaultfd.
+ * Whole mappings are watched, not only the range, because a partly watched mapping would be split
+ * in two, and mremap() refuses to move such mappings. Only private anonymous memory can be watched,
+ * because other processes can change the pages of files. This needs Linux 5.18 and an architecture
+ * on which userfaultfd can write-protect pages.
  *
- * Thread-safe. Forked children start without any.
+ * All functions are thread-safe. A forked child begins without watched ranges.
  */
 #ifndef RING_WATCHED_H
 #define RING_WATCHED_H
@@ -21,29 +21,32 @@
 
 enum { WATCHED_MOST = 512 };
 
-/** Begins to watch [base, base+bytes) under a number below WATCHED_MOST that is not in use; the
- *  caller gives numbers. Starts the thread if need be. Reads /proc/self/maps: up to milliseconds.
- *  @return false: this range cannot be watched, or nothing can, see watched_is_refused(). */
+/** Begins to watch [base, base+bytes). Starts the thread if necessary.
+ *  @param number  chosen by the caller: below WATCHED_MOST and not in use.
+ *  @return false if this range cannot be watched, or if no range can, see watched_is_refused().
+ *  Cost: reads /proc/self/maps, which can take milliseconds. */
 bool watched_begin(unsigned number, const void *base, size_t bytes);
 
-/** Seconds until the thread, which may wait for a core, counts as too slow: an unchanged buffer is
- *  registered anew then. Tests that count registrations set more. */
+/** Seconds until the thread, which may have to wait for a core, counts as too slow. An unchanged
+ *  buffer is then registered again. Tests that count registrations set more. */
 extern double watched_patience;
 
-/** @return true if no page of it has changed since watched_begin(), by any call that returned
- *  before this one was made. One system call; may wait for the thread for moments. False also if
- *  that wait was too long. */
+/** @return true if no call that has returned before changed a page of the range since
+ *  watched_begin(); false also if the thread was too slow. Cost: one system call, and possibly a
+ *  short wait for the thread. */
 bool watched_is_whole(unsigned number);
 
-/** @return true if a range was seen to change since the last call: owners then look. One load. */
+/** @return true if a range has changed since the last call of this function; the owners of ranges
+ *  then check theirs. Cost: one load. */
 bool watched_has_news(void);
 
 void watched_end(unsigned number);
 
-/** @return true if the kernel or its policy refuses to watch in this process. One load. */
+/** @return true if the kernel or its policy does not let this process watch memory. Cost: one load.
+ */
 bool watched_is_refused(void);
-/** @return true if this process can watch memory. Leaves nothing behind. Writes the reason into @p
- *  why if not. */
+/** Finds out whether this process can watch memory, without starting to. @param[out] why  the
+ * reason if it cannot. */
 bool watched_probe(char *why, size_t size);
 
 /** Ends the thread and all watching. It starts again with the next watched_begin(). */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cores: by whichever source was built in, hwloc or /sys.
+ * cores: lists the cores of this machine, for cpu.c. The build chooses the source: hwloc where it
+ * is installed, or /sys.
  */
 #ifndef RING_TOPO_CORES_H
 #define RING_TOPO_CORES_H
 
 #include "topo.h"
 
-/** Cores of this machine. */
+/** Fills in cores, packages, NUMA nodes and source. @param allowed  the CPUs of this process. */
 ring_status cores_read(topo_cpu *cpu, const cpu_set_t *allowed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cores by hwloc, which knows more machines than /sys alone tells. */
+ * Lists cores by hwloc, which knows more kinds of machines than /sys alone describes. */
 #include "cores.h"
 
 #include <hwloc.h>
@@ -30,7 +30,7 @@ static void add_core(topo_cpu *cpu, hwloc_topology_t topology, hwloc_obj_t objec
     cpu->core_count += CPU_COUNT(&core->cpus) > 0;
 }
 
-/* Machines without known cores (some containers, some ARM boards) have logical CPUs. */
+/* Lists logical CPUs instead where hwloc knows no cores (some containers, some ARM boards). */
 static ring_status add_all(topo_cpu *cpu, hwloc_topology_t topology, const cpu_set_t *allowed)
 {
     hwloc_obj_type_t type = HWLOC_OBJ_CORE;
@@ -49,19 +49,14 @@ static ring_status add_all(topo_cpu *cpu, hwloc_topology_t topology, const cpu_s
     return RING_OK;
 }
 
-static void name_source(topo_cpu *cpu)
-{
-    const unsigned version = hwloc_get_api_version();
-    snprintf(cpu->source, sizeof cpu->source, "hwloc API %u.%u.%u", version >> 16,
-             version >> 8 & 255, version & 255);
-}
-
 ring_status cores_read(topo_cpu *cpu, const cpu_set_t *allowed)
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
         return fail(RING_ERR_MEMORY, "no memory for hwloc");
-    name_source(cpu);
+    const unsigned version = hwloc_get_api_version();
+    snprintf(cpu->source, sizeof cpu->source, "hwloc API %u.%u.%u", version >> 16,
+             version >> 8 & 255, version & 255);
     const ring_status status = hwloc_topology_load(topology) == 0
                                    ? add_all(cpu, topology, allowed)
                                    : fail(RING_ERR_SYSTEM, "hwloc cannot read this machine: %m");

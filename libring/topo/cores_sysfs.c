@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cores by /sys/devices/system: logical CPUs with equal package and core number are one
- * core. A machine that does not say counts every logical CPU as a core. */
+ * Lists cores by /sys/devices/system. Logical CPUs with the same package and core number are one
+ * core; if a machine does not report these numbers, every logical CPU counts as a core. */
 #include "cores.h"
 #include "sysfs.h"
 
@@ -11,7 +11,7 @@
 #define CPU_PATH "/sys/devices/system/cpu/cpu%zu/"
 enum { NUMA_MAX = 1024 };
 
-/* "0-3,8,10-11" holds `wanted`? */
+/* @return true if a list such as "0-3,8,10-11" contains the number. */
 static bool list_has(const char *list, size_t wanted)
 {
     while (*list != '\0') {
@@ -50,7 +50,7 @@ static int count_numas(void)
     return count > 0 ? count : 1;
 }
 
-/* Core numbers are unique within a package only. */
+/* Finds a core by package and number, because core numbers are unique only within a package. */
 static topo_core *find_core(topo_cpu *cpu, const long *numbers, int package, long number)
 {
     for (size_t i = 0; i < cpu->core_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs: how many there are, how many we may use, what they are called. */
+ * Reads how many CPUs the machine has, how many of them this process may use, and their model. */
 #include "cores.h"
 #include "cpus.h"
 #include "sysfs.h"
@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void read_model(topo_cpu *cpu)
-{
-    if (!sysfs_value(cpu->model, sizeof cpu->model, "model name", "/proc/cpuinfo"))
-        sysfs_value(cpu->model, sizeof cpu->model, "CPU part", "/proc/cpuinfo");
-}
 
 static int by_place(const void *a, const void *b)
 {
@@ -33,12 +27,13 @@ ring_status topo_cpu_read(topo_cpu *cpu)
     cpu_set_t allowed;
     memset(cpu, 0, sizeof *cpu);
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return fail(RING_ERR_SYSTEM, "asking which CPUs may be used (sched_getaffinity): %m");
+        return fail(RING_ERR_SYSTEM, "reading the CPUs of this process (sched_getaffinity): %m");
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu->allowed = CPU_COUNT(&allowed);
     cpu->online = online > 0 ? (int)online : cpu->allowed;
     cpu->quota = cpus_quota("");
-    read_model(cpu);
+    if (!sysfs_value(cpu->model, sizeof cpu->model, "model name", "/proc/cpuinfo"))
+        sysfs_value(cpu->model, sizeof cpu->model, "CPU part", "/proc/cpuinfo");
     RING_TRY(cores_read(cpu, &allowed));
     qsort(cpu->cores, cpu->core_count, sizeof *cpu->cores, by_place);
     return RING_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Graphics processors and InfiniBand adapters, as /sys shows them to everybody: enough to
- * tell a user what is there before anything uses it. */
+ * Lists the graphics processors and InfiniBand adapters that /sys shows to every user, so that
+ * ringinfo can report the machine's devices before anything uses them. */
 #include "sysfs.h"
 #include "topo.h"
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls describe() for each entry of a folder until it has TOPO_DEVICES; counts them all. */
+/* Describes the first TOPO_DEVICES entries of a folder that describe() accepts, and counts all of
+ * them. */
 static size_t list_devices(const char *folder, topo_device *devices,
                            bool (*describe)(const char *name, topo_device *device))
 {
@@ -46,7 +47,7 @@ static const char *vendor_name(const char *vendor)
     return NULL;
 }
 
-/* Display controllers of the three makers; a server's plain VGA chip is none of them. */
+/* Accepts display controllers of the three vendors, but not a server's plain VGA chip. */
 static bool describe_gpu(const char *name, topo_device *device)
 {
     char class[32], vendor[32];

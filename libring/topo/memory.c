@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much memory there is, and how much of it a container may have; the host's name. */
+ * Reads the memory of the machine and the limit of the process's cgroups, and the host's name. */
 #include "cgroup.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -11,7 +11,7 @@
 static void take_limit(const cgroup *at, void *least)
 {
     const char *file = at->version == 1 ? "memory.limit_in_bytes" : "memory.max";
-    const long bytes = sysfs_number(0, "%s/%s", at->folder, file); /* "max" is no limit */
+    const long bytes = sysfs_number(0, "%s/%s", at->folder, file); /* 0 for "max" */
     size_t *limit = least;
     if (bytes > 0)
         *limit = min_size(*limit, (size_t)bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Network interfaces with their addresses, in the kernel's order. */
+ * Lists the network interfaces with their addresses, in the kernel's order, and finds the address
+ * that other hosts can use. */
 #include "interface.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -33,7 +34,7 @@ static topo_interface *find_or_add(topo_net *net, const struct ifaddrs *entry)
     return found;
 }
 
-/* Link-local IPv6 needs a scope and is of no use in a host list. */
+/* Leaves out link-local IPv6 addresses, which need a scope and are of no use in a host list. */
 static bool address_text(const struct sockaddr *address, char out[TOPO_ADDRESS_MAX])
 {
     if (address->sa_family == AF_INET) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topo: this machine's cores, NUMA nodes, memory, network interfaces and accelerators. Read-only
- * and side-effect free; an unknown value is 0, -1 or "" as said below, never a guess. CPUs are
- * those this process may run on.
+ * topo: reads this machine's cores, NUMA nodes, memory, network interfaces and accelerators,
+ * without changing anything. A value that is unknown is 0, -1 or "", as documented below, and never
+ * a guess. CPUs are those that this process may run on.
  */
 #ifndef RING_TOPO_H
 #define RING_TOPO_H
@@ -26,13 +26,14 @@ typedef struct topo_cpu {
     char model[128]; /* "" if unknown                                       */
     int online;      /* logical CPUs of the machine                         */
     int allowed;     /* logical CPUs that this process may run on           */
-    double quota;    /* CPUs' worth of time that the cgroup grants, 0: all  */
+    double quota;    /* CPUs' worth of time that the cgroup grants; 0: no limit */
     int packages, numas;
     topo_core *cores; /* by package, then core                               */
     size_t core_count;
 } topo_cpu;
 
-/** Fills @p cpu. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. topo_cpu_free() it. */
+/** Fills in @p cpu, which topo_cpu_free() frees. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM.
+ */
 ring_status topo_cpu_read(topo_cpu *cpu);
 void topo_cpu_free(topo_cpu *cpu);
 
@@ -40,7 +41,7 @@ void topo_cpu_free(topo_cpu *cpu);
 
 typedef struct topo_memory {
     size_t total, available; /* bytes of the machine                */
-    size_t limit;            /* of the cgroup, 0: none              */
+    size_t limit;            /* of the cgroup; 0 if there is none   */
 } topo_memory;
 
 void topo_memory_read(topo_memory *memory);
@@ -53,7 +54,7 @@ typedef struct topo_interface {
     char name[16];
     bool up, loopback;
     int mtu;          /* -1 if unknown                     */
-    long speed_mbits; /* Mbit/s, -1 if the driver says none */
+    long speed_mbits; /* Mbit/s; -1 if the driver reports none */
     size_t address_count;
     char addresses[TOPO_ADDRESSES][TOPO_ADDRESS_MAX]; /* IPv4 first, no link-local IPv6 */
 } topo_interface;
@@ -63,18 +64,19 @@ typedef struct topo_net {
     size_t count;
 } topo_net;
 
-/** Fills @p net. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. topo_net_free() it. */
+/** Fills in @p net, which topo_net_free() frees. @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM.
+ */
 ring_status topo_net_read(topo_net *net);
 void topo_net_free(topo_net *net);
 
-/** @return the address that ranks give to other hosts (interface.h), or NULL if there is only
- *  the loopback. */
+/** @return the address that ranks announce to other hosts (interface.h); NULL if there is only the
+ *  loopback. */
 const char *topo_net_public_address(const topo_net *net);
 
-/** This host's name, cut to fit. */
+/** Writes this host's name, truncated to @p size. */
 void topo_hostname(char *out, size_t size);
 
-/* ---- Accelerators: only whether they are there ------------------------------------ */
+/* ---- Accelerators and adapters ---------------------------------------------------- */
 
 enum { TOPO_DEVICES = 16 };
 
@@ -83,7 +85,7 @@ typedef struct topo_device {
     char state[64]; /* "port 1 ACTIVE, 100 Gb/sec (4X EDR)", "NVIDIA" … */
 } topo_device;
 
-/** @return how many there are; at most TOPO_DEVICES are described. */
+/** @return the number of devices, of which at most TOPO_DEVICES are described. */
 size_t topo_gpus(topo_device devices[TOPO_DEVICES]);
 size_t topo_infiniband(topo_device devices[TOPO_DEVICES]);
 

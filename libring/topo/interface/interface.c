@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Interfaces by name: the earliest word of a list, IPv4 before IPv6. */
+ * Chooses the interface whose name matches the earliest word of a list, and IPv4 before IPv6. */
 #include "interface.h"
 
 #include <ifaddrs.h>
@@ -12,8 +12,8 @@ static bool word_matches(const char *word, size_t length, bool exactly, const ch
     return length > 0 && strncmp(word, name, length) == 0 && (!exactly || strlen(name) == length);
 }
 
-/* @return position of the first word that matches, -1 if none; of what "^" leaves over, the
- * loopback comes last. */
+/* @return the position of the first word that matches; -1 if none does. After "^", interfaces that
+ * do not match have position 0, and the loopback 1. */
 static int match_position(const char *list, const struct ifaddrs *i)
 {
     const bool exclude = list[0] == '^', exactly = list[exclude] == '=';
@@ -35,15 +35,7 @@ static bool usable(const struct ifaddrs *i)
         return i->ifa_addr->sa_family == AF_INET;
     struct sockaddr_in6 v6;
     memcpy(&v6, i->ifa_addr, sizeof v6);
-    return !IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr); /* its scope does not travel */
-}
-
-static void take(const struct ifaddrs *i, struct sockaddr_storage *out)
-{
-    memset(out, 0, sizeof *out);
-    memcpy(out, i->ifa_addr,
-           i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                             : sizeof(struct sockaddr_in6));
+    return !IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr); /* its scope is valid only on this host */
 }
 
 bool interface_choose(const char *list, struct sockaddr_storage *out)
@@ -56,11 +48,13 @@ bool interface_choose(const char *list, struct sockaddr_storage *out)
         const int position = usable(i) ? match_position(list, i) : -1;
         if (position < 0)
             continue;
-        const int price = 2 * position + (i->ifa_addr->sa_family == AF_INET6);
+        const bool is_v6 = i->ifa_addr->sa_family == AF_INET6;
+        const int price = 2 * position + is_v6;
         if (best >= 0 && price >= best)
             continue;
         best = price;
-        take(i, out);
+        memset(out, 0, sizeof *out);
+        memcpy(out, i->ifa_addr, is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
     }
     freeifaddrs(all);
     return best >= 0;
