@@ -22,7 +22,7 @@ const char *files_path(const char *name);
 void files_write(const char *name, const void *data, size_t bytes);
 /** The same, compressed as gzip does. */
 void files_write_gz(const char *name, const void *data, size_t bytes);
-/** @return the content, NUL behind it, to be free()d; NULL if there is no such file. */
+/** @return the content, terminated by NUL, to be free()d; NULL if there is no such file. */
 char *files_read(const char *path, size_t *bytes);
 
 /** @return the bytes of an IDX file to be free()d: a header of @p dims numbers, then @p data. */

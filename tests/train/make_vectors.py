@@ -35,7 +35,7 @@ def table(name, values, form="{:.9g}"):
 
 
 def tables_of_adam(name, rate, picked_of, losses, moved, losses32, moved32):
-    """What float64 computes, and how far float32 drifts from it at most: in a loss of the run,
+    """Results in float64, and the largest difference of float32 from them: in a loss of the run,
     and in a parameter of each tensor."""
     table(f"{name}_adam_rate", [rate])
     table(f"{name}_adam_drift", [max(abs(a - b) for a, b in zip(losses, losses32))])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Configurations and what is said of them, from the files in config/. A case is
+ * Compares configurations with the messages they cause, from the files in config/. A case is
  *
  *     === title [option ...]
  *     the configuration
@@ -153,7 +153,7 @@ static const char *option_of(const config_case *made, const char *name)
     return NULL;
 }
 
-/* @return the number behind the option's name, or 0. */
+/* @return the number after the option's name, or 0. */
 static long number_of(const config_case *made, const char *name)
 {
     const char *at = option_of(made, name);

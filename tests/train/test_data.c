@@ -36,7 +36,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
     return __real_aligned_alloc(alignment, bytes);
 }
 
-/* Reads @p name, which must be refused, and compares the text behind its path. */
+/* Reads @p name, which must be refused, and compares the text after its path. */
 static void refused(const char *name, int dims, const char *error)
 {
     idx_array array;

@@ -14,7 +14,7 @@
 static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                     "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-/* Runs ringdigits for the test's folder behind some shell commands. */
+/* Runs some shell commands, then ringdigits for the test's folder. */
 static programs_run *draw(const char *before, const char *options)
 {
     return programs_shell("%s %s/ringdigits %s %s 2>&1", before, programs.bin, options,

@@ -467,8 +467,8 @@ static void what_is_wrong_with_sizes_is_told(void **state)
         {"{gpt: {block_size: 1000000}}",
          "m.json:1:2: layer transformer.h.0.attn (attention): attention of 4 heads over 1000000 "
          "tokens is too large"},
-        {"{gpt: {}, layers: []}", "m.json:1:11: \"gpt\" stands in place of"},
-        {"{input: [3], gpt: {}}", "m.json:1:14: \"gpt\" stands in place of"},
+        {"{gpt: {}, layers: []}", "m.json:1:11: \"gpt\" replaces"},
+        {"{input: [3], gpt: {}}", "m.json:1:14: \"gpt\" replaces"},
         {"{gpt: {approximate: \"erf\"}}", "m.json:1:8: must be \"none\" or \"tanh\""},
         {"{gpt: {tie_word_embeddings: 1}}", "m.json:1:8: must be true or false"},
         {"{input: [3], layers: [{type: \"embedding\", features: 3}]}",

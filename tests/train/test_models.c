@@ -64,7 +64,8 @@ static void backward(network *net, int slot, bool accumulate)
     model_backward(&net->model, slot, 0, net->model.node_count, accumulate);
 }
 
-/* @return the mean cross-entropy of what the slot holds; its gradient is where backward begins. */
+/* @return the mean cross-entropy of the slot's batch, whose gradient is put where backward begins.
+ */
 static double mean_loss(network *net, int slot, const uint32_t *labels, size_t rows)
 {
     float *output_grad = model_value_grad(&net->model, slot, net->model.node_count - 1);
@@ -143,7 +144,7 @@ static void draw_batch(train_random *random, const known_run *known, float *imag
     }
 }
 
-/* The generator behind torch.manual_seed(7), after the parameters were drawn. */
+/* The generator's state after torch.manual_seed(7) and drawing the parameters. */
 static train_random generator_after(size_t drawn)
 {
     train_random random;
@@ -193,7 +194,7 @@ static void train_by_adam(network *net, const known_run *known, float *images)
 }
 
 /* From the first parameters to those that PyTorch ends with.
- * @param want, limits  some movements, and what they may differ by, a tensor. */
+ * @param want, limits  of each tensor some movements, and their largest difference */
 static void check_moved(network *net, const known_run *known,
                         void (*train)(network *, const known_run *, float *), const float *want,
                         const double *limits, double share)
@@ -508,7 +509,7 @@ static void what_is_wrong_is_told_with_its_place(void **state)
         {LIST("{\"type\": \"dropout\", \"probability\": 1}"),
          "m.json:2:33: must be a number from 0 to below 1"},
         {LIST(FLAT "{\"type\": \"relu\", \"name\": \"0\"}"),
-         "m.json:3:2: another layer is called \"0\" already"},
+         "m.json:3:2: another layer is already called \"0\""},
         {LIST(FLAT "{\"type\": \"relu\", \"name\": \"\"}"),
          "m.json:3:18: must be a name of 1 to 31 letters"},
         {LIST("{\"type\": \"linear\", \"features\": 3}"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every op against finite differences and against its reference in plain loops, on odd and prime
- * shapes; and what is particular to some of them. */
+ * Compares every op with finite differences and with its reference in plain loops, on odd and prime
+ * shapes, and tests properties that only some of them have. */
 #include "check.h"
 #include "op_references.h"
 

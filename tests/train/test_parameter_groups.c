@@ -14,8 +14,8 @@
 
 enum { TENSORS = 5, ELEMENTS = 64, UPDATES = 3 };
 
-/* Offsets as a partition gives them: not in the table's order, a gap of padding behind the one that
- * ends at 31. */
+/* Offsets as a partition assigns them: not in the table's order, and with a gap of padding after
+ * the tensor that ends at 31. */
 static const struct {
     tensor_group group;
     size_t offset, count;
@@ -58,7 +58,7 @@ static void fill(float *values, uint32_t seed)
         values[i] = (float)((double)((i + seed) * 2654435761U) / 0x1p31 - 1.0);
 }
 
-/* Some updates, the range cut into pieces of @p piece; states lie where they are told to. */
+/* Makes some updates, with the range cut into pieces of @p piece elements. */
 static void train(const optimizer_config *config, size_t piece, float params[ELEMENTS])
 {
     train_tensor list[TENSORS + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Training in 16 bits: the loss's scale against DeepSpeed's scaler, whole runs against what PyTorch
- * computes with rounded parameters and gradients, and what is told of an overflow. */
+ * Tests training in 16 bits: compares the loss's scale with DeepSpeed's scaler and whole runs with
+ * PyTorch's, which has rounded parameters and gradients, and checks the reports of an overflow. */
 #include "check.h"
 #include "drawn.h"
 #include "engine_ranks.h"

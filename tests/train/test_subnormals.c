@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Flushing subnormals: a mode of one thread, that an update computes in and does not leave behind.
+ * Flushing subnormals is a mode of one thread: an update computes in it, and restores the old one.
  */
 #include "check.h"
 #include "parsing.h"

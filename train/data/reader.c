@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Protects everything with one lock. In each round the threads read one batch, each its part. */
+ * Runs the threads in rounds: in each round they read one batch, each thread its part. One lock
+ * protects everything. */
 #include "reader.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ringdigits: writes a data set of handwritten-looking digits in MNIST's or CIFAR-10's file layout,
- * for machines where those are not at hand. Each image is drawn from pen strokes with a
- * random hand: shifted points, slant, turn, size, place, thickness, ink and noise. The same
- * seed gives the same bytes on every machine.
+ * for machines that do not have those sets. Each image is drawn from pen strokes by a random hand:
+ * shifted points, slant, rotation, size, place, thickness, ink and noise. The same seed gives the
+ * same bytes on every machine.
  */
 #include "args.h"
 #include "output.h"
@@ -23,7 +23,8 @@
 enum { IMAGES_MAX = 10000000 };
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CURVE_STEPS = 6, MAX_SEGMENTS = 128 };
 
-/* ---- Chance: PCG32 (O'Neill 2014) --------------------------------------------------- */
+/* ---- Random numbers: PCG32 (O'Neill 2014) ------------------------------------------------------
+ */
 
 typedef struct chance {
     uint64_t state;
@@ -43,7 +44,8 @@ static float uniform(chance *c, float low, float high)
     return low + (high - low) * (float)(chance_bits(c) >> 8) * 0x1p-24f;
 }
 
-/* ---- The hand: unit square -> pixels --------------------------------------------------- */
+/* ---- The hand: maps the unit square to pixels --------------------------------------------------
+ */
 
 typedef struct hand {
     float xx, xy, yx, yy, x0, y0; /* affine */
@@ -54,7 +56,8 @@ static hand hand_pick(chance *c)
 {
     const float turn = uniform(c, -0.22f, 0.22f), slant = uniform(c, -0.25f, 0.3f);
     const float wide = uniform(c, 14, 20), high = uniform(c, 18, 22);
-    const float cosine = 1 - turn * turn / 2, sine = turn; /* small turns; exact everywhere */
+    /* good for small angles, and the same bits on every machine */
+    const float cosine = 1 - turn * turn / 2, sine = turn;
     hand h = {
         .xx = wide * cosine,
         .xy = -high * sine - high * slant,
@@ -125,7 +128,8 @@ static int clamp_pixel(float x)
     return x < 0 ? 0 : x > SIDE - 1 ? SIDE - 1 : (int)x;
 }
 
-/* Only pixels near the segment can come nearer to it than they are to others. */
+/* Lowers each pixel's distance to the nearest segment. Only pixels within reach of this segment are
+ * looked at: for others it leaves no ink. */
 static void lower_distances(float *nearest, const segment *s, float reach)
 {
     const int left = clamp_pixel(fminf(s->a.x, s->b.x) - reach);
@@ -152,7 +156,7 @@ static void draw(const segment *segments, int count, const hand *h, chance *c,
     for (int i = 0; i < count; i++)
         lower_distances(nearest, &segments[i], reach);
     for (int i = 0; i < PIXELS; i++) {
-        /* A soft edge two thirds of a pixel wide on both sides. */
+        /* The stroke has a soft edge, two thirds of a pixel wide on both sides. */
         float cover = (h->thickness + 0.66f - sqrtf(nearest[i])) / 1.33f;
         cover = cover < 0 ? 0 : cover > 1 ? 1 : cover;
         const float noise = uniform(c, -0.06f, 0.06f);
@@ -182,7 +186,8 @@ static const char train_labels[] = "train-labels-idx1-ubyte";
 static const char test_images[] = "t10k-images-idx3-ubyte";
 static const char test_labels[] = "t10k-labels-idx1-ubyte";
 static const char test_batch[] = "test_batch.bin";
-/* As they appear: while the last one is missing, the set is not complete. Ended by NULL. */
+/* Files in the order in which they are published; the set is complete when the last one exists.
+ * Ended by NULL. */
 static const char *const mnist_names[] = {train_images, train_labels, test_images, test_labels,
                                           NULL};
 static const char *const cifar_names[] = {"data_batch_1.bin",
@@ -215,21 +220,15 @@ typedef struct output {
     const char *name;
 } output;
 
-/* A data set is for others, too, as the user's mask says. */
-static void share(int fd)
-{
-    const mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-}
-
 static output create(const char *name)
 {
     char partial[NAME_BYTES];
     const output out = {output_open(partial_name(name, partial)), name};
     if (out.stream == NULL)
         fail("create", partial);
-    share(fileno(out.stream));
+    const mode_t mask = umask(0); /* let others read the set, as far as the umask allows */
+    umask(mask);
+    fchmod(fileno(out.stream), 0666 & ~mask);
     return out;
 }
 
@@ -281,7 +280,7 @@ static void put_record(const output *out, chance *c)
     unsigned char record[1 + 3 * CIFAR_PLANE], pixels[PIXELS];
     record[0] = (unsigned char)(chance_bits(c) % 10);
     draw_digit(record[0], c, pixels);
-    for (int p = 0; p < 3; p++) { /* ink and paper of any colours that differ */
+    for (int p = 0; p < 3; p++) { /* ink and paper have different random colours */
         unsigned char *plane = record + 1 + (ptrdiff_t)p * CIFAR_PLANE;
         const float paper = uniform(c, 0, 110), ink = uniform(c, 140, 255);
         for (int i = 0; i < CIFAR_PLANE; i++)
@@ -316,7 +315,8 @@ static void write_mnist(uint32_t train, uint32_t test, chance *c)
     write_set(test_images, test_labels, test, c);
 }
 
-/* Also an older set must not look complete while its files are replaced. */
+/* Renames the files to their final names. The last one is removed first, so that an older set does
+ * not look complete while its files are replaced. */
 static void publish(void)
 {
     char partial[NAME_BYTES];
@@ -350,7 +350,7 @@ static void take_cifar(const args_given *given)
 static const args_row rows[] = {
     {"cifar", 'c', NULL, "Write CIFAR-10's files: digits in colour, 3 x 32 x 32",
      .take = take_cifar},
-    {"seed", 's', "N", "Which hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
+    {"seed", 's', "N", "Seed of the random hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
     {"train", 'n', "N", "Training images (60000; with --cifar 50000)", args_whole, AT(train),
      .least = 1, .most = IMAGES_MAX},
     {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .least = 1, .most = IMAGES_MAX},
@@ -384,17 +384,17 @@ int main(int argc, char **argv)
         "without them. The same seed gives the same files.\vExample: ringdigits /tmp/digits && "
         "ringtrain "
         "--deepspeed_config adam.json --data /tmp/digits\n\n"
-        "Exit status: 0 everything is written, 1 it could not be, 2 wrong use.",
+        "Exit status: 0 all files were written, 1 a file could not be written, 2 wrong usage.",
         .take = take_dir};
     options o = {.seed = 1, .train = NOT_GIVEN, .test = 10000};
     output_check_at_exit(EXIT_FAILURE);
     args_parse(&ringdigits, argc, argv, &o);
     if (o.dir == NULL)
-        args_fail("say where to write: ringdigits DIR");
+        args_fail("no folder to write to; give one: ringdigits DIR");
     if (o.train == NOT_GIVEN)
         o.train = o.cifar ? CIFAR_TRAIN : MNIST_TRAIN;
     if (o.cifar && o.train < CIFAR_BATCHES)
-        args_fail("--train %u: CIFAR-10's training images lie in %d files, each of 1 or more",
+        args_fail("--train %u: CIFAR-10's training images are in %d files with at least 1 each",
                   o.train, CIFAR_BATCHES);
     names = o.cifar ? cifar_names : mnist_names;
     enter(o.dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shapes. Closed curves end a little past their start, as a pen does. */
+ * Lists the shapes. Closed curves end a little after their start, as those of a pen do. */
 #include "strokes.h"
 
 static const digit_form zero[] = {

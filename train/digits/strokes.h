@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ten digits as pen strokes in the unit square (x right, y down). */
+ * strokes: provides the ten digits as pen strokes in the unit square (x to the right, y down). */
 #ifndef RING_DIGIT_STROKES_H
 #define RING_DIGIT_STROKES_H
 
@@ -10,7 +10,7 @@ typedef struct digit_point {
 } digit_point;
 
 typedef struct digit_stroke {
-    int points; /* the pen goes through them in a smooth curve */
+    int points; /* the pen passes through them in a smooth curve */
     digit_point at[DIGIT_MAX_POINTS];
 } digit_stroke;
 
@@ -19,7 +19,7 @@ typedef struct digit_form {
     digit_stroke stroke[DIGIT_MAX_STROKES];
 } digit_form;
 
-/** @return the ways to write @p digit (0 to 9); their number in *forms. */
+/** @return the ways to write @p digit (0 to 9). @param[out] forms  their number */
 const digit_form *digit_forms(int digit, int *forms);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Networks as lists of layers, each as its users write it in PyTorch. */
+ * Defines the networks as lists of layers, in the form in which they are mostly written in PyTorch.
+ */
 #include "builtin.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "errors.h"
 #include "gpt.h"
 
-/* One layer behind the one before it. */
+/* A layer whose input is the output of the layer before it. */
 typedef struct layer {
     const nn_op *op;
     op_settings settings;
@@ -82,8 +83,8 @@ static ring_status build_mlp(model_spec *spec)
     return model_build_mlp(spec, "mlp 784-256-64-10", widths, COUNT_OF(widths) - 1);
 }
 
-/* LeCun, Bottou, Bengio and Haffner (1998) with ReLU and maxima, as it is mostly written today.
- *     [1, 28, 28] → [6, 28, 28] → [6, 14, 14] → [16, 10, 10] → [16, 5, 5] → 400-120-84-10 */
+/* LeCun, Bottou, Bengio and Haffner (1998), with ReLU and max pooling, as it is mostly written
+ * today. [1, 28, 28] → [6, 28, 28] → [6, 14, 14] → [16, 10, 10] → [16, 5, 5] → 400-120-84-10 */
 static ring_status build_lenet5(model_spec *spec)
 {
     static const layer layers[] = {
@@ -94,8 +95,8 @@ static ring_status build_lenet5(model_spec *spec)
     return add_layers(spec, layers, COUNT_OF(layers));
 }
 
-/* Krizhevsky, Sutskever and Hinton (2012) for CIFAR's images: windows of 3 instead of 11 and 5,
- * so that there is something left to pool.
+/* Krizhevsky, Sutskever and Hinton (2012), for CIFAR's images: kernels of 3 instead of 11 and 5, so
+ * that the planes are large enough to be pooled.
  *     [3, 32, 32] → [64, 16, 16] → [64, 8, 8] → [192, 8, 8] → [192, 4, 4] → [384, 4, 4]
  *     → [256, 4, 4] → [256, 4, 4] → [256, 2, 2] → 1024-4096-4096-10 */
 static ring_status build_alexnet(model_spec *spec)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * builtin: the networks that --model knows by name.
+ * builtin: builds the networks that --model knows by name.
  */
 #ifndef TRAIN_BUILTIN_H
 #define TRAIN_BUILTIN_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each block: x + c_proj(attention(c_attn(ln_1(x)))), then x + c_proj(gelu(c_fc(ln_2(x)))). */
+ * Writes the nodes of embeddings, blocks and output layer. Each block computes
+ * x + c_proj(attention(c_attn(ln_1(x)))), then x + c_proj(gelu(c_fc(ln_2(x)))). */
 #include "gpt.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ size_t gpt_layers(const gpt_sizes *sizes)
     return BLOCK_NODES * sizes->layers + OTHER_NODES + dropouts;
 }
 
-/* A network in the making: without memory, nodes are no longer added. */
+/* A network that is being written. Once a node could not be added, no more are. */
 typedef struct gpt_writer {
     model_spec *spec;
     const gpt_sizes *sizes;
@@ -39,7 +40,7 @@ static int add(gpt_writer *writer, const nn_op *op, op_settings settings, const 
     return writer->spec->count - 1;
 }
 
-/* @return the node, or that before it where nothing is to be dropped. */
+/* @return the node; without dropout, the one before it. */
 static int add_dropout(gpt_writer *writer, const char *name)
 {
     const double probability = writer->sizes->dropout;
@@ -48,7 +49,7 @@ static int add_dropout(gpt_writer *writer, const char *name)
     return writer->spec->count - 1;
 }
 
-/* The sum of the latest node and the one that the branch began at. */
+/* Adds the sum of the latest node and the one at which the branch begins. */
 static int add_residual(gpt_writer *writer, int from, const char *name)
 {
     const int sum = add(writer, &op_add, (op_settings){0}, name);
@@ -57,7 +58,8 @@ static int add_residual(gpt_writer *writer, int from, const char *name)
     return sum;
 }
 
-/* Projections onto the residual stream start smaller, the more of them there are. */
+/* @return the settings of a projection onto the residual stream. The more of them there are, the
+ * smaller their initial weights. */
 static op_settings projection(const gpt_sizes *sizes)
 {
     return (op_settings){.outputs = sizes->width,
@@ -92,7 +94,7 @@ static int add_mlp(gpt_writer *writer, int from)
     return add_residual(writer, from, "mlp.sum");
 }
 
-/* @return the table of words. */
+/* @return the node that has the table of words. */
 static int add_embeddings(gpt_writer *writer)
 {
     op_settings words = linear(writer->sizes->width);

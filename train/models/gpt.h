@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpt: GPT-2's network of any size (Radford et al., 2019), with the names and first parameters of
- * nanoGPT: "transformer.wte.weight", "transformer.h.0.attn.c_attn.weight", … It takes [tokens] of
- * numbers of words and gives [tokens, words]: a score of each word as the next one.
+ * gpt: builds GPT-2's network (Radford et al., 2019) in any size, with the parameter names and
+ * initial values of nanoGPT: "transformer.wte.weight", "transformer.h.0.attn.c_attn.weight", … Its
+ * input is [tokens] token numbers, its output [tokens, words]: the score of each word as the next
+ * one.
  */
 #ifndef TRAIN_GPT_H
 #define TRAIN_GPT_H
@@ -12,16 +13,16 @@
 typedef struct gpt_sizes {
     size_t layers, heads, width; /* width: features of a token, which the heads divide */
     size_t tokens, words;        /* of a sample; of the vocabulary */
-    double dropout;              /* behind the embeddings and before each residual sum; 0: none */
+    double dropout;              /* after the embeddings and before each residual sum; 0: none */
     double attention_dropout;    /* of the attention's weights */
-    bool by_tanh;                /* GELU by its approximation, as GPT-2 */
+    bool by_tanh;                /* use GELU's approximation, as GPT-2 does */
     bool tied;                   /* the output layer's weight is the table of words */
 } gpt_sizes;
 
 /** 4 layers, 4 heads, 128 wide, on 64 bytes of text, without dropout. */
 extern const gpt_sizes gpt_small;
 
-/** @return how many nodes it has. */
+/** @return the number of nodes of the network. */
 size_t gpt_layers(const gpt_sizes *sizes);
 
 /** Makes the network; @p name may be the spec's own. Free @p spec with model_spec_free() whatever

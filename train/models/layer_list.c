@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tables of settings, and a walk over the file's values. */
+ * Reads the file's values one by one, each setting by a table. Shapes are checked last, when the
+ * whole network is known. */
 #include "layer_list.h"
 
 #include <math.h>
@@ -17,20 +18,21 @@
 
 enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 512 };
 
-/* The walk over one file. */
+/* The state of reading one file. */
 typedef struct list_reader {
     lenient_text text;
-    const cJSON *layer_at[NODES_MAX]; /* what tells the place of each */
+    const cJSON *layer_at[NODES_MAX]; /* a value at the place of each layer in the file */
     model_spec *spec;
     const nn_op *const *own; /* ops of the caller, ended by NULL */
     bool is_gpt;             /* given by its sizes */
 } list_reader;
 
-/* At the place of a value. */
+/* Refuses the file with a message at the place of a value. */
 #define REFUSE(reader, value, ...) \
     lenient_fail(&(reader)->text, lenient_place(value), RING_ERR_CONFIG, __VA_ARGS__)
 
-/* Keys and names are quoted; what a terminal would obey is not. */
+/* Replaces control characters, which a terminal would obey, in keys and names that messages quote.
+ */
 static const char *printable(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
@@ -55,7 +57,7 @@ typedef enum setting_kind {
     PROBABILITY, /* double below 1 */
     DEVIATION,   /* double above 0 */
     SWITCH,      /* bool */
-    SWITCH_OFF,  /* bool that is the opposite of what the file says */
+    SWITCH_OFF,  /* bool that is the opposite of the file's value */
     APPROXIMATE  /* bool, written as torch.nn.GELU's argument */
 } setting_kind;
 
@@ -67,7 +69,8 @@ typedef struct setting {
     bool needed;    /* a size that has no default */
 } setting;
 
-/* Beside an op's TAKES_…, so that "takes" can tell features from channels. */
+/* Are combined with an op's TAKES_… flags, so that "takes" can distinguish features from channels.
+ */
 enum { HAS_WINDOW = 1 << 16, HAS_NO_WINDOW = 1 << 17 };
 
 #define OF_LAYER(member) offsetof(op_settings, member)
@@ -125,8 +128,8 @@ static ring_status refuse_setting(const list_reader *reader, const cJSON *item,
     return REFUSE(reader, item, "%s takes no \"%.40s\"%s", owner, printable(item->string), advice);
 }
 
-/* Reads what stands in @p table into a struct of its.
- * @param has    TAKES_… and HAS_… of what the settings are of, which is called @p owner */
+/* Reads a setting of @p table into the struct @p into.
+ * @param has    flags TAKES_… and HAS_… of the layer, which messages call @p owner */
 static ring_status read_setting(const list_reader *reader, const cJSON *item, const setting *table,
                                 unsigned has, const char *owner, void *into)
 {
@@ -221,7 +224,7 @@ static ring_status read_tie(const list_reader *reader, node_spec *node, const cJ
     return RING_OK;
 }
 
-static unsigned what_it_takes(const nn_op *op)
+static unsigned flags_of(const nn_op *op)
 {
     const bool window = (op->takes & (TAKES_WINDOW | TAKES_POOL)) != 0;
     return op->takes | (window ? HAS_WINDOW : HAS_NO_WINDOW);
@@ -238,16 +241,16 @@ static ring_status read_layer_key(const list_reader *reader, node_spec *node, co
         return read_input(reader, node, item);
     if (strcmp(item->string, "tie") == 0)
         return read_tie(reader, node, item);
-    return read_setting(reader, item, layer_settings, what_it_takes(node->op), node->op->name,
+    return read_setting(reader, item, layer_settings, flags_of(node->op), node->op->name,
                         &node->settings);
 }
 
 static ring_status finish_layer(const list_reader *reader, const cJSON *first, node_spec *node)
 {
     op_settings *settings = &node->settings;
-    const unsigned has = what_it_takes(node->op);
+    const unsigned has = flags_of(node->op);
     if (find_layer(reader->spec, reader->spec->count - 1, node->name) != -2)
-        return REFUSE(reader, first, "another layer is called \"%s\" already", node->name);
+        return REFUSE(reader, first, "another layer is already called \"%s\"", node->name);
     for (const setting *s = layer_settings; s->key != NULL; s++) {
         if (s->needed && (s->takes & has) == s->takes &&
             *(const size_t *)((const char *)settings + s->field) == 0)
@@ -279,7 +282,7 @@ static const nn_op *find_op(const list_reader *reader, const char *name)
     return op_find(name);
 }
 
-/* Looked for before the other keys, which it decides. */
+/* Finds the type, which decides the other keys, before they are read. */
 static ring_status find_type(const list_reader *reader, const cJSON *object, const nn_op **op)
 {
     const cJSON *type = object->child;
@@ -339,9 +342,9 @@ static ring_status read_shape(const list_reader *reader, const cJSON *list)
     return RING_OK;
 }
 
-static const char instead[] = "\"gpt\" stands in place of \"input\" and \"layers\"";
+static const char instead[] = "\"gpt\" replaces \"input\" and \"layers\"; write either";
 
-/* A GPT by its sizes, in place of input and layers. */
+/* Reads a GPT's sizes, which replace input and layers. */
 static ring_status read_gpt(list_reader *reader, const cJSON *object)
 {
     gpt_sizes sizes = gpt_small;
@@ -379,7 +382,8 @@ static ring_status read_member(list_reader *reader, const cJSON *item)
                   printable(item->string));
 }
 
-/* Shapes are checked last; the message names the layer, its place is looked up here. */
+/* Checks the shapes. The message of model_check() names the layer; its place in the file is added.
+ */
 static ring_status check_shapes(const list_reader *reader)
 {
     int failed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layer_list: a network from a JSON file, which may be written as leniently as a configuration:
+ * layer_list: reads a network from a JSON file, which is parsed as leniently as a configuration:
  *
  *     {"name": "…", "input": [1, 28, 28], "layers": [{"type": "conv2d", "channels": 6, …}, …]}
  *
@@ -11,9 +11,9 @@
 
 #include "model_spec.h"
 
-/** Reads a text. Free @p spec with model_spec_free() whatever the result.
- *  @param own   layers of the caller's, ended by NULL; they outlive the network, and have names
- *               that no other op has. NULL: there are none.
+/** Parses a text. Free @p spec with model_spec_free() whatever the result.
+ *  @param own   the caller's own layers, ended by NULL. They must outlive the network, and their
+ * names must differ from those of other ops. NULL: there are none.
  *  @param name  of the file, for messages: "name:line:column: …".
  *  @return RING_OK; RING_ERR_CONFIG: not a list of layers, or its shapes do not fit. */
 ring_status layer_list_parse(model_spec *spec, const nn_op *const *own, const char *name,

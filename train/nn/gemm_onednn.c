@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Multiplies matrices with oneDNN, whose threads belong to OpenMP. */
+ * Calls oneDNN to multiply matrices. Its threads belong to OpenMP, and are set up through it. */
 #include "gemm.h"
 
 #include <omp.h>

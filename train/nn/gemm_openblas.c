@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Multiplies matrices with OpenBLAS through its CBLAS interface. */
+ * Calls OpenBLAS through its CBLAS interface to multiply matrices that are row-major. */
 #include "gemm.h"
 
 #include <cblas.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d: declares the op for cross-correlation with square kernels, as torch.nn.Conv2d. The
+ * conv2d: defines the op for cross-correlation with square kernels, as torch.nn.Conv2d. The
  * functions of conv.h compute it.
  *     in [batch, channels, rows, columns]  weight [outputs, channels, kernel, kernel]
  *     bias [outputs]  out [batch, outputs, out_rows, out_columns] */
