@@ -211,7 +211,7 @@ def open_contenders(options):
 
 
 def rows_of(contenders, options):
-    """@return the cells that every build supports; a barrier has no buffers, so one kind is enough."""
+    """@return the cells that every build supports. A barrier has no buffers: one kind is enough."""
     wanted = itertools.product(options.collectives, options.transports, options.ranks,
                                options.buffers)
     return [row for row in wanted if all(contender.can(row) for contender in contenders)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares torch.distributed over libring with Gloo, on the CPU: collectives by size, what a small call
-costs, steps of DDP and FSDP2, and how much of its communication DDP hides.
+"""Compares torch.distributed over libring with Gloo, on the CPU: collectives by size, the cost of a
+small call, steps of DDP and FSDP2, and how much of its communication DDP hides.
 
     compare_torch.py [PART...] [--build BUILD] [--python PYTHON_WITH_TORCH] [--json FILE]
     compare_torch.py show FILE... [--html FILE] [--svg FOLDER]

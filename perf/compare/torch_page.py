@@ -81,7 +81,7 @@ def cost_table(rows):
 
 
 def communication(row):
-    """@return how much longer a step over Gloo is than one whose calls do nothing, as a share of it."""
+    """@return how much longer a step over Gloo is than one without calls, as a share of it."""
     silent = median(round["silent"] / round[PEER] for round in row["rounds"] if PEER in round)
     return None if silent is None else 100 * (1 - silent)
 

@@ -4,14 +4,13 @@
  * call, and its plan is not lowered again, whatever its buffers. Two ranks on two cores make every
  * collective over shm, in batches, and count.
  *
- * Allocations and yields: this program's malloc and sched_yield count, and call those of glibc. Only
- * the thread that makes the calls is judged.
- * Other system calls: the thread that makes the calls has a seccomp filter that reports each of them
- * to the rank's main thread, which counts it and lets it continue. A rank whose peer is late yields,
- * then sleeps, and is woken by system calls too; and messages that a late peer has not read may
- * touch a page of a link's memory for the first time. A busy machine makes peers late. Therefore the
- * quietest batch must have none of these, and yields are only reported. Anything else is an error in
- * every batch.
+ * Allocations and yields: this program's malloc and sched_yield count, and call those of glibc.
+ * Only the thread that makes the calls is judged. Other system calls: the thread that makes the
+ * calls has a seccomp filter that reports each of them to the rank's main thread, which counts it
+ * and lets it continue. A rank whose peer is late yields, then sleeps, and is woken by system calls
+ * too; and messages that a late peer has not read may touch a page of a link's memory for the first
+ * time. A busy machine makes peers late. Therefore the quietest batch must have none of these, and
+ * yields are only reported. Anything else is an error in every batch.
  */
 #include "harness.h"
 

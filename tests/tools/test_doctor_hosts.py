@@ -341,7 +341,8 @@ class Between(Hosts):
 
     def test_other_way_only(self):
         self.network(deaf="b")
-        self.see("pairs", "a to b", "fail", "no working connection by TCP", "on a could not connect to one on b",
+        self.see("pairs", "a to b", "fail", "no working connection by TCP",
+                 "on a could not connect to one on b",
                  r'^ssh b "sudo iptables .*getent hosts a')
 
     def test_port_in_use(self):
