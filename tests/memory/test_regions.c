@@ -143,10 +143,10 @@ static void overlaps_are_refused_whatever_their_order(void **state)
 static void what_is_no_memory_is_refused(void **state)
 {
     void *ptr;
-    refused(ring_mem_register(NULL, 1), RING_ERR_ARGUMENT, "no memory");
-    refused(ring_mem_register(memory, 0), RING_ERR_ARGUMENT, "no memory");
-    refused(ring_mem_register(memory, SIZE_MAX), RING_ERR_ARGUMENT, "no memory");
-    refused(ring_mem_register(memory, (size_t)1 << 62), RING_ERR_ARGUMENT, "no memory");
+    refused(ring_mem_register(NULL, 1), RING_ERR_ARGUMENT, "not valid memory");
+    refused(ring_mem_register(memory, 0), RING_ERR_ARGUMENT, "not valid memory");
+    refused(ring_mem_register(memory, SIZE_MAX), RING_ERR_ARGUMENT, "not valid memory");
+    refused(ring_mem_register(memory, (size_t)1 << 62), RING_ERR_ARGUMENT, "not valid memory");
     assert_int_equal(ring_mem_alloc(&ptr, BYTES), RING_OK);
     refused(ring_mem_register(ptr, BYTES), RING_ERR_ARGUMENT, "ring_mem_alloc");
     refused(ring_mem_register((char *)heap_base() - 1, 2), RING_ERR_ARGUMENT, "ring_mem_alloc");
