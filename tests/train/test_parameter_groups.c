@@ -37,7 +37,7 @@ static tensor_table make_table(train_tensor list[TENSORS + 1])
     return (tensor_table){.list = list, .count = TENSORS + 1, .elements = ELEMENTS};
 }
 
-static optimizer_config config_of(optimizer_kind kind, const char *groups)
+static optimizer_config config_of(optimizer_kind kind, param_groups groups)
 {
     optimizer_config config = {.kind = kind,
                                .lr = 0.1,
@@ -48,7 +48,7 @@ static optimizer_config config_of(optimizer_kind kind, const char *groups)
                                .bias_correction = true,
                                .first_sum = 0.1,
                                .lr_decay = 0.5};
-    strcpy(config.param_groups, groups);
+    config.groups = groups;
     return config;
 }
 
@@ -90,16 +90,15 @@ static const optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_
 /* An element is as with one group that decays, or as with one that does not. */
 static void each_tensor_is_updated_as_its_group(void **state)
 {
-    static const char *const names[] = {"", "no_decay", "no_decay_embeddings"};
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         float with[ELEMENTS], without[ELEMENTS], got[ELEMENTS];
-        optimizer_config none = config_of(kinds[k], "");
+        optimizer_config none = config_of(kinds[k], GROUPS_ONE);
         train(&none, ELEMENTS, with);
         none.weight_decay = 0.0;
         train(&none, ELEMENTS, without);
         assert_memory_not_equal(with, without, sizeof with);
         for (int n = 0; n < 3; n++) {
-            const optimizer_config config = config_of(kinds[k], names[n]);
+            const optimizer_config config = config_of(kinds[k], (param_groups)(GROUPS_ONE + n));
             train(&config, ELEMENTS, got);
             for (int t = 0; t < TENSORS; t++) {
                 const bool decays = n == 0 || laid[t].group == GROUP_DECAY ||
@@ -115,7 +114,7 @@ static void each_tensor_is_updated_as_its_group(void **state)
 static void ranges_may_be_cut_anywhere(void **state)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-        const optimizer_config config = config_of(kinds[k], "no_decay");
+        const optimizer_config config = config_of(kinds[k], GROUPS_NO_DECAY);
         float whole[ELEMENTS], pieces[ELEMENTS];
         train(&config, ELEMENTS, whole);
         for (size_t piece = 1; piece < ELEMENTS; piece++) {
@@ -129,7 +128,7 @@ static void ranges_may_be_cut_anywhere(void **state)
 static void states_lie_apart_from_parameters(void **state)
 {
     enum { HALF = ELEMENTS / 2 };
-    const optimizer_config config = config_of(OPTIMIZER_ADAMW, "no_decay");
+    const optimizer_config config = config_of(OPTIMIZER_ADAMW, GROUPS_NO_DECAY);
     train_tensor list[TENSORS + 1];
     const tensor_table table = make_table(list);
     train_optimizer optimizer;
@@ -151,7 +150,7 @@ static void states_lie_apart_from_parameters(void **state)
 
 static void adagrads_sum_starts_where_it_is_told(void **state)
 {
-    optimizer_config config = config_of(OPTIMIZER_ADAGRAD, "");
+    optimizer_config config = config_of(OPTIMIZER_ADAGRAD, GROUPS_ONE);
     train_optimizer optimizer;
     config.first_sum = 0.25;
     assert_int_equal(optimizer_create(&optimizer, &config, 3), RING_OK);
@@ -163,7 +162,7 @@ static void adagrads_sum_starts_where_it_is_told(void **state)
 /* As in PyTorch: the first gradient is the momentum, whatever the dampening. */
 static void the_first_gradient_is_not_dampened(void **state)
 {
-    optimizer_config config = config_of(OPTIMIZER_SGD, "");
+    optimizer_config config = config_of(OPTIMIZER_SGD, GROUPS_ONE);
     train_optimizer optimizer;
     float param = 1.0F;
     const float grad = 0.5F, after[] = {0.95F, 0.87F}; /* less 0.1 * 0.5, less 0.1 * 0.8 */

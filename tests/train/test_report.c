@@ -182,7 +182,7 @@ static void momentum_is_shown_as_the_optimizer_has_it(void **state)
     text = printed(&other, NULL);
     assert_non_null(strstr(text, "mom=[[0.9, 0.95]]\n"));
     free(text);
-    strcpy(other.optimizer.param_groups, "no_decay");
+    other.optimizer.groups = GROUPS_NO_DECAY;
     text = printed(&other, NULL);
     assert_non_null(strstr(text, "lr=[4.5e-07, 1e-05], mom=[[0.9, 0.95], [0.9, 0.95]]\n"));
     free(text);

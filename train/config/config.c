@@ -275,11 +275,8 @@ static bool was_reported(const config_reader *reader, const char *section, const
  * schedule_kind. */
 static int kind_of(const char *key, const char *type)
 {
-    const char *types = config_key_find(key)->choices, *at = value_choose(types, type);
-    int kind = 0;
-    for (const char *c = types; c < at; c++)
-        kind += *c == ' ';
-    return kind;
+    const char *types = config_key_find(key)->choices;
+    return value_choice_index(types, value_choose(types, type));
 }
 
 /* Sets the defaults of optimizers that differ from the table's. */
@@ -523,9 +520,9 @@ static ring_status finish_place(const config_reader *reader, const char *section
 {
     char key[96];
     snprintf(key, sizeof key, "zero_optimization.%s.device", section);
-    if (strcmp(place->device, "cpu") == 0)
+    if (place->device == OFFLOAD_CPU)
         add_note(reader, "%s = cpu has no effect: all states are in host memory anyway", key);
-    if (strcmp(place->device, "nvme") != 0 || place->nvme_path[0] != '\0')
+    if (place->device != OFFLOAD_NVME || place->nvme_path[0] != '\0')
         return RING_OK;
     return lenient_fail(&reader->entries.text, place_of(reader, key), RING_ERR_CONFIG,
                         "%s is nvme: give zero_optimization.%s.nvme_path, a folder on that disk",
@@ -539,7 +536,7 @@ static ring_status finish_offload(const config_reader *reader)
     const offload_config *offload = &config->offload;
     RING_TRY(finish_place(reader, "offload_optimizer", &offload->states));
     RING_TRY(finish_place(reader, "offload_param", &offload->params));
-    if (config->zero_stage == 3 || strcmp(offload->params.device, "none") == 0)
+    if (config->zero_stage == 3 || offload->params.device == OFFLOAD_NONE)
         return RING_OK;
     return lenient_fail(&reader->entries.text,
                         place_of(reader, "zero_optimization.offload_param.device"), RING_ERR_CONFIG,

@@ -39,6 +39,13 @@ static inline bool optimizer_has_betas(optimizer_kind kind)
     return kind != OPTIMIZER_SGD && kind != OPTIMIZER_ADAGRAD;
 }
 
+/* In the order of the choices of "param_groups"; 0, not given, is GROUPS_ONE. */
+typedef enum param_groups {
+    GROUPS_ONE = 1,
+    GROUPS_NO_DECAY,           /* biases and norms are in a group without weight decay */
+    GROUPS_NO_DECAY_EMBEDDINGS /* and so are embeddings */
+} param_groups;
+
 typedef struct optimizer_config {
     char type[24];
     optimizer_kind kind;
@@ -46,15 +53,15 @@ typedef struct optimizer_config {
     double betas[2];
     double lr_decay, first_sum; /* Adagrad */
     bool nesterov, bias_correction;
-    bool adam_w_mode;      /* of type Adam: weight decay is not part of the gradient */
-    char param_groups[24]; /* "": one group; "no_decay", "no_decay_embeddings" */
-    double no_decay_lr;    /* of the group without weight decay; below 0: lr */
+    bool adam_w_mode; /* of type Adam: weight decay is not part of the gradient */
+    param_groups groups;
+    double no_decay_lr; /* of the group without weight decay; below 0: lr */
 } optimizer_config;
 
 /** @return the number of parameter groups. */
 static inline int optimizer_groups(const optimizer_config *optimizer)
 {
-    return optimizer->param_groups[0] == 'n' ? 2 : 1;
+    return optimizer->groups >= GROUPS_NO_DECAY ? 2 : 1;
 }
 
 /** @return the rate of the group without weight decay. */
@@ -133,9 +140,16 @@ typedef struct wandb_config {
     char team[128], project[128], group[128]; /* "": none */
 } wandb_config;
 
+/* In the order of the choices of "device". */
+typedef enum offload_device {
+    OFFLOAD_NONE = 1,
+    OFFLOAD_CPU, /* the same as OFFLOAD_NONE: everything is in host memory anyway */
+    OFFLOAD_NVME /* each rank keeps a file of its own in nvme_path */
+} offload_device;
+
 /* offload_optimizer, offload_param. */
 typedef struct offload_place {
-    char device[8];      /* none, cpu (the same here) or nvme: a file of each rank */
+    offload_device device;
     char nvme_path[256]; /* folder of the file */
 } offload_place;
 
@@ -145,19 +159,25 @@ typedef struct offload_config {
     long queue_depth; /* blocks that may be in flight to the disk at a time */
 } offload_config;
 
+/* In the order of the choices of "data_split" and "data_end"; 0, not given, is the first choice. */
+typedef enum data_split { DATA_STRIDED = 1, DATA_CONTIGUOUS } data_split;
+typedef enum data_end { DATA_JOIN = 1, DATA_SHORTEST } data_end;
+
 typedef struct train_config {
     /* 0 until config_resolve_batch(); micro_batch is the largest one if they differ */
     long train_batch, micro_batch, accumulation;
     rank_numbers micro_batches;
-    rank_numbers data_partition; /* samples of an epoch; count 0: follow from the micro-batches */
-    char data_split[16];         /* "" (strided) or one of the table */
-    char data_end[16];           /* "" (join) or one of the table */
+    rank_numbers data_partition; /* samples of an epoch; count 0: from the micro-batches */
+    data_split split;
+    data_end end;
     optimizer_config optimizer;
     schedule_config schedule;
     precision_config precision;
-    double gradient_clipping; /* 0: off */
-    long steps_per_print;     /* 0: not given */
-    long zero_stage;          /* of ZeRO, 0 to 3 */
+    /* Most that the norm of the gradient may be, see config_clips(). The default is that of
+     * DeepSpeed since 0.14; compat_ds_0_13 restores the 0 of earlier versions. */
+    double gradient_clipping;
+    long steps_per_print; /* 0: not given */
+    long zero_stage;      /* of ZeRO, 0 to 3 */
     pipeline_config pipeline;
     long tensor_ranks; /* ranks that share the layers; 0, 1: layers are not shared */
     bool sampler_shuffle, sampler_drop_last; /* arguments of DistributedSampler */
@@ -185,7 +205,13 @@ typedef struct train_config {
 static inline bool config_has_shares(const train_config *config)
 {
     return config->micro_batches.listed || config->data_partition.count > 0 ||
-           config->data_split[0] == 'c';
+           config->split == DATA_CONTIGUOUS;
+}
+
+/** @return whether gradients are clipped at all: gradient_clipping 0 turns clipping off. */
+static inline bool config_clips(const train_config *config)
+{
+    return config->gradient_clipping > 0.0;
 }
 
 typedef struct config_options {

@@ -44,6 +44,11 @@
         .path = name, .kind = KEY_TEXT, .initial = start, .scope = types, .choices = list, \
         .help = text, FIELD(member) \
     }
+#define ENUM(name, member, start, list, text) \
+    { \
+        .path = name, .kind = KEY_CHOICE, .initial = start, .choices = list, .help = text, \
+        FIELD(member) \
+    }
 #define TEXT(name, member, start, list, text) CHOICE(name, member, start, NULL, list, text)
 #define RANKS(name, member, low, text) \
     { \
@@ -89,7 +94,7 @@
 /* The section that decides where states or parameters are kept. */
 #define OFFLOAD(name, member, what) \
     SECTION(name, what), \
-        TEXT(name ".device", member.device, "none", "none cpu nvme", \
+        ENUM(name ".device", member.device, "none", "none cpu nvme", \
              "nvme: in a file of each rank in nvme_path; cpu: as none, in host memory"), \
         TEXT(name ".nvme_path", member.nvme_path, NULL, NULL, \
              "folder of that file; required with nvme"), \
@@ -120,10 +125,10 @@ const config_key config_keys[] = {
     RANKS("data_partition", data_partition, 0,
           "samples of each rank in an epoch, [30000, 20000]; auto: in proportion to the "
           "micro-batches"),
-    TEXT("data_split", data_split, NULL, "strided contiguous",
+    ENUM("data_split", split, NULL, "strided contiguous",
          "samples go to the ranks in turn (strided), or each rank's lie together in the order of "
          "the epoch; not given: strided"),
-    TEXT("data_end", data_end, NULL, "join shortest",
+    ENUM("data_end", end, NULL, "join shortest",
          "a rank that has run out of data waits for the others (join), or ends the epoch for all "
          "ranks (shortest); not given: join"),
 
@@ -131,7 +136,7 @@ const config_key config_keys[] = {
     TEXT("optimizer.type", optimizer.type, NULL,
          /* in the order of optimizer_kind */
          "SGD Adam AdamW Lion Adagrad", "required"),
-    TEXT("optimizer.param_groups", optimizer.param_groups, NULL, "one no_decay no_decay_embeddings",
+    ENUM("optimizer.param_groups", optimizer.groups, NULL, "one no_decay no_decay_embeddings",
          "not of DeepSpeed: a second group without weight decay, of biases and norms, or of these "
          "and embeddings"),
     REAL("optimizer.no_decay_lr", optimizer.no_decay_lr, -1, HUGE_VAL, "-1", NULL,

@@ -17,9 +17,10 @@ typedef enum key_kind {
     KEY_INT,     /* long; written 500 or 5e2 */
     KEY_REAL,    /* double */
     KEY_BOOL,
-    KEY_TEXT,  /* char[], one of choices if there are any */
-    KEY_PAIR,  /* double[2] */
-    KEY_RANKS, /* rank_numbers: a whole number, or a list with one for each rank */
+    KEY_TEXT,   /* char[], one of choices if there are any */
+    KEY_CHOICE, /* an enumeration: 1 + the position among choices; 0: not given */
+    KEY_PAIR,   /* double[2] */
+    KEY_RANKS,  /* rank_numbers: a whole number, or a list with one for each rank */
     KEY_ANY
 } key_kind;
 

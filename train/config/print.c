@@ -95,7 +95,8 @@ static const char *kind_name(key_kind kind)
     static const char *const names[] = {
         [KEY_SECTION] = "section", [KEY_OPEN] = "section", [KEY_INT] = "int",
         [KEY_REAL] = "float",      [KEY_BOOL] = "bool",    [KEY_TEXT] = "text",
-        [KEY_PAIR] = "[a, b]",     [KEY_RANKS] = "int(s)", [KEY_ANY] = "any",
+        [KEY_CHOICE] = "text",     [KEY_PAIR] = "[a, b]",  [KEY_RANKS] = "int(s)",
+        [KEY_ANY] = "any",
     };
     return names[kind];
 }

@@ -37,6 +37,14 @@ const char *value_choose(const char *list, const char *word)
     return NULL;
 }
 
+int value_choice_index(const char *list, const char *choice)
+{
+    int index = 0;
+    for (const char *c = list; c < choice; c++)
+        index += *c == ' ';
+    return index;
+}
+
 static void *field_of(train_config *config, const config_key *key)
 {
     return (char *)config + key->field;
@@ -202,7 +210,10 @@ static value_result set_choice(train_config *config, const config_key *key, cons
         return wrong(problem, VALUE_LATER,
                      "\"%.64s\" is not supported yet by this version: write one of %s%s",
                      value->valuestring, choices, advice);
-    snprintf(field_of(config, key), key->bytes, "%.*s", (int)strcspn(choice, " "), choice);
+    if (key->kind == KEY_CHOICE)
+        *(int *)field_of(config, key) = 1 + value_choice_index(key->choices, choice);
+    else
+        snprintf(field_of(config, key), key->bytes, "%.*s", (int)strcspn(choice, " "), choice);
     return VALUE_SET;
 }
 
@@ -241,8 +252,9 @@ void values_initial(train_config *config)
         if (key->use != USE_HONOURED || key->bytes == 0 || key->initial == NULL)
             continue;
         char problem[VALUE_PROBLEM_MAX];
-        cJSON *value = key->kind == KEY_TEXT ? cJSON_CreateString(key->initial)
-                                             : value_parse(key->initial);
+        cJSON *value = key->kind == KEY_TEXT || key->kind == KEY_CHOICE
+                           ? cJSON_CreateString(key->initial)
+                           : value_parse(key->initial);
         if (value != NULL)
             value_set(config, key, value, problem);
         cJSON_Delete(value);
@@ -273,6 +285,15 @@ void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX])
         snprintf(text, VALUE_TEXT_MAX, "%.*s", VALUE_TEXT_MAX - 1, value->valuestring);
     else if (cJSON_IsNumber(value))
         snprintf(text, VALUE_TEXT_MAX, "%g", value->valuedouble);
+}
+
+/* Writes word number @p number of @p choices, counted from 1; 0 writes nothing. */
+static void write_choice(const char *choices, int number, char text[VALUE_TEXT_MAX])
+{
+    for (int i = 1; i < number; i++)
+        choices = strchr(choices, ' ') + 1;
+    const int length = number > 0 ? (int)strcspn(choices, " ") : 0;
+    snprintf(text, VALUE_TEXT_MAX, "%.*s", length, choices);
 }
 
 /* Writes the first numbers of a long list, and how many there are. */
@@ -314,6 +335,9 @@ void value_of_field(const train_config *config, const config_key *key, char text
         break;
     case KEY_BOOL:
         snprintf(text, VALUE_TEXT_MAX, "%s", *(const bool *)field ? "true" : "false");
+        break;
+    case KEY_CHOICE:
+        write_choice(key->choices, *(const int *)field, text);
         break;
     default:
         snprintf(text, VALUE_TEXT_MAX, "%.*s", (int)key->bytes, (const char *)field);

@@ -42,6 +42,9 @@ const config_key *value_name(const train_config *config, const config_key *key);
  *  @return its place in the list, or NULL. */
 const char *value_choose(const char *list, const char *word);
 
+/** @return how many words of @p list are before @p choice, a result of value_choose(). */
+int value_choice_index(const char *list, const char *choice);
+
 /** Writes @p value as text: "true", "0.01", "none"; "" for objects and lists. */
 void value_of_json(const cJSON *value, char text[VALUE_TEXT_MAX]);
 

@@ -2,14 +2,7 @@
  * Turns the configuration's keys about batches and data into the ranks' shares. */
 #include "division.h"
 
-#include <string.h>
-
 #include "errors.h"
-
-static bool is_contiguous(const train_config *config)
-{
-    return strcmp(config->data_split, "contiguous") == 0;
-}
 
 static ring_status take_partition(const rank_numbers *partition, size_t samples,
                                   data_shares *shares)
@@ -47,7 +40,7 @@ static ring_status divide(const train_config *config, size_t samples, int ranks,
         RING_TRY(take_partition(&config->data_partition, samples, shares));
     else if (config_has_shares(config))
         shares_deal(shares, samples);
-    shares_settle(shares, config->drop_last, strcmp(config->data_end, "shortest") == 0);
+    shares_settle(shares, config->drop_last, config->end == DATA_SHORTEST);
     if (shares->updates > 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
@@ -65,7 +58,8 @@ ring_status division_make(const train_config *config, size_t samples, int ranks,
                                .drop_last = config->sampler_drop_last};
     RING_TRY(divide(config, samples, ranks, shares));
     if (config_has_shares(config))
-        return sampler_create_shares(sampler, samples, shares, rank, &rule, is_contiguous(config));
+        return sampler_create_shares(sampler, samples, shares, rank, &rule,
+                                     config->split == DATA_CONTIGUOUS);
     return sampler_create(sampler, samples, ranks, rank, &rule);
 }
 

@@ -3,7 +3,6 @@
 #include "estimate.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "errors.h"
 
@@ -16,7 +15,7 @@ memory_estimate estimate_memory(const train_engine *engine, int zero_stage)
     zero_memory memory;
     zero_memory_plan(&memory, partition, &config->precision, split, 0);
     offload_plan(&config->offload, &memory);
-    const bool in_file = strcmp(config->offload.states.device, "nvme") == 0;
+    const bool in_file = config->offload.states.device == OFFLOAD_NVME;
     return (memory_estimate){.params = zero_param_bytes(&memory),
                              .grads = zero_grad_bytes(&memory),
                              .states = zero_master_bytes(&memory) +

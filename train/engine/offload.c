@@ -2,8 +2,6 @@
  * Which arrays lie in files, and one walk through all of them. */
 #include "offload.h"
 
-#include <string.h>
-
 #include "agree.h"
 
 #define STATES_KEY "zero_optimization.offload_optimizer.nvme_path"
@@ -13,17 +11,12 @@
  * read meanwhile. */
 enum { BLOCK_SHARE = 4 };
 
-static bool uses_file(const char *device)
-{
-    return strcmp(device, "nvme") == 0;
-}
-
 void offload_plan(const offload_config *config, zero_memory *memory)
 {
     zero_array *params = &memory->arrays[ZERO_PARAMS];
     memory->arrays[ZERO_MASTERS].outside = zero_has_own(memory, ZERO_MASTERS) &&
-                                           uses_file(config->states.device);
-    params->outside = params->layout == LAYOUT_KEPT && uses_file(config->params.device);
+                                           config->states.device == OFFLOAD_NVME;
+    params->outside = params->layout == LAYOUT_KEPT && config->params.device == OFFLOAD_NVME;
 }
 
 static size_t param_bytes(const zero_memory *memory, size_t updated)
@@ -36,7 +29,7 @@ static size_t state_bytes(const train_config *config, const zero_memory *memory,
 {
     const size_t room = mapped_file_room(updated * sizeof(float));
     size_t bytes = memory->arrays[ZERO_MASTERS].outside ? room : 0;
-    for (int s = 0; s < OPTIMIZER_STATES && uses_file(config->offload.states.device); s++)
+    for (int s = 0; s < OPTIMIZER_STATES && config->offload.states.device == OFFLOAD_NVME; s++)
         bytes += optimizer_state_name(&config->optimizer, s) != NULL ? room : 0;
     return bytes;
 }
@@ -67,7 +60,7 @@ ring_status offload_open(train_offload *offload, const train_config *config, zer
                               state_bytes(config, memory, updated)));
     RING_TRY(mapped_file_open(&offload->params, PARAMS_KEY, wanted->params.nvme_path,
                               param_bytes(memory, updated)));
-    for (int s = 0; s < OPTIMIZER_STATES && uses_file(wanted->states.device); s++) {
+    for (int s = 0; s < OPTIMIZER_STATES && wanted->states.device == OFFLOAD_NVME; s++) {
         if (optimizer_state_name(&config->optimizer, s) != NULL)
             states[s] = add_array(offload, &offload->states, wanted, updated, sizeof(float));
     }
@@ -127,7 +120,7 @@ static ring_status leave_all(train_offload *offload)
 /* A rank that owns nothing of its stage has no files, but takes part. */
 ring_status offload_leave(train_offload *offload, const offload_config *config, ring_comm *comm)
 {
-    if (!uses_file(config->states.device) && !uses_file(config->params.device))
+    if (config->states.device != OFFLOAD_NVME && config->params.device != OFFLOAD_NVME)
         return RING_OK;
     return agree(comm, leave_all(offload));
 }

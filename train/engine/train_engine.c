@@ -63,7 +63,7 @@ static size_t evaluation_rows(const model_spec *spec)
 /* Parameters in files are read when they are needed, all of them. */
 static size_t persistent_most(const train_config *config)
 {
-    const bool in_file = strcmp(config->offload.params.device, "nvme") == 0;
+    const bool in_file = config->offload.params.device == OFFLOAD_NVME;
     return in_file ? 0 : (size_t)config->stage3_param_persistence_threshold;
 }
 

@@ -250,8 +250,7 @@ static ring_status skip_update(update_machine *machine)
 
 static bool goes_without_norm(const train_engine *engine)
 {
-    return engine->skips_norm && engine->config->gradient_clipping == 0.0 &&
-           !engine->overflow.skips;
+    return engine->skips_norm && !config_clips(engine->config) && !engine->overflow.skips;
 }
 
 /* Marks a run whose samples could not be read: its results are void. */

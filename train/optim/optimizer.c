@@ -117,7 +117,7 @@ size_t optimizer_needs(const optimizer_config *config, size_t count)
 
 static bool decays(const optimizer_config *config, tensor_group group)
 {
-    const bool embeddings = strcmp(config->param_groups, "no_decay_embeddings") != 0;
+    const bool embeddings = config->groups != GROUPS_NO_DECAY_EMBEDDINGS;
     return group == GROUP_DECAY || (group == GROUP_EMBEDDING && embeddings);
 }
 

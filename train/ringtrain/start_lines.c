@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agree.h"
@@ -33,12 +32,12 @@ static void print_offload(const train_engine *engine)
     if (engine->offload.states.bytes > 0)
         printf("offload: %zu bytes of the optimizer's states of rank %d are in a file in %s\n",
                engine->offload.states.bytes, engine->rank, offload->states.nvme_path);
-    else if (strcmp(offload->states.device, "nvme") == 0)
+    else if (offload->states.device == OFFLOAD_NVME)
         printf("offload: the optimizer has no states\n");
     if (engine->offload.params.bytes > 0)
         printf("offload: %zu bytes of the parameters of rank %d are in a file in %s\n",
                engine->offload.params.bytes, engine->rank, offload->params.nvme_path);
-    else if (strcmp(offload->params.device, "nvme") == 0)
+    else if (offload->params.device == OFFLOAD_NVME)
         printf("offload: parameters stay in memory, because there is one rank\n");
 }
 
