@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * array: how arrays of plans and of their checks grow.
+ * array: grows the arrays of plans and of the checker. Their elements are added one by one, so the
+ * room for them is doubled.
  */
 #ifndef RING_PLAN_ARRAY_H
 #define RING_PLAN_ARRAY_H
@@ -9,10 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** realloc() of @p array for @p needed elements of @p size bytes, at least twice as many as
- *  before, so that growing one by one is cheap; nothing if there is room.
- *  @param[in,out] cap  elements that there is room for; 0 of NULL.
- *  @return the array; NULL without memory, then @p array and @p cap are as they were. */
+/** Reallocates @p array so that it has room for @p needed elements of @p size bytes; if it grows,
+ * it at least doubles.
+ *  @param[in,out] cap  the elements that it has room for; 0 if @p array is NULL.
+ *  @return the array; NULL if out of memory, and @p array and @p cap are unchanged. */
 static inline void *array_with_room(void *array, int32_t *cap, int64_t needed, size_t size)
 {
     if (array != NULL && needed <= *cap)

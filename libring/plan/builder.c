@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The builder: appends steps, operands and blocks, then seals. Steps of a block lie next to each
- * other, operands of a step too, so it only appends.
+ * Builds plans: appends blocks, steps and operands, and seals the plan at the end. The steps of a
+ * block are consecutive, and so are the operands of a step, so building only ever appends.
  */
 #include "array.h"
 #include "plan.h"
@@ -37,7 +37,8 @@ void plan_free(plan *p)
     free(p);
 }
 
-/* @return an array with room for one more element; NULL, noted in p->failed, without memory. */
+/* @return an array with room for one more element; NULL if out of memory, which p->failed records.
+ */
 static void *room_for_one(plan *p, void *array, int32_t count, int32_t *cap, size_t element)
 {
     if (p->failed)
@@ -190,16 +191,7 @@ void plan_fold_to(plan *p, int peer, plan_buffer buffer)
 
 /* ---- Sealing ------------------------------------------------------------------- */
 
-static void drop_idle_blocks(plan *p)
-{
-    int32_t kept = 0;
-    for (int32_t b = 0; b < p->block_count; b++)
-        if (p->blocks[b].steps > 0 && p->blocks[b].times > 0)
-            p->blocks[kept++] = p->blocks[b];
-    p->block_count = kept;
-}
-
-/* Lists operands of other ranks, each as a peer of its own. @return their number. */
+/* Lists each operand of another rank as a separate peer. @return their number. */
 static int32_t list_messages(const plan *p, plan_peer *messages)
 {
     int32_t count = 0;
@@ -225,6 +217,7 @@ static int by_rank(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
+/* Sorts the messages by rank, then merges those of the same rank into one peer. */
 static bool list_peers(plan *p)
 {
     p->peers = malloc((size_t)(p->loc_count > 0 ? p->loc_count : 1) * sizeof *p->peers);
@@ -242,6 +235,7 @@ static bool list_peers(plan *p)
     return true;
 }
 
+/* Extends the range of scratch chunks so that it contains the operand's chunks. */
 static void cover(plan *p, plan_loc loc)
 {
     const bool first = p->scratch_chunks == 0;
@@ -251,20 +245,12 @@ static void cover(plan *p, plan_loc loc)
     p->scratch_first = begin;
 }
 
-static bool uses_scratch(const plan *p)
-{
-    bool uses = false;
-    for (int32_t i = 0; i < p->loc_count && !uses; i++)
-        uses = p->locs[i].rank == p->rank && p->locs[i].buffer == PLAN_SCRATCH;
-    return uses;
-}
-
 static void measure_scratch(plan *p)
 {
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at)) {
         const plan_step *step = plan_at(&at);
         for (int i = 0; i < step->ins + step->outs; i++) {
-            const plan_loc loc = plan_input(&at, step, i); /* outputs lie behind inputs */
+            const plan_loc loc = plan_input(&at, step, i); /* outputs follow inputs */
             if (loc.rank == p->rank && loc.buffer == PLAN_SCRATCH)
                 cover(p, loc);
         }
@@ -273,11 +259,18 @@ static void measure_scratch(plan *p)
 
 ring_status plan_seal(plan *p)
 {
-    drop_idle_blocks(p);
+    int32_t kept = 0;
+    for (int32_t b = 0; b < p->block_count; b++)
+        if (p->blocks[b].steps > 0 && p->blocks[b].times > 0)
+            p->blocks[kept++] = p->blocks[b];
+    p->block_count = kept;
     if (p->failed || !list_peers(p))
         return fail(RING_ERR_MEMORY, "building the plan of %s by %s for %d rank%s",
                     plan_collective_name(p->collective), p->algorithm, p->ranks, plural(p->ranks));
-    if (uses_scratch(p))
+    bool uses_scratch = false;
+    for (int32_t i = 0; i < p->loc_count && !uses_scratch; i++)
+        uses_scratch = p->locs[i].rank == p->rank && p->locs[i].buffer == PLAN_SCRATCH;
+    if (uses_scratch)
         measure_scratch(p);
     return RING_OK;
 }

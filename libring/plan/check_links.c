@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of the checker: progress on links that soon are full. Chunks are three segments here. A
- * message from a buffer waits there until the link takes it; relayed results and eager messages
- * have no buffer and wait for room, behind earlier messages. Links take one segment ahead of the
- * receiver, and all that a plan sends eagerly if that is more; those of circular plans a chunk and
- * a segment, the engine's slice of a chunk.
+ * This part of the checker proves that plans make progress on links that are soon full. A chunk has
+ * three segments here. A message from a buffer waits in the buffer until the link has room; relayed
+ * results and eager messages have no buffer, and wait until the link has room for them after all
+ * earlier messages. A link holds one segment ahead of the receiver, or all that the plan sends
+ * eagerly if that is more; a link of a circular plan holds a chunk and a segment, which is the
+ * engine's slice of a chunk.
  *
- * All messages go by value, and every WAIT waits for the taking: other ways only remove waits. The
- * order of waits does not depend on the schedule then, so one schedule is enough.
+ * All messages are carried by value, and every WAIT waits until its messages are taken; references
+ * and stores only remove waits. The order of waits then does not depend on the schedule, so one
+ * schedule is enough.
  */
 #include "checker.h"
 
@@ -17,18 +19,18 @@
 
 enum { CHUNK = 3 };
 
-/* From one rank to another. */
+/* The link from one rank to another. */
 typedef struct flow_link {
-    int32_t room;            /* segments that it takes ahead */
-    int32_t queued, carried; /* segments before and on it */
-    int32_t sent, taken;     /* messages */
+    int32_t room;            /* segments that it holds ahead of the receiver */
+    int32_t queued, carried; /* segments that wait for it; segments on it    */
+    int32_t sent, taken;     /* messages                                     */
 } flow_link;
 
 typedef struct flow {
     const plan *const *plans;
     int32_t ranks;
     flow_link *links;     /* [ranks * ranks] */
-    int32_t *position;    /* [ranks] segments of the present step that are done */
+    int32_t *position;    /* [ranks] segments of the current step that are done */
     plan_cursor *cursors; /* [ranks] */
 } flow;
 
@@ -47,7 +49,7 @@ static void carry(flow_link *link)
 
 /* ---- A segment of a step --------------------------------------------------------- */
 
-/* @return the link that input @p i comes over, NULL if it is local. */
+/* @return the link over which input @p i is received; NULL if it is local. */
 static flow_link *link_in(const flow *f, int rank, const plan_step *step, int i)
 {
     const int from = plan_input(&f->cursors[rank], step, i).rank;
@@ -112,8 +114,8 @@ static void put_outputs(const flow *f, int rank, const plan_step *step, int segm
     }
 }
 
-/* Room is checked before inputs are taken, as in the engine. A SEND that is not eager only posts.
- * @return true if the step could be ended. */
+/* Executes a step segment by segment. Room is checked before inputs are taken, as in the engine. A
+ * SEND that is not eager only posts. @return true if the step is complete. */
 static bool stream(flow *f, int rank, const plan_step *step)
 {
     const int segments = CHUNK * plan_output(&f->cursors[rank], step, 0).chunks;
@@ -189,7 +191,7 @@ static void add_eager_room(const flow *f, int rank)
     }
 }
 
-/* A slice's eager messages fit. */
+/* Each link has room for the eager messages of one slice. */
 static void set_rooms(const flow *f, int slices)
 {
     const int least = f->plans[0]->circular ? CHUNK + 1 : 1;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Last part of the checker: memory, in all schedules, by vector clocks over messages.
+ * This last part of the checker proves, for all schedules, that memory is not used too early or too
+ * late. It orders events by vector clocks, which messages carry from rank to rank.
  *
- * A sent chunk may be read at any time from its SEND to the end of the step that takes it, by
- * reference (by the taker) or by value (by the link), or to a WAIT of the sender's that covers it;
- * an eager one is read in its SEND. A fold's result that its own buffer keeps may be sent by value
- * from there. One for a peer's dst is written by the fold (store) or by the taking step (by value).
- * Proven for every pair of uses of one place, one of them a write: one is over before the other
- * begins, or both are one step. And that the sender of a borrowed chunk knows that it is free
- * before the plan ends.
+ * A chunk of a SEND may be read at any time until the end of the step that takes it (by the taker
+ * if it is referred to, by the link if it is carried), or until a WAIT of the sender that covers
+ * it. An eager SEND reads its chunk immediately. A fold's result that is also kept in a local
+ * buffer may be carried from there. A result for a peer's dst is written by the fold if it is
+ * stored, and by the taking step if it is carried.
  *
- * A WAIT proves that messages' chunks are free, and no more: by value that may be before the peer's
- * step.
+ * For every two uses of a place of which one is a write, the checker proves that one has ended
+ * before the other begins, or that both are the same step. It also proves that the sender of a
+ * borrowed chunk knows that the chunk is free before the plan ends. A WAIT proves only that the
+ * chunks of its messages are free; if they are carried, that may be before the peer's step.
  *
- * Folds stream: the first elements of a result may arrive while the fold still works on the later
- * ones. A message counts as proof that its sender's step is done, all the same: the taking step
- * uses no other chunk, of this one it uses no element before the message has brought it, and the
- * taker's later steps wait for the whole message.
+ * Folds stream: the first elements of a result may arrive while the fold still computes the others.
+ * A message nevertheless counts as proof that its sender's step has ended, because the taking step
+ * uses no other chunk, uses no element before the message has brought it, and the later steps of
+ * the taker wait for the whole message.
  */
 #include "array.h"
 #include "checker.h"
@@ -26,19 +27,20 @@
 #include <stdlib.h>
 
 typedef struct use {
-    int32_t first, last; /* the events between which it happens */
-    int32_t released;    /* event of a WAIT that ends it as well, else QUEUE_NONE */
-    int32_t message;     /* of a write that is one of a message's two, else QUEUE_NONE */
-    int32_t next;        /* use of the same place */
+    int32_t first, last; /* the events between which it happens                             */
+    int32_t released;    /* the event of a WAIT that also ends it; else QUEUE_NONE          */
+    int32_t message;     /* the message, if this is one of its two possible writes; else
+                            QUEUE_NONE                                                      */
+    int32_t next;        /* the next use of the same place                                  */
     bool writes;
 } use;
 
 typedef struct race {
     const simulation *done;
     int32_t ranks;
-    int32_t *clocks; /* [events * ranks] steps of each rank that are known to be over */
-    int32_t *last;   /* [ranks] latest event, -1 */
-    int32_t *places; /* first use of each place */
+    int32_t *clocks; /* [events * ranks] steps of each rank that are known to have ended */
+    int32_t *last;   /* [ranks] the latest event; -1 if there is none                    */
+    int32_t *places; /* the first use of each place                                      */
     use *uses;
     int32_t use_count, use_cap;
 } race;
@@ -71,16 +73,7 @@ static void set_clock(race *c, int32_t e)
     c->last[event->rank] = e;
 }
 
-/* Events lie in the order in which they ran, so senders come before takers. */
-static void set_clocks(race *c)
-{
-    for (int32_t rank = 0; rank < c->ranks; rank++)
-        c->last[rank] = -1;
-    for (int32_t e = 0; e < c->done->event_count; e++)
-        set_clock(c, e);
-}
-
-/* @return true if event a is over when b begins. */
+/* @return true if event a has ended when b begins, in every schedule. */
 static bool precedes(const race *c, int32_t a, int32_t b)
 {
     const sim_event *event = &c->done->events[a];
@@ -89,21 +82,16 @@ static bool precedes(const race *c, int32_t a, int32_t b)
 
 /* ---- Uses of places ------------------------------------------------------------ */
 
-static ring_status make_room(race *c)
-{
-    use *uses = array_with_room(c->uses, &c->use_cap, (int64_t)c->use_count + 1, sizeof *uses);
-    if (uses == NULL)
-        return fail(RING_ERR_MEMORY, "checking the plans of %d rank%s", c->ranks, plural(c->ranks));
-    c->uses = uses;
-    return RING_OK;
-}
-
-/* Of all chunks of a range. */
+/* Adds a use of each chunk of a range. */
 static ring_status add_use(race *c, int rank, plan_buffer buffer, plan_loc range, use u)
 {
     for (int i = 0; i < range.chunks; i++) {
         const int32_t place = sim_place(c->done, rank, buffer, range.chunk + i);
-        RING_TRY(make_room(c));
+        use *uses = array_with_room(c->uses, &c->use_cap, (int64_t)c->use_count + 1, sizeof *uses);
+        if (uses == NULL)
+            return fail(RING_ERR_MEMORY, "checking the plans of %d rank%s", c->ranks,
+                        plural(c->ranks));
+        c->uses = uses;
         u.next = c->places[place];
         c->places[place] = c->use_count;
         c->uses[c->use_count++] = u;
@@ -118,8 +106,8 @@ static ring_status add_local(race *c, plan_loc loc, use u)
     return add_use(c, loc.rank, loc.buffer, loc, u);
 }
 
-/* In place, the copy of a chunk to itself touches no memory. A borrowed SEND reads its chunk
- * later. */
+/* @return true if the step itself accesses memory. The copy of a chunk to itself, in place, does
+ * not; a borrowed SEND reads its chunk later. */
 static bool touches_memory(const race *c, const sim_event *event)
 {
     const plan_step *step = plan_at(&event->at);
@@ -163,17 +151,9 @@ static ring_status add_message_uses(race *c, int32_t id)
     return m->stores ? add_use(c, m->to, PLAN_DST, m->loc, stored) : RING_OK;
 }
 
-static ring_status add_uses(race *c)
-{
-    for (int32_t e = 0; e < c->done->event_count; e++)
-        RING_TRY(add_event_uses(c, e));
-    for (int32_t id = 0; id < c->done->queues.count; id++)
-        RING_TRY(add_message_uses(c, id));
-    return RING_OK;
-}
+/* ---- Verdict ------------------------------------------------------------------- */
 
-/* ---- Judging ------------------------------------------------------------------- */
-
+/* @return true if a write and another use of the place cannot happen at the same time. */
 static bool apart(const race *c, const use *write, const use *other)
 {
     const int32_t w = write->first;
@@ -214,13 +194,16 @@ static ring_status check_places(race *c)
     const int32_t places = sim_places(c->done);
     for (int32_t i = 0; i < places; i++)
         c->places[i] = -1;
-    RING_TRY(add_uses(c));
+    for (int32_t e = 0; e < c->done->event_count; e++)
+        RING_TRY(add_event_uses(c, e));
+    for (int32_t id = 0; id < c->done->queues.count; id++)
+        RING_TRY(add_message_uses(c, id));
     for (int32_t place = 0; place < places; place++)
         RING_TRY(check_place(c, place));
     return RING_OK;
 }
 
-/* A borrowed chunk is the caller's again when the plan ends. */
+/* Borrowed chunks must be free when the plan ends, because they belong to the caller again. */
 static ring_status check_ends(const race *c)
 {
     for (int32_t id = 0; id < c->done->queues.count; id++) {
@@ -237,7 +220,7 @@ static ring_status check_ends(const race *c)
     return RING_OK;
 }
 
-/* A barrier has no elements to protect; all ranks must have come before one leaves. */
+/* A barrier has no elements to protect, but all ranks must have entered it before one leaves. */
 static ring_status check_barrier(const race *c)
 {
     for (int32_t rank = 0; rank < c->ranks; rank++) {
@@ -250,9 +233,14 @@ static ring_status check_barrier(const race *c)
     return RING_OK;
 }
 
+/* Events are in the order in which they were executed, so the clocks of senders are set before
+ * those of takers. */
 static ring_status judge(race *c)
 {
-    set_clocks(c);
+    for (int32_t rank = 0; rank < c->ranks; rank++)
+        c->last[rank] = -1;
+    for (int32_t e = 0; e < c->done->event_count; e++)
+        set_clock(c, e);
     if (plan_facts_of(c->done->plans[0]->collective)->result == PLAN_NOTHING)
         return check_barrier(c);
     RING_TRY(check_places(c));

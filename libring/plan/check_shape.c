@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First part of the checker: each plan by itself follows the rules of plan.h. In a plan that passes
- * all numbers are in range, so the other parts need not check them.
+ * This first part of the checker proves that each plan, taken by itself, follows the rules of
+ * plan.h. In a plan that passes, all numbers are in range, so the other parts need not check them.
  */
 #include "checker.h"
 
@@ -58,7 +58,7 @@ static bool steps_fit(const plan *p)
     return true;
 }
 
-/* All plans are of the same call. */
+/* All plans must be of the same call. */
 static ring_status check_head(const plan *const *plans, int ranks, int rank)
 {
     const plan *p = plans[rank], *first = plans[0];
@@ -99,12 +99,7 @@ static bool is_local(const shape *s, plan_loc loc)
     return loc.rank == s->plan->rank;
 }
 
-static bool within(int32_t first, int32_t count, int32_t whole_first, int32_t whole)
-{
-    return first >= whole_first && first + count <= whole_first + whole;
-}
-
-/* Checks the limits of slices and rounds, and that the scratch exists. */
+/* Checks that slices and rounds can split or move the range, and that its scratch exists. */
 static ring_status check_range(const shape *s, plan_loc loc)
 {
     const plan *p = s->plan;
@@ -115,7 +110,8 @@ static ring_status check_range(const shape *s, plan_loc loc)
     if (p->scratch_chunks > 0 && loc.chunk % parts + loc.chunks > parts)
         return offence(s, "has a range that is in two blocks, which slices cannot cut");
     if (is_local(s, loc) && loc.buffer == PLAN_SCRATCH &&
-        !within(loc.chunk, loc.chunks, p->scratch_first, p->scratch_chunks))
+        (loc.chunk < p->scratch_first ||
+         loc.chunk + loc.chunks > p->scratch_first + p->scratch_chunks))
         return offence(s, "uses scratch that the plan does not have");
     return RING_OK;
 }
@@ -127,7 +123,8 @@ enum {
     SCRATCH = 1 << PLAN_SCRATCH
 };
 
-/* Buffers that a kind of step may name, of this rank and of others; none: no such operand. */
+/* The buffers that a kind of step may name, of this rank and of others, as bits; 0 if the kind has
+ * no such operand. */
 typedef struct step_rule {
     bool many;
     unsigned in, in_message, out, out_message;
@@ -144,7 +141,8 @@ static const step_rule rules[] = {
                         .out_message = DST | WIRE},
 };
 
-/* Checks an operand's buffer and range. @p peers  had messages of this step. */
+/* Checks an operand's buffer and range.
+ * @param[in,out] peers  a bit for each rank with a message of this step. */
 static ring_status check_loc(const shape *s, const plan_step *step, plan_loc loc, bool in,
                              uint64_t *peers)
 {
@@ -162,16 +160,6 @@ static ring_status check_loc(const shape *s, const plan_step *step, plan_loc loc
     return check_range(s, loc);
 }
 
-static ring_status check_operands(const shape *s, const plan_step *step)
-{
-    uint64_t from = 0, to = 0;
-    for (int i = 0; i < step->ins; i++)
-        RING_TRY(check_loc(s, step, plan_input(&s->at, step, i), true, &from));
-    for (int i = 0; i < step->outs; i++)
-        RING_TRY(check_loc(s, step, plan_output(&s->at, step, i), false, &to));
-    return RING_OK;
-}
-
 /* ---- Types --------------------------------------------------------------------- */
 
 static plan_wire type_in(plan_buffer buffer)
@@ -179,7 +167,8 @@ static plan_wire type_in(plan_buffer buffer)
     return buffer == PLAN_SCRATCH ? PLAN_WIRE_ACC : PLAN_WIRE_DATA;
 }
 
-/* A message has the type of the buffer that it comes from or goes to, at both ends. */
+/* At both ends, a message must have the type of the buffer that it is sent from or received into.
+ */
 static ring_status check_message(const shape *s, const plan_step *step)
 {
     const plan_loc in = plan_input(&s->at, step, 0), out = plan_output(&s->at, step, 0);
@@ -192,7 +181,8 @@ static ring_status check_message(const shape *s, const plan_step *step)
                : offence(s, "moves another type than the buffer has");
 }
 
-/* Finished exactly when it is for a dst; on its way, in the accumulator's type. */
+/* An output must be finished if and only if it is for a dst; other messages must have the
+ * accumulator's type. */
 static ring_status check_fold(const shape *s, const plan_step *step)
 {
     const plan_facts *facts = plan_facts_of(s->plan->collective);
@@ -229,14 +219,18 @@ static ring_status check_step(const shape *s, const plan_step *step)
         (!rules[step->kind].many && step->ins + step->outs > 2) ||
         (step->eager && step->kind != PLAN_STEP_SEND))
         return offence(s, "malformed");
-    RING_TRY(check_operands(s, step));
+    uint64_t from = 0, to = 0;
+    for (int i = 0; i < step->ins; i++)
+        RING_TRY(check_loc(s, step, plan_input(&s->at, step, i), true, &from));
+    for (int i = 0; i < step->outs; i++)
+        RING_TRY(check_loc(s, step, plan_output(&s->at, step, i), false, &to));
     if (step->kind == PLAN_STEP_FOLD)
         return check_fold(s, step);
     return step->kind != PLAN_STEP_COPY ? check_message(s, step) : RING_OK;
 }
 
-/* The checks of a step do not depend on the round, except its chunks, which move together; only the
- * scratch must be there in each. */
+/* Checks every round of every step. Only the scratch depends on the round: the chunks of a step
+ * move together. */
 static ring_status check_plan(const plan *p)
 {
     shape s = {.plan = p, .at = plan_begin(p)};
@@ -275,15 +269,6 @@ static bool peers_agree(const plan *p)
     return found == p->peer_count;
 }
 
-static ring_status check_peers(const plan *p)
-{
-    return peers_agree(p) ? RING_OK
-                          : fail(RING_ERR_INTERNAL,
-                                 "%s by %s, %d rank%s: rank %d's peers are not those of its steps",
-                                 plan_collective_name(p->collective), p->algorithm, p->ranks,
-                                 plural(p->ranks), p->rank);
-}
-
 ring_status check_shape(const plan *const *plans, int ranks)
 {
     if (ranks < 1 || ranks > 64)
@@ -297,6 +282,10 @@ ring_status check_shape(const plan *const *plans, int ranks)
     for (int rank = 0; rank < ranks; rank++)
         RING_TRY(check_plan(plans[rank]));
     for (int rank = 0; rank < ranks; rank++)
-        RING_TRY(check_peers(plans[rank]));
+        if (!peers_agree(plans[rank]))
+            return fail(RING_ERR_INTERNAL,
+                        "%s by %s, %d rank%s: rank %d's peers are not those of its steps",
+                        plan_collective_name(plans[rank]->collective), plans[rank]->algorithm,
+                        ranks, plural(ranks), rank);
     return RING_OK;
 }

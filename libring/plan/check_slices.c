@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of the checker: any plan may be run slice after slice, by its kind (circular ones, those
- * with scratch, eager ones) or because a call goes over several channels. Then each chunk of a
- * range is a step and a message of its own, links still hold messages of the slice before, and
- * there is one count of messages and references, and one scratch. A slice of a chunk is a chunk, so
- * such a run is a longer plan: the same steps once a slice, each time for other chunks; only in
- * SCRATCH all slices' chunks are one place. All proofs of plans apply to it.
+ * This part of the checker turns a plan that is run slice after slice into one longer plan, so that
+ * all proofs for plans apply to it. The engine runs a plan in slices because of its kind (circular,
+ * with scratch, or eager), or because a call uses several channels. Then each chunk of a range is a
+ * step and a message by itself, links may still hold messages of the previous slice, and all slices
+ * share the counts of messages and the scratch. A slice of a chunk is treated as a chunk: the
+ * longer plan has the steps once for each slice, each time for other chunks. Only in SCRATCH do the
+ * chunks of all slices share a place.
  *
- * Slices side by side, on channels of their own, share no chunk, no link, no count and no scratch.
- * Those of one channel are slices in a row, so the proofs for these hold for all.
+ * Slices on different channels share no chunk, link, count or scratch. The slices of one channel
+ * are run one after the other, so the proofs hold for channels too.
  */
 #include "checker.h"
 
-/* Blocks stay together: all slices of one, then those of the next. */
+/* Blocks stay together: the longer plan has all slices of a block, then those of the next. */
 static int chunk_of_slice(const plan *p, int chunk, int slice, int slices)
 {
     const int parts = p->chunks / plan_blocks(p->collective, p->ranks);
     return (chunk / parts * slices + slice) * parts + chunk % parts;
 }
 
-/* Chunk @p piece of a range. */
+/* @return chunk @p piece of a range, in a slice. */
 static plan_loc piece_of_slice(const plan *p, plan_loc loc, int piece, int slice, int slices)
 {
     loc.chunk = chunk_of_slice(p, loc.chunk + piece, slice, slices);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checker. It proves, for plans of up to 64 ranks:
+ * Runs the parts of the checker, and checks results. The checker proves, for plans of up to 64
+ * ranks:
  *  - shape: each plan is well-formed (check_shape.c);
  *  - progress: no step waits for ever, every message is taken, and both ends of a message
  *    agree on chunk, place and type (simulator.c); links may be soon full (check_links.c);
- *  - result: every output chunk is the collective's result, each rank once, finished
- *    once, and the very same symbol on all ranks; of a prefix its ranks, in order (here);
+ *  - result: every output chunk is the collective's result: it contains each rank once, is
+ *    finished once, and is the same symbol on all ranks; a prefix contains its ranks in
+ *    their order (this file);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
- * Each for buffers in place and not, for messages by value, by reference and by store, and for
- * plans run once and several times in a row, as the engine runs slices (check_slices.c).
+ * All this is proven for buffers in place and out of place, for messages by value, by reference and
+ * by store, and for plans that are run once and several times in a row, as the engine runs slices
+ * (check_slices.c).
  */
 #include "checker.h"
 
@@ -17,7 +20,7 @@ static ring_status wrong_result(const simulation *s, int rank, int chunk, const 
     return sim_wrong(s, "rank %d ends with dst chunk %d %s", rank, chunk, text);
 }
 
-/* @return the one right symbol, or SYMBOL_NONE if there are several. */
+/* @return the only correct symbol; SYMBOL_NONE if several orders of combining are correct. */
 static int32_t exact_result(simulation *s, int chunk)
 {
     const plan *p = s->plans[0];
@@ -28,16 +31,11 @@ static int32_t exact_result(simulation *s, int chunk)
     return symbol_leaf(&s->symbols, owner, chunk);
 }
 
-/* Bits of ranks [0, count); @p count is 1 at least. */
-static uint64_t first_ranks(int count)
-{
-    return UINT64_MAX >> (64 - count);
-}
-
 static ring_status check_sum(const simulation *s, int rank, int chunk, const symbol *v)
 {
     const plan_collective collective = s->plans[0]->collective;
-    const uint64_t wanted = first_ranks(plan_combined_ranks(collective, rank, s->ranks));
+    const int count = plan_combined_ranks(collective, rank, s->ranks); /* at least 1 */
+    const uint64_t wanted = UINT64_MAX >> (64 - count);                /* ranks [0, count) */
     if (v->chunk != chunk)
         return wrong_result(s, rank, chunk, "holding another chunk");
     if (v->kind != SYMBOL_FINISHED)
@@ -51,7 +49,7 @@ static ring_status check_sum(const simulation *s, int rank, int chunk, const sym
     return RING_OK;
 }
 
-/* Ranks 0, 1, ... from left to right. */
+/* @return true if the symbol combines ranks 0, 1, ... from left to right. */
 static bool is_in_rank_order(const simulation *s, int32_t id)
 {
     const symbol *nodes = s->symbols.nodes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of collectives, and its lookups. */
+ * Describes each collective in one table, and looks up its facts. Planning, checking, layout and
+ * pricing of a collective all follow from its row. */
 #include "plan.h"
 
 #include <string.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cost model. One rank's plan is priced as if all ranks had the same times: the k-th message
- * that comes in left its sender when this rank sent its own k-th; of its class of pairs where the
- * plan sends as many messages of each class as it takes, else of all. That is exact for plans that
- * treat ranks alike (ring, direct, halving among a power of two). Pipelines and trees take their
- * fill on top.
+ * Prices plans by the cost model. One rank's plan is priced as if all ranks had the same times: the
+ * k-th message that it takes left its sender when this rank sent its own k-th message. Messages are
+ * counted separately for each class of pairs if the plan sends as many of each class as it takes,
+ * and together otherwise. This is exact for plans that treat all ranks alike (ring, direct, halving
+ * among a power of two). For pipelines and trees, the time to fill them is added.
  */
 #include "timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Messages that this rank has sent, and its peers, by assumption, at the same times. */
+/* Messages that this rank has sent. By assumption, its peers sent theirs at the same times. */
 typedef struct sent_queue {
     cost_post *posts;
     size_t first, count, cap;
@@ -20,7 +20,7 @@ typedef struct sent_queue {
 
 typedef struct mirror {
     sent_queue sent[COST_CLASSES];
-    bool by_class; /* else the first queue is for all */
+    bool by_class; /* false: all messages use the first queue */
     const cost_model *model;
     int rank;
     double read_by; /* when the latest reference will have been read */
@@ -62,7 +62,7 @@ static void mirror_post(void *context, int peer, const cost_post *post)
         m->out_of_memory = true;
 }
 
-/* A rank that takes more than it has sent takes the rest back to back. */
+/* If this rank takes more messages than it has sent, the others arrive back to back. */
 static void mirror_take(void *context, int peer, cost_post *post)
 {
     mirror *m = context;
@@ -85,7 +85,7 @@ static double mirror_released(void *context, int peer, int back)
     return m->read_by;
 }
 
-/* Does the plan take as many messages of each class as it sends? */
+/* @return true if the plan takes as many messages of each class as it sends. */
 static bool is_balanced(const plan *p, const cost_model *model)
 {
     int64_t surplus[COST_CLASSES] = {0};
@@ -180,19 +180,14 @@ void plan_far_traffic(const plan *p, const plan_world *world, size_t count, size
     }
 }
 
-static bool sends_eagerly(const plan *p)
-{
-    bool eager = false;
-    for (int32_t i = 0; i < p->step_count && !eager; i++)
-        eager = p->steps[i].eager;
-    return eager;
-}
-
 ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc, size_t *bytes)
 {
     const cost_model model = cost_model_of(p, NULL, count, element, acc, NULL);
+    bool eager = false;
+    for (int32_t i = 0; i < p->step_count && !eager; i++)
+        eager = p->steps[i].eager;
     *bytes = 0;
-    if (!sends_eagerly(p))
+    if (!eager)
         return RING_OK;
     size_t *sent = calloc((size_t)p->peer_count, sizeof *sent);
     if (sent == NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a sealed plan: the cursor, which unrolls its blocks, and its peers. */
+ * Reads sealed plans: a cursor unrolls the blocks of a plan step by step, and its peers are found
+ * by rank. */
 #include "plan.h"
 
 plan_cursor plan_begin(const plan *p)
@@ -15,7 +16,8 @@ const plan_step *plan_at(const plan_cursor *cursor)
     return &p->steps[p->blocks[cursor->block].first + cursor->step];
 }
 
-/* A sealed plan has no block without steps or rounds, so one carry each is enough. */
+/* A sealed plan has no empty blocks, so the step and the round are carried over at most once each.
+ */
 void plan_next(plan_cursor *cursor)
 {
     const plan_block *block = &cursor->plan->blocks[cursor->block];
@@ -50,6 +52,7 @@ plan_loc plan_output(const plan_cursor *cursor, const plan_step *step, int i)
     return loc_in_round(cursor, step->first_out + i);
 }
 
+/* @return true if a local output of the fold keeps the result, finished or not as asked. */
 static bool keeps(const plan *p, const plan_step *step, bool finished)
 {
     for (int32_t i = 0; i < step->outs; i++) {

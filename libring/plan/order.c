@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The combining order of a chunk, read from the symbol at the end of a run. */
+ * Reads the order in which a chunk is combined from its symbol at the end of a simulation. */
 #include "checker.h"
 
 #include <string.h>

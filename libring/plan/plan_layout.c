@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Layout: the elements of a chunk, for a call of a given count. */
+ * Computes the elements that a range of chunks covers in a buffer, for a call of a given count. */
 #include "plan.h"
 
-/* The first element of a chunk in the vector of all blocks; of the chunk after the last: the
- * end. */
+/* @return the first element of a chunk in the vector of all blocks; for the chunk after the last,
+ * the end of the vector. */
 static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
 {
     const size_t length = layout->count / parts, longer = layout->count % parts;
@@ -11,7 +11,7 @@ static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
     return chunk / parts * layout->count + part * length + min_size(part, longer);
 }
 
-/* The number of blocks before this one in a buffer of its rank. */
+/* @return the number of blocks before this one in a buffer of its rank. */
 static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_t block)
 {
     const plan_facts *facts = plan_facts_of(layout->collective);
@@ -24,9 +24,9 @@ static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_
     return block;
 }
 
-/* ---- Blocks of their own lengths -------------------------------------------------------- */
+/* ---- Blocks of different lengths -------------------------------------------------------- */
 
-/* The length of a block that this rank gives or gets. */
+/* @return the length of a block that this rank sends or receives. */
 static size_t uneven_count(const plan_layout *layout, size_t block)
 {
     const plan_shape *shape = layout->shape;

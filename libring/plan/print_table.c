@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table G(i,j): the ranks whose gradients each chunk of each rank holds, before the first
- * transfer and after each one. In a transfer every pair of ranks moves at most one message, one
- * that was there before; a rank's row shows the latest symbol of each chunk.
+ * Prints the table G(i,j), which shows the ranks whose gradients each chunk of each rank contains,
+ * before the first transfer and after each one. In a transfer every pair of ranks moves at most one
+ * message, which was sent before it. A rank's row shows the latest symbol of each chunk.
  */
 #include "checker.h"
 
@@ -12,24 +12,20 @@ enum { CELL_TEXT = 40, FULL_SUM_TEXT = 20 };
 
 typedef struct table {
     simulation sim;
-    FILE *out; /* NULL: only measure */
+    FILE *out; /* NULL: measure the widths only */
     int chunks, width, rounds;
-    bool short_names; /* "G03" is clear while all numbers have one digit */
+    bool short_names; /* "G03" is unambiguous while all numbers have one digit */
 } table;
 
 /* ---- Cells --------------------------------------------------------------------- */
-
-static int name_source(const table *t, int rank, int chunk, char *out, size_t size)
-{
-    return snprintf(out, size, t->short_names ? "G%d%d" : "G(%d,%d)", rank, chunk);
-}
 
 static bool name_sum(const table *t, const int32_t *order, int count, int chunk, char *cell)
 {
     size_t used = 0;
     for (int i = 0; i < count; i++) {
         char name[32];
-        const int length = name_source(t, order[i], chunk, name, sizeof name);
+        const int length = snprintf(name, sizeof name, t->short_names ? "G%d%d" : "G(%d,%d)",
+                                    order[i], chunk);
         if (used + (size_t)length + 1 > FULL_SUM_TEXT)
             return false;
         used += (size_t)snprintf(cell + used, CELL_TEXT - used, "%s%s", i > 0 ? "+" : "", name);
@@ -37,7 +33,9 @@ static bool name_sum(const table *t, const int32_t *order, int count, int chunk,
     return true;
 }
 
-/* Names ranks that follow each other on the ring as a range, others by their number. */
+/* Names ranks that are consecutive on the ring as a range; of other ranks, prints how many they
+ * are.
+ */
 static void name_range(const table *t, const int32_t *order, int count, int chunk, char *cell)
 {
     bool run_of_ranks = true;
@@ -49,7 +47,7 @@ static void name_range(const table *t, const int32_t *order, int count, int chun
         snprintf(cell, CELL_TEXT, "%d ranks' G(*,%d)", count, chunk);
 }
 
-/* The ranks of a symbol in combining order. @return their number. */
+/* @param[out] order  the ranks of a symbol in combining order. @return their number. */
 static int ranks_of(const table *t, int32_t id, int32_t *order)
 {
     int32_t postfix[2 * 64 - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Chrome trace of all ranks' steps: every rank advances its own time line, and messages have the
- * cost model's times from rank to rank.
+ * Writes a Chrome trace of all ranks' steps. Every rank advances its own time line, and messages
+ * take the cost model's times from rank to rank.
  */
 #include "checker.h"
 #include "step_text.h"
@@ -16,8 +16,8 @@ typedef struct trace {
     queues queues;
     timeline *lines;      /* [ranks] */
     plan_cursor *cursors; /* [ranks] */
-    double *read_by;      /* [ranks * ranks] when the receiver had read the latest reference */
-    int rank;             /* the rank whose step is being run */
+    double *read_by;      /* [ranks * ranks] when the receiver has read the latest reference */
+    int rank;             /* the rank whose step is being executed                           */
     ring_status status;
 } trace;
 
@@ -40,7 +40,7 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* A reference is read in this step. */
+/* If the message is a reference, this step reads it. */
 static void take_message(void *context, int peer, cost_post *post)
 {
     trace *t = context;
@@ -71,6 +71,7 @@ static void write_event(trace *t, const plan_cursor *at, const timeline *line)
             t->rank, text, step_kind_name(plan_at(at)->kind), line->begun * 1e6,
             (line->now - line->begun) * 1e6);
 }
+
 static bool ready(const trace *t, const plan_cursor *at)
 {
     const plan_step *step = plan_at(at);
@@ -142,21 +143,16 @@ static ring_status prepare(trace *t)
     return RING_OK;
 }
 
-/* The only 16-bit types are floats, whose accumulator is float32. */
-static size_t accumulator_of(size_t element)
-{
-    return element == 2 ? 4 : element;
-}
-
 ring_status plan_print_trace(const plan *const *plans, const plan_world *world, size_t count,
                              size_t element, const plan_prices *prices, FILE *out)
 {
     RING_TRY(check_shape(plans, world->ranks));
+    /* Elements of 2 bytes are priced as floats, whose accumulator is float32. */
+    const size_t acc = element == 2 ? 4 : element;
     trace t = {.plans = plans,
                .ranks = world->ranks,
                .out = out,
-               .model = cost_model_of(plans[0], world, count, element, accumulator_of(element),
-                                      prices)};
+               .model = cost_model_of(plans[0], world, count, element, acc, prices)};
     ring_status status = prepare(&t);
     if (status == RING_OK)
         status = write_trace(&t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Queues of messages, linked through one array. */
+ * Implements the queues of messages as lists that are linked through one array of all messages. */
 #include "queues.h"
 
 #include "array.h"

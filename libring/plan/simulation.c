@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The symbols that the ranks of a simulation hold, and the texts about wrong steps. */
+ * Keeps the symbols that the ranks of a simulation hold, and writes the messages about wrong steps.
+ */
 #include "simulation.h"
 
 #include "array.h"
@@ -49,7 +50,7 @@ ring_status sim_offence(const simulation *s, int rank, const char *format, ...)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Blocks of pairs are the giver's in src, the taker's in dst. */
+/* A block of a pair of ranks belongs to the sender in src, and to the receiver in dst. */
 static bool is_own_block(const plan *p, bool source, int chunk)
 {
     const int block = chunk / (p->chunks / plan_blocks(p->collective, p->ranks));
@@ -57,7 +58,7 @@ static bool is_own_block(const plan *p, bool source, int chunk)
     return (of_pairs && source ? block / p->ranks : block % p->ranks) == p->rank;
 }
 
-/* A barrier's buffers have no elements, so all have all of them. */
+/* A barrier's buffers have no elements, so every rank has all of its chunks. */
 bool sim_has(const plan *p, plan_buffer buffer, int chunk)
 {
     const plan_facts *facts = plan_facts_of(p->collective);
@@ -71,14 +72,14 @@ bool sim_has(const plan *p, plan_buffer buffer, int chunk)
            (whole || is_own_block(p, source, chunk));
 }
 
-enum { AREAS = 3 }; /* of a rank: SRC, DST, SCRATCH */
+enum { AREAS = 3 }; /* a rank has SRC, DST and SCRATCH */
 
 int32_t sim_places(const simulation *s)
 {
     return AREAS * s->ranks * s->plans[0]->chunks;
 }
 
-/* The chunk of the plan whose slice this is; see chunk_of_slice(). */
+/* @return the chunk of the plan of which this is a slice; see chunk_of_slice(). */
 static int32_t unsliced(const simulation *s, int chunk)
 {
     const plan *p = s->plans[0];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulation: all ranks' plans, how far each is, and the symbols that their memory holds.
+ * simulation: holds the state of a simulation: all ranks' plans, the position in each, and the
+ * symbols in the ranks' memory.
  */
 #ifndef RING_PLAN_SIMULATION_H
 #define RING_PLAN_SIMULATION_H
@@ -8,19 +9,19 @@
 #include "queues.h"
 #include "symbols.h"
 
-/** A step that was executed. */
+/** A step that has been executed. */
 typedef struct sim_event {
     plan_cursor at;
     int32_t rank;
-    int32_t index;              /* of its rank's steps, from 1 */
-    int32_t first_taken, taken; /* messages, into simulation.taken */
+    int32_t index;              /* among its rank's steps, from 1                   */
+    int32_t first_taken, taken; /* the messages that it took, in simulation.taken   */
 } sim_event;
 
 /** How plans are run. */
 typedef struct sim_mode {
     bool in_place;
-    bool by_rounds; /* a pair carries one message a round, sent before the round */
-    int slices;     /* that the plans consist of, see check_slices(); 0 is 1 */
+    bool by_rounds; /* in each round, a pair carries one message that was sent before the round */
+    int slices;     /* the slices in each plan, see check_slices(); 0 means 1                  */
 } sim_mode;
 
 typedef struct simulation {
@@ -30,11 +31,11 @@ typedef struct simulation {
     int32_t round;
     symbol_table symbols;
     queues queues;
-    int32_t *cells;       /* what each chunk of each buffer of each rank holds */
-    int32_t *latest;      /* [ranks * chunks] what a rank last made or got of a chunk */
-    int32_t *sums;        /* [chunks] of the present fold */
-    plan_cursor *cursors; /* [ranks] */
-    int32_t *done;        /* [ranks] steps */
+    int32_t *cells;       /* the symbol in each chunk of each buffer of each rank            */
+    int32_t *latest;      /* [ranks * chunks] the latest symbol of a chunk at a rank         */
+    int32_t *sums;        /* [chunks] of the current fold                                    */
+    plan_cursor *cursors; /* [ranks]                                                         */
+    int32_t *done;        /* [ranks] steps that are done                                     */
     sim_event *events;
     int32_t event_count, event_cap;
     int32_t *taken; /* message numbers */
@@ -43,25 +44,26 @@ typedef struct simulation {
     int32_t carried_count, carried_cap;
 } simulation;
 
-/** Prepares to run plans that have passed check_shape(). Close it in any case. */
+/** Prepares to run plans that have passed check_shape(). The caller calls sim_close() even if this
+ *  fails. */
 ring_status sim_open(simulation *s, const plan *const *plans, int ranks, sim_mode mode);
 void sim_close(simulation *s);
 
-/** Number of a chunk's place; SRC and DST are one place in place, and all slices' chunks of
- *  SCRATCH are. */
+/** @return the number of a chunk's place in memory. SRC and DST share a place in calls in place,
+ * and so do the chunks of all slices in SCRATCH. */
 int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk);
 int32_t sim_places(const simulation *s);
-/** The symbol that it holds, or SYMBOL_NONE. */
+/** @return the symbol in a chunk; SYMBOL_NONE if it is empty. */
 int32_t sim_held(const simulation *s, int rank, plan_buffer buffer, int chunk);
 /** @return true if the collective gives this rank that chunk of that buffer. */
 bool sim_has(const plan *p, plan_buffer buffer, int chunk);
 
-/** "all_reduce by ring, 5 ranks, in place: rank 1, step 3 (recv ...): " and the text. */
+/** Fails with "all_reduce by ring, 5 ranks, in place: rank 1, step 3 (recv ...): " and the text. */
 ring_status sim_offence(const simulation *s, int rank, const char *format, ...) RING_PRINTF(3, 4);
 /** Fails without naming a step. */
 ring_status sim_wrong(const simulation *s, const char *format, ...) RING_PRINTF(2, 3);
 
-/** Keeps the symbol that a rank last made or got of a chunk. */
+/** Records the symbol of a chunk that a rank has just computed or received. */
 void sim_note_latest(simulation *s, int rank, int chunk, int32_t id);
 /** Makes room for @p more symbols in messages. */
 ring_status sim_carry(simulation *s, int32_t more);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running all ranks' plans until no rank can go on. */
+ * Runs all ranks' plans, in turn, until no rank can execute another step. */
 #include "simulator.h"
 
 #include "array.h"
@@ -16,7 +16,7 @@ static bool arrived(const simulation *s, int from, int to)
     return first->round < s->round && queue_between(&s->queues, from, to)->round != s->round;
 }
 
-/* @return a rank that must run a step first, -1 if the step can be executed. */
+/* @return a rank that must execute a step first; -1 if the step can be executed. */
 static int missing(const simulation *s, int rank, const plan_step *step)
 {
     if (step->kind == PLAN_STEP_WAIT && !queue_is_taken(&s->queues, rank, step->peer, step->back))
@@ -48,7 +48,7 @@ static ring_status record(simulation *s, int rank, const plan_step *step)
     return RING_OK;
 }
 
-/* Executes the next step of a rank if it need not wait. */
+/* Executes the next step of a rank unless the step must wait. */
 static ring_status step_once(simulation *s, int rank, bool *moved)
 {
     const plan_step *step = plan_at(&s->cursors[rank]);
@@ -64,22 +64,17 @@ static ring_status step_once(simulation *s, int rank, bool *moved)
     return RING_OK;
 }
 
-static ring_status go_until_waiting(simulation *s, int rank, bool *moved)
-{
-    for (bool again = true; again;) {
-        again = false;
-        RING_TRY(step_once(s, rank, &again));
-        *moved |= again;
-    }
-    return RING_OK;
-}
-
-static ring_status go_all_until_waiting(simulation *s)
+static ring_status run_until_all_wait(simulation *s)
 {
     for (bool moved = true; moved;) {
         moved = false;
-        for (int rank = 0; rank < s->ranks; rank++)
-            RING_TRY(go_until_waiting(s, rank, &moved));
+        for (int rank = 0; rank < s->ranks; rank++) {
+            for (bool again = true; again;) {
+                again = false;
+                RING_TRY(step_once(s, rank, &again));
+                moved |= again;
+            }
+        }
     }
     return RING_OK;
 }
@@ -87,23 +82,18 @@ static ring_status go_all_until_waiting(simulation *s)
 ring_status sim_round(simulation *s, bool *moved)
 {
     const int32_t before = s->taken_count;
-    RING_TRY(go_all_until_waiting(s));
+    RING_TRY(run_until_all_wait(s));
     *moved = s->taken_count > before;
     s->round++;
     return RING_OK;
 }
 
-static ring_status nobody_waits(const simulation *s)
+ring_status sim_finish(const simulation *s)
 {
     for (int rank = 0; rank < s->ranks; rank++)
         if (plan_at(&s->cursors[rank]) != NULL)
             return sim_offence(s, rank, "waits for ever for rank %d",
                                missing(s, rank, plan_at(&s->cursors[rank])));
-    return RING_OK;
-}
-
-static ring_status all_taken(const simulation *s)
-{
     for (int32_t i = 0; i < s->queues.count; i++) {
         const queue_message *m = &s->queues.messages[i];
         if (m->taker == QUEUE_NONE)
@@ -113,14 +103,8 @@ static ring_status all_taken(const simulation *s)
     return RING_OK;
 }
 
-ring_status sim_finish(const simulation *s)
-{
-    RING_TRY(nobody_waits(s));
-    return all_taken(s);
-}
-
 ring_status sim_to_end(simulation *s)
 {
-    RING_TRY(go_all_until_waiting(s));
+    RING_TRY(run_until_all_wait(s));
     return sim_finish(s);
 }

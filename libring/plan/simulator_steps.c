@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step on symbols: where its operands come from and go to, and what is wrong with them. */
+ * Executes single steps on symbols: reads and writes their operands, and reports steps that are
+ * wrong. */
 #include "simulator_steps.h"
 
 #include "step_text.h"
@@ -24,7 +25,7 @@ static ring_status read_chunk(const simulation *s, int rank, plan_loc loc, int i
                                             step_buffer_name(loc.buffer), chunk);
 }
 
-/* Chunks written to dst are finished, exactly in collectives that reduce. */
+/* In collectives that reduce, a chunk must be finished if and only if it is written to dst. */
 static ring_status write_chunk(simulation *s, int rank, plan_loc loc, int i, int32_t id)
 {
     const int chunk = loc.chunk + i;
@@ -63,7 +64,7 @@ static void take(simulation *s, queue_message *m)
     queue_take(&s->queues, m, s->event_count - 1);
 }
 
-static int32_t brought(const simulation *s, const queue_message *m, int i)
+static int32_t symbol_in(const simulation *s, const queue_message *m, int i)
 {
     return s->carried[m->first_symbol + i];
 }
@@ -104,7 +105,7 @@ static ring_status run_recv(simulation *s, int rank, const plan_step *step)
     RING_TRY(match(s, rank, m, from));
     take(s, m);
     for (int i = 0; i < to.chunks; i++)
-        RING_TRY(write_chunk(s, rank, to, i, brought(s, m, i)));
+        RING_TRY(write_chunk(s, rank, to, i, symbol_in(s, m, i)));
     return RING_OK;
 }
 
@@ -159,7 +160,7 @@ static ring_status add_input(simulation *s, int rank, plan_loc in)
     for (int i = 0; i < in.chunks; i++) {
         int32_t id;
         if (m != NULL)
-            id = brought(s, m, i);
+            id = symbol_in(s, m, i);
         else
             RING_TRY(read_chunk(s, rank, in, i, &id));
         RING_TRY(combine(s, rank, id, &s->sums[i]));
@@ -167,8 +168,8 @@ static ring_status add_input(simulation *s, int rank, plan_loc in)
     return RING_OK;
 }
 
-/* A store needs the peer's address, which comes with its messages. A result that is kept locally
- * may be sent by value from there. */
+/* A store needs the peer's address, which the peer's messages bring. A result that is also kept
+ * locally may be carried from there. */
 static queue_message result_message(const simulation *s, int rank, const plan_step *step, int i)
 {
     const plan_loc to = plan_output(&s->cursors[rank], step, i);
@@ -206,16 +207,9 @@ static ring_status run_fold(simulation *s, int rank, const plan_step *step)
     return RING_OK;
 }
 
-static ring_status run_wait(simulation *s, int rank, const plan_step *step)
-{
-    queue_message *m;
-    while ((m = queue_release(&s->queues, rank, step->peer, step->back)) != NULL)
-        m->released = s->event_count - 1;
-    return RING_OK;
-}
-
 ring_status sim_execute(simulation *s, int rank, const plan_step *step)
 {
+    queue_message *m;
     switch ((plan_kind)step->kind) {
     case PLAN_STEP_SEND:
         return run_send(s, rank, step);
@@ -226,7 +220,9 @@ ring_status sim_execute(simulation *s, int rank, const plan_step *step)
     case PLAN_STEP_FOLD:
         return run_fold(s, rank, step);
     case PLAN_STEP_WAIT:
-        return run_wait(s, rank, step);
+        while ((m = queue_release(&s->queues, rank, step->peer, step->back)) != NULL)
+            m->released = s->event_count - 1;
+        return RING_OK;
     }
     return sim_offence(s, rank, "unknown kind of step");
 }

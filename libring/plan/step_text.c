@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps as text, and whole plans. */
+ * Writes steps and whole plans as text, for people who read a plan or a message of the checker. */
 #include "step_text.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ const char *step_range_text(plan_loc loc, char out[STEP_RANGE_TEXT])
     return out;
 }
 
-/* Text that ends in "..." when it is full. */
+/* A buffer of text, which ends in "..." if the text does not fit. */
 typedef struct line {
     char *out;
     size_t size, used;

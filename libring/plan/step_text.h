@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text of steps, for the printers and the checker's messages. */
+ * step_text: writes the steps of plans as text, for the printers and the checker's messages. */
 #ifndef RING_PLAN_STEP_TEXT_H
 #define RING_PLAN_STEP_TEXT_H
 
@@ -9,9 +9,9 @@ enum { STEP_TEXT = 160, STEP_RANGE_TEXT = 32 };
 
 const char *step_kind_name(plan_kind kind);
 const char *step_buffer_name(plan_buffer buffer);
-/** "3", or "0..3". @return out. */
+/** Writes "3" or "0..3". @return out. */
 const char *step_range_text(plan_loc loc, char out[STEP_RANGE_TEXT]);
-/** "fold r0:wire[2] + src[2] -> r2:wire[2]"; long lists are shortened to fit. */
+/** Writes "fold r0:wire[2] + src[2] -> r2:wire[2]"; long lists are cut to fit. */
 void step_text(const plan_cursor *at, char *out, size_t size);
 
 #endif

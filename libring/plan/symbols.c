@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Symbols, each kept once (hash consing). */
+ * Stores each symbol once (hash consing), so that equal symbols have equal numbers. */
 #include "symbols.h"
 
 #include <stdlib.h>
@@ -19,18 +19,16 @@ static size_t hash(symbol_kind kind, int32_t left, int32_t right)
     return (size_t)(h ^ h >> 29);
 }
 
-static bool same(const symbol *v, symbol_kind kind, int32_t left, int32_t right)
-{
-    return v->kind == kind && v->left == left && v->right == right;
-}
-
-/* The slot of a symbol: where it is, or the free one where it would be. */
+/* @return the slot of a symbol, or the free slot where it would be stored. */
 static int32_t *slot_of(const symbol_table *t, symbol_kind kind, int32_t left, int32_t right)
 {
     size_t i = hash(kind, left, right);
     for (;; i++) {
         int32_t *slot = &t->slots[i & (t->slot_count - 1)];
-        if (*slot == SYMBOL_NONE || same(&t->nodes[*slot], kind, left, right))
+        if (*slot == SYMBOL_NONE)
+            return slot;
+        const symbol *v = &t->nodes[*slot];
+        if (v->kind == kind && v->left == left && v->right == right)
             return slot;
     }
 }

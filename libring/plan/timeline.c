@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The effect of each kind of step on a rank's time line. */
+ * Implements the effect of each kind of step on a rank's time line. */
 #include "timeline.h"
 
 cost_model cost_model_of(const plan *p, const plan_world *world, size_t count, size_t element,
@@ -73,13 +73,13 @@ static void send(timeline *line, const plan_cursor *at, plan_loc to, cost_way wa
     line->post(line->context, to.rank, &post);
 }
 
-/* Messages of a class that one step takes, in any order of arrival. */
+/* The messages of a class that one step takes, in any order of arrival. */
 typedef struct arrivals {
     bool any_carried;
-    double first, last;  /* departures of those that are carried */
-    double on_link;      /* seconds that the link is busy with them */
-    double last_on_link; /* … with the last one */
-    double here;         /* when all the others are there */
+    double first, last;  /* departures of the first and last carried message        */
+    double on_link;      /* seconds that the link is busy with the carried messages */
+    double last_on_link; /* seconds that it is busy with the last one               */
+    double here;         /* when the messages that are not carried have arrived     */
     double handling;
 } arrivals;
 
@@ -112,7 +112,7 @@ static cost_way expect(timeline *line, arrivals *of_class, const plan_cursor *at
     return post.way;
 }
 
-/* A link carries messages one after the other, none before it was sent. */
+/* Waits for the messages. A link carries them one after the other, and none before it was sent. */
 static void await(timeline *line, arrivals *of_class)
 {
     const plan_prices *prices = line->model->prices;
@@ -178,13 +178,6 @@ static void fold_step(timeline *line, const plan_cursor *at, const plan_step *st
     }
 }
 
-static void wait_step(timeline *line, const plan_cursor *at, const plan_step *step)
-{
-    const int class = cost_class(line->model, at->plan->rank, step->peer);
-    line->now = later(line->now, line->out_free[class]);
-    line->now = later(line->now, line->released(line->context, step->peer, step->back));
-}
-
 void timeline_step(timeline *line, const plan_cursor *at)
 {
     const plan_step *step = plan_at(at);
@@ -203,7 +196,9 @@ void timeline_step(timeline *line, const plan_cursor *at)
         fold_step(line, at, step);
         break;
     case PLAN_STEP_WAIT:
-        wait_step(line, at, step);
+        line->now = later(line->now,
+                          line->out_free[cost_class(line->model, at->plan->rank, step->peer)]);
+        line->now = later(line->now, line->released(line->context, step->peer, step->back));
         break;
     }
 }
@@ -213,13 +208,8 @@ double timeline_end(const timeline *line)
     return later(line->now, line->delivered);
 }
 
-/* True if sums go one way and results the same way back: half of the fill each. */
-static bool goes_and_returns(const plan_facts *facts)
-{
-    return facts->reduces && !facts->rooted && !facts->src_blocks;
-}
-
-/* One hop: taking, combining with the rank's own if the collective combines, and sending on. */
+/* A hop consists of taking, combining with the rank's own data if the collective reduces, and
+ * sending on. */
 double cost_hop(const cost_model *model, const plan_cost_params *params, int chunks)
 {
     const plan_facts *facts = plan_facts_of(model->layout.collective);
@@ -230,7 +220,7 @@ double cost_hop(const cost_model *model, const plan_cost_params *params, int chu
     const double of_result = refers(params, elements * model->element)
                                  ? params->alpha_ref + 2 * bytes * params->gamma
                                  : params->alpha + bytes * params->beta;
-    if (goes_and_returns(facts))
-        return (of_sum + of_result) / 2;
+    if (facts->reduces && !facts->rooted && !facts->src_blocks)
+        return (of_sum + of_result) / 2; /* sums go one way, and results the same way back */
     return facts->reduces ? of_sum : of_result;
 }
