@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of algorithms. At equal prices the tuner takes the first. */
+ * Lists the algorithms in one table, which the tuner, the tests and the documents read. If several
+ * algorithms have the same price, the tuner chooses the first. */
 #include "algo_build.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #define SET(collective) (1u << (collective))
 
-/* All-gathers keep no sums. */
+/* The collectives whose plans may keep sums in scratch; all-gathers do not combine anything. */
 enum { SUMS = SET(PLAN_ALL_REDUCE) | SET(PLAN_REDUCE_SCATTER) | SET(PLAN_REDUCE) };
 
 static const algo table[] = {
@@ -75,7 +76,7 @@ bool algo_serves(const algo *a, plan_collective collective, const plan_world *wo
 {
     const plan_facts *facts = plan_facts_of(collective);
     if (facts->uneven && (!a->by_block || (a->eager && facts->personalized)))
-        return false; /* other ranks cannot know whether blocks that two ranks know fit a link */
+        return false; /* only two ranks know a block's length, so not all know if it fits a link */
     return a->supports(plan_collective_planned(collective)) &&
            (a->max_ranks == 0 || world->ranks <= a->max_ranks || facts->personalized) &&
            (a->in_rank_order || !world->rank_order || !facts->reduces);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Helpers of the algorithms. */
+ * Implements the parts that several algorithms share: checking a call, blocks and neighbours, and
+ * pipelines of chunks. */
 #include "algo_build.h"
 
 bool algo_any_collective(plan_collective collective)
@@ -46,7 +47,8 @@ void algo_fill(plan *p, int hops, int far)
     p->fill_far = far < hops ? far : hops;
 }
 
-/* One rank: a fold of one input finishes reductions (average); other collectives copy. */
+/* Writes the plan of a single rank. Reductions are finished (an average is divided) by a fold of
+ * one input; other collectives copy. */
 static void write_alone(plan *p)
 {
     if (p->collective == PLAN_BARRIER || p->collective == PLAN_EXSCAN)
@@ -100,7 +102,7 @@ plan *algo_build(const char *name, const algo_call *call, algo_writer write)
 
 int algo_pipeline_chunks(size_t bytes)
 {
-    enum { MOST = 32, CHUNK_BYTES = 128 * 1024 }; /* more do not pay */
+    enum { MOST = 32, CHUNK_BYTES = 128 * 1024 }; /* more chunks gain nothing */
     const int chunks = (int)min_size(bytes / CHUNK_BYTES, MOST);
     return chunks > 1 ? chunks : 1;
 }
@@ -113,8 +115,9 @@ void algo_each_chunk(plan *p, int times, algo_chunk_steps steps, const void *of,
     plan_repeat(p, 1, 0);
 }
 
-/* Chunks [0, first + lag) go up; then, while both have chunks, one goes up and the chunk lag behind
- * it comes down; then the rest goes up, and the rest comes down. */
+/* First, chunks [0, first + lag) go up. Then, as long as there are chunks in both directions, one
+ * chunk goes up and the chunk that went up lag steps earlier comes down. At the end, the remaining
+ * chunks go up, and the remaining chunks come down. */
 void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const void *of, int first,
                      int count, int lag)
 {
@@ -131,8 +134,9 @@ void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const 
     algo_each_chunk(p, count - both, down, of, first + both);
 }
 
-/* One hop of a chunk (count / chunks elements): receive it from rank r - 1 into dst, send it from
- * there to rank r + 1. The root sends from src; the rank before the root does not send. */
+/* One hop of a chunk (count / chunks elements): rank r receives it from rank r - 1 into dst, and
+ * sends it from there to rank r + 1. The root sends from src, and the rank before the root does not
+ * send. */
 static void pass_on(plan *p, const void *of, int chunk)
 {
     const int next = algo_neighbour(p, 1);

@@ -1,50 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Helpers of the algorithms, and their functions for the table. */
+ * algo_build: provides the parts that several algorithms share, and declares each algorithm's
+ * functions for the table in algo.c. */
 #ifndef RING_ALGO_BUILD_H
 #define RING_ALGO_BUILD_H
 
 #include "algo.h"
 
-/** Writes a plan's steps, for 2 ranks or more. */
+/** Appends the steps of a plan for 2 or more ranks. */
 typedef void (*algo_writer)(plan *p, const plan_world *world);
 
-/** Builds a plan: checks the call, lets @p write append the steps (one rank alone is done
- *  here), seals it. */
+/** Builds a plan: checks the call, lets @p write append the steps, and seals the plan. Plans of a
+ *  single rank need no @p write. */
 plan *algo_build(const char *name, const algo_call *call, algo_writer write);
 
-/** The first chunk of the block that rank @p from gives, or rank @p to gets, or both; 0 if there
- *  are no blocks. */
+/** @return the first chunk of the block that rank @p from sends, or that rank @p to receives, or
+ *  both; 0 if the collective has no blocks. */
 int algo_block(const plan *p, int from, int to);
-/** Chunks of a block. */
+/** @return the number of chunks of a block. */
 int algo_block_chunks(const plan *p);
 
-/** The rank @p steps behind (or, negative, before) this one on the ring. */
+/** @return the rank that is @p steps after this one on the ring, or before it if negative. */
 int algo_neighbour(const plan *p, int steps);
 
-/** Sets the plan's fill: @p hops from rank to rank, at most @p far of them between hosts. */
+/** Sets the plan's fill to @p hops from rank to rank, at most @p far of them between hosts. */
 void algo_fill(plan *p, int hops, int far);
 
-/** Chunks of a pipeline: long enough to amortise a message, and enough to fill it. */
+/** @return the number of chunks of a pipeline: few enough to amortise messages, and enough to fill
+ *  the pipeline. */
 int algo_pipeline_chunks(size_t bytes);
 
-/** Broadcast: every chunk goes from rank to rank, from the root to the rank before it. */
+/** Writes a broadcast that sends every chunk from rank to rank, from the root to the rank before
+ * it.
+ */
 void algo_forward(plan *p, const plan_world *world);
 
-/** Writes one or two steps for one chunk. @p of  data of the algorithm. */
+/** Writes one or two steps for a chunk. @param of  data of the algorithm. */
 typedef void (*algo_chunk_steps)(plan *p, const void *of, int chunk);
-/** @p steps for chunks [chunk, chunk + times). */
+/** Writes @p steps for chunks [chunk, chunk + times). */
 void algo_each_chunk(plan *p, int times, algo_chunk_steps steps, const void *of, int chunk);
-/** @p up for all chunks; @p down for chunks [first, first + count), each @p lag ups behind its
- *  own. */
+/** Writes @p up for all chunks, and @p down for chunks [first, first + count), each of which comes
+ *  down @p lag ups after its own. */
 void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const void *of, int first,
                      int count, int lag);
 
-/* The algorithms' parts of the table. */
+/* ---- The functions of the table ---- */
+
 bool algo_any_collective(plan_collective collective);
-/** True for collectives whose vector, or sums of it, go to several ranks alike. A block for one
- *  rank alone is best sent straight to it: a relay only adds bytes. */
+/** @return true for collectives in which several ranks receive the same data or sums. A block for a
+ *  single rank is best sent to it directly, because a relay only adds bytes. */
 bool algo_shared_collective(plan_collective collective);
-/** True for sums of the ranks up to this one. */
+/** @return true for collectives that sum the ranks up to this one. */
 bool algo_is_prefix(plan_collective collective);
 
 bool algo_direct_supports(plan_collective collective);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The price of a call by an algorithm: that of the rank that finishes last. */
+ * Prices a call by an algorithm. The price is that of the rank that finishes last, so a few ranks
+ * of each kind are priced, and the highest price counts. */
 #include "algo.h"
 
 #include <math.h>
@@ -27,8 +28,8 @@ static void add_far_traffic(const priced *what, const plan *p, uint64_t *out, ui
     *in += taken;
 }
 
-/* @param[out] share  bytes on the wire of @p own's host for each byte of @p own's: the ranks of a
- * host use it at the same time. */
+/* @param[out] share  bytes on the wire of the host for each byte of this rank, because the ranks of
+ * a host use the wire at the same time. */
 static ring_status share_of_wire(const priced *what, const plan *own, double *share)
 {
     const plan_world *world = what->call.world;
@@ -54,26 +55,24 @@ static ring_status share_of_wire(const priced *what, const plan *own, double *sh
     return RING_OK;
 }
 
-static ring_status price_of_plan(const priced *what, const plan *p, double *seconds)
+static ring_status price_of_rank(const priced *what, int rank, double *seconds)
 {
     plan_prices prices = *what->prices;
     double share;
-    RING_TRY(share_of_wire(what, p, &share));
-    prices.other_host.beta *= share;
-    return plan_cost(p, what->call.world, what->count, what->element, what->acc, &prices, seconds);
-}
-
-static ring_status price_of_rank(const priced *what, int rank, double *seconds)
-{
     plan *p = plan_of(what, rank);
     if (p == NULL)
         return RING_ERR_MEMORY;
-    const ring_status status = price_of_plan(what, p, seconds);
+    ring_status status = share_of_wire(what, p, &share);
+    if (status == RING_OK) {
+        prices.other_host.beta *= share;
+        status = plan_cost(p, what->call.world, what->count, what->element, what->acc, &prices,
+                           seconds);
+    }
     plan_free(p);
     return status;
 }
 
-/* The first rank of a second host; 0 if there is none. */
+/* @return the first rank that is on another host than rank 0; 0 if there is none. */
 static int first_elsewhere(const plan_world *world)
 {
     for (int rank = 1; rank < world->ranks && world->hosts > 1; rank++)
@@ -82,8 +81,8 @@ static int first_elsewhere(const plan_world *world)
     return 0;
 }
 
-/* The ranks that are priced: ends and middle of chains; roots, their children and leaves of trees;
- * the last rank of a host and the first of the next. */
+/* The priced ranks are the ends and the middle of chains; the roots of trees, their children and
+ * leaves; and the last rank of a host and the first of the next. */
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds)
 {

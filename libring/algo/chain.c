@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chain: rank 0 to rank n - 1 and back, in a pipeline of chunks. Going up, each rank adds its own,
- * so the combining order is 0, 1, ..., n - 1 for every chunk, at every size and number of chunks.
- * All-reduce: finished chunks come down again while later ones still go up. Reduce and
- * reduce-scatter: the last rank sends each sum to the rank that it is for. Scan and exscan: each
- * rank keeps the sums that go up through it.
+ * chain: sends chunks from rank 0 to rank n - 1 and back, in a pipeline. On the way up each rank
+ * adds its own data, so the combining order is 0, 1, ..., n - 1 for every chunk, at every size and
+ * number of chunks. In an all-reduce, finished chunks come down while later ones still go up. In a
+ * reduce or reduce-scatter, the last rank sends each sum to the rank that needs it. In a scan or
+ * exscan, each rank keeps the sums that go up through it.
  *
- * Chunk c passes rank r on the way up in beat c + r; the beats until it is back decide how a rank's
- * ups and downs interleave without idle waits. Sums that are relayed round a circle are awaited one
- * beat earlier: the links on the way hold a chunk each, and one of them must have room for the next
- * chunk.
+ * Chunk c passes rank r on the way up in beat c + r. The number of beats until it returns decides
+ * how a rank interleaves its ups and downs without idle waits. Sums that are relayed round a circle
+ * are awaited one beat earlier, because each link on the way holds a chunk, and one of the links
+ * must have room for the next chunk.
  */
 #include "algo_build.h"
 
@@ -27,7 +27,7 @@ static void begin_fold(plan *p, int chunk)
     plan_fold_local(p, PLAN_SRC);
 }
 
-/* Up, for one chunk of count / chunks elements: rank 0 sends its src to rank 1; rank r receives the
+/* One chunk of count / chunks elements goes up: rank 0 sends its src to rank 1; rank r receives the
  * sum of ranks 0 .. r - 1 from rank r - 1, adds its src, and relays the sum to rank r + 1. */
 static void up_to(plan *p, int chunk, int to)
 {
@@ -55,7 +55,8 @@ static void finish_here(plan *p, const void *of, int chunk)
 
 /* ---- Back ---------------------------------------------------------------------- */
 
-/* Down: the finished chunk comes from rank r + 1 into dst, and goes on to rank r - 1. */
+/* A finished chunk comes down: rank r receives it from rank r + 1 into dst, and sends it on to rank
+ * r - 1. */
 static void down(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -64,14 +65,14 @@ static void down(plan *p, const void *of, int chunk)
         plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
-/* Rank n - 1: completes the sum, and sends it back to rank n - 2. */
+/* Rank n - 1 completes the sum, and sends it back to rank n - 2. */
 static void finish_and_return(plan *p, const void *of, int chunk)
 {
     finish_here(p, of, chunk);
     plan_send(p, PLAN_DST, chunk, 1, p->rank - 1, PLAN_DST);
 }
 
-/* The sum of all ranks comes from rank n - 1. */
+/* Takes the sum of all ranks from rank n - 1 into dst. */
 static void take_sum(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -99,14 +100,16 @@ static void give_to_root(plan *p, const void *of, int chunk)
     up_to(p, chunk, p->root);
 }
 
-/* Rank n - 1 sends sums to ranks that still send sums up, for which it waits: a circle. */
+/* @return true if the plan is circular: rank n - 1 sends sums to ranks that still send sums up, for
+ * which it waits. */
 static bool sums_come_back(const plan *p)
 {
     const bool to_another = p->collective == PLAN_REDUCE_SCATTER || p->root != last_of(p);
     return p->ranks > 2 && to_another;
 }
 
-/* Only rank 0 sends from a buffer. Where a sum comes back to it, all its chunks were taken. */
+/* Only rank 0 sends from a buffer, so only it must wait. If a sum comes back to it, all its chunks
+ * have been taken. */
 static void wait_for_rank_1(plan *p)
 {
     if (p->rank == 0)
@@ -153,8 +156,8 @@ static void write_reduce_scatter(plan *p, const plan_world *world)
 
 /* ---- Prefixes ------------------------------------------------------------------ */
 
-/* Scan: the sum of ranks 0 .. r - 1 comes from rank r - 1; with this rank's src added it goes to
- * dst and on to rank r + 1. */
+/* Scan: rank r receives the sum of ranks 0 .. r - 1 from rank r - 1, adds its src, and writes the
+ * sum to dst and to rank r + 1. */
 static void scan_chunk(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -167,7 +170,7 @@ static void scan_chunk(plan *p, const void *of, int chunk)
         plan_fold_to(p, p->rank + 1, PLAN_WIRE);
 }
 
-/* The sum of ranks 0 .. r - 1, without this rank's. */
+/* Writes the sum of ranks 0 .. r - 1, without this rank's src, to a buffer. */
 static void fold_before(plan *p, int chunk, plan_buffer into)
 {
     plan_fold(p, chunk, 1);
@@ -175,8 +178,8 @@ static void fold_before(plan *p, int chunk, plan_buffer into)
     plan_fold_into(p, into);
 }
 
-/* Exscan: dst gets the sum of ranks 0 .. r - 1, rank r + 1 the same with this rank's src added. In
- * place, src is read before dst overwrites it: the sum waits in scratch. */
+/* Exscan: rank r writes the sum of ranks 0 .. r - 1 to dst, and sends that sum plus its src to rank
+ * r + 1. The sum is kept in scratch meanwhile, because in place dst overwrites src. */
 static void exscan_chunk(plan *p, const void *of, int chunk)
 {
     (void)of;
@@ -220,7 +223,7 @@ static void write_chain(plan *p, const plan_world *world)
     case PLAN_EXSCAN:
         write_prefix(p, world);
         break;
-    default: /* all-reduce, or a barrier: one of no elements */
+    default: /* all-reduce; or a barrier, which is an all-reduce of no elements */
         write_all_reduce(p, world);
     }
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct: every rank exchanges with every rank. Each folds its own block from all ranks' buffers in
- * one pass and writes the result into all of them in the same pass: n inputs, n outputs, two
- * messages a pair. Where links map memory no byte is copied on the way; elsewhere it is correct,
- * with more messages than the ring.
+ * direct: lets every rank exchange data with every other rank. Each rank folds its own block from
+ * all ranks' buffers and writes the result to all of them, in one pass with n inputs and n outputs
+ * and with two messages for each pair. If links map memory, no byte is copied on the way; other
+ * links need more messages than the ring.
  *
- * Block b is combined in the ring's order b + 1, b + 2, ..., b: same bits; in the order of ranks
- * where the world asks for that. Each rank sends to the ranks behind it first and receives from the
- * ranks before it first, so that they do not all use rank 0 at once, and messages are taken in the
- * order in which they come.
+ * Block b is combined in the ring's order b + 1, b + 2, ..., b, which gives the same bits as the
+ * ring, or in the order of ranks if the world requires it. Each rank begins to send at the rank
+ * after it, and to receive at the rank before it. So ranks do not all use rank 0 at the same time,
+ * and messages are taken in the order of their arrival.
  */
 #include "algo_build.h"
 
@@ -17,7 +17,7 @@ static int parts_of(const plan *p)
     return p->chunks / p->ranks;
 }
 
-/* Sends every peer a block (count / n elements): the peer's, or this rank's. */
+/* Sends a block (count / n elements) to every peer: this rank's block, or the peer's. */
 static void send_blocks(plan *p, bool mine, plan_buffer to)
 {
     for (int i = 1; i < p->ranks; i++) {
@@ -35,7 +35,8 @@ static void recv_blocks(plan *p)
     }
 }
 
-/* Folds a block, or chunks of one, from all ranks, starting behind its number or at rank 0. */
+/* Folds a block, or chunks of a block, from all ranks into dst. It begins at the rank after the
+ * block's number, or at rank 0 if the order of ranks is required. */
 static void fold_chunks(plan *p, int chunk, int chunks)
 {
     const int first = p->rank_order ? 0 : chunk / parts_of(p) + 1;
@@ -50,7 +51,7 @@ static void fold_chunks(plan *p, int chunk, int chunks)
     plan_fold_into(p, PLAN_DST);
 }
 
-/* Waits until all peers have taken their messages: none of them answers. */
+/* Waits until all peers have taken their messages, because they do not answer. */
 static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
@@ -73,23 +74,23 @@ static void get_block(plan *p, int peer)
     plan_recv(p, peer, PLAN_DST, algo_block(p, peer, p->rank), algo_block_chunks(p));
 }
 
-/* Step i = 1 .. n - 1: the block for rank r + i goes from src to its dst. */
+/* In step i = 1 .. n - 1, rank r sends the block for rank r + i from its src to that rank's dst. */
 static void give_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         give_block(p, algo_neighbour(p, i));
 }
 
-/* Step i = 1 .. n - 1: the block of rank r - i comes into dst. */
+/* In step i = 1 .. n - 1, rank r receives the block of rank r - i into dst. */
 static void get_blocks(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
         get_block(p, algo_neighbour(p, -i));
 }
 
-/* 1: sends each peer its block of src. 2: folds block r from all ranks, and writes the result to
- * dst of all. 3: receives the other blocks. A peer's result shows that it has read its block: no
- * waits. */
+/* Rank r (1) sends each peer the peer's block of src, (2) folds block r from all ranks and writes
+ * the result to the dst of all ranks, and (3) receives the other blocks. No waits are needed,
+ * because a peer's result proves that the peer has read its block. */
 static void write_all_reduce(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
@@ -99,7 +100,7 @@ static void write_all_reduce(plan *p)
     recv_blocks(p);
 }
 
-/* Sends each peer its block of src, and folds block r from all ranks into dst. */
+/* Rank r sends each peer the peer's block of src, and folds block r from all ranks into dst. */
 static void write_reduce_scatter(plan *p)
 {
     send_blocks(p, false, PLAN_WIRE);
@@ -107,7 +108,8 @@ static void write_reduce_scatter(plan *p)
     wait_for_all(p);
 }
 
-/* All-gather, all-to-all: a block to each peer, one from each. */
+/* In an all-gather or all-to-all, each rank sends a block to each peer and receives one from each.
+ */
 static void write_exchange(plan *p)
 {
     give_blocks(p);
@@ -122,7 +124,7 @@ static void write_barrier(plan *p)
     recv_blocks(p);
 }
 
-/* Broadcast (count elements to each), scatter (each rank its block). */
+/* The root sends count elements (broadcast) or the rank's block (scatter) to each rank. */
 static void write_giving(plan *p)
 {
     if (p->rank != p->root) {
@@ -146,8 +148,8 @@ static void write_gather(plan *p)
     get_blocks(p);
 }
 
-/* Step b = 0 .. n - 1: each rank sends block b of src to the root, which folds it from all ranks.
- * Each block is a fold of its own, as combining orders differ. */
+/* In step b = 0 .. n - 1, each rank sends block b of src to the root, which folds it from all
+ * ranks. Each block needs a separate fold, because the combining orders differ. */
 static void write_reduce(plan *p)
 {
     for (int block = 0; block < p->ranks; block++) {
@@ -174,7 +176,9 @@ static void write_direct(plan *p, const plan_world *world)
     parts[p->collective](p);
 }
 
-/* No prefixes: in place, a rank would overwrite src that the ranks behind still read. */
+/* Prefixes are not supported: in place, a rank would overwrite src while higher ranks still read
+ * it.
+ */
 bool algo_direct_supports(plan_collective collective)
 {
     return algo_any_collective(collective) && !algo_is_prefix(collective);

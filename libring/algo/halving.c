@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * halving: recursive halving, then doubling: messages halve (double) from step to step, so a rank
- * sends only 2 log2 n of them, and no more bytes than on the ring.
+ * halving: implements recursive halving, followed by recursive doubling. Messages halve (and later
+ * double) from step to step, so a rank sends only 2 log2 n of them, and no more bytes than on the
+ * ring.
  *
- * 2^k ranks take part. If there are more, 2 r of them form r pairs: the spare of a pair sends its
- * vector to the other rank before, and gets the result after. A rank that takes part is a node;
- * nodes are numbered in rank order. Node i exchanges with nodes i ^ 1, i ^ 2, i ^ 4, ..., so the
- * near ranks, mostly on one host, exchange the large halves. The sum of a lower node is always the
- * left operand: every chunk is combined in rank order, by neighbours: ((0 1) (2 3)) ((4 5) (6 7)).
+ * 2^k ranks take part. If there are more, 2 r of them form r pairs, and the spare of a pair sends
+ * its vector to the other rank before the algorithm and receives the result after it. A rank that
+ * takes part is a node; nodes are numbered in rank order. Node i exchanges with nodes i ^ 1, i ^ 2,
+ * i ^ 4,
+ * ..., so near ranks, which are mostly on one host, exchange the large halves. The sum of the lower
+ * node is always the left operand, so every chunk is combined in rank order, neighbours first:
+ * ((0 1) (2 3)) ((4 5) (6 7)).
  */
 #include "algo_build.h"
 
 typedef struct cube {
     plan *p;
-    int nodes; /* 2^k */
-    int pairs; /* nodes 0 .. pairs - 1 have a spare */
-    int node;  /* this rank's */
-    int spare; /* the spare rank of this node; -1: none */
+    int nodes; /* 2^k                                         */
+    int pairs; /* nodes 0 .. pairs - 1 have a spare           */
+    int node;  /* the node of this rank                       */
+    int spare; /* the spare rank of this node; -1 if it has none */
 } cube;
 
 static int nodes_of(int ranks)
@@ -27,7 +30,7 @@ static int nodes_of(int ranks)
     return nodes;
 }
 
-/* The rank of a node; its spare is the next one. */
+/* @return the rank of a node; the node's spare is the next rank. */
 static int rank_of(const cube *c, int node)
 {
     return node < c->pairs ? 2 * node : node + c->pairs;
@@ -44,15 +47,10 @@ static cube cube_of(plan *p)
     return c;
 }
 
-static bool is_spare(const cube *c)
-{
-    return rank_of(c, c->node) != c->p->rank;
-}
-
 /* ---- All-reduce ---------------------------------------------------------------- */
 
-/* The range that a node still sums before it exchanges with node ^ bit: after log2(bit) halvings,
- * chunks / bit chunks. */
+/* Finds the range that a node still sums before it exchanges with node ^ bit. After log2(bit)
+ * halvings it has chunks / bit chunks. */
 static void range_before(const cube *c, int bit, int *chunk, int *chunks)
 {
     *chunk = 0;
@@ -71,8 +69,8 @@ static void fold_spare(const cube *c)
     plan_fold_into(c->p, PLAN_SCRATCH);
 }
 
-/* Halving step: of its range of chunks the node sends the half that the peer keeps (chunks / (2
- * bit) chunks), and folds the peer's message into its own half. The last step writes dst. */
+/* In a halving step the node sends the half of its range that the peer keeps (chunks / (2 bit)
+ * chunks), and folds the peer's message into its own half. The last step writes to dst. */
 static void halve(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit);
@@ -92,7 +90,7 @@ static void halve(const cube *c, int bit)
     plan_fold_into(c->p, 2 * bit == c->nodes ? PLAN_DST : PLAN_SCRATCH);
 }
 
-/* Doubling step: sends the finished half of the range, receives the other half (as many chunks). */
+/* In a doubling step the node sends the finished half of the range, and receives the other half. */
 static void exchange_halves(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit);
@@ -104,8 +102,8 @@ static void exchange_halves(const cube *c, int bit)
     plan_recv(c->p, peer, PLAN_DST, chunk + (upper ? 0 : chunks), chunks);
 }
 
-/* With n' nodes and S elements: messages of S / 2, S / 4, ..., S / n' elements while halving, then
- * of S / n', ..., S / 2 while doubling. */
+/* With n' nodes and S elements, messages have S / 2, S / 4, ..., S / n' elements while halving, and
+ * then S / n', ..., S / 2 elements while doubling. */
 static void all_reduce(const cube *c)
 {
     if (c->spare >= 0)
@@ -118,7 +116,7 @@ static void all_reduce(const cube *c)
 
 /* ---- All-gather, barrier ------------------------------------------------------- */
 
-/* The blocks of nodes [node, node + count), with those of their spares. */
+/* Finds the blocks of nodes [node, node + count) and of their spares. */
 static void blocks_of(const cube *c, int node, int count, int *chunk, int *chunks)
 {
     const int parts = c->p->chunks / c->p->ranks, end = node + count;
@@ -126,7 +124,7 @@ static void blocks_of(const cube *c, int node, int count, int *chunk, int *chunk
     *chunks = (end < c->nodes ? rank_of(c, end) : c->p->ranks) * parts - *chunk;
 }
 
-/* Each sends all the blocks that it has: those of `bit` nodes. */
+/* Each node sends all the blocks that it has, which are those of `bit` nodes. */
 static void exchange_blocks(const cube *c, int bit)
 {
     const int peer = rank_of(c, c->node ^ bit), first = c->node & -bit;
@@ -137,17 +135,12 @@ static void exchange_blocks(const cube *c, int bit)
     plan_recv(c->p, peer, PLAN_DST, chunk, chunks);
 }
 
-static void copy_own(const cube *c)
-{
-    const int parts = c->p->chunks / c->p->ranks, chunk = c->p->rank * parts;
-    plan_copy(c->p, PLAN_SRC, chunk, PLAN_DST, chunk, parts);
-}
-
-/* In step k the node has the blocks of 2^k nodes, sends them to node ^ 2^k, and gets as many. */
+/* In step k the node has the blocks of 2^k nodes, sends them to node ^ 2^k, and receives as many.
+ */
 static void all_gather(const cube *c)
 {
-    const int parts = c->p->chunks / c->p->ranks;
-    copy_own(c);
+    const int parts = c->p->chunks / c->p->ranks, own = c->p->rank * parts;
+    plan_copy(c->p, PLAN_SRC, own, PLAN_DST, own, parts);
     if (c->spare >= 0)
         plan_recv(c->p, c->spare, PLAN_DST, c->spare * parts, parts);
     for (int bit = 1; bit < c->nodes; bit *= 2)
@@ -156,7 +149,7 @@ static void all_gather(const cube *c)
 
 /* ---- Collectives --------------------------------------------------------------- */
 
-/* A spare sends its vector, or block, to its node, and gets the result. */
+/* A spare sends its vector, or block, to its node, and receives the result. */
 static void write_spare(const cube *c)
 {
     plan *p = c->p;
@@ -166,7 +159,8 @@ static void write_spare(const cube *c)
     plan_recv(p, actor, PLAN_DST, 0, p->chunks);
 }
 
-/* Waits for the last messages: no later message of the peers shows that they were taken. */
+/* Waits for the last messages, because no later message of the peers proves that they were taken.
+ */
 static void wait_for_peers(const cube *c)
 {
     for (int bit = 1; bit < c->nodes; bit *= 2)
@@ -179,11 +173,11 @@ static void write_halving(plan *p, const plan_world *world)
 {
     const cube c = cube_of(p);
     (void)world;
-    if (is_spare(&c)) {
+    if (rank_of(&c, c.node) != p->rank) {
         write_spare(&c);
         return;
     }
-    if (c.spare < 0) /* else the exchange with the spare is among its own messages */
+    if (c.spare < 0) /* otherwise its own messages include the exchange with a spare */
         algo_fill(p, c.pairs > 0 ? 2 : 0, 0);
     p->fill_chunks = p->chunks;
     if (p->collective == PLAN_ALL_REDUCE)

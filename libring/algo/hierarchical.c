@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hierarchical: direct access among the ranks of a host, rings among hosts, all ranks of a host at
- * once. Each block of the vector goes round the hosts; on each host one rank, its owner there,
- * folds it from all ranks of the host in one pass, together with the sum from the previous owner.
- * So only sums leave a host, each once: 2 (H - 1) / H of the vector for an all-reduce among H
- * hosts, for any number and placement of ranks.
+ * hierarchical: combines direct access among the ranks of a host with rings among hosts, which all
+ * ranks of a host use at the same time. Each block of the vector goes round the hosts. On each host
+ * one rank, the block's owner there, folds the block from all ranks of the host in one pass,
+ * together with the sum from the previous owner. So only sums leave a host, and each only once: 2
+ * (H - 1) / H of the vector for an all-reduce among H hosts, for any number and placement of ranks.
  *
- * Block i of a host starts at the next host and ends at its own. Its owner on a host is rank i
- * modulo the host's ranks, counted on the host. All-reduce has as many blocks a host as hosts have
- * ranks on average, so owners share the work even if hosts differ; where every rank has a block,
- * these are the blocks.
+ * Block i of a host starts at the next host and ends at its own. Its owner on a host is the host's
+ * rank i modulo the number of the host's ranks. In an all-reduce each host has as many blocks as
+ * hosts have ranks on average, so owners share the work even if hosts differ. In collectives that
+ * have a block for each rank, those blocks are used.
  *
- * Order: the ranks of the host behind the block's own, then those of the one behind it, ..., at
- * last those of its own host, one by one. With a rank a host it is the ring's.
+ * A block combines the ranks of the host after its own, then those of the next host, ..., and at
+ * last those of its own host, one by one. With one rank on each host, this is the ring's order.
  *
- * A chunk of a block is sent on before the next one is folded, and sums between hosts wait in
- * scratch: no operand is relayed, so long calls need not be sliced for the links' sake.
+ * A chunk of a block is sent on before the next chunk is folded, and sums between hosts are kept in
+ * scratch. No operand is relayed, so long calls need not be sliced because of the links.
  */
 #include "algo_build.h"
 
@@ -25,8 +25,8 @@ typedef struct team {
     plan *p;
     const plan_world *world;
     int32_t *first, *members; /* ranks of a host: members[first[host]] to [first[host + 1]] */
-    int host, index, size;    /* this rank's, and the ranks beside it */
-    int lanes, parts;         /* blocks of a host of average size; chunks of a block */
+    int host, index, size;    /* this rank's host, its index there, and the host's ranks */
+    int columns, parts;       /* blocks of a host of average size; chunks of a block     */
 } team;
 
 /* ---- Places ------------------------------------------------------------------------ */
@@ -38,9 +38,9 @@ static void list_members(team *t)
         t->first[plan_host_of(world, rank) + 1]++;
     for (int host = 0; host < world->hosts; host++)
         t->first[host + 1] += t->first[host];
-    for (int rank = world->ranks - 1; rank >= 0; rank--) /* each ends one place before its end */
+    for (int rank = world->ranks - 1; rank >= 0; rank--) /* each entry moves to its host's start */
         t->members[--t->first[plan_host_of(world, rank) + 1]] = rank;
-    for (int host = 0; host < world->hosts; host++) /* which are the starts, one entry late */
+    for (int host = 0; host < world->hosts; host++) /* moves the starts one entry down */
         t->first[host] = t->first[host + 1];
     t->first[world->hosts] = world->ranks;
 }
@@ -55,7 +55,7 @@ static int member(const team *t, int host, int index)
     return t->members[t->first[host] + index];
 }
 
-static int host_behind(const team *t, int hops)
+static int host_after(const team *t, int hops)
 {
     return (t->host + hops + t->world->hosts) % t->world->hosts;
 }
@@ -67,12 +67,12 @@ static int owner(const team *t, int host, int block)
 
 static int next_owner(const team *t, int block)
 {
-    return owner(t, host_behind(t, 1), block);
+    return owner(t, host_after(t, 1), block);
 }
 
 static int previous_owner(const team *t, int block)
 {
-    return owner(t, host_behind(t, -1), block);
+    return owner(t, host_after(t, -1), block);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ static bool one_a_rank(plan_collective collective)
     return collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
 }
 
-static int lanes_of(const plan_world *world)
+static int columns_of(const plan_world *world)
 {
     return world->ranks / world->hosts;
 }
@@ -91,31 +91,31 @@ static int blocks_in_all(plan_collective collective, const plan_world *world)
 {
     if (one_a_rank(collective))
         return world->ranks;
-    return lanes_of(world) * (collective == PLAN_ALL_REDUCE ? world->hosts : 1);
+    return columns_of(world) * (collective == PLAN_ALL_REDUCE ? world->hosts : 1);
 }
 
 static int blocks_of(const team *t, int host)
 {
-    return one_a_rank(t->p->collective) ? size_of(t, host) : t->lanes;
+    return one_a_rank(t->p->collective) ? size_of(t, host) : t->columns;
 }
 
-/* All blocks of a rooted collective belong to the root's host; one part of all of them is a
- * range. */
+/* All blocks of a rooted collective belong to the root's host, and one part of all of them is a
+ * range of chunks. */
 static int chunk_of(const team *t, int host, int block, int part)
 {
     if (plan_facts_of(t->p->collective)->rooted)
-        return part * t->lanes + block;
+        return part * t->columns + block;
     const bool all = one_a_rank(t->p->collective);
-    return (all ? member(t, host, block) : host * t->lanes + block) * t->parts + part;
+    return (all ? member(t, host, block) : host * t->columns + block) * t->parts + part;
 }
 
 /* ---- Towards a block's host ---------------------------------------------------------- */
 
-/* Sends the chunks of src whose blocks are @p hops from their host to the blocks' owners on this
+/* Sends the chunks of src of the host @p hops before this one to the owners of their blocks on this
  * host. */
 static void give(const team *t, int hops, int part)
 {
-    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    const int home = host_after(t, -hops), blocks = blocks_of(t, home);
     for (int i = 1; i < t->size; i++) {
         const int index = (t->index + i) % t->size;
         for (int block = index; block < blocks; block += t->size)
@@ -124,7 +124,7 @@ static void give(const team *t, int hops, int part)
     }
 }
 
-/* Adds the ranks of this host to the fold; beyond ALGO_MAX_OPERANDS inputs another fold goes on
+/* Adds the ranks of this host to the fold. After ALGO_MAX_OPERANDS inputs another fold continues
  * from the sum so far. */
 static void fold_members(const team *t, int chunk, int operands)
 {
@@ -143,21 +143,13 @@ static void fold_members(const team *t, int chunk, int operands)
     }
 }
 
-static void finish(const team *t)
-{
-    if (t->p->collective == PLAN_REDUCE && t->p->rank != t->p->root)
-        plan_fold_to(t->p, t->p->root, PLAN_DST);
-    else
-        plan_fold_into(t->p, PLAN_DST);
-}
-
 /* One hop of a chunk: folds the previous owner's sum (from hop 2 on) and the src of all ranks of
- * this host into scratch, and sends that to the next owner; the last hop finishes it. A rank alone
- * on the first host sends its src. */
+ * this host into scratch, and sends the sum to the next owner. The last hop finishes the sum. On
+ * the first host, a rank that is alone there sends its src. */
 static void fold_block(const team *t, int hops, int block, int chunk)
 {
     const bool begins = hops == 1, ends = hops == t->world->hosts;
-    const bool plain = hops == 2 && size_of(t, host_behind(t, -1)) == 1;
+    const bool plain = hops == 2 && size_of(t, host_after(t, -1)) == 1;
     if (begins && !ends && t->size == 1) {
         plan_send(t->p, PLAN_SRC, chunk, 1, next_owner(t, block), PLAN_WIRE);
         return;
@@ -167,25 +159,28 @@ static void fold_block(const team *t, int hops, int block, int chunk)
         plan_fold_message(t->p, previous_owner(t, block), plain ? PLAN_WIRE_DATA : PLAN_WIRE_ACC);
     fold_members(t, chunk, begins ? 0 : 1);
     if (ends) {
-        finish(t);
+        if (t->p->collective == PLAN_REDUCE && t->p->rank != t->p->root)
+            plan_fold_to(t->p, t->p->root, PLAN_DST);
+        else
+            plan_fold_into(t->p, PLAN_DST);
         return;
     }
     plan_fold_into(t->p, PLAN_SCRATCH);
     plan_send(t->p, PLAN_SCRATCH, chunk, 1, next_owner(t, block), PLAN_WIRE);
 }
 
-/* The owner's part of hop @p hops: one chunk of each of its blocks of the host @p hops before
- * this. */
+/* The owner's work in hop @p hops: one chunk of each of its blocks of the host @p hops before this
+ * one. */
 static void combine(const team *t, int hops, int part)
 {
-    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    const int home = host_after(t, -hops), blocks = blocks_of(t, home);
     for (int block = t->index; block < blocks; block += t->size)
         fold_block(t, hops, block, chunk_of(t, home, block, part));
 }
 
 /* ---- Away from a block's host -------------------------------------------------------- */
 
-/* Sends chunks to the other ranks of this host, the next one first. */
+/* Sends chunks to the other ranks of this host, beginning at the next one. */
 static void hand_to_members(const team *t, plan_buffer from, int chunk, int chunks)
 {
     for (int i = 1; i < t->size; i++)
@@ -199,12 +194,12 @@ static void pass_on(const team *t, int hops, plan_buffer from, int block, int ch
         plan_send(t->p, from, chunk, 1, next_owner(t, block), PLAN_DST);
 }
 
-/* Results, hop @p hops: an owner gets a chunk from the previous owner, sends it to the next owner
- * first (the wire is slowest), then to the ranks of this host; then it gets the other owners'
- * chunks. */
+/* Hop @p hops of the results: an owner receives a chunk from the previous owner, sends it to the
+ * next owner first, because the wire is slowest, and then to the ranks of this host. Then it
+ * receives the other owners' chunks. */
 static void gather(const team *t, int hops, int part)
 {
-    const int home = host_behind(t, -hops), blocks = blocks_of(t, home);
+    const int home = host_after(t, -hops), blocks = blocks_of(t, home);
     const bool own = hops == 0 && t->p->collective == PLAN_ALL_GATHER;
     for (int block = t->index; block < blocks; block += t->size) {
         const int chunk = chunk_of(t, home, block, part);
@@ -220,21 +215,21 @@ static void gather(const team *t, int hops, int part)
     }
 }
 
-/* Broadcast on the root's host: the root sends all blocks to its host's ranks; the owners there
- * send theirs to the next host. */
+/* Broadcast on the root's host: the root sends all blocks to the ranks of its host, and the owners
+ * there send theirs to the next host. */
 static void spread(const team *t, int part)
 {
     const bool is_root = t->p->rank == t->p->root;
     const int first = chunk_of(t, t->host, 0, part);
     if (!is_root)
-        plan_recv(t->p, t->p->root, PLAN_DST, first, t->lanes);
-    for (int block = t->index; block < t->lanes; block += t->size)
+        plan_recv(t->p, t->p->root, PLAN_DST, first, t->columns);
+    for (int block = t->index; block < t->columns; block += t->size)
         pass_on(t, 0, is_root ? PLAN_SRC : PLAN_DST, block, first + block);
     if (is_root)
-        hand_to_members(t, PLAN_SRC, first, t->lanes);
+        hand_to_members(t, PLAN_SRC, first, t->columns);
 }
 
-/* ---- Waits for the last messages: no later message shows that they were taken ---------- */
+/* ---- Waits for the last messages, which no later message proves to be taken ------------ */
 
 static void wait_for_owners(const team *t, int owners)
 {
@@ -245,16 +240,17 @@ static void wait_for_owners(const team *t, int owners)
     }
 }
 
-/* The last hop on which a member of this host sends blocks. */
+/* @return the last hop in which a member of this host sends blocks. */
 static int last_hop(const team *t, int index)
 {
     int hops = t->world->hosts - 1;
-    while (hops > 0 && index >= blocks_of(t, host_behind(t, -hops)))
+    while (hops > 0 && index >= blocks_of(t, host_after(t, -hops)))
         hops--;
     return hops;
 }
 
-/* Members that send blocks after this rank's last ones show by them that they took these. */
+/* Waits for the members that send no blocks after this rank's last ones. The blocks of the others
+ * prove that they have taken this rank's. */
 static void wait_for_members(const team *t)
 {
     const int last = last_hop(t, t->index);
@@ -265,7 +261,7 @@ static void wait_for_members(const team *t)
     }
 }
 
-/* The most blocks of a host other than @p host, whose blocks are not sent on. */
+/* @return the most blocks of a host other than @p host, whose blocks are not sent on. */
 static int most_blocks(const team *t, int host)
 {
     int most = 0;
@@ -278,7 +274,7 @@ static int most_blocks(const team *t, int host)
 
 static void wait_for_next(const team *t, int blocks)
 {
-    const int size = size_of(t, host_behind(t, 1));
+    const int size = size_of(t, host_after(t, 1));
     for (int block = t->index; block < blocks; block += t->size) {
         bool known = false;
         for (int before = t->index; before < block && !known; before += t->size)
@@ -300,15 +296,15 @@ static void each_part(const team *t, int from, int to, stage steps)
             steps(t, hops, part);
 }
 
-/* 1: every rank gives its chunks to owners. 2: H hops of partial sums. 3: H hops of results. A
- * member's result shows that it has folded the chunks it was given. */
+/* (1) Every rank sends its chunks to their owners. (2) Partial sums make H hops. (3) Results make H
+ * hops. A member's result proves that it has folded the chunks that were sent to it. */
 static void all_reduce(const team *t)
 {
     const int hosts = t->world->hosts;
     each_part(t, 1, hosts, give);
     each_part(t, 1, hosts, combine);
     each_part(t, 0, hosts - 1, gather);
-    if (t->index < t->lanes)
+    if (t->index < t->columns)
         wait_for_owners(t, t->size);
     wait_for_next(t, most_blocks(t, t->host));
 }
@@ -328,7 +324,7 @@ static void all_gather(const team *t)
     plan_copy(t->p, PLAN_SRC, own, PLAN_DST, own, t->parts);
     each_part(t, 1, t->world->hosts - 1, gather);
     wait_for_members(t);
-    wait_for_next(t, most_blocks(t, host_behind(t, 1)));
+    wait_for_next(t, most_blocks(t, host_after(t, 1)));
 }
 
 static int hops_from_root(const team *t)
@@ -350,13 +346,13 @@ static void broadcast(const team *t)
     }
     if (is_root)
         plan_copy(t->p, PLAN_SRC, 0, PLAN_DST, 0, t->p->chunks);
-    if (is_root || (hops > 0 && t->index < t->lanes))
+    if (is_root || (hops > 0 && t->index < t->columns))
         wait_for_owners(t, t->size);
     if (hops < t->world->hosts - 1)
-        wait_for_next(t, t->lanes);
+        wait_for_next(t, t->columns);
 }
 
-/* The results show the root that its chunks were folded. */
+/* The root need not wait, because the results prove that its chunks have been folded. */
 static void reduce(const team *t)
 {
     const int hosts = t->world->hosts, hops = hops_from_root(t) > 0 ? hops_from_root(t) : hosts;
@@ -365,14 +361,14 @@ static void reduce(const team *t)
     each_part(t, hops, hops, give);
     each_part(t, hops, hops, combine);
     for (int part = 0; part < t->parts && is_root; part++)
-        for (int block = 0; block < t->lanes; block++)
+        for (int block = 0; block < t->columns; block++)
             if (owner(t, t->host, block) != t->p->rank)
                 plan_recv(t->p, owner(t, t->host, block), PLAN_DST,
                           chunk_of(t, t->host, block, part), 1);
     if (!is_root)
-        wait_for_owners(t, t->lanes);
+        wait_for_owners(t, t->columns);
     if (hops < hosts)
-        wait_for_next(t, t->lanes);
+        wait_for_next(t, t->columns);
 }
 
 static void write_hierarchical(plan *p, const plan_world *world)
@@ -387,7 +383,7 @@ static void write_hierarchical(plan *p, const plan_world *world)
               .first = calloc((size_t)world->hosts + 1, sizeof *t.first),
               .members = calloc((size_t)world->ranks, sizeof *t.members),
               .host = plan_host_of(world, p->rank),
-              .lanes = lanes_of(world),
+              .columns = columns_of(world),
               .parts = p->chunks / blocks_in_all(p->collective, world)};
     p->failed |= t.first == NULL || t.members == NULL;
     if (!p->failed) {
@@ -408,7 +404,7 @@ bool algo_hierarchical_supports(plan_collective collective)
 
 int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
-    enum { MOST = 4 }; /* a few chunks a block keep the wire busy while others are folded */
+    enum { MOST = 4 }; /* with a few chunks per block, the wire is busy while others are folded */
     const int blocks = blocks_in_all(collective, world);
     const int parts = algo_pipeline_chunks(bytes / (size_t)blocks);
     return blocks * (parts < MOST || plan_facts_of(collective)->rooted ? parts : MOST);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oneshot: one message a pair. Each rank eagerly sends its vector, or block, to every rank that
- * needs it, folds the received ones in rank order, 0, 1, ..., n - 1, in one pass, and is done
- * without acknowledgements. All ranks combine everything, so it is for calls whose messages cost
- * more than their bytes; and all that one rank sends another must fit the link.
+ * oneshot: sends one message for each pair of ranks. Each rank eagerly sends its vector, or block,
+ * to every rank that needs it, folds the received ones in rank order, 0, 1, ..., n - 1, in one
+ * pass, and needs no acknowledgements. Every rank combines everything, so this is for short calls,
+ * whose messages cost more than their bytes. All that one rank sends to another must fit into the
+ * link.
  */
 #include "algo_build.h"
 
@@ -21,12 +22,6 @@ static void send_to_all(plan *p, plan_buffer to)
 {
     for (int i = 1; i < p->ranks; i++)
         send_block(p, algo_neighbour(p, i), to);
-}
-
-static void send_behind(plan *p, plan_buffer to)
-{
-    for (int peer = p->rank + 1; peer < p->ranks; peer++)
-        send_block(p, peer, to);
 }
 
 static void recv_from_all(plan *p)
@@ -54,23 +49,26 @@ static void copy_own(plan *p)
     plan_copy(p, PLAN_SRC, own, PLAN_DST, own, algo_block_chunks(p));
 }
 
-/* All-reduce (count elements to each peer), reduce-scatter (each peer its block). */
+/* Sends count elements (all-reduce) or the peer's block (reduce-scatter) to each peer, and folds.
+ */
 static void fold_everywhere(plan *p)
 {
     send_to_all(p, PLAN_WIRE);
     fold_from(p, p->ranks);
 }
 
-/* Scan, exscan: count elements to each higher rank; folds those of the lower ones. */
+/* In a scan or exscan, each rank sends count elements to each higher rank, and folds the elements
+ * of the lower ones. */
 static void fold_prefix(plan *p)
 {
     const int count = plan_combined_ranks(p->collective, p->rank, p->ranks);
-    send_behind(p, PLAN_WIRE);
+    for (int peer = p->rank + 1; peer < p->ranks; peer++)
+        send_block(p, peer, PLAN_WIRE);
     if (count > 0)
         fold_from(p, count);
 }
 
-/* All-gather, all-to-all: a block to each peer, one from each; barrier: of no elements. */
+/* Sends a block to each peer and receives one from each; in a barrier they have no elements. */
 static void exchange(plan *p)
 {
     send_to_all(p, PLAN_DST);
@@ -79,7 +77,7 @@ static void exchange(plan *p)
     recv_from_all(p);
 }
 
-/* Broadcast (count elements to each), scatter (each rank its block). */
+/* The root sends count elements (broadcast) or the rank's block (scatter) to each rank. */
 static void give(plan *p)
 {
     if (p->rank != p->root) {
@@ -101,7 +99,7 @@ static void gather(plan *p)
     recv_from_all(p);
 }
 
-/* Each rank sends its vector to the root, which folds all n. */
+/* Each rank sends its vector to the root, which folds all n vectors. */
 static void reduce(plan *p)
 {
     if (p->rank == p->root)

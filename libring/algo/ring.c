@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ring: every rank sends to the next and receives from the previous one, so all links carry the
- * same load at the same time. The vector has one block a rank, of K chunks each.
+ * ring: lets every rank send to the next rank and receive from the previous one, so that all links
+ * carry the same load at the same time. The vector has one block for each rank, of K chunks each.
  *
- * Reduce-scatter: block b starts at rank b + 1 and goes round to rank b; each rank on the way adds
- * its own, so the combining order is b + 1, b + 2, ..., b. All-gather: the finished blocks go round
- * once more. All-reduce is both: 2 (n - 1) messages a rank for K = 1, each of 1/n of the vector,
- * which no other algorithm can beat in bytes.
+ * In a reduce-scatter, block b starts at rank b + 1 and goes round to rank b. Each rank on the way
+ * adds its own data, so the combining order is b + 1, b + 2, ..., b. In an all-gather, the finished
+ * blocks go round. An all-reduce does both, with 2 (n - 1) messages per rank for K = 1, each of 1/n
+ * of the vector; no algorithm can send fewer bytes.
  *
- * Hops are repeated steps whose chunks move one block back a round, so a plan has O(K) steps for
- * any number of ranks. The K chunks of the blocks go round one after the other: together they would
- * exceed the room of links.
+ * Hops are repeated steps whose chunks move one block back in each round, so a plan has O(K) steps
+ * for any number of ranks. The K chunks of the blocks go round one after the other, because
+ * together they would exceed the room of links.
  */
 #include "algo_build.h"
 
-/* One chunk of every block, the same one. */
+/* The same chunk of every block, which goes round the ring. */
 typedef struct circle {
     plan *p;
-    int parts, part; /* K, and which of them */
+    int parts, part; /* K; the number of the chunk in its block */
     int previous, next;
 } circle;
 
-/* The chunk of the block that is @p back blocks before this rank's own. */
+/* @return the chunk of the block that is @p back blocks before this rank's own. */
 static int chunk_at(const circle *c, int back)
 {
     return algo_neighbour(c->p, -back) * c->parts + c->part;
@@ -29,7 +29,8 @@ static int chunk_at(const circle *c, int back)
 
 /* ---- Reduce-scatter ------------------------------------------------------------ */
 
-/* The first hop brings data of one rank, the later ones sums in the accumulator's type. */
+/* The first hop brings the data of one rank; the later ones bring sums in the accumulator's type.
+ */
 static void begin_fold(const circle *c, int hop, int chunk)
 {
     plan_fold(c->p, chunk, 1);
@@ -44,8 +45,9 @@ static void add_and_pass_on(const circle *c, int hop, int times)
     plan_fold_to(c->p, c->next, PLAN_WIRE);
 }
 
-/* Step k = 0 .. n - 2: rank r sends a chunk of block r - 1 - k to rank r + 1: in step 0 from src,
- * then the sum that came from rank r - 1 plus its own src. Messages have count / (n K) elements. */
+/* In step k = 0 .. n - 2, rank r sends a chunk of block r - 1 - k to rank r + 1: in step 0 from
+ * src, and later the sum that it received from rank r - 1 plus its own src. Messages have count /
+ * (n K) elements. */
 static void start_and_pass_on(const circle *c)
 {
     const int hops = c->p->ranks - 1;
@@ -57,7 +59,7 @@ static void start_and_pass_on(const circle *c)
     plan_repeat(c->p, 1, 0);
 }
 
-/* Step n - 1: block r has gone round, and is completed in dst. */
+/* In step n - 1, block r has gone round, and rank r completes it in dst. */
 static void reduce_scatter(const circle *c)
 {
     start_and_pass_on(c);
@@ -67,8 +69,8 @@ static void reduce_scatter(const circle *c)
 
 /* ---- All-gather ---------------------------------------------------------------- */
 
-/* Step k = 1 .. n - 1: a chunk of block r - k comes from rank r - 1 into dst; all but the last,
- * block r + 1, are sent on to rank r + 1. */
+/* In step k = 1 .. n - 1, rank r receives a chunk of block r - k from rank r - 1 into dst. It sends
+ * all but the last one, of block r + 1, on to rank r + 1. */
 static void gather(const circle *c)
 {
     plan_repeat(c->p, c->p->ranks - 2, -c->parts);
@@ -95,20 +97,19 @@ static void all_reduce(const circle *c)
 
 /* ---- Others -------------------------------------------------------------------- */
 
-static void take_sum(const circle *c, int owner)
-{
-    plan_fold(c->p, owner * c->parts + c->part, 1);
-    plan_fold_message(c->p, owner, PLAN_WIRE_ACC);
-    plan_fold_into(c->p, PLAN_DST);
-}
-
-/* Reduce-scatter, then every rank relays its block's sum to the root, which writes it to dst. */
+/* After a reduce-scatter, every rank relays the sum of its block to the root, which writes it to
+ * dst.
+ */
 static void reduce(const circle *c)
 {
     if (c->p->rank == c->p->root) {
         reduce_scatter(c);
-        for (int i = 1; i < c->p->ranks; i++)
-            take_sum(c, algo_neighbour(c->p, i));
+        for (int i = 1; i < c->p->ranks; i++) {
+            const int owner = algo_neighbour(c->p, i);
+            plan_fold(c->p, owner * c->parts + c->part, 1);
+            plan_fold_message(c->p, owner, PLAN_WIRE_ACC);
+            plan_fold_into(c->p, PLAN_DST);
+        }
         return;
     }
     start_and_pass_on(c);
@@ -116,27 +117,11 @@ static void reduce(const circle *c)
     plan_fold_to(c->p, c->p->root, PLAN_WIRE);
 }
 
-/* An all-gather of no elements: after n - 1 hops each rank has a message from all. */
+/* A barrier is an all-gather of no elements: after n - 1 hops each rank has a message from all. */
 static void barrier(const circle *c)
 {
     plan_send(c->p, PLAN_SRC, chunk_at(c, 0), 1, c->next, PLAN_DST);
     gather(c);
-}
-
-static void for_each_part(plan *p, void (*write)(const circle *c))
-{
-    circle c = {.p = p,
-                .parts = p->chunks / p->ranks,
-                .previous = algo_neighbour(p, -1),
-                .next = algo_neighbour(p, 1)};
-    for (; c.part < c.parts; c.part++)
-        write(&c);
-}
-
-/* The sums show the root of a reduce that all its chunks were taken. */
-static bool must_wait(const plan *p)
-{
-    return p->collective != PLAN_BARRIER && !(p->collective == PLAN_REDUCE && p->rank == p->root);
 }
 
 static void write_ring(plan *p, const plan_world *world)
@@ -150,10 +135,16 @@ static void write_ring(plan *p, const plan_world *world)
         algo_forward(p, world);
         return;
     }
+    circle c = {.p = p,
+                .parts = p->chunks / p->ranks,
+                .previous = algo_neighbour(p, -1),
+                .next = algo_neighbour(p, 1)};
     p->circular = p->ranks > 2 && plan_facts_of(p->collective)->reduces;
-    for_each_part(p, parts[p->collective]);
-    if (must_wait(p))
-        plan_wait(p, algo_neighbour(p, 1), 0);
+    for (; c.part < c.parts; c.part++)
+        parts[p->collective](&c);
+    /* The root of a reduce need not wait: the sums prove that all its chunks have been taken. */
+    if (p->collective != PLAN_BARRIER && !(p->collective == PLAN_REDUCE && p->rank == p->root))
+        plan_wait(p, c.next, 0);
 }
 
 int algo_ring_chunks(plan_collective collective, const plan_world *world, size_t bytes)

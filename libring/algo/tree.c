@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tree: sums go up to the root, results down from it, in a pipeline of chunks. The ranks of a host
- * are a binary tree below their leader, the leaders are a binary tree of hosts: one edge a host
- * leaves it. Both trees are heaps: the children of position i are 2 i + 1 and 2 i + 2.
+ * tree: sends sums up to the root and results down from it, in a pipeline of chunks. The ranks of a
+ * host form a binary tree below their leader, and the leaders form a binary tree of hosts, so each
+ * host has one edge to its parent host. Both trees are heaps: the children of position i are 2 i +
+ * 1 and 2 i + 2.
  *
- * The root leads its host, and the root's host is the first; else hosts and ranks follow in
- * order. Each rank adds its children's sums, those of other hosts first, to its own.
+ * The root leads its host, and the root's host is the first. All other hosts and ranks are in their
+ * order. Each rank adds its children's sums, those of other hosts first, to its own data.
  */
 #include "algo_build.h"
 
-/* A rank's place: the host is counted from the root's, the position from the leader. */
+/* A rank's place. Hosts are counted from the root's host, and positions from the leader. */
 typedef struct place {
     int host, position;
 } place;
@@ -38,7 +39,7 @@ static int host_number(const tree *t, int host)
     return (plan_host_of(t->world, t->root) + host) % t->world->hosts;
 }
 
-/* Ranks of a host (by number) that are below @p rank. */
+/* @return how many ranks of a host (by number) are below @p rank. */
 static int ranks_before(const tree *t, int number, int rank)
 {
     int count = t->world->host_of == NULL ? rank : 0;
@@ -116,20 +117,15 @@ static tree tree_of(const plan *p, const plan_world *world)
 
 /* ---- Steps for a chunk ------------------------------------------------------------- */
 
-/* A chunk (count / chunks elements) comes from the parent into dst, and goes on from there to each
- * child. The root sends from src. */
-static void send_down(plan *p, const tree *t, plan_buffer from, int chunk)
-{
-    for (int i = 0; i < t->child_count; i++)
-        plan_send(p, from, chunk, 1, t->children[i], PLAN_DST);
-}
-
+/* A rank receives a chunk (count / chunks elements) from its parent into dst, and sends it from
+ * there to each child. The root sends from src. */
 static void down(plan *p, const void *of, int chunk)
 {
     const tree *t = of;
     if (t->parent >= 0)
         plan_recv(p, t->parent, PLAN_DST, chunk, 1);
-    send_down(p, t, t->parent >= 0 ? PLAN_DST : PLAN_SRC, chunk);
+    for (int i = 0; i < t->child_count; i++)
+        plan_send(p, t->parent >= 0 ? PLAN_DST : PLAN_SRC, chunk, 1, t->children[i], PLAN_DST);
 }
 
 /* A leaf sends its chunk of src to the parent. Any other rank folds its own chunk and those of all
@@ -151,7 +147,7 @@ static void up(plan *p, const void *of, int chunk)
         plan_fold_into(p, PLAN_DST);
 }
 
-/* The root of an all-reduce: folds a chunk, and sends the result back down in the same pass. */
+/* The root of an all-reduce folds a chunk, and sends the result down in the same pass. */
 static void finish_and_return(plan *p, const void *of, int chunk)
 {
     const tree *t = of;
@@ -162,7 +158,7 @@ static void finish_and_return(plan *p, const void *of, int chunk)
 
 /* ---- Collectives ------------------------------------------------------------------- */
 
-/* @p ways  passes through the tree: 1 up or down, 2 up and down. */
+/* @param ways  passes through the tree: 1 for up or down, 2 for up and down. */
 static void set_fill(plan *p, const tree *t, int ways)
 {
     const int far = ways * depth_of(t->world->hosts - 1);
@@ -193,8 +189,8 @@ static void write_reduce(plan *p, const tree *t)
         plan_wait(p, t->parent, 0);
 }
 
-/* Each rank first sends 2 * depth chunks up: that many later a chunk comes back from the root. Then
- * it alternates: one chunk goes up, one comes down. */
+/* Each rank first sends 2 * depth chunks up, because a chunk comes back from the root that many
+ * chunks later. Then it alternates: one chunk goes up, and one comes down. */
 static void write_all_reduce(plan *p, const tree *t)
 {
     const int depth = depth_of(t->own.host) + depth_of(t->own.position);
@@ -215,7 +211,7 @@ static void write_tree(plan *p, const plan_world *world)
         write_broadcast(p, &t);
     else if (p->collective == PLAN_REDUCE)
         write_reduce(p, &t);
-    else /* or a barrier: one of no elements */
+    else /* or a barrier, which is an all-reduce of no elements */
         write_all_reduce(p, &t);
 }
 
