@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Everything is checked before the engine is touched: identity, hashes, names, shapes and ranges.
+ * Loads a checkpoint. Everything is checked before the engine changes: identity, hashes, names,
+ * shapes and ranges.
  */
 #include <limits.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every rank writes its shard; when all are on the disk rank 0 writes the manifest, and then the
- * folder gets its name. */
+ * Saves a checkpoint: every rank writes its shard, and once all shards are on the disk, rank 0
+ * writes the manifest and renames the folder to its final name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

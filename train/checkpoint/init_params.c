@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names and shapes must be the model's, as load_state_dict() wants them. */
+ * Sets a model's parameters from a safetensors file. Names and shapes must match the model's, as
+ * load_state_dict() requires. */
 #include <stdlib.h>
 #include <string.h>
 

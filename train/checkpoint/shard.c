@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of ranges, and their values as they lie in memory. */
+ * Names the ranges of a shard and copies their values to and from memory, where they are stored
+ * exactly as in the file. */
 #include "shard.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which arrays of a bucket are cast to which, and when. */
+ * Decides which arrays of a bucket are cast to which type, and when. */
 #include "bucket_casts.h"
 
 #include <string.h>

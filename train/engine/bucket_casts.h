@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bucket_casts: a bucket's way between the types that it is kept in, computed with and sent in.
- * Where two of them are the same memory there is nothing to do.
+ * bucket_casts: converts a bucket between the types in which it is stored, computed with and sent.
+ * Where two of these types share one array there is nothing to do.
  */
 #ifndef TRAIN_BUCKET_CASTS_H
 #define TRAIN_BUCKET_CASTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Casts by the kernels, in blocks that stay in the cache. */
+ * Converts arrays with the kernels, in blocks that stay in the cache. */
 #include "element_casts.h"
 
 #include <kernels.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * element_casts: arrays of elements between the types that states are kept and sent in. All is
- * computed in float32 and rounded once, to nearest even.
+ * element_casts: converts arrays between the types in which states are stored and sent. Everything
+ * is computed in float32 and rounded once, to nearest even.
  */
 #ifndef TRAIN_ELEMENT_CASTS_H
 #define TRAIN_ELEMENT_CASTS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranges of the flat buffers, cut at the borders of tensors. */
+ * Lists an engine's state by walking over its flat buffers and cutting them where tensors begin and
+ * end. */
 #include "engine_state.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine_state: all that an engine carries from one update to the next, as ranges of named tensors
- * and named numbers. Code that saves and loads these knows no buckets, stages or padding; a new
- * part of an engine's state is a row in engine_state.c.
+ * engine_state: describes everything that an engine carries from one update to the next, as ranges
+ * of named tensors and as named numbers. Code that saves and loads them needs to know nothing about
+ * buckets, stages or padding; a new part of an engine's state is one more row in engine_state.c.
  */
 #ifndef TRAIN_ENGINE_STATE_H
 #define TRAIN_ENGINE_STATE_H

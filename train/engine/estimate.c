@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts ask their owners. */
+ * Adds up the memory of a rank by asking each part of the engine how much it will allocate. */
 #include "estimate.h"
 
 #include <math.h>

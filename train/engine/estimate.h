@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * estimate: the memory that a rank will take, before anything trains: the numbers of the code that
- * allocates it.
+ * estimate: predicts how much memory a rank will use before training starts. It calls the same
+ * functions that compute the sizes of the real allocations.
  */
 #ifndef TRAIN_ESTIMATE_H
 #define TRAIN_ESTIMATE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums of squares of this rank, of its stage, of all stages, of all tensor ranks. */
+ * Computes sums of squares and adds them up in four steps: on this rank, over its stage, over all
+ * stages, and over all tensor ranks. */
 #include "grad_norm.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grad_norm: the norm of all gradients, over all ranks, each parameter counted once. Owner by owner
- * in any stage of ZeRO, so that all stages clip alike, bit for bit.
+ * grad_norm: computes the norm of all gradients over all ranks and counts each parameter once. The
+ * sums are made owner by owner in every stage of ZeRO, so that all stages clip alike, bit for bit.
  */
 #ifndef TRAIN_GRAD_NORM_H
 #define TRAIN_GRAD_NORM_H

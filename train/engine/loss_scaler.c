@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rule. */
+ * Implements the rule by which the scale falls after an overflow and grows after a window of good
+ * updates. */
 #include "loss_scaler.h"
 
 #include <math.h>

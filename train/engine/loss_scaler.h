@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loss_scaler: what the loss is multiplied with, so that small gradients are not zero in 16 bits.
- * DeepSpeed's rule, as a state machine: the scale is halved where gradients overflow, not at once
- * but when the hysteresis is used up, and doubled after a window of updates that did not.
+ * loss_scaler: keeps the factor by which the loss is multiplied so that small gradients do not
+ * become zero in 16 bits. It is DeepSpeed's rule as a state machine: the scale is halved when
+ * gradients overflow, once the hysteresis is used up, and doubled after a window of updates without
+ * an overflow.
  */
 #ifndef TRAIN_LOSS_SCALER_H
 #define TRAIN_LOSS_SCALER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernel's own pages are the buffers. They are brought in by a call that returns an error where
- * touching them would kill the process. */
+ * Maps a file into memory and uses the kernel's own pages as buffers. Pages are brought in by a
+ * call that returns an error where touching them would kill the process. */
 #include "mapped_file.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mapped_file: arrays that lie in a file instead of in memory. The file has all its room from the
- * start and no name, so that nothing of it is left however the process ends. An array is mapped,
- * and walked through from its beginning to its end in windows: the next one is being read and those
- * behind are being written while one is computed with, and pages behind it leave memory. Other
- * code reads it as plain memory, which the kernel fills.
+ * mapped_file: keeps arrays in a file instead of in memory. The file has its full size from the
+ * start and no name, so it disappears however the process ends. An array is mapped and traversed
+ * from beginning to end in windows: while one window is computed with, the next one is read,
+ * earlier ones are written back, and pages that have been written leave memory. Other code reads an
+ * array as plain memory, which the kernel fills.
  */
 #ifndef TRAIN_MAPPED_FILE_H
 #define TRAIN_MAPPED_FILE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which arrays lie in files, and one walk through all of them. */
+ * Decides which arrays are in files and walks through all of them together. */
 #include "offload.h"
 
 #include "agree.h"

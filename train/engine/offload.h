@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * offload: what a rank keeps in files (mapped_file.h) as offload_optimizer and offload_param ask:
- * the optimiser's states and float32 masters, and from stage 3 on the parameters that it owns.
+ * offload: keeps part of a rank's state in files (mapped_file.h), as the sections offload_optimizer
+ * and offload_param request: the optimiser's states and float32 masters, and in stage 3 the
+ * parameters that the rank owns.
  */
 #ifndef TRAIN_OFFLOAD_H
 #define TRAIN_OFFLOAD_H

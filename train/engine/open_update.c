@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where in the list the caller has the next word. */
+ * Runs the list of an update in pieces and stops at each point where the caller continues. */
 #include "open_update.h"
 
 #include "errors.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * open_update: an update that its caller carries out piece by piece, as DeepSpeed's users do:
- * forward, loss and backward of each micro-batch, then the step. It walks the same list as
- * engine_update(), and leaves it where the caller has the next word. Not for pipelines, whose
- * stages are at different micro-batches at the same time.
+ * open_update: lets a caller carry out an update piece by piece, as users of DeepSpeed do: forward,
+ * loss and backward of each micro-batch, then the step. It runs the same list as engine_update()
+ * and pauses where the caller must act. Pipelines cannot use it, since their stages are at
+ * different micro-batches at the same time.
  */
 #ifndef TRAIN_OPEN_UPDATE_H
 #define TRAIN_OPEN_UPDATE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks look at what they send, and at what they got, and agree on the first of all. */
+ * Finds gradients that are not finite: each rank checks the gradients that it sends and receives,
+ * and all ranks agree on the first bad one. */
 #include "overflow.h"
 
 #include <stdio.h>

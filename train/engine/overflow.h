@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * overflow: updates that are left out because a gradient is not finite: which rank and which
- * parameter it was first, and what becomes of the loss's scale.
+ * overflow: handles updates that are skipped because a gradient is not finite. It reports the first
+ * rank and parameter with such a gradient, and adjusts the scale of the loss.
  */
 #ifndef TRAIN_OVERFLOW_H
 #define TRAIN_OVERFLOW_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the first to the last instruction of a pass. */
+ * Measures a pass from the start of its first instruction to the end of its last one. */
 #include "pass_times.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pass_times: when each pass of one update ran on this rank.
+ * pass_times: records when each forward and backward pass of one update ran on this rank.
  */
 #ifndef TRAIN_PASS_TIMES_H
 #define TRAIN_PASS_TIMES_H

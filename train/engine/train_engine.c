@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory and schedules of a rank, and what is made of them: updates, accuracy, checks. */
+ * Allocates a rank's memory, builds its schedules, and uses both for updates, evaluation and
+ * checks. */
 #include "train_engine.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine: data-parallel training, of a whole network or of a stage of a pipeline. Every rank takes
- * its part of each global batch; of its stage's states it holds what the stage of ZeRO leaves it.
- * Gradients are sums over samples divided by the samples of the whole global batch, so any number
- * of ranks and micro-batches computes the same step up to rounding, a short last batch included;
- * parameters have the same bits everywhere.
+ * engine: runs the data-parallel training of a whole network or of one stage of a pipeline. Every
+ * rank processes its part of each global batch and holds as much of its stage's state as the stage
+ * of ZeRO assigns to it. Gradients are sums over samples divided by the number of samples in the
+ * whole global batch, so any number of ranks and micro-batches computes the same update up to
+ * rounding, even if the last batch is short; parameters have the same bits on all ranks.
  */
 #ifndef TRAIN_ENGINE_H
 #define TRAIN_ENGINE_H

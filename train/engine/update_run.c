@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A walk over the list. Works of the wire are kept by the number of their instruction. */
+ * Walks over the list of instructions. Calls in flight are stored by the number of their
+ * instruction. */
 #include "update_run.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_run: the one place where instructions of a schedule are carried out, and timed. Compute
- * runs here and now; what goes over the wire is started, and waited for when something needs it. A
- * walk over the list may be left behind any instruction and gone on with.
+ * update_run: executes the instructions of a schedule and measures them; no other code does.
+ * Computation runs at once; communication is started, and completed when an instruction depends on
+ * it. A walk over the list may pause after any instruction and continue later.
  */
 #ifndef TRAIN_UPDATE_RUN_H
 #define TRAIN_UPDATE_RUN_H

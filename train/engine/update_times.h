@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_times: durations of instructions, reported by update_run().
+ * update_times: sums up how long instructions took, as update_run() reports them, and passes them
+ * on to the trace and to pass_times.
  */
 #ifndef TRAIN_UPDATE_TIMES_H
 #define TRAIN_UPDATE_TIMES_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One event a line. Transfers overlap, so they are written as asynchronous events. */
+ * Writes one event per line. Transfers overlap each other, so they are written as asynchronous
+ * events. */
 #include "update_trace.h"
 
 enum { NAME_MAX_BYTES = 64 };

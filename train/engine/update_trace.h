@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_trace: instructions of a rank over time, in Chrome's trace format, which chrome://tracing
- * and Perfetto show: what the rank does, and what goes over the wire meanwhile. Ranks are processes
- * of one file.
+ * update_trace: writes a rank's instructions over time in Chrome's trace format, which
+ * chrome://tracing and Perfetto display: computation on one track and communication on another.
+ * Each rank appears as a process, and all ranks share one file.
  */
 #ifndef TRAIN_UPDATE_TRACE_H
 #define TRAIN_UPDATE_TRACE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The arrays of each stage of ZeRO: their types, and where they lie. */
+ * Lays out the arrays of each stage of ZeRO: their types, sizes and positions. */
 #include "zero_memory.h"
 
 #include <stdlib.h>

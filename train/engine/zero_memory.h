@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zero_memory: parameters and gradients of one rank, as much of them as the stage of ZeRO leaves
- * it, in the types that the configuration asks for, in memory that the ranks of a host share.
+ * zero_memory: holds the parameters and gradients that the stage of ZeRO assigns to one rank, in
+ * the types that the configuration asks for. The memory is shared by the ranks of a host.
  *
  *     ZeRO stage  parameters              gradients               masters, optimiser's states
  *     0           all                     all                     all

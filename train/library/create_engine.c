@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From options to an engine: every phase ends with all ranks agreeing that it worked. */
+ * Builds an engine from its options. Every phase ends when all ranks have agreed that it worked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The data of an engine: a folder's files or the caller's samples, this rank's part of them, and
- * its micro-batches one by one. */
+ * Provides an engine with its data: opens a folder or wraps the caller's samples, takes this rank's
+ * part, and returns its micro-batches one by one. */
 #include <string.h>
 
 #include "agree.h"

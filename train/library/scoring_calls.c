@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls that score a network: the test set, outputs without training, and the samples themselves.
+ * Implements the calls that score a network: evaluation on the test set, outputs without training,
+ * and access to the samples themselves.
  */
 #include <math.h>
 #include <stdbool.h>

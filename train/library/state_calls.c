@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls that tell what an engine is and holds, and its checkpoints. */
+ * Implements the calls that describe an engine and its tensors, and those that save and load
+ * checkpoints. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

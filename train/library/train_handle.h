@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * train_handle: what stands behind the library's ring_train, on one rank.
+ * train_handle: defines struct ring_train, the state of the library's engine on one rank, which the
+ * files of this folder share.
  */
 #ifndef TRAIN_HANDLE_H
 #define TRAIN_HANDLE_H

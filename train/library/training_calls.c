@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The loop of the caller's: batches, forward, loss, backward, step; or whole updates. */
+ * Implements the caller's training loop: batches, forward, loss, backward and step, or whole
+ * updates. */
 #include <stddef.h>
 
 #include "errors.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Samples that callbacks leave are checked: labels are looked up among the outputs. */
+ * Checks the samples that the caller's callbacks fill in: each label must be one of the network's
+ * outputs. */
 #include "user_data.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * user_data: samples that the library's caller has, as a data set.
+ * user_data: presents samples that the library's caller provides by a callback as a data set.
  */
 #ifndef TRAIN_USER_DATA_H
 #define TRAIN_USER_DATA_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between ring_train_op and nn_op. */
+ * Translates a ring_train_op, the caller's layer, into an nn_op of the network. */
 #include "user_op.h"
 
 #include <stdlib.h>

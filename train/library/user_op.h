@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * user_op: layers that the library's caller computes, as rows of the table of ops.
+ * user_op: makes layers that the library's caller implements into rows of the table of ops.
  */
 #ifndef TRAIN_USER_OP_H
 #define TRAIN_USER_OP_H

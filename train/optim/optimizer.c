@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * States and settings of the optimisers, handed to the kernels. */
+ * Holds the states and settings of the optimisers and passes them to the kernels. */
 #include "optimizer.h"
 
 #include <kernels.h>

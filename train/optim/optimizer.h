@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer: SGD, Adam, AdamW, Lion and Adagrad over one flat range of parameters, and clipping by
- * the global norm. The arithmetic is in the kernels; here are the states and the settings.
+ * optimizer: implements SGD, Adam, AdamW, Lion and Adagrad over one flat range of parameters, and
+ * clipping by the global norm. The kernels do the arithmetic; this file keeps the states and the
+ * settings.
  */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H

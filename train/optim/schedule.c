@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A row of functions for each type. */
+ * Implements each type of schedule as a row of functions in one table. */
 #include "schedule.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule: the learning rate of an update, a pure function of its number, equal to those of
- * DeepSpeed and PyTorch of the same names. Updates are counted, whatever the number of ranks.
+ * schedule: computes the learning rate of an update as a pure function of its number. The values
+ * equal those of the schedules of the same names in DeepSpeed and PyTorch. Updates are counted, so
+ * the number of ranks does not matter.
  */
 #ifndef TRAIN_SCHEDULE_H
 #define TRAIN_SCHEDULE_H

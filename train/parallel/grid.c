@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places of ranks, and a communicator for each direction. */
+ * Computes the place of each rank and makes a communicator for each direction of the grid. */
 #include "grid.h"
 
 #include <stdbool.h>

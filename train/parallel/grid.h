@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grid: ranks as a box of pipeline stages, data-parallel ranks (shares of the data) and tensor
- * ranks. As in DeepSpeed's topology, rank = (stage * shares + share) * tensors + tensor: the ranks
- * of a stage are neighbours, and of those the ones that compute the same samples together.
+ * grid: describes ranks as a box of pipeline stages, data-parallel ranks (shares of the data) and
+ * tensor ranks. As in DeepSpeed's topology, rank = (stage * shares + share) * tensors + tensor, so
+ * the ranks of a stage are neighbours, and within a stage so are the tensor ranks that compute the
+ * same samples together.
  */
 #ifndef TRAIN_GRID_H
 #define TRAIN_GRID_H

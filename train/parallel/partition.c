@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cutting a model into buckets, and its tensors' places. */
+ * Cuts a model into buckets and gives each of its tensors a place in the flat buffers. */
 #include "partition.h"
 
 #include <stdlib.h>

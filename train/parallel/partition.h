@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * partition: which rank owns which parameters, the same for every stage of ZeRO. The nodes of a
- * model are cut into ranges of neighbours. The tensors of a range are a bucket, or two: persistent
- * ones, of which every rank keeps all in stage 3, and the others. The flat buffers are laid out
- * bucket after bucket, each filled up with zeros to a multiple of the ranks; rank r owns part r of
- * every bucket.
+ * partition: decides which rank owns which parameters; the decision is the same for every stage of
+ * ZeRO. The nodes of a model are cut into ranges of neighbours. The tensors of a range form a
+ * bucket, or two: one with persistent tensors, which every rank keeps in full in stage 3, and one
+ * with the others. The flat buffers contain one bucket after another, each padded with zeros to a
+ * multiple of the number of ranks; rank r owns part r of every bucket.
  *
  *     nodes       0 1 2 | 3 4 | 5            ranges, cut from the last node to the first
  *     flat buffer AAAAaaa0 BBBBbbbb CCcc     [elements[LAYOUT_FULL]] a bucket a letter, on 2 ranks

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stages that share parameters, and sums over them. */
+ * Finds the stages that share parameters and sums the gradients over them. */
 #include "pipe_ties.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipe_ties: parameters that layers of several stages share. Each of these stages has a copy; their
- * gradients are summed over the stages before each step, so that the copies stay the same, bit for
- * bit. One of them counts in the norm.
+ * pipe_ties: handles parameters that layers in several stages share. Each of these stages has a
+ * copy; the gradients are summed over the stages before each optimiser step, so that the copies
+ * stay identical, bit for bit. Only one copy counts in the norm.
  */
 #ifndef TRAIN_PIPE_TIES_H
 #define TRAIN_PIPE_TIES_H

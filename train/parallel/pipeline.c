@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cutting, and gathering what the stages hold. */
+ * Splits a network into stages and collects the parameters of all stages. */
 #include "pipeline.h"
 
 #include <stdlib.h>

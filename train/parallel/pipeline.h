@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipeline: what a rank knows of the whole network when it holds one stage of it. The stage itself
- * is a network like any other (model_part.h), so buckets, ZeRO and optimiser know of no pipeline.
+ * pipeline: describes the whole network on a rank that holds one stage of it. The stage itself is a
+ * network like any other (model_part.h), so buckets, ZeRO and the optimiser do not depend on
+ * pipelines.
  */
 #ifndef TRAIN_PIPELINE_H
 #define TRAIN_PIPELINE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of passes, and around each what it needs from its neighbours and leaves to them. */
+ * Writes the passes of a stage in order, and around each of them the transfers from and to its
+ * neighbours. */
 #include "schedule_1f1b.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule_1f1b: an update of one stage of a pipeline, one forward and one backward in turn
- * (PipeDream-flush: Narayanan et al., ICML 2021; DeepSpeed's TrainSchedule). A stage starts with a
- * forward pass for each stage behind it, so that it never holds more micro-batches than it and
- * those behind it are.
+ * schedule_1f1b: writes the update of one stage of a pipeline, alternating one forward and one
+ * backward pass (PipeDream-flush: Narayanan et al., ICML 2021; DeepSpeed's TrainSchedule). A stage
+ * first runs one forward pass for each later stage, so it never holds more micro-batches than there
+ * are stages from itself to the end.
  */
 #ifndef TRAIN_SCHEDULE_1F1B_H
 #define TRAIN_SCHEDULE_1F1B_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Balancing by dynamic programming over prefixes, and what each layer weighs. */
+ * Balances stages by dynamic programming over prefixes of the network, and computes the weight of
+ * each layer. */
 #include "stages.h"
 
 #include <math.h>

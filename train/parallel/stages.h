@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stages: a network cut into the stages of a pipeline, by pure functions.
+ * stages: decides by pure functions where a network is cut into the stages of a pipeline.
  */
 #ifndef TRAIN_STAGES_H
 #define TRAIN_STAGES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the tensors of the whole, which names tell, and a rank's parts of them. */
+ * Maps the tensors of the whole network, found by name, to a rank's parts of them and back. */
 #include "tensor_parallel.h"
 
 #include <stdlib.h>

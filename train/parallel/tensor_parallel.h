@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensor_parallel: what a rank knows of the whole network when it computes with others a share of
- * its layers. Its own share is a network like any other (tensor_split.h), which a pipeline may
- * cut and ZeRO split; from outside, parameters are those of the whole.
+ * tensor_parallel: describes the whole network on a rank that computes a share of its layers
+ * together with other ranks. The share is a network like any other (tensor_split.h), which a
+ * pipeline may cut and ZeRO may split; callers outside see the parameters of the whole network.
  */
 #ifndef TRAIN_TENSOR_PARALLEL_H
 #define TRAIN_TENSOR_PARALLEL_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which layers are a pair, a rank's network, and its parts of tensors. */
+ * Finds the layers that form a pair, builds a rank's network, and computes its parts of the
+ * tensors. */
 #include "tensor_split.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensor_split: a network whose wide layers several ranks compute together, as one network for each
- * of them (Shoeybi et al., Megatron-LM, 2019). Of a linear layer and the next one, with nothing
- * between them but what works on each feature alone, or attention, a rank has some outputs of the
- * first and the inputs of the second that belong to them; of attention some heads. All ranks have
- * everything else. So activations are summed over the ranks twice a pair: forward behind the second
- * layer, at a node "summed", and backward before the first one, at a node "copied" (op.h).
+ * tensor_split: splits a network with wide layers into one network for each tensor rank (Shoeybi et
+ * al., Megatron-LM, 2019). Two linear layers form a pair if everything between them works on each
+ * feature alone, or is attention. A rank has some outputs of the first layer, the matching inputs
+ * of the second one, and some heads of the attention; all other layers are complete on every rank.
+ * Activations are therefore summed over the ranks twice per pair: forward after the second layer,
+ * at a node "summed", and backward before the first one, at a node "copied" (op.h).
  */
 #ifndef TRAIN_TENSOR_SPLIT_H
 #define TRAIN_TENSOR_SPLIT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The generators. */
+ * Writes the lists of instructions for updates and for forward passes without pipelines. */
 #include "update_schedule.h"
 
 #include <stdlib.h>

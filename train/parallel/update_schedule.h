@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_schedule: an update as a list of instructions, a pure function of the partition, the stage
- * of ZeRO and the number of micro-batches. It sees no memory, no socket and no clock. Each
- * instruction names a queue, and the earlier instructions that must have ended before it begins;
- * those of one queue begin in the order of the list, which is the same on all ranks.
+ * update_schedule: describes an update as a list of instructions. The list is a pure function of
+ * the partition, the stage of ZeRO and the number of micro-batches; it depends on no memory, socket
+ * or clock. Each instruction names a queue and the earlier instructions that must end before it
+ * begins; the instructions of one queue begin in the order of the list, which is the same on all
+ * ranks.
  */
 #ifndef TRAIN_UPDATE_SCHEDULE_H
 #define TRAIN_UPDATE_SCHEDULE_H

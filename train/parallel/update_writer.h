@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_writer: what the generators of schedules have in common: a list that is being written, and
- * the parts that an update consists of.
+ * update_writer: provides the parts from which the generators of schedules compose an update, and
+ * the list that they write.
  */
 #ifndef TRAIN_UPDATE_WRITER_H
 #define TRAIN_UPDATE_WRITER_H

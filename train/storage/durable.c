@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plain writes: the data are large, and already in memory. */
+ * Writes files with plain write() calls: the data are large and already in memory, so buffering
+ * would only copy them. */
 #include "durable.h"
 
 #include <errno.h>

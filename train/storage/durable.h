@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * durable: files of which every byte is hashed on its way and is on the disk when they are closed.
- * Errors name the file.
+ * durable: writes files whose bytes are all hashed as they are written and are on the disk when the
+ * file is closed. Error messages name the file.
  */
 #ifndef TRAIN_DURABLE_H
 #define TRAIN_DURABLE_H

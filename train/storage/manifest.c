@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON by cJSON, both ways, and the line with the hash behind it. */
+ * Converts a manifest to and from JSON with cJSON, and checks the final line, which holds the hash.
+ */
 #include "manifest.h"
 
 #include <cjson/cJSON.h>

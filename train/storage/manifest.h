@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * manifest: what a checkpoint is, as manifest.json beside its shards. Its last line is the hash of
- * all before it, so that no number in it is believed that was not written.
+ * manifest: describes a checkpoint in the file manifest.json next to its shards. The last line is a
+ * hash of all lines before it, so a damaged number is never used.
  */
 #ifndef TRAIN_MANIFEST_H
 #define TRAIN_MANIFEST_H

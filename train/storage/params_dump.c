@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The header, and the parameters as they lie in memory. */
+ * Writes the header of a safetensors file and then the parameters, exactly as they are stored in
+ * memory. */
 #include "params_dump.h"
 
 #include <errno.h>

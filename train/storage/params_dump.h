@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * params_dump: a model's parameters as one safetensors file, or one a rank (--dump-params).
+ * params_dump: writes a model's parameters to one safetensors file, or to one file per rank
+ * (--dump-params).
  */
 #ifndef TRAIN_PARAMS_DUMP_H
 #define TRAIN_PARAMS_DUMP_H

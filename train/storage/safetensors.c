@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The header is written as text and read by cJSON; nothing in it is believed. */
+ * Writes the header as text and reads it with cJSON. No number in a header is used before it has
+ * been checked. */
 #include "safetensors.h"
 
 #include <cjson/cJSON.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors: the format of Hugging Face's library, both ways: the header's length
- * (little-endian, 8 bytes), a JSON header with type, shape and place of each tensor, the data.
- * Types are float32, float16 and bfloat16. A reader refuses whatever that library refuses:
- * tensors that overlap, leave gaps, reach beyond the file or do not have their shape's bytes.
+ * safetensors: reads and writes the format of Hugging Face's library: the length of the header
+ * (little-endian, 8 bytes), a JSON header with the type, shape and position of each tensor, and the
+ * data. Supported types are float32, float16 and bfloat16. The reader refuses the same files as
+ * that library: those whose tensors overlap, leave gaps, extend past the end of the file or do not
+ * match the size of their shape.
  */
 #ifndef TRAIN_SAFETENSORS_H
 #define TRAIN_SAFETENSORS_H

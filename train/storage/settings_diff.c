@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A walk over both lists. */
+ * Compares two lists of settings in one walk over both. */
 #include "settings_diff.h"
 
 #include <stdbool.h>

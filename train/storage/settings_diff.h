@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * settings_diff: what has changed between two lists of settings, lines "name=value".
+ * settings_diff: reports which settings differ between two lists of lines "name=value".
  */
 #ifndef TRAIN_SETTINGS_DIFF_H
 #define TRAIN_SETTINGS_DIFF_H

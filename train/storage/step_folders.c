@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, renames and removals. */
+ * Names the folders of checkpoints, renames them when they are complete, and removes old ones. */
 #include "step_folders.h"
 
 #include <dirent.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_folders: the checkpoints of a run, a folder each: DIR/step-NNNNNNNN. One that is being
- * written, or removed, has a hidden name, DIR/.step-NNNNNNNN; a rename ends the one and begins the
- * other, so whatever has a name without the dot is whole. DIR/latest names the newest, for people
- * and scripts; nothing here reads it.
+ * step_folders: manages the checkpoints of a run, each in a folder DIR/step-NNNNNNNN. While a
+ * checkpoint is being written or removed its folder has a hidden name, DIR/.step-NNNNNNNN; it is
+ * renamed after the last write and before the first removal, so a folder whose name has no dot is
+ * always complete. DIR/latest names the newest checkpoint for people and scripts; nothing here
+ * reads it.
  */
 #ifndef TRAIN_STEP_FOLDERS_H
 #define TRAIN_STEP_FOLDERS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One sorted list of ranges over all files. */
+ * Keeps one sorted list of the ranges of all open files and looks tensors up in it. */
 #include "stored.h"
 
 #include <errno.h>

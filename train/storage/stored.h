@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stored: named tensors that lie in one file or, range by range, in several; read by name and
- * range, whoever wrote which part. In files of ranges the name of an entry is "TENSOR@BEGIN".
+ * stored: reads named tensors that are stored in one file or, range by range, in several. Callers
+ * read by name and range and need not know which file holds which part. In files of ranges the name
+ * of an entry is "TENSOR@BEGIN".
  */
 #ifndef TRAIN_STORED_H
 #define TRAIN_STORED_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts, and the order of samples; a trainer without data has no epochs. */
+ * Counts updates and epochs and keeps the order of samples. A trainer without data has no epochs.
+ */
 #include "run_progress.h"
 
 /* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_progress: from update to update, and from epoch to epoch.
+ * run_progress: advances a run from update to update and from epoch to epoch.
  */
 #ifndef TRAIN_RUN_PROGRESS_H
 #define TRAIN_RUN_PROGRESS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists, a setting a line. */
+ * Writes the settings of a run as lists with one setting per line. */
 #include "run_settings.h"
 
 #include <inttypes.h>

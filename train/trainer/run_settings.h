@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_settings: the settings of a run as lines of text, those that all ranks must share.
+ * run_settings: writes the settings that all ranks of a run must share, as lines of text.
  */
 #ifndef TRAIN_RUN_SETTINGS_H
 #define TRAIN_RUN_SETTINGS_H

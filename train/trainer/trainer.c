@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each step needs those before it. */
+ * Sets up a trainer in steps, each of which uses the results of earlier ones. */
 #include "trainer.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trainer: all that one rank trains with, made step by step from a configuration: its place in the
- * grid, the network, data and its part of them, the engine. Program and library both own one.
+ * trainer: owns everything that one rank trains with and builds it step by step from a
+ * configuration: its place in the grid, the network, the data and its part of them, and the engine.
+ * The program and the library each own one.
  */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H

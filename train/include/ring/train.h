@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libringtrain: training as a DeepSpeed configuration says, on the ranks of a communicator.
+ * libringtrain: trains a network as a DeepSpeed configuration describes, on the ranks of a
+ * communicator. The calls mirror DeepSpeed's engine, so that a PyTorch training loop can be
+ * translated line by line:
  *
  *     ring_train *engine;
  *     ring_train_options options = RING_TRAIN_OPTIONS_INIT;
