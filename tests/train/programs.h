@@ -28,7 +28,7 @@ typedef struct programs_run {
 /** Runs a shell command; metrics are not read. Free with programs_free(). */
 programs_run *programs_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Runs ringtrain on @p ranks ranks (0: without ringrun) with the given arguments behind
+/** Runs ringtrain on @p ranks ranks (0: without ringrun) with the given arguments after
  *  "--metrics FILE --dump-params FILE". Free with programs_free(). */
 programs_run *programs_train(int ranks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

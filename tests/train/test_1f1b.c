@@ -189,24 +189,24 @@ static void check_micro(const update_schedule *s, const pipe_place *place, int m
     assert_int_equal(grad_out == NOWHERE, first);
     assert_int_equal(value_out == NOWHERE, last);
     assert_int_equal(grad_in == NOWHERE, last);
-    expect_behind(s, forward, value_in);
-    expect_behind(s, forward, find(s, UPDATE_LOAD, 0, micro, false));
-    expect_behind(s, backward, forward_end);
-    expect_behind(s, backward, grad_in);
+    expect_waits(s, forward, value_in);
+    expect_waits(s, forward, find(s, UPDATE_LOAD, 0, micro, false));
+    expect_waits(s, backward, forward_end);
+    expect_waits(s, backward, grad_in);
     if (!last)
-        expect_behind(s, value_out, forward_end);
+        expect_waits(s, value_out, forward_end);
     if (!first)
-        expect_behind(s, grad_out, backward_end);
+        expect_waits(s, grad_out, backward_end);
     if (before < 0)
         return;
     const int freed = find(s, UPDATE_BACKWARD, 0, before, true);
-    expect_behind(s, forward, freed);
-    expect_behind(s, forward, find(s, UPDATE_SEND, 1, before, false));
-    expect_behind(s, backward, find(s, UPDATE_SEND, -1, before, false));
+    expect_waits(s, forward, freed);
+    expect_waits(s, forward, find(s, UPDATE_SEND, 1, before, false));
+    expect_waits(s, backward, find(s, UPDATE_SEND, -1, before, false));
     if (!first)
-        expect_behind(s, value_in, freed);
+        expect_waits(s, value_in, freed);
     if (!last)
-        expect_behind(s, grad_in, freed);
+        expect_waits(s, grad_in, freed);
 }
 
 /* Slots hold a micro-batch each, from its LOAD to the end of its backward. */
@@ -306,7 +306,7 @@ static void shared_gradients_are_summed_before_the_norm(void **state)
     assert_in_range(found, 0, clip - 1);
     for (int i = 0; i < s.count; i++) {
         if (s.list[i].kind == UPDATE_REDUCE && s.list[i].bucket >= 0)
-            expect_behind(&s, found, i);
+            expect_waits(&s, found, i);
     }
     schedule_free(&s);
 }
@@ -384,8 +384,8 @@ static void evaluation_goes_forward_from_stage_to_stage(void **state)
     assert_int_equal(schedule.count, COUNT_OF(want));
     for (size_t i = 0; i < COUNT_OF(want); i++)
         assert_string_equal(update_kind_names[schedule.list[i].kind], update_kind_names[want[i]]);
-    expect_behind(&schedule, 2, 0);
-    expect_behind(&schedule, 4, 3);
+    expect_waits(&schedule, 2, 0);
+    expect_waits(&schedule, 4, 3);
     schedule_free(&schedule);
 }
 

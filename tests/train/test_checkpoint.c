@@ -458,7 +458,7 @@ static void a_checkpoint_is_on_the_disk_before_it_has_its_name(void **state)
     assert_true(is_synced(of.st_ino));
 }
 
-/* ---- What does not belong ------------------------------------------------------------------ */
+/* ---- Files that do not belong --------------------------------------------------------------- */
 
 static void expect_text(const char *text, const char *part)
 {

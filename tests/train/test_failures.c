@@ -98,7 +98,7 @@ static void expect_same_failure(const failing_rank *what)
             fail_msg("%d ranks, %s: rank %d: %s", what->ranks, what->config, r, out[r].on.error);
         assert_true(out[r].shared);
         if (!what->evaluates && !(isfinite(out[r].loss) && out[r].loss > 0.0))
-            fail_msg("%s: rank %d lost %g in the update behind it", what->config, r, out[r].loss);
+            fail_msg("%s: rank %d had loss %g in the next update", what->config, r, out[r].loss);
     }
 }
 

@@ -534,7 +534,7 @@ static void misuse_is_refused_and_changes_nothing(void **state)
     assert_true(losses[0] == losses[1]);
 }
 
-/* A folder that is not there yet is one to begin with; a file is none. */
+/* A folder that does not exist yet means a new run; a file is an error. */
 static void only_an_empty_folder_is_begun_with(void **state)
 {
     lone_rank alone;
@@ -693,7 +693,7 @@ static void samples_may_come_as_they_are_stored(void **state)
     end(&alone);
 }
 
-/* Keys that are nothing to an engine are told; those behind a shorter struct are not looked at. */
+/* Keys without effect on an engine are reported; members beyond a shorter struct are not read. */
 static void notes_name_what_has_no_effect(void **state)
 {
     char notes[512] = "";
@@ -718,7 +718,7 @@ static void notes_name_what_has_no_effect(void **state)
     ring_comm_destroy(alone.comm);
 }
 
-/* A loop that steps the scheduler behind each step, as some of DeepSpeed's users' do. */
+/* A loop that steps the scheduler after each step, as loops of some DeepSpeed users do. */
 static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state)
 {
     static const char *const configs[] = {SGD("8", "1"), NO_DECAY};
@@ -811,7 +811,7 @@ static void a_callback_that_fails_ends_the_communicator(void **state)
     }
 }
 
-/* All ranks are told, and nothing has changed. */
+/* All ranks receive the error, and nothing has changed. */
 static void a_callback_that_fails_drops_the_update(void **state)
 {
     lone_rank alone;

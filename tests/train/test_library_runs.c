@@ -82,7 +82,7 @@ static ring_status run_epoch(library_run *run, ring_train *engine)
     return status;
 }
 
-/* The first three calls of a micro-batch, behind as many whole ones. */
+/* Makes the first three calls of a micro-batch after some complete micro-batches. */
 static ring_status drop(ring_train *engine, int whole)
 {
     ring_train_batch batch = RING_TRAIN_BATCH_INIT;
@@ -649,7 +649,7 @@ static void checkpoints_go_both_ways(void **state)
 
 typedef struct restarts {
     char data[256], folder[256];
-    long stop; /* behind this update; 0: not */
+    long stop; /* after this update; 0: never */
     long step;
     float first[24];
 } restarts;

@@ -105,7 +105,7 @@ static void cut_off(const train_offload *offload)
     assert_int_equal(ftruncate(file->fd, 0), 0);
 }
 
-/* Saves, or begins with what was saved. */
+/* Saves, or resumes from the saved checkpoint. */
 static ring_status first_half(job *run, train_engine *engine)
 {
     const bool fails = run->fails_early && run->failing == run->on.rank + 1;

@@ -40,7 +40,7 @@ typedef struct pipe_run {
     const char *model;
     int shares, stages, micros, zero, interval;
     const char *precision; /* keys of the configuration; NULL: float32 */
-    float grown;           /* what the first layer is multiplied with, and the second divided by */
+    float grown;           /* factor of the first layer and divisor of the second */
     double losses[UPDATES], norms[UPDATES], accuracy;
     uint64_t params_hash, shared_hash;
     size_t state_bytes;

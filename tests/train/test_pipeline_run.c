@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pipelines as users start them: a tutorial's block, the option, and what is said about both.
+ * Pipelines as users start them: a tutorial's block, the option, and the messages about both.
  * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
 #include "check.h"
 #include "files.h"
@@ -235,7 +235,7 @@ static double timer_of(const programs_run *run, const char *name)
     return strtod(at + strlen(field), NULL);
 }
 
-/* As gpt-neox has them: what stages exchange and what they share are parts of comms, and a step has
+/* As in gpt-neox, transfers between stages and shared parameters are parts of comms, and a step has
  * three parts. Each is rounded to a hundredth. */
 static void neoxs_timers_are_parts_of_each_other(void **state)
 {

@@ -171,15 +171,15 @@ static void check_gathered(const update_schedule *schedule, int number)
     const int gather = latest(schedule, number, UPDATE_GATHER, at->bucket);
     assert_true(gather >= 0);
     assert_int_equal(schedule->list[gather].bucket, at->bucket);
-    expect_behind(schedule, number, gather);
+    expect_waits(schedule, number, gather);
 }
 
 /* No pass computes with parameters that a GATHER overwrites. */
 static void check_gather(const update_schedule *schedule, int number)
 {
     const int bucket = schedule->list[number].bucket;
-    expect_behind(schedule, number, latest(schedule, number, UPDATE_FORWARD, bucket));
-    expect_behind(schedule, number, latest(schedule, number, UPDATE_BACKWARD, bucket));
+    expect_waits(schedule, number, latest(schedule, number, UPDATE_FORWARD, bucket));
+    expect_waits(schedule, number, latest(schedule, number, UPDATE_BACKWARD, bucket));
 }
 
 static void check_instruction(const update_schedule *schedule, int number, int stage)
@@ -194,11 +194,11 @@ static void check_instruction(const update_schedule *schedule, int number, int s
     if (stage == 3 && at->kind == UPDATE_GATHER)
         check_gather(schedule, number);
     if (stage >= 2 && at->kind == UPDATE_BACKWARD)
-        expect_behind(schedule, number, latest(schedule, number, UPDATE_REDUCE, at->bucket));
+        expect_waits(schedule, number, latest(schedule, number, UPDATE_REDUCE, at->bucket));
     if (at->kind == UPDATE_REDUCE && at->bucket != BUCKET_LOSS)
-        expect_behind(schedule, number, latest(schedule, number, UPDATE_BACKWARD, at->bucket));
+        expect_waits(schedule, number, latest(schedule, number, UPDATE_BACKWARD, at->bucket));
     if (at->kind == UPDATE_GATHER && stage < 3)
-        expect_behind(schedule, number, latest(schedule, number, UPDATE_OPTIMIZE, at->bucket));
+        expect_waits(schedule, number, latest(schedule, number, UPDATE_OPTIMIZE, at->bucket));
 }
 
 /* Forward from the first node to the last, backward from the last to the first. */
@@ -354,7 +354,7 @@ static void parameters_are_gathered_one_bucket_ahead(void **state)
     schedule_free(&schedule);
 }
 
-/* @return whether the bucket's place is free behind this instruction. */
+/* @return whether the bucket's place is free after this instruction. */
 static bool is_last_use(const update_schedule *schedule, int number)
 {
     const update_kind kind = schedule->list[number].kind;

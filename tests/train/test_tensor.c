@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensor ranks: how a network is split and what is refused, as pure functions; and ranks as threads
- * that compute what one rank does, with data ranks, ZeRO and a pipeline beside them. */
+ * Tensor ranks: splits of a network and their refusals, as pure functions; and ranks as threads
+ * that compute the same as one rank, with data ranks, ZeRO and a pipeline beside them. */
 #include "check.h"
 #include "drawn.h"
 #include "engine_ranks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensor ranks as users start them: DeepSpeed's key, the option, and what is said about both.
+ * Tensor ranks as users start them: DeepSpeed's key, the option, and the messages about both.
  * Arguments: folder of the programs, docs/examples/mnist, folder with seeds/. */
 #include "check.h"
 #include "files.h"

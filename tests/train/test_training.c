@@ -15,7 +15,7 @@
 
 enum { SAMPLES = 320, BATCH = 32, EPOCHS = 6, UPDATES = EPOCHS * SAMPLES / BATCH };
 
-static train_dataset dataset; /* what make_vectors.py calls synthetic */
+static train_dataset dataset; /* "synthetic" of make_vectors.py */
 
 static int draw_dataset(void **state)
 {

@@ -338,7 +338,7 @@ static void in_16_bits_all_stages_are_the_same_bit_for_bit(void **state)
     }
 }
 
-/* Rounded to 16 bits before they are summed, or behind it. */
+/* Rounded to 16 bits before or after they are summed. */
 static void with_accumulation_in_16_bits_too(void **state)
 {
     for (int ranks = 1; ranks <= 4; ranks *= 2)

@@ -34,8 +34,9 @@ typedef struct checkpoint_run {
 ring_status checkpoint_describe(const train_engine *engine, bool compat, const char *norm,
                                 char text[SETTINGS_TEXT_MAX]);
 
-/** Writes @p dir/step-NNNNNNNN, on the disk before it has that name: whoever ends or fails
- *  meanwhile leaves what was there before. @param keep  checkpoints to be left; 0: all.
+/** Writes @p dir/step-NNNNNNNN. The folder gets that name once it is on the disk, so a rank that
+ *  ends or fails meanwhile leaves earlier checkpoints intact. @param keep number of checkpoints to
+ *  keep; 0: all.
  *  @return RING_OK; RING_ERR_SYSTEM on all ranks if it could not be written: @p dir is as it was,
  *  and the run may go on; or what ends the communicator. */
 ring_status checkpoint_save(train_engine *engine, const char *dir, const checkpoint_run *run,
@@ -47,7 +48,7 @@ typedef void checkpoint_note_fn(void *context, const char *text);
 /** Loads the checkpoint @p path; or of a folder of checkpoints the newest that is whole, naming
  *  those that are not to @p note.
  *  @param run  the identity of this run. @param[out] run->place, run->before, run->ranks
- *  @param[out] found  the folder of what was loaded; "" if @p path holds none at all
+ *  @param[out] found the folder that was loaded; "" if @p path has no checkpoint
  *  @return RING_OK; RING_ERR_SYSTEM: damaged, or nothing whole there; RING_ERR_CONFIG: of another
  *  run; RING_ERR_UNSUPPORTED: of another version. The engine is as it was unless RING_OK. */
 ring_status checkpoint_load(train_engine *engine, const char *path, checkpoint_run *run,

@@ -68,7 +68,7 @@ void add_elements(void *to, ring_dtype to_type, const void *from, ring_dtype fro
     }
 }
 
-/* To what the type can hold. */
+/* Clamps a value to the range of the type. */
 void round_elements(float *values, ring_dtype type, size_t count)
 {
     uint16_t block[BLOCK];

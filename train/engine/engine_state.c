@@ -17,7 +17,7 @@ typedef struct state_array {
 
 enum { ARRAYS = 4 };
 
-/* ---- What there is ------------------------------------------------------------------------- */
+/* ---- Contents ------------------------------------------------------------------------------ */
 
 static state_array from_memory(const zero_array *array)
 {

@@ -13,9 +13,9 @@
 #define STATE_PARAM "param"
 
 typedef enum state_share {
-    SHARE_OWN, /* what this rank owns: each element on one rank, whatever the stage */
-    SHARE_HELD /* all that this rank has memory for: parameters of 16 bits beside their masters,
-                  too, as the same state twice */
+    SHARE_OWN, /* the part that this rank owns: each element is on one rank, in every stage */
+    SHARE_HELD /* everything that this rank has memory for; 16-bit parameters with masters are
+                  listed twice, as the same state */
 } state_share;
 
 /** Elements of one tensor, or of a state that an optimiser keeps for it: neighbours in the order in
@@ -29,8 +29,8 @@ typedef struct state_piece {
     void *values; /* [count] the engine's memory */
 } state_piece;
 
-/** @return the element of the tensor that is @p done elements behind the piece's first, and in
- *  @p count how many are neighbours from there on, within the piece. */
+/** @return the element of the tensor that is @p done elements after the piece's first; @p count
+ *  receives how many neighbours follow it within the piece. */
 size_t state_piece_element(const state_piece *piece, size_t done, size_t *count);
 
 /** A number of the engine: one of the three is not NULL. */
@@ -39,7 +39,7 @@ typedef struct state_number {
     long *whole;
     int *small;
     double *real;
-    bool optional; /* one that is not stored stays as it is */
+    bool optional; /* keeps its value if it is not stored */
 } state_number;
 
 double state_number_get(const state_number *number);
@@ -63,7 +63,7 @@ void engine_state_free(engine_state *state);
 /** @return the order in which the elements of a tensor of engine_network() are listed. */
 tensor_order engine_order(const train_engine *engine, int tensor);
 
-/** Brings the values of @p piece into memory to be changed, where they lie in a file.
+/** Brings the values of @p piece into memory to be changed if they are stored in a file.
  *  @return RING_OK, or RING_ERR_SYSTEM if the disk fails. */
 ring_status state_piece_fetch(const engine_state *state, const state_piece *piece);
 

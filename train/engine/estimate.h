@@ -13,7 +13,7 @@
 /** Bytes of one rank. */
 typedef struct memory_estimate {
     size_t params, grads, states; /* held all the time; float32 masters are states */
-    size_t files;                 /* beside these, what is offloaded */
+    size_t files;                 /* offloaded arrays, in addition */
     size_t live;                  /* buckets that are worked on */
     size_t activations; /* outputs, their gradients, what layers keep, their scratch, samples and
                            labels */

@@ -8,7 +8,7 @@
 #include "bucket_casts.h"
 #include "errors.h"
 
-/* @return the first tensor that another rank counts and that ends behind @p begin, or NULL. */
+/* @return the first tensor that another rank counts and that ends after @p begin, or NULL. */
 static const train_tensor *next_left_out(const tensor_table *tensors, size_t begin)
 {
     const train_tensor *next = NULL;

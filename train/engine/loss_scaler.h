@@ -23,7 +23,7 @@ typedef enum scaler_verdict {
     SCALER_STEP,    /* no overflow */
     SCALER_SKIP,    /* overflow, the scale stays as it is fixed */
     SCALER_WAIT,    /* overflow, the hysteresis is one less */
-    SCALER_LOWER,   /* overflow, the scale is half of what it was, or the least */
+    SCALER_LOWER,   /* overflow: the scale was halved, down to the minimum */
     SCALER_AT_LEAST /* overflow at the least scale; nothing changes any more */
 } scaler_verdict;
 

@@ -4,7 +4,7 @@
 
 #include "errors.h"
 
-/* @return the instruction behind the last FORWARD of a micro-batch. */
+/* @return the instruction after the last FORWARD of a micro-batch. */
 static int end_of_forward(const update_schedule *schedule, int micro)
 {
     int end = 0;
@@ -16,8 +16,8 @@ static int end_of_forward(const update_schedule *schedule, int micro)
     return end;
 }
 
-/* @return the first instruction behind @p begin that belongs to no pass of its micro-batch: the
- * next one's LOAD, or CLIP. */
+/* @return the first instruction at or after @p begin that is not part of this micro-batch's passes:
+ * the LOAD of the next one, or CLIP. */
 static int end_of_backward(const update_schedule *schedule, int begin)
 {
     int end = begin;

@@ -11,24 +11,24 @@
 #include "update_run.h"
 
 typedef enum open_phase {
-    OPEN_CLOSED,     /* nothing is under way */
-    OPEN_WAITS,      /* for the forward pass of a micro-batch, or behind the last one the step */
-    OPEN_HAS_OUTPUT, /* has an output, and no gradient of the loss yet */
-    OPEN_HAS_LOSS,   /* and has it: backward may go on */
+    OPEN_CLOSED,     /* no update is in progress */
+    OPEN_WAITS,      /* for the forward pass of a micro-batch, or after the last one for the step */
+    OPEN_HAS_OUTPUT, /* has an output but no gradient of the loss yet */
+    OPEN_HAS_LOSS,   /* has the gradient of the loss too: backward may run */
 } open_phase;
 
 typedef struct open_update {
     update_machine machine;
     update_batch batch;
     open_phase phase;
-    int micro; /* micro-batches that are through backward */
+    int micro; /* micro-batches whose backward has ended */
     int micro_batches;
-    size_t rows; /* of the micro-batch under way */
+    size_t rows; /* of the current micro-batch */
     double weight, loss;
 } open_update;
 
-/** Begins an update. Cheap; all but @p engine is copied. @param share  its order, samples, micro
- *  and next are not used: each micro-batch brings its own. @return RING_OK or RING_ERR_MEMORY. */
+/** Begins an update. Cheap; all but @p engine is copied. @param share order, samples, micro and
+ *  next are ignored, since each micro-batch has its own. @return RING_OK or RING_ERR_MEMORY. */
 ring_status open_update_begin(open_update *update, train_engine *engine, const engine_share *share);
 
 /** A micro-batch. */
@@ -45,21 +45,21 @@ ring_status open_update_forward(open_update *update, const update_samples *sampl
 /** The engine's loss against @p labels, and its gradient. @return the mean over the rows. */
 double open_update_loss(open_update *update, const uint32_t *labels);
 
-/** The caller's loss, @p factor times which is a mean over the rows, and @p gradient [rows, output]
- *  of it. */
+/** Takes the caller's loss and its @p gradient [rows, output]. Both, multiplied by @p factor, are
+ *  those of a mean over the rows. */
 void open_update_own_loss(open_update *update, double loss, const float *gradient, double factor);
 
 /** Collective. Backward of the micro-batch, from the gradient of the loss. */
 ring_status open_update_backward(open_update *update);
 
-/** @return whether all micro-batches are through. */
+/** @return whether all micro-batches are complete. */
 bool open_update_is_whole(const open_update *update);
 
-/** Collective. The rest of the update: norm, clipping, optimiser. It is closed then, whatever the
- *  result. */
+/** Collective. Runs the rest of the update: norm, clipping and optimiser. The update is closed
+ *  afterwards, whatever the result. */
 ring_status open_update_finish(open_update *update, double lr, engine_result *result);
 
-/** Ends what runs; no parameter has changed. */
+/** Waits for calls in flight and drops the update; no parameter has changed. */
 void open_update_drop(open_update *update);
 
 #endif

@@ -13,16 +13,16 @@ typedef struct pass_span {
 } pass_span;
 
 typedef struct pass_times {
-    pass_span *spans; /* [micro_batches][2] forward and backward; room for the most there are */
+    pass_span *spans; /* [micro_batches][2] forward and backward; has room for the largest update */
     int micro_batches;
 } pass_times;
 
 /** Forgets the last update; the next one has @p micro_batches. */
 void pass_times_start(pass_times *passes, int micro_batches);
 
-/** An instruction ran. Of a pass in several parts the first begins it, the last ends it; what
- *  backward computes again is part of backward.
- *  @param passes  NULL: nothing is kept. */
+/** Records that an instruction ran. If a pass has several parts, the first one begins it and the
+ *  last one ends it; activations that are recomputed count as backward.
+ *  @param passes NULL: nothing is recorded. */
 void pass_times_ran(pass_times *passes, const update_instruction *at, double begin, double end);
 
 #endif

@@ -366,7 +366,7 @@ static ring_status run_timed(train_engine *engine, const update_schedule *schedu
     return RING_OK;
 }
 
-/* None behind an epoch's last update. */
+/* There is no next update after an epoch's last one. */
 static void look_ahead(const data_shares *shares, const train_sampler *sampler, int share,
                        size_t update, engine_share *ahead)
 {

@@ -29,16 +29,16 @@
 
 enum { LOSS_SUMS = 3 };
 
-/** The numbers that an update's instructions hand to each other. They have one place from
- *  engine_create() to engine_destroy(), in memory that the wire reads, and instructions take them
- * by address; the host looks at them for reports, and where an update is left out. */
+/** Numbers that an update's instructions pass to each other. They stay at one address from
+ *  engine_create() to engine_destroy(), in memory that can be sent, and instructions access them by
+ *  address; the host reads them for reports, and to decide whether an update is skipped. */
 typedef struct update_scalars {
     double loss; /* these three, [LOSS_SUMS], are summed over all ranks: the losses of samples, */
     double stop_asked; /* engine->stop_asked, */
     double unloaded;   /* and ranks that could not load their samples */
     double lr;         /* of the update */
     double grad_norm;  /* of the scaled gradients, before clipping; NaN: not asked for */
-    double clip; /* what gradients are multiplied with: the clipping, without the loss scale */
+    double clip;       /* factor for the gradients: clips them and removes the loss scale */
 } update_scalars;
 
 typedef struct train_engine {
@@ -51,13 +51,14 @@ typedef struct train_engine {
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
-    bool skips_norm;   /* updates go without the norm of their gradients unless they clip or scale
-                          the loss; a gradient that is not finite then shows in the next loss. The
-                          same on all ranks */
-    double stop_asked; /* what this rank adds to the sum that the next update tells all ranks: 0
-                          while the run is to go on */
+    bool skips_norm; /* updates do not compute the norm of their gradients unless they clip or scale
+                        the loss; a gradient that is not finite then shows in the next loss. The
+                        same on all ranks */
+    double stop_asked; /* this rank's summand of engine_result.stop_asked in the next update; 0
+                          while the run continues */
 
-    /* The network: the pipeline's is cut from this tensor rank's, the model is a stage of it. */
+    /* The network. The pipeline cuts the network of this tensor rank, and the model is one of its
+     * stages. */
     tensor_parallel tensor;
     train_pipeline pipeline;
     train_model model;
@@ -96,13 +97,13 @@ typedef struct train_engine {
 } train_engine;
 
 /** @return the network of this tensor rank with the layers of all stages, and the table of its
- *  parameters: what the stages of its pipeline are of. */
+ *  parameters. */
 static inline const train_model *engine_staged_network(const train_engine *engine)
 {
     return engine->pipeline.place.stages > 1 ? &engine->pipeline.whole : &engine->model;
 }
 
-/** @return the same of all tensor ranks. */
+/** @return the whole network, with the parameters of all tensor ranks. */
 static inline const train_model *engine_network(const train_engine *engine)
 {
     return engine->tensor.ranks > 1 ? &engine->tensor.whole : engine_staged_network(engine);
@@ -110,11 +111,11 @@ static inline const train_model *engine_network(const train_engine *engine)
 
 typedef struct engine_result {
     double loss;       /* mean over the global batch */
-    double grad_norm;  /* before clipping; NaN where an update goes without it */
+    double grad_norm;  /* before clipping; NaN if it is not computed */
     size_t samples;    /* of the global batch */
     double stop_asked; /* the sum over the ranks: the same on all of them */
-    bool skipped;      /* gradients were not finite: nothing was updated, overflow.lines say why */
-    bool unloaded;     /* a rank could not load its samples: nothing was done */
+    bool skipped;  /* gradients were not finite: nothing was updated, and overflow.lines say why */
+    bool unloaded; /* a rank could not load its samples: nothing was done */
 } engine_result;
 
 /** Makes the network and its partition as engine_create() does, without the ranks and the memory of
@@ -127,7 +128,7 @@ ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t sam
 /** This rank's share of an update. */
 typedef struct engine_share {
     const uint32_t *order; /* [samples] */
-    size_t samples;        /* 0: this rank has none left, but takes part */
+    size_t samples;        /* 0: this rank has none left but still takes part */
     size_t micro;          /* of a micro-batch; the last one may be short */
     size_t total;          /* samples of all ranks */
     int micro_batches;     /* of the rank that has most; the same on all */
@@ -136,8 +137,8 @@ typedef struct engine_share {
     size_t next_samples;
 } engine_share;
 
-/** @return what data-parallel rank @p share takes in @p update of an epoch, and in the one behind
- * it.
+/** @return the samples of data-parallel rank @p share in @p update of an epoch and in the next
+ *  update.
  *  @param sampler  borrowed by the result. */
 engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
                              size_t update);
@@ -151,8 +152,8 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                           uint64_t seed);
 void engine_destroy(train_engine *engine);
 
-/** Has @p threads threads take the next micro-batch while this one is computed with; 0: none.
- *  Once, behind engine_create(). */
+/** Makes @p threads threads read the next micro-batch while the current one is being computed; 0:
+ *  no threads. Call it once, after engine_create(). */
 ring_status engine_read_ahead(train_engine *engine, int threads);
 
 /** Collective: one update.
@@ -178,7 +179,7 @@ ring_status engine_update_share(train_engine *engine, const train_dataset *datas
  *  update checks the loss and the gradient that it starts from, not what it leaves. */
 ring_status engine_check_params(train_engine *engine);
 
-/** How good a network is: both are means over labels. */
+/** Quality of a network; both numbers are means over labels. */
 typedef struct engine_score {
     double accuracy; /* the share that is classified rightly */
     double loss;
@@ -190,13 +191,13 @@ ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
 
 /** Collective: forward as in an evaluation.
  *  @param begin, rows  samples of @p dataset, at most evaluation_rows; 0: this rank takes part
- *  @param[out] outputs  [rows, output], on all stages of a pipeline. Behind the last of them
- *  offload_leave() is to be called. */
+ *  @param[out] outputs [rows, output], on all stages of a pipeline. Call offload_leave() after the
+ *  last batch. */
 ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
                            size_t rows, float *outputs);
 
-/** Collective. @param[out] params  all parameters by the offsets of engine_network()'s table, as
- * the optimiser has them: masters, where there are any; valid until the next update. */
+/** Collective. @param[out] params all parameters by the offsets of engine_network()'s table, as the
+ *  optimiser stores them (masters if there are any); valid until the next update. */
 ring_status engine_params(train_engine *engine, const float **params);
 
 /** @return bytes of model state on this rank: parameters, gradients, masters and optimiser's states

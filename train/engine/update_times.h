@@ -12,27 +12,28 @@
 
 /** Seconds so far. */
 typedef struct update_times {
-    double busy[UPDATE_KINDS]; /* computing; of what goes over the wire: starting it, and moving it
-                                between computations */
-    double waited[UPDATE_KINDS]; /* until one of the wire had ended, with nothing else to do */
+    double busy[UPDATE_KINDS];   /* computing; for communication: starting it, and progressing it
+                                    between computations */
+    double waited[UPDATE_KINDS]; /* waiting for communication with nothing else to do */
     double ties;                 /* of busy[UPDATE_REDUCE]: BUCKET_TIES */
-    double checking;             /* of busy[UPDATE_CLIP]: whether an update is to be left out */
-    double reducing;             /* while gradients were reduced, whatever was done meanwhile */
-    int reductions;              /* that run now */
-    double reducing_since;       /* train_now() when the first of them began */
-    update_trace *trace;         /* borrowed; NULL: none is written */
-    pass_times *passes;          /* borrowed; NULL: they are not kept */
+    double checking;       /* part of busy[UPDATE_CLIP]: deciding whether to skip the update */
+    double reducing;       /* while gradients were being reduced, overlapped or not */
+    int reductions;        /* in flight now */
+    double reducing_since; /* train_now() when the first of them began */
+    update_trace *trace;   /* borrowed; NULL: no trace is written */
+    pass_times *passes;    /* borrowed; NULL: not recorded */
 } update_times;
 
-/** An instruction ran, or was started. Times are of train_now(). */
+/** Records that an instruction ran or, for communication, was started. Times are of train_now(). */
 void update_times_ran(update_times *times, const update_instruction *at, double begin, double end);
-/** The wire was moved between computations, for the sake of @p at. */
+/** Records that communication was progressed between computations, on behalf of @p at. */
 void update_times_moved(update_times *times, const update_instruction *at, double begin,
                         double end);
 void update_times_waited(update_times *times, const update_instruction *at, double begin,
                          double end);
 
-/** Instruction @p number goes over the wire from @p when on, or has been seen to have ended. */
+/** Records that the communication of instruction @p number started, or was found complete, at @p
+ *  when. */
 void update_times_started(update_times *times, const update_instruction *at, int number,
                           double when);
 void update_times_ended(update_times *times, const update_instruction *at, int number, double when);

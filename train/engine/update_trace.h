@@ -15,18 +15,19 @@ typedef struct update_trace {
     FILE *out;
     double start; /* train_now() of the trace's zero */
     int rank;
-    long update; /* that runs */
+    long update; /* the current one */
 } update_trace;
 
-/** Writes the beginning: that of the file if @p rank is 0, else of what goes on behind another
- *  rank's events.
- *  @param out  stays the caller's, errors too. @param start  train_now() of the trace's zero. */
+/** Begins the events of a rank: rank 0 begins the file, and others append to the events of earlier
+ *  ranks.
+ *  @param out remains the caller's, who also checks it for errors. @param start train_now() of the
+ *  trace's zero. */
 void update_trace_begin(update_trace *trace, FILE *out, int rank, double start);
 /** Writes the end of a file. */
 void update_trace_end(FILE *out);
 
-/** The next functions do nothing for NULL. */
-/** @param before  stands before the instruction's name: "wait for ". */
+/** The following functions do nothing if @p trace is NULL. */
+/** @param before a prefix of the instruction's name: "wait for ". */
 void update_trace_span(update_trace *trace, const char *before, const update_instruction *at,
                        double begin, double end);
 void update_trace_wire(update_trace *trace, const update_instruction *at, int number, bool begins,

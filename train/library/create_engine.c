@@ -36,7 +36,7 @@ static ring_status check_options(const ring_train_options *options)
     return RING_OK;
 }
 
-/* Programs built with a shorter struct have zeroes behind it. */
+/* Members that a program's older, shorter struct does not have are zero. */
 static ring_status copy_options(const ring_train_options *given, ring_train_options *options)
 {
     *options = (ring_train_options)RING_TRAIN_OPTIONS_INIT;

@@ -69,7 +69,8 @@ ring_status handle_choose_data(ring_train *engine, const ring_train_options *opt
  *  sampler. */
 ring_status handle_open_data(ring_train *engine, const ring_train_options *options);
 
-/** Room for micro-batches, and threads that read them ahead; behind engine_create(). */
+/** Allocates memory for micro-batches and starts the threads that read ahead; after
+ *  engine_create(). */
 ring_status handle_make_batches(ring_train *engine);
 
 /** The next micro-batch of engine->share. */

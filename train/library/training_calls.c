@@ -7,7 +7,7 @@
 #include "run_progress.h"
 #include "train_handle.h"
 
-/* ---- What all calls need ------------------------------------------------------------------- */
+/* ---- Checks of all calls ------------------------------------------------------------------- */
 
 ring_status handle_settle(ring_train *engine, ring_status status)
 {
@@ -288,10 +288,11 @@ ring_status ring_train_no_sync(ring_train *engine, int on)
     RING_TRY(check_engine(engine));
     RING_TRY(handle_check_no_stages(engine));
     if (on != 0 && engine->trainer.config.zero_stage >= 2)
-        return train_fail(RING_ERR_USAGE,
-                          "ring_train_no_sync: with stage %ld no rank keeps gradients that it does "
-                          "not own: they are sent behind each micro-batch; stages 0 and 1 wait",
-                          engine->trainer.config.zero_stage);
+        return train_fail(
+            RING_ERR_USAGE,
+            "ring_train_no_sync: in stage %ld ranks keep only the gradients that they "
+            "own, and send the others after each micro-batch; use stage 0 or 1",
+            engine->trainer.config.zero_stage);
     engine->no_sync = on != 0;
     return RING_OK;
 }

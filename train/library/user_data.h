@@ -13,15 +13,15 @@
 /** Samples by number, filled by a callback. */
 typedef struct user_data {
     ring_train_data given;
-    op_shape output; /* of the network: how many labels a sample has, and what they may be */
+    op_shape output; /* of the network: determines how many labels a sample has, and their range */
 } user_data;
 
 /** @param[out] dataset  borrows @p data. @return RING_OK, RING_ERR_ARGUMENT. */
 ring_status user_data_open(user_data *data, const ring_train_data *given, const op_shape *input,
                            train_dataset *dataset);
 
-/** @return RING_OK, or RING_ERR_ARGUMENT with the first of @p labels [count] that is none of the
- *  outputs. */
+/** @return RING_OK, or RING_ERR_ARGUMENT naming the first of @p labels [count] that is not one of
+ *  the outputs. */
 ring_status user_labels_check(const op_shape *output, const uint32_t *labels, size_t count);
 
 /** One micro-batch that is there already. */

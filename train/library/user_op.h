@@ -10,7 +10,7 @@
 #include "op.h"
 
 typedef struct user_op {
-    nn_op op; /* what networks see */
+    nn_op op; /* the row that networks use */
     ring_train_op given;
     char name[32];
 } user_op;
@@ -20,7 +20,7 @@ typedef struct user_ops {
     const nn_op **rows; /* [count + 1] their ops, then NULL */
 } user_ops;
 
-/** Free with user_ops_free() whatever the result, behind all networks that have them.
+/** Free with user_ops_free() whatever the result, after all networks that use them.
  *  @return RING_OK, RING_ERR_MEMORY; RING_ERR_ARGUMENT names what is missing. */
 ring_status user_ops_create(user_ops *ops, const ring_train_op *given, size_t count);
 void user_ops_free(user_ops *ops);

@@ -134,7 +134,7 @@ static void add_run(train_optimizer *optimizer, const train_tensor *tensor)
     optimizer->runs[optimizer->run_count++] = (optimizer_run){SIZE_MAX, decaying};
 }
 
-/* @return the first tensor that lies at @p offset or behind it; NULL: there is none. */
+/* @return the first tensor at or after @p offset; NULL if there is none. */
 static const train_tensor *next_tensor(const tensor_table *tensors, size_t offset)
 {
     const train_tensor *next = NULL;

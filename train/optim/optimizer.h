@@ -13,7 +13,7 @@
 
 /** Neighbours in the flat buffer that are of one parameter group. */
 typedef struct optimizer_run {
-    size_t end; /* the element behind them */
+    size_t end; /* one past the last element */
     bool decays;
 } optimizer_run;
 
@@ -73,8 +73,8 @@ size_t optimizer_needs(const optimizer_config *config, size_t count);
 /** @return bytes of the states that it has allocated. */
 size_t optimizer_bytes(const train_optimizer *optimizer);
 
-/** @return the sum of squares of @p values [count], in float64: blocks of 4096 one after another,
- *  so that whoever holds a part gets the same bits as whoever holds more. */
+/** @return the sum of squares of @p values [count] in float64. It is summed in blocks of 4096, so
+ *  that ranks that hold different parts compute the same bits. */
 double optimizer_sum_squares(const float *values, size_t count);
 
 /** @return what to multiply gradients of norm @p norm with so that it is at most @p most;

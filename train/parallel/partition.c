@@ -6,7 +6,7 @@
 
 #include "errors.h"
 
-/* Greedy, as in DeepSpeed: a tensor that is too large for what is left does not end the choice. */
+/* Greedy, as in DeepSpeed: a tensor that is too large for the remaining space is passed over. */
 static void choose_persistent(train_partition *partition, const train_model *model)
 {
     size_t chosen = 0;
@@ -155,8 +155,8 @@ static size_t largest_range(const train_partition *partition, array_layout layou
     return largest;
 }
 
-/* Ranges use the two places in turn; a tied bucket has one of its own behind them, since several
- * ranges use it. The buckets of a range lie side by side. */
+/* Ranges use the two live places in turn. A tied bucket has its own place after these two, since
+ * several ranges use it. The buckets of a range are adjacent. */
 static void place_live(train_partition *partition, array_layout layout)
 {
     const size_t largest = largest_range(partition, layout);

@@ -47,12 +47,13 @@ typedef struct partition_bucket {
 } partition_bucket;
 
 /** Numbers that tensor ranks sum before a pass comes to a node. */
-enum { SUM_INPUT = 1 /* forward, what it reads */, SUM_GRAD = 2 /* backward, its gradient */ };
+enum { SUM_INPUT = 1 /* its input, in forward */, SUM_GRAD = 2 /* its gradient, in backward */ };
 
-/** How a model is cut, and what is gathered when. */
+/** Rules by which a model is cut and parameters are gathered. */
 typedef struct partition_rules {
     size_t bucket_bytes;    /* of float32 parameters, at which a range is closed */
-    size_t persistent_most; /* elements of a tensor that is persistent; 0: none is */
+    size_t persistent_most; /* largest number of elements of a persistent tensor; 0: no tensor is
+                               persistent */
     size_t persistent_all;  /* elements of all of those together, chosen in the model's order */
     bool broadcasts;        /* owners send updated parameters one after the other */
     size_t ahead_most;      /* elements of a bucket that is gathered ahead of its use */
@@ -62,7 +63,8 @@ typedef struct partition_rules {
 typedef struct train_partition {
     int ranks;
     partition_rules rules;
-    partition_bucket *buckets; /* [count], in the order of the nodes; behind ranges those beside */
+    partition_bucket *buckets; /* [count], in the order of the nodes: first one per range, then the
+                                  second buckets of ranges */
     int ranges, count;
     bool *persistent; /* [tensors] all ranks keep it in stage 3 of ZeRO */
     uint8_t *sums;    /* [nodes] SUM_INPUT, SUM_GRAD or 0; NULL: there are none */
@@ -83,7 +85,7 @@ void partition_print(const train_partition *partition, FILE *out);
 /** @return the first bucket of the range of @p node. */
 int partition_bucket_of(const train_partition *partition, int node);
 
-/** @return the bucket behind @p bucket in its range; -1: there is none. */
+/** @return the bucket after @p bucket in its range; -1 if there is none. */
 int partition_beside(const train_partition *partition, int bucket);
 
 /** @return elements of tensors that ranks split in stage 3 of ZeRO, without padding. */

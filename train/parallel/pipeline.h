@@ -42,7 +42,7 @@ void pipeline_place(train_pipeline *pipeline, const train_model *model);
  *  stage has it. */
 int pipeline_local(const train_pipeline *pipeline, int tensor);
 
-/** Collective over the stages: makes the communicators for what they share. */
+/** Collective over the stages. Makes communicators for the parameters that stages share. */
 ring_status pipeline_join(train_pipeline *pipeline);
 
 /** @return true on the ranks that read images, and on those that have outputs and labels. */

@@ -49,7 +49,7 @@ static int *end_of(const timeline *t, int stage, pipe_pass pass)
     return &t->ends[(stage * t->micro_batches + pass.micro) * 2 + pass.backward];
 }
 
-/* @return the end of what the pass works on; -1 if that is not made yet. */
+/* @return when the input of the pass was complete; -1 if it is not yet. */
 static int ready_at(const timeline *t, int stage, pipe_pass pass)
 {
     const int from = stage + (pass.backward ? NEXT : PREVIOUS);
@@ -132,7 +132,8 @@ static bool has_neighbour(const pipe_writer *p, int towards)
     return stage >= 0 && stage < p->place.stages;
 }
 
-/* SEND or RECV where there is such a stage, behind what made it or used its place. */
+/* Writes a SEND or RECV if that neighbour exists. It waits for the instruction that made the data
+ * or last used their place. */
 static int transfer(pipe_writer *p, update_kind kind, int towards, int micro, int earlier)
 {
     if (!has_neighbour(p, towards))
@@ -146,7 +147,7 @@ static int transfer(pipe_writer *p, update_kind kind, int towards, int micro, in
     return number;
 }
 
-/* The first instruction of a pass waits for what it works on, and for its place to be free. */
+/* Makes the first instruction of a pass wait for its input and for its slot to be free. */
 static void follow_both(pipe_writer *p, int first, int received, int sent)
 {
     if (p->w.failed)

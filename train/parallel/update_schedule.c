@@ -40,14 +40,16 @@ void update_follow(update_writer *w, int number, int earlier)
 
 /* ---- Parts of an update -------------------------------------------------------------------- */
 
-/* Parameters that other buckets use, too, stay gathered. */
+/* Stage 3 gathers and releases a bucket, unless it is persistent or other buckets share its
+ * parameters. */
 static bool comes_and_goes(const update_writer *w, int bucket)
 {
     const partition_bucket *at = &w->partition->buckets[bucket];
     return w->zero_stage == 3 && !at->is_tied && !at->is_persistent;
 }
 
-/* Parameters of a bucket from all owners at once, or one after the other. @return the last. */
+/* Writes the gathering of a bucket's parameters from all owners at once, or from one after another.
+ * @return the last instruction. */
 static int write_gather(update_writer *w, int bucket, int earlier)
 {
     const bool one_by_one = w->zero_stage < 3 && w->partition->rules.broadcasts;
@@ -72,14 +74,15 @@ static void gather(update_writer *w, int bucket, int earlier)
     update_follow(w, w->gathered[place], earlier);
 }
 
-/* The bucket's place is free for another one behind what was computed last. */
+/* The bucket's place in memory is free for another bucket after the latest computation. */
 static void leave(update_writer *w, int bucket)
 {
     if (comes_and_goes(w, bucket))
         w->left[bucket % LIVE_BUCKETS] = w->computed;
 }
 
-/* Nodes of one bucket. @param summed  the SUM before them, or UPDATE_NOTHING. */
+/* Writes the computation of some nodes of one bucket. @param summed the SUM before them, or
+ * UPDATE_NOTHING. */
 static void compute(update_writer *w, const update_instruction *range, int summed)
 {
     const int place = range->bucket % LIVE_BUCKETS, number = update_write(w, *range);
@@ -93,7 +96,7 @@ static void compute(update_writer *w, const update_instruction *range, int summe
     w->computed = number;
 }
 
-/* Sums the activations of tensor ranks before the pass comes to @p node. */
+/* Writes the sum of activations over the tensor ranks, before the pass reaches @p node. */
 static int sum(update_writer *w, const update_instruction *range, int node)
 {
     const int number =
@@ -115,7 +118,7 @@ static bool begins_segment(const train_partition *partition, int node)
                          partition->segments[node] != partition->segments[node - 1]);
 }
 
-/* A segment's first activations are kept as they were summed. */
+/* A segment's first activations are stored after their sum, so recomputing them needs no sum. */
 static bool sums_before(const update_writer *w, const update_instruction *range, int node)
 {
     const int wanted = range->kind == UPDATE_FORWARD ? SUM_INPUT : SUM_GRAD;
@@ -123,14 +126,16 @@ static bool sums_before(const update_writer *w, const update_instruction *range,
            !(range->recompute && begins_segment(w->partition, node));
 }
 
-/* Nodes @p from to the one before @p to, as the pass goes. */
+/* Sets the range to the nodes from @p from to the one before @p to, in the direction of the pass.
+ */
 static void set_nodes(update_instruction *range, int from, int to)
 {
     range->first = from < to ? from : to + 1;
     range->end = from < to ? to : from + 1;
 }
 
-/* In ranges between sums. */
+/* Writes the nodes of a visit, cut into ranges at the nodes that need a sum over the tensor ranks.
+ * Backward runs over them in reverse. */
 static void compute_visit(update_writer *w, const update_instruction *visit)
 {
     const bool back = visit->kind == UPDATE_BACKWARD;
@@ -164,7 +169,8 @@ static size_t gathered_elements(const partition_bucket *bucket)
     return bucket->is_persistent ? 0 : bucket->count;
 }
 
-/* @return whether @p next is gathered while @p bucket is computed with. */
+/* @return whether @p next may be gathered while @p bucket is being computed: if both, with the tied
+ * buckets, fit into the limits of the configuration. */
 static bool comes_ahead(const update_writer *w, int next, int bucket)
 {
     const train_partition *partition = w->partition;
@@ -177,7 +183,8 @@ static bool comes_ahead(const update_writer *w, int next, int bucket)
     return more <= partition->rules.ahead_most && live <= partition->rules.live_most;
 }
 
-/* Stages 0 and 1 sum over micro-batches before they reduce, 2 and 3 reduce before they sum. */
+/* Stages 0 and 1 sum gradients over micro-batches and then reduce them over ranks; stages 2 and 3
+ * reduce those of every micro-batch and then sum. */
 static int reduce(update_writer *w, int bucket, int micro, int backward)
 {
     const bool each = w->zero_stage >= 2;
@@ -199,7 +206,7 @@ static void reduce_range(update_writer *w, int range, int micro)
     w->beside[place] = reduce(w, beside, micro, w->computed);
 }
 
-/* While backward goes on. */
+/* The loss is summed over the ranks while backward runs. */
 void update_write_loss(update_writer *w, int micro)
 {
     if (micro + 1 == w->micro_batches)
@@ -217,8 +224,8 @@ static bool has_ties(const train_partition *partition)
     return any;
 }
 
-/* Buckets that others use, too, are gathered once an update; and their gradients are added to from
- * the first bucket of backward on, when those of the micro-batch before have left. */
+/* Tied buckets are gathered once per update. Backward adds to their gradients from its first bucket
+ * on, so it must wait until those of the previous micro-batch have been sent. */
 static bool waits_for_ties(const update_writer *w, const update_instruction *visit)
 {
     const train_partition *partition = w->partition;
@@ -232,16 +239,18 @@ static bool waits_for_ties(const update_writer *w, const update_instruction *vis
 
 /* ---- Passes -------------------------------------------------------------------------------- */
 
-/* A pass is a list of visits: neighbouring nodes of one bucket, to be computed forward or backward.
- * It goes from bucket to bucket, and to and fro where activations are recomputed.
+/* A pass is a list of visits: neighbouring nodes of one bucket that are computed forward or
+ * backward. It runs from bucket to bucket, and changes direction where activations are recomputed.
  *
- * Two buckets have a place in memory each, by turns. While a bucket is computed with, the next one
- * is gathered into the other place; if it needs the same place, it comes when this one has left.
+ * There are two places in memory, which buckets use in turn. While one bucket is being computed,
+ * the next one is gathered into the other place; if both need the same place, the next one is
+ * gathered once this one has left.
  *
  *     compute    | bucket 0 | bucket 1 | bucket 2 |
  *     wire       | gather 1 | gather 2 | gather 3 |
  *
- * Backward goes the other way, and reduces the gradients of a bucket when its first node is done.
+ * Backward runs in the other direction and reduces the gradients of a bucket once its first node is
+ * done.
  */
 
 static void add_visit(update_writer *w, update_instruction visit)
@@ -271,7 +280,8 @@ static void compute_and_reduce(update_writer *w, const update_instruction *visit
         reduce_range(w, visit->bucket, visit->micro);
 }
 
-/* @param next  the bucket of the visit behind it, or -1 */
+/* Writes one visit, and gathers the next bucket before it if both have room. @param next the bucket
+ * of the next visit, or -1 */
 static void write_visit(update_writer *w, const update_instruction *visit, int next)
 {
     const int bucket = visit->bucket;
@@ -324,7 +334,8 @@ static void visit_backward(update_writer *w, int first, int end, int micro)
                                           .accumulate = w->zero_stage < 2 && micro > 0});
 }
 
-/* @return the first node of the segment that ends before node @p end; 0 if all is kept. */
+/* @return the first node of the segment that ends before node @p end; 0 if all activations are
+ * kept. */
 static int segment_before(const train_partition *partition, int end)
 {
     int first = end - 1;
@@ -347,9 +358,9 @@ int update_write_forward(update_writer *w, int micro)
     return write_pass(w);
 }
 
-/* Segment by segment, from the last to the first. There is room for the activations of one segment
- * of one slot: where those that are kept are another's, the segment is recomputed first. Gradients
- * of two buckets have a place each; a third one waits until the first is reduced. */
+/* Runs segment by segment, from the last to the first. Memory holds the activations of one segment
+ * of one slot: if those of another one are stored, the segment is recomputed first. Memory also
+ * holds the gradients of two buckets; a third bucket waits until the first one is reduced. */
 int update_write_backward(update_writer *w, int micro)
 {
     for (int end = nodes_of(w->partition), first; end > 0; end = first) {

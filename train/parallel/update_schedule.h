@@ -14,12 +14,12 @@
 #include "partition.h"
 
 typedef enum update_kind {
-    UPDATE_LOAD,     /* takes the samples of a micro-batch into a slot */
+    UPDATE_LOAD,     /* reads the samples of a micro-batch into a slot */
     UPDATE_GATHER,   /* a bucket's parameters from their owners */
-    UPDATE_FORWARD,  /* nodes first to below end; behind the last one the loss */
-    UPDATE_SUM,      /* over tensor ranks: what node first reads, or the gradient by its output */
+    UPDATE_FORWARD,  /* nodes first to end - 1, and the loss after the last node */
+    UPDATE_SUM,      /* over tensor ranks: the input of node first, or the gradient of its output */
     UPDATE_SEND,     /* an activation to the next stage, or its gradient to the previous one */
-    UPDATE_RECV,     /* and from these */
+    UPDATE_RECV,     /* and the matching receive */
     UPDATE_BACKWARD, /* nodes end - 1 down to first */
     UPDATE_REDUCE,   /* a bucket's gradients over the ranks, or BUCKET_LOSS, BUCKET_TIES */
     UPDATE_CLIP,     /* the norm of all gradients, and whether they are finite */
@@ -48,12 +48,12 @@ typedef struct update_instruction {
     int towards;     /* SEND, RECV: 1 the next stage of the pipeline, -1 the previous;
                         SUM: 1 forward, -1 backward */
     int owner;       /* GATHER: the only rank that sends; -1: all do */
-    bool opens;      /* FORWARD, BACKWARD: the pass comes to the bucket from another one */
+    bool opens;      /* FORWARD, BACKWARD: the pass enters the bucket from another one */
     bool recompute;  /* FORWARD: for the backward pass, which needs its activations */
-    bool accumulate; /* BACKWARD, REDUCE: adds to what earlier micro-batches left */
+    bool accumulate; /* BACKWARD, REDUCE: adds to the gradients of earlier micro-batches */
     int after[UPDATE_AFTER_MAX]; /* instructions that must have ended */
     int after_count;
-    bool after_all; /* everything before it must have ended */
+    bool after_all; /* all earlier instructions must have ended */
 } update_instruction;
 
 typedef struct update_schedule {

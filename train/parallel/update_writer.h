@@ -23,7 +23,7 @@ typedef struct update_writer {
     update_instruction *visits; /* [visit_count] of the pass that is planned */
     int visit_count, visit_room;
     int kept_slot,
-        kept_segment; /* whose activations all are there: the segment by its first node */
+        kept_segment; /* slot and segment (its first node) whose activations are stored */
     bool failed;      /* no memory */
 } update_writer;
 
@@ -31,7 +31,7 @@ typedef struct update_writer {
 update_writer update_writer_start(update_schedule *schedule, const train_partition *partition,
                                   int zero_stage, int micro_batches);
 
-/** @return RING_OK, or RING_ERR_MEMORY if any of the list found none. */
+/** @return RING_OK, or RING_ERR_MEMORY if the list could not grow. */
 ring_status update_writer_finish(update_writer *w);
 
 /** Appends an instruction. @return its number, or UPDATE_NOTHING without memory. */
@@ -40,16 +40,17 @@ int update_write(update_writer *w, update_instruction instruction);
 /** Instruction @p number waits for @p earlier; either may be UPDATE_NOTHING. */
 void update_follow(update_writer *w, int number, int earlier);
 
-/** All buckets forward in w->slot. @return the last FORWARD. */
+/** Writes all buckets forward in w->slot. @return the last FORWARD. */
 int update_write_forward(update_writer *w, int micro);
 
-/** All buckets backward, each reduced as the stage wants. @return the last BACKWARD. */
+/** Writes all buckets backward, each reduced as the stage of ZeRO requires. @return the last
+ *  BACKWARD. */
 int update_write_backward(update_writer *w, int micro);
 
-/** The loss over the ranks. */
+/** Writes the sum of the loss over the ranks. */
 void update_write_loss(update_writer *w, int micro);
 
-/** Norm, optimiser, and what the stage gathers again. */
+/** Writes the norm, the optimiser, and the gathers that the stage of ZeRO needs after it. */
 void update_write_optimize(update_writer *w);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct safetensors_entry {
     size_t at;    /* bytes before it in the file */
 } safetensors_entry;
 
-/** @return bytes of an element; 0 if @p type is none of the three. */
+/** @return bytes of an element; 0 if @p type is not one of the three. */
 size_t safetensors_size(ring_dtype type);
 
 /** Writes the start of a file whose data are the entries' in their order, without gaps.

@@ -14,14 +14,14 @@
 
 enum { FOLDER_PATH_MAX = 4096 };
 
-/** Makes @p dir unless it is there, and locks it against other runs until step_folders_close() or
- *  the end of the process. @param[out] lock  a descriptor, or -1.
+/** Creates @p dir if it does not exist and locks it against other runs until step_folders_close()
+ *  or the end of the process. @param[out] lock a descriptor, or -1.
  *  @return RING_OK; RING_ERR_SYSTEM; RING_ERR_CONFIG if another run writes there. */
 ring_status step_folders_open(const char *dir, int *lock);
 void step_folders_close(int lock);
 
-/** @param[out] step  the largest one below @p below that @p dir has a folder of; -1: none, or there
- *  is no @p dir yet. @return RING_OK, or RING_ERR_SYSTEM: it cannot be read. */
+/** @param[out] step the largest step less than @p below that has a folder in @p dir; -1 if there is
+ *  none, or no @p dir yet. @return RING_OK, or RING_ERR_SYSTEM: it cannot be read. */
 ring_status step_folders_before(const char *dir, long below, long *step);
 
 /** @return whether the last part of @p path is a step's name. */
@@ -31,15 +31,15 @@ bool step_folders_is_step(const char *path);
 ring_status step_folders_path(const char *dir, long step, char path[FOLDER_PATH_MAX]);
 ring_status step_folders_hidden(const char *dir, long step, char path[FOLDER_PATH_MAX]);
 
-/** Makes an empty folder @p hidden. Leftovers of killed runs under such names in @p dir go. */
+/** Makes an empty folder @p hidden. Removes hidden folders that killed runs left in @p dir. */
 ring_status step_folders_begin(const char *dir, const char *hidden);
 
-/** Gives what lies complete and synced in @p hidden its place @p path, also on the disk, and then
- *  removes all but @p keep of the checkpoints up to @p step (0: none). */
+/** Renames the complete and synced folder @p hidden to @p path, durably, and then removes all but
+ *  the newest @p keep checkpoints up to @p step (0: removes none). */
 ring_status step_folders_finish(const char *dir, const char *hidden, const char *path, long step,
                                 int keep);
 
-/** Removes a folder of files. Nothing is said if that cannot be. */
+/** Removes a folder of files. Failures are ignored. */
 void step_folders_remove(const char *path);
 
 #endif

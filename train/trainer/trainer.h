@@ -55,7 +55,8 @@ ring_status trainer_resolve(trainer *made, long stages, long tensors, const char
  *  @param own  layers of the caller's, ended by NULL */
 ring_status trainer_read_model(trainer *made, const char *model, const nn_op *const *own);
 
-/** Fills in what is "auto" and known by now. @param updates  of the whole run; 0: not known */
+/** Fills in the "auto" values that are known by now. @param updates of the whole run; 0: not known
+ */
 void trainer_fill_automatic(trainer *made, long updates);
 
 /** Collective: the ranks of a host read @p folder together. */
