@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cases of shrinking after ranks died, were stopped, or do not call. RING_TEST_LONG=1 kills each
  * rank ten times as often. */
+#include "control_thread.h"
 #include "stage.h"
 
 #include <pthread.h>
@@ -244,11 +245,13 @@ static void a_stopped_rank_of_this_host_has_to_end_first(void **state)
     run_stopped(wait_for_the_end_of_one, 1u << 0);
 }
 
-/* As if each rank had a host of its own. */
+/* As if each rank had a host of its own. The control thread reads the cards meanwhile. */
 static void scatter(control_world *w)
 {
+    control_lock();
     for (int r = 0; r < w->size; r++)
         w->cards[r].host[0] = (unsigned char)r;
+    control_unlock();
 }
 
 static ring_status go_on_by_majority(stage *s, control_world **w)
