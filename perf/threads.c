@@ -71,15 +71,19 @@ static int core_of(int cpu)
 bool threads_take_cores(int k, int count)
 {
     cpu_set_t allowed, mine;
-    int number[CPU_SETSIZE] = {0}, cores = 0; /* a core's number, from 1 */
+    int core[CPU_SETSIZE], number[CPU_SETSIZE] = {0}, cores = 0; /* a core's number, from 1 */
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return false;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && number[core_of(cpu)] == 0)
-            number[core_of(cpu)] = ++cores;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed))
+            continue;
+        core[cpu] = core_of(cpu);
+        if (number[core[cpu]] == 0)
+            number[core[cpu]] = ++cores;
+    }
     for (int cpu = 0; cpu < CPU_SETSIZE && count <= cores; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && (number[core_of(cpu)] - 1) / (cores / count) == k)
+        if (CPU_ISSET(cpu, &allowed) && (number[core[cpu]] - 1) / (cores / count) == k)
             CPU_SET(cpu, &mine);
     return count <= cores && sched_setaffinity(0, sizeof mine, &mine) == 0;
 }
