@@ -270,14 +270,14 @@ const perf_collective *perf_collective_given(const char *word)
     const char *names[MOST];
     size_t count = 0;
     const perf_collective *found = perf_collective_find(word);
+    if (found != NULL)
+        return found;
     for (; count < MOST && perf_collective_at(count); count++)
         names[count] = perf_collective_at(count)->name;
     const char *nearest = words_nearest(word, names, count);
-    if (found == NULL && nearest != NULL)
+    if (nearest != NULL)
         args_fail("unknown collective \"%s\"; did you mean %s?", word, nearest);
-    if (found == NULL)
-        args_fail("unknown collective \"%s\"; one of%s", word, collectives());
-    return found;
+    args_fail("unknown collective \"%s\"; one of%s", word, collectives());
 }
 
 static int take_collective(char **words, int count, void *out)
