@@ -33,7 +33,7 @@ static ring_status divide(const train_config *config, size_t samples, int ranks,
         return train_fail(RING_ERR_CONFIG,
                           "the training set has %zu sample%s, and an update takes %ld; give more "
                           "data or a train_batch_size of at most %zu",
-                          samples, samples == 1 ? "" : "s", config->train_batch, samples);
+                          samples, plural(samples), config->train_batch, samples);
     for (int r = 0; r < ranks && config->micro_batches.listed; r++)
         shares->micro[r] = (size_t)config->micro_batches.values[r];
     if (config->data_partition.count > 0)

@@ -50,7 +50,7 @@ static ring_status write_page(const page_options *asked)
     if (status == RING_OK && !output_finish(&page))
         status = train_fail(RING_ERR_SYSTEM, "%s: %s", asked->page, strerror(errno));
     if (status == RING_OK)
-        printf("%s: a page of %zu run%s\n", asked->page, runs.count, runs.count == 1 ? "" : "s");
+        printf("%s: a page of %zu run%s\n", asked->page, runs.count, plural(runs.count));
     output_discard(&page);
     metrics_runs_free(&runs);
     return status;
