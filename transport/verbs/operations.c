@@ -163,7 +163,7 @@ static void change_rail(verbs_link *l)
     const char *why = why_changed(old);
     queue_pair_close(old);
     l->rail.active++;
-    log_warn("verbs: rank %d continues over %s with rank %d, as %s failed: %s", l->rank,
+    log_warn("verbs: rank %d continues over %s with rank %d instead of %s: %s", l->rank,
              l->rail.queue[l->rail.active].port->name, l->head.peer, old->port->name, why);
     l->recv.words[WORD_LEFT] = (uint64_t)l->rail.active;
     l->recv.words[WORD_ARRIVED] = verbs_arrived(l);
