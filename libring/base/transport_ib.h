@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * transport_ib: the user's options for InfiniBand and RoCE. The settings fill this struct from
- * variables, and transports use it as it is; it is in base because neither may include the other.
+ * transport_ib: holds the user's options for InfiniBand and RoCE. The settings fill this struct
+ * from variables, and transports use it as it is; it is in base because neither may include the
+ * other.
  */
 #ifndef RING_TRANSPORT_IB_H
 #define RING_TRANSPORT_IB_H

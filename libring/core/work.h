@@ -39,8 +39,8 @@ typedef struct call_buffers {
     char *dst;
     size_t src_bytes, dst_bytes;
     const accelerator *src_by, *dst_by; /* the accelerator that owns the memory; NULL: the host */
-    work_products products;             /* products_place() fills in all but the scale */
-    bool listed;                        /* a list form: a side may have a list of addresses */
+    work_products products;      /* products_place() and lists_bind() fill in all but the scale */
+    bool listed;                 /* a list form: a side may have a list of addresses */
     const void *const *lists[2]; /* the caller's addresses of the [ranks] blocks of SRC and DST;
                                     NULL: the side is one piece. Not used after the work is bound */
 } call_buffers;
@@ -64,8 +64,9 @@ typedef struct work_wait {
     channel *last; /* the channel that it last used or waited on, for messages */
     wait_kind kind;
     uint64_t number;   /* number of the message that it waits for */
-    struct work *next; /* in the channel's list of waiting works, in the list of held works, or
-                          among the parts of a call that is being started */
+    struct work *next; /* in the channel's list of waiting works, in the lists of held works and
+                          of unmatched calls to this rank itself, or among the parts of a call
+                          that is being started */
     double timeout, deadline; /* seconds; deadline 0: the clock was not read yet */
 } work_wait;
 

@@ -53,7 +53,8 @@ void queue_take(queues *q, queue_message *first, int32_t taker);
 /** @return true if all messages but the last @p back have been taken. */
 bool queue_is_taken(const queues *q, int from, int to, int back);
 /** Releases a message for a WAIT that covers all but the last @p back. @return the oldest message
- *  that no earlier WAIT covered; NULL if none is left, until when the caller repeats the call. */
+ *  that no earlier WAIT covered; NULL if every message is covered. The caller repeats the call
+ * until then. */
 queue_message *queue_release(queues *q, int from, int to, int back);
 
 #endif

@@ -211,6 +211,5 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     out->places = 1;
     return sound ? RING_OK
                  : fail(RING_ERR_ARGUMENT, "the unique id was not made by ring_get_unique_id(); "
-                                           "were all its bytes passed "
-                                           "on?");
+                                           "were all its bytes passed on?");
 }

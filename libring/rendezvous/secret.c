@@ -68,8 +68,8 @@ ring_status secret_read(const settings *s, unsigned char hash[CREDENTIAL_KEY], b
 {
     *found = s->secret_fd >= 0 || s->secret_file[0] != '\0';
     if (s->secret_fd >= 0) {
-        (void)fcntl(s->secret_fd, F_SETFD,
-                    FD_CLOEXEC); /* programs that it starts must not get it */
+        /* Programs that this one starts must not inherit the secret. */
+        (void)fcntl(s->secret_fd, F_SETFD, FD_CLOEXEC);
         return hash_content(s->secret_fd, "RING_SECRET_FD", hash);
     }
     return *found ? read_file(s->secret_file, hash) : RING_OK;

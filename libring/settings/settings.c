@@ -73,9 +73,8 @@ static const setting table[] = {
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
      "makes progress on calls that no thread waits for: auto: a thread of the library, which "
-     "yields "
-     "its core before each turn if cores do the copying; thread: the same without yielding; none: "
-     "only calls to libring in this process",
+     "yields its core before each turn if cores do the copying; thread: the same without yielding; "
+     "none: only calls to libring in this process",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},

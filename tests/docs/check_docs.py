@@ -290,7 +290,7 @@ def variables_in_code(source):
 
 
 def taken_by_ringperf(source):
-    """(what it is, names) of the values that the program takes."""
+    """@return pairs (kind, names) of the values that the program takes."""
     yield "collective", re.findall(r"\.name = \"(\w+)\"", read(source, "perf/collective.c"))
     names = read(source, "perf/names.c")
     yield "type", re.findall(r"\[RING_\w+\] = \{\"(\w+)\"", names)

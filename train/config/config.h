@@ -182,14 +182,13 @@ typedef struct train_config {
     long tensor_ranks; /* ranks that share the layers; 0, 1: layers are not shared */
     bool sampler_shuffle, sampler_drop_last; /* arguments of DistributedSampler */
     bool dump_state, drop_last;
-    bool overlap_comm;       /* reduce gradients during backward */
-    long reduce_bucket_size; /* most elements of a bucket of several layers */
-    bool reduce_scatter;     /* gradients in stages 1 and 2; else all-reduce them */
-    bool
-        allgather_partitions; /* parameters in stages 1 and 2; else each owner broadcasts its own */
-    long sub_group_size;      /* most elements that are updated at a time in stage 3 */
-    long stage3_max_live_parameters;         /* prefetch up to this many gathered elements */
-    long stage3_prefetch_bucket_size;        /* most elements that are prefetched */
+    bool overlap_comm;                /* reduce gradients during backward */
+    long reduce_bucket_size;          /* most elements of a bucket of several layers */
+    bool reduce_scatter;              /* gradients in stages 1 and 2; else all-reduce them */
+    bool allgather_partitions;        /* parameters in stages 1 and 2; else owners broadcast them */
+    long sub_group_size;              /* most elements that are updated at a time in stage 3 */
+    long stage3_max_live_parameters;  /* prefetch up to this many gathered elements */
+    long stage3_prefetch_bucket_size; /* most elements that are prefetched */
     long stage3_param_persistence_threshold; /* most elements of a tensor that stays whole, */
     long stage3_model_persistence_threshold; /* and of all of these together */
     offload_config offload;

@@ -345,7 +345,7 @@ static double seconds_of_passes(const train_engine *engine)
            spent(engine, UPDATE_BACKWARD);
 }
 
-static double seconds_behind_passes(const train_engine *engine)
+static double seconds_after_passes(const train_engine *engine)
 {
     return spent(engine, UPDATE_CLIP) + spent(engine, UPDATE_OPTIMIZE) +
            spent(engine, UPDATE_GATHER);
@@ -355,14 +355,14 @@ static double seconds_behind_passes(const train_engine *engine)
 static ring_status run_timed(train_engine *engine, const update_schedule *schedule,
                              update_batch *batch)
 {
-    const double busy = seconds_of_passes(engine), behind = seconds_behind_passes(engine),
+    const double busy = seconds_of_passes(engine), after = seconds_after_passes(engine),
                  start = train_now();
     RING_TRY(update_run(engine, schedule, batch));
     RING_TRY(offload_leave(&engine->offload, &engine->config->offload, engine->world));
     if (engine->optimizer.step == 1)
         return RING_OK;
     engine->busy += seconds_of_passes(engine) - busy;
-    engine->span += train_now() - start - (seconds_behind_passes(engine) - behind);
+    engine->span += train_now() - start - (seconds_after_passes(engine) - after);
     return RING_OK;
 }
 

@@ -24,8 +24,8 @@
 typedef struct limit {
     const char *name, *key; /* of the check, and in /proc/self/limits */
     bool is_bytes;
-    double few, enough,
-        wanted; /* FAIL below `few`, WARN below `enough`; the command sets `wanted` */
+    /* FAIL below `few`, WARN below `enough`; the command sets `wanted`. */
+    double few, enough, wanted;
     const char *word, *option;        /* in limits.conf, and of ulimit */
     const char *unit, *why_few, *why; /* why_few NULL: as why */
 } limit;

@@ -54,8 +54,7 @@ static const subject subjects[] = {
      "&& sudo systemctl restart opensm   # where the subnet manager runs"},
     {"rates", EQUAL, VERDICT_WARN, "the slowest port sets the pace for all",
      "iblinkinfo   # of infiniband-diags, for RoCE ethtool INTERFACE: which is slower? then "
-     "another "
-     "cable"},
+     "another cable"},
     {"roce_mtus", EQUAL, VERDICT_WARN, "a connection uses the smaller one",
      "sudo ip link set INTERFACE mtu 4200   # on all hosts"},
     {"traffic_classes", EQUAL, VERDICT_WARN,
