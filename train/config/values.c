@@ -193,12 +193,13 @@ static const char *type_of_class(const char *name)
 static value_result set_choice(train_config *config, const config_key *key, const cJSON *value,
                                char *problem)
 {
-    char choices[CHOICES_BYTES], advice[CONFIG_ADVICE_MAX];
+    char choices[CHOICES_BYTES], advice[CONFIG_ADVICE_MAX] = "";
     list_choices(key->choices, choices, sizeof choices);
     if (!cJSON_IsString(value))
         return wrong(problem, VALUE_WRONG, "must be one of %s", choices);
     const char *choice = value_choose(key->choices, value->valuestring);
-    config_choice_advice(key->choices, value->valuestring, advice);
+    if (choice == NULL)
+        config_choice_advice(key->choices, value->valuestring, advice);
     if (choice == NULL && key->initial != NULL)
         return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is not one of %s; taking %s%s",
                      value->valuestring, choices, key->initial, advice);
