@@ -26,15 +26,13 @@ typedef struct accelerator_share {
 typedef struct accelerator accelerator;
 
 /** A place in a user's stream where the stream waits for resume(). The accelerator owns it; the
- *  engine borrows it from stop() or start() until resume(). */
+ *  engine borrows it from stop() until resume(). */
 typedef struct accelerator_stop {
     ticket *reached; /* closed with RING_OK when all earlier work of the stream is complete. If the
                         device closes it, no waiter is woken, so the engine polls it           */
     /* The engine's: */
     const accelerator *by;
     _Atomic int holders;
-    struct accelerator_stop *next;
-    void *call;
 } accelerator_stop;
 
 /** The allocation that contains an address. */
@@ -81,7 +79,7 @@ struct accelerator {
                         accelerator_allocation *out);
 
     /** Finds out whether a stream belongs to this accelerator. NULL: it has no streams, and the
-     *  next four functions are absent. */
+     *  next three functions are absent. */
     ring_status (*owns_stream)(const accelerator *a, void *stream, bool *yes);
 
     /** Calls on its streams may have buffers in the host's memory. */
@@ -99,15 +97,6 @@ struct accelerator {
     /** @param[out] captured  work on the stream is being recorded, and is executed at each replay
      * of the record. NULL: capturing is not supported. */
     ring_status (*captures)(const accelerator *a, void *stream, bool *captured);
-
-    /** Adds a stop to the record. When a replay reaches it, start(context, stop) is called with
-     *  `reached` closed, and the replay waits for resume(). The next replay of the same record
-     *  begins later. forget(context) is called once, when no replay is under way and none can
-     *  follow. Both must return soon, and may call no function of the accelerator but resume().
-     *  @return as stop(); RING_ERR_UNSUPPORTED: this stream's record cannot have a stop. */
-    ring_status (*capture)(const accelerator *a, void *stream,
-                           void (*start)(void *context, accelerator_stop *stop),
-                           void (*forget)(void *context), void *context);
 
     /** @return RING_OK; otherwise fail() gave the device's error, earlier requests may never
      *  complete, and settle() returns soon. It is called often. NULL: no errors are reported. */

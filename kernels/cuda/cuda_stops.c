@@ -24,10 +24,6 @@ typedef struct cuda_stop {
     stop_words *words;
     CUdeviceptr reached_there, go_there; /* the addresses of the words for the GPU     */
     uint32_t use;                        /* number of the use; its stream waits for it */
-    /* For a stop in a graph: */
-    void (*start)(void *context, accelerator_stop *stop);
-    void (*forget)(void *context);
-    void *context;
 } cuda_stop;
 
 typedef struct stop_page {
@@ -148,13 +144,11 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
     return status;
 }
 
-/* A stop of a graph belongs to the graph until the graph is destroyed. */
 static void cuda_resume(accelerator_stop *stop)
 {
     cuda_stop *s = (cuda_stop *)(void *)stop;
     atomic_store_explicit(&s->words->go, s->use, memory_order_release);
-    if (s->start == NULL)
-        give_back(s);
+    give_back(s);
 }
 
 static bool is_no_stream(CUresult result)
@@ -188,96 +182,6 @@ static ring_status cuda_captures(const accelerator *a, void *stream, bool *captu
     return RING_OK;
 }
 
-/* CUDA calls this in each replay that reaches the stop. */
-static void start_call(void *arg)
-{
-    cuda_stop *s = arg;
-    (void)atomic_load_explicit(&s->words->go, memory_order_acquire); /* pairs with cuda_resume() */
-    ticket_close(&s->words->reached, RING_OK);
-    s->start(s->context, &s->base);
-}
-
-static void forget_call(void *arg)
-{
-    cuda_stop *s = arg;
-    s->forget(s->context);
-    s->start = NULL;
-    ticket_close(&s->words->reached, RING_OK);
-    give_back(s);
-}
-
-/* Records three steps: a replay sets the word back to the previous number, starts the call, and
- * waits for the word. */
-static ring_status record(const cuda_driver *api, CUstream stream, cuda_stop *s)
-{
-    RING_TRY(cuda_check(api->stream_write_value(stream, s->go_there, s->use++, 0),
-                        "recording a call (cuStreamWriteValue32)"));
-    RING_TRY(
-        cuda_check(api->launch_host(stream, start_call, s), "recording a call (cuLaunchHostFunc)"));
-    return cuda_check(api->stream_wait_value(stream, s->go_there, s->use, CU_STREAM_WAIT_VALUE_EQ),
-                      "recording a call (cuStreamWaitValue32)");
-}
-
-static void ignore(void *context)
-{
-    (void)context;
-}
-
-/* Ties the stop to the graph, which calls forget_call() when it is destroyed.
- * @param[out] kept  forget_call() is called, sooner or later, even if this fails. */
-static ring_status hand_to_graph(const cuda_driver *api, CUstream stream, cuda_stop *s, bool *kept)
-{
-    CUstreamCaptureStatus state;
-    CUgraph graph = NULL;
-    CUuserObject object;
-    *kept = false;
-    RING_TRY(cuda_check(api->stream_get_capture(stream, &state, NULL, &graph, NULL, NULL),
-                        "finding the graph that a stream is captured to (cuStreamGetCaptureInfo)"));
-    RING_TRY(cuda_check(api->user_object_create(&object, s, forget_call, 1,
-                                                CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
-                        "handing a call to a graph (cuUserObjectCreate)"));
-    *kept = true;
-    const CUresult result = api->graph_retain_user_object(graph, object, 1,
-                                                          CU_GRAPH_USER_OBJECT_MOVE);
-    if (result != CUDA_SUCCESS)
-        (void)api->user_object_release(object, 1);
-    return cuda_check(result, "handing a call to a graph (cuGraphRetainUserObject)");
-}
-
-/* A failure is reported only by the status, so forget() of the caller is set only on success. */
-static ring_status capture_inside(const cuda_driver *api, CUstream stream, cuda_stop *s)
-{
-    void (*const forget)(void *) = s->forget;
-    bool kept;
-    s->forget = ignore;
-    ring_status status = hand_to_graph(api, stream, s, &kept);
-    if (!kept)
-        forget_call(s);
-    if (status == RING_OK)
-        status = record(api, stream, s);
-    if (status == RING_OK)
-        s->forget = forget;
-    return status;
-}
-
-static ring_status cuda_capture(const accelerator *a, void *stream,
-                                void (*start)(void *context, accelerator_stop *stop),
-                                void (*forget)(void *context), void *context)
-{
-    const cuda_device *c = cuda_device_of(a);
-    cuda_stop *s;
-    RING_TRY(cuda_enter(c));
-    ring_status status = take(c, &s);
-    if (status == RING_OK) {
-        s->start = start;
-        s->forget = forget;
-        s->context = context;
-        status = capture_inside(cuda_driver_load(), stream, s);
-    }
-    cuda_leave();
-    return status;
-}
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 ring_status cuda_stops_open(cuda_device *c)
@@ -292,7 +196,6 @@ ring_status cuda_stops_open(cuda_device *c)
     c->base.stop = cuda_stop_stream;
     c->base.resume = cuda_resume;
     c->base.captures = cuda_captures;
-    c->base.capture = cuda_capture;
     return RING_OK;
 }
 

@@ -277,6 +277,8 @@ static ring_status place_in_stream(prepared_call *c)
     bool runs;
     RING_TRY(stream_check(c));
     RING_TRY(device_call_choose(c, &runs));
+    if (c->captured && !runs)
+        return device_call_refuse_capture(c);
     call_signature call = c->program->call;
     call.on_device = true;
     return runs ? programs_get(c->comm, &call, &c->program) : RING_OK;
@@ -341,13 +343,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
 
 static ring_status enter_stream(prepared_call *c)
 {
-    if (c->program->device != NULL)
-        return device_call_start(c);
-    if (!c->captured)
-        return stream_stop(c);
-    prepared_call *kept = prepared_keep(c);
-    return kept != NULL ? stream_capture(kept)
-                        : fail(RING_ERR_MEMORY, "keeping a call for a graph");
+    return c->program->device != NULL ? device_call_start(c) : stream_stop(c);
 }
 
 /* Releases the lock meanwhile: enqueueing may block until earlier calls end, which need the lock.

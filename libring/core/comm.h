@@ -103,7 +103,6 @@ typedef struct comm_failure {
 typedef struct comm_streams {
     int32_t stops; /* works whose stream has not reached their stop yet */
     double step;   /* seconds of the next sleep while stops > 0; 0: before the first */
-    bool late;     /* calls on streams take their numbers when the stream reaches them */
 } comm_streams;
 
 /** The communicator's entry in the list of members.c, guarded by the lock there. */

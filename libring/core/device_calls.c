@@ -50,6 +50,22 @@ ring_status device_call_choose(const prepared_call *c, bool *runs)
     return RING_OK;
 }
 
+ring_status device_call_refuse_capture(const prepared_call *c)
+{
+    const struct device_calls *d = c->comm->device_calls;
+    const char *why = "GPUs do not run calls of this form, or with these buffers";
+    if (d == NULL)
+        why = "the GPUs of this communicator do not run calls themselves; RING_DEBUG=info reports "
+              "why";
+    else if (!d->terms.captures)
+        why = "ranks of this communicator share a GPU";
+    return fail(
+        RING_ERR_UNSUPPORTED,
+        "ring_%s: its stream is captured into a graph, but the host drives this call, and a "
+        "graph cannot keep such calls (%s); make the call outside of the capture",
+        c->program->facts->name, why);
+}
+
 lowering_limits device_call_limits(const ring_comm *comm)
 {
     const accelerator_terms *t = &comm->device_calls->terms;

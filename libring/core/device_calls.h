@@ -27,6 +27,9 @@ void device_calls_end(struct device_calls *d);
 
 /** Decides whether accelerators run the call. Call it after stream_check(). */
 ring_status device_call_choose(const prepared_call *c, bool *runs);
+/** @return RING_ERR_UNSUPPORTED, with the reason why a graph cannot keep a call that the host
+ *  drives. */
+ring_status device_call_refuse_capture(const prepared_call *c);
 /** @return the limits for lowering a device program. */
 lowering_limits device_call_limits(const ring_comm *comm);
 /** Hands a lowered program to the accelerator, and removes its ops for the host. */

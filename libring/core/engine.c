@@ -86,8 +86,6 @@ static ring_status open_gate(work *w)
     event_drop(w->gate.event);
     w->gate.event = NULL;
     work_pass_stop(w);
-    if (w->stream.late)
-        RING_TRY(work_take_place(w));
     w->gate.closed = false;
     if (is_open(w))
         return RING_OK;

@@ -32,24 +32,6 @@ static bool share_stop(const prepared_call *calls, prepared_call *c)
     return calls != c;
 }
 
-/* Removes the calls on a stream from the list, and returns them in their order. */
-static prepared_call *take_calls_on(prepared_call **list, const void *stream)
-{
-    prepared_call *taken, **end = &taken;
-    while (*list != NULL) {
-        prepared_call *c = *list;
-        if (c->options.stream != stream || c->program->device != NULL) {
-            list = &c->next;
-            continue;
-        }
-        *list = c->next;
-        *end = c;
-        end = &c->next;
-    }
-    *end = NULL;
-    return taken;
-}
-
 /* Starts a device program. @return true if a graph captured the call, which is then removed from
  * the list. */
 static bool start_run(call_group *g, prepared_call **at)
@@ -71,10 +53,6 @@ static void stop_streams(call_group *g)
         prepared_call *c = *at;
         if (c->program != NULL && c->program->device != NULL) {
             at = start_run(g, at) ? at : &c->next;
-            continue;
-        }
-        if (c->captured) {
-            call_group_keep_error(g, stream_capture(take_calls_on(at, c->options.stream)));
             continue;
         }
         if (c->options.stream != NULL && !share_stop(g->first, c))

@@ -4,7 +4,6 @@
 #include "prepared.h"
 
 #include "event.h"
-#include "members.h"
 #include "streams.h"
 
 #include <stdlib.h>
@@ -81,16 +80,6 @@ void prepared_drop_all(prepared_call *calls)
         next = calls->next;
         prepared_drop(calls);
     }
-}
-
-bool prepared_hold(const prepared_call *c, prepared_call *copy)
-{
-    pthread_mutex_lock(&process.lock);
-    *copy = *c;
-    if (c->comm != NULL)
-        members_hold(c->comm);
-    pthread_mutex_unlock(&process.lock);
-    return copy->comm != NULL;
 }
 
 static void forget(prepared_call *c)

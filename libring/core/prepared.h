@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prepared: describes calls and keeps checked ones that start later: calls of an open group, calls
- * that a graph captured, and calls that callers prepared to start them repeatedly.
+ * prepared: describes calls and keeps checked ones that start later: calls of an open group, and
+ * calls that callers prepared to start them repeatedly.
  */
 #ifndef RING_CORE_PREPARED_H
 #define RING_CORE_PREPARED_H
@@ -16,7 +16,7 @@ struct ring_prepared {
     call_buffers buffers;
     ring_call options;
     const accelerator *stream_of; /* the accelerator of options.stream, see streams.h */
-    bool captured;                /* the stream is being captured: each replay makes the call */
+    bool captured;                /* the stream is being captured, so a graph keeps the call */
     accelerator_stop *stop;       /* a reference to its stop in the stream; NULL: none yet */
     work *stays;                  /* the started work, if it must be waited for */
     uint32_t run;                 /* the run of a device program */
@@ -30,9 +30,6 @@ prepared_call *prepared_keep(const prepared_call *call);
 void prepared_drop(prepared_call *call);
 /** Drops all calls of a list that is linked by `next`. */
 void prepared_drop_all(prepared_call *calls);
-/** Copies a kept call, and holds its communicator until members_let_go().
- *  @return false if the communicator was destroyed. */
-bool prepared_hold(const prepared_call *call, prepared_call *copy);
 
 /** Makes kept calls on a communicator unusable, because it is being destroyed. */
 void prepared_forget(const ring_comm *comm);

@@ -11,10 +11,8 @@
 #include "calls.h"
 #include "members.h"
 #include "orphans.h"
-#include "prepared.h"
 #include "progress_thread.h"
 #include "sleep.h"
-#include "streams.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -166,50 +164,16 @@ static void rest(progress_loop *loop)
         sleep_until_called(loop);
 }
 
-/* ---- Calls in graphs ------------------------------------------------------------------- */
-
-static void start_one(const prepared_call *kept, accelerator_stop *stop)
-{
-    work *none;
-    prepared_call c;
-    if (!prepared_hold(kept, &c))
-        return;
-    c.stop = stop;
-    comm_lock(c.comm);
-    (void)call_launch(&c, true, &none); /* errors end the communicator, which reports them */
-    comm_unlock(c.comm);
-    members_let_go(c.comm);
-}
-
-/* Starts the calls of a stop that a replay has reached. The graph and its calls may be destroyed
- * when the stop is dropped. */
-static void start_calls_of(accelerator_stop *stop)
-{
-    for (const prepared_call *c = stop->call; c != NULL; c = c->next)
-        start_one(c, stop);
-    stop_drop(&stop);
-}
-
-static void start_calls(progress_loop *loop)
-{
-    accelerator_stop *stop;
-    while ((stop = progress_next_start()) != NULL) {
-        start_calls_of(stop);
-        loop->looks = 0;
-        loop->useful = true;
-    }
-}
+/* ---- The thread ------------------------------------------------------------------------ */
 
 static void *run(void *unused)
 {
     progress_loop loop = {.pause = least_pause};
     pthread_setname_np(pthread_self(), "ring-progress");
     while (!atomic_load(&progress.stopping)) {
-        start_calls(&loop);
         if (!take_turn_of_each(&loop))
             rest(&loop);
     }
-    start_calls(&loop);
     poll_list_free(&loop.sleep);
     return unused;
 }

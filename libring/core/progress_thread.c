@@ -88,39 +88,6 @@ void progress_kick(void)
         wake_or_make();
 }
 
-/* The stop is appended to the list of starts; the bell also ends a doze. */
-bool progress_start(accelerator_stop *stop)
-{
-    pthread_mutex_lock(&progress.lock);
-    if (!progress.made && !progress.failed && progress.users > 0)
-        make();
-    const bool can = progress.made && progress.users > 0;
-    if (can) {
-        stop->next = NULL;
-        accelerator_stop *last = progress.starts;
-        while (last != NULL && last->next != NULL)
-            last = last->next;
-        if (last != NULL)
-            last->next = stop;
-        else
-            progress.starts = stop;
-        ring_bell();
-    }
-    pthread_mutex_unlock(&progress.lock);
-    return can;
-}
-
-accelerator_stop *progress_next_start(void)
-{
-    if (atomic_load(&progress.starts) == NULL)
-        return NULL;
-    pthread_mutex_lock(&progress.lock);
-    accelerator_stop *stop = progress.starts;
-    progress.starts = stop->next;
-    pthread_mutex_unlock(&progress.lock);
-    return stop;
-}
-
 void progress_enter(void)
 {
     pthread_mutex_lock(&progress.lock);
@@ -169,7 +136,6 @@ void progress_forget(void)
     pthread_mutex_init(&progress.lock, NULL);
     progress.users = 0;
     progress.bell = -1;
-    progress.starts = NULL;
     atomic_store(&orphans, 0);
     reset_state();
 }

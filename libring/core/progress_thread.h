@@ -19,7 +19,6 @@ typedef struct progress_state {
     atomic_bool stopping;
     atomic_bool idle;   /* the thread sleeps or does not exist: a kick must wake or create it */
     atomic_bool kicked; /* it was kicked while it was awake */
-    accelerator_stop *_Atomic starts; /* stops that graph replays have reached, oldest first */
 } progress_state;
 extern progress_state progress;
 
@@ -45,11 +44,6 @@ static inline void progress_call(const ring_comm *comm)
     if (comm->sleep.by_thread)
         progress_kick();
 }
-/** Lets the thread start the calls of a stop that a graph's replay has reached. Any thread may call
- *  it. @return false if there is no thread. */
-bool progress_start(accelerator_stop *stop);
-/** @return the oldest stop whose calls are to be started, removed from the list; NULL: none. */
-accelerator_stop *progress_next_start(void);
 /** Resets the state in a forked child, which has no progress thread. */
 void progress_forget(void);
 

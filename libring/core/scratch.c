@@ -64,7 +64,7 @@ static bool is_next(const work *w, bool *oldest)
 {
     *oldest = true;
     for (const work *e = w->comm->works.first; e != w; e = e->next) {
-        if (e->program->scratch == 0 || e->stream.late)
+        if (e->program->scratch == 0)
             continue;
         if (e->scratch == NULL)
             return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks calls on streams, puts their stops into the streams, and hands captured calls to
- * graphs. */
+ * Checks calls on streams, and puts the stops of the calls that the host drives into the streams.
+ */
 #include "streams.h"
 
 #include "accelerators.h"
@@ -52,70 +52,11 @@ ring_status stream_check(prepared_call *c)
     return RING_OK;
 }
 
-static void bind_stop(accelerator_stop *stop, const accelerator *by)
-{
-    stop->by = by;
-    atomic_init(&stop->holders, 1);
-}
-
 ring_status stream_stop(prepared_call *c)
 {
     const accelerator *a = c->stream_of;
     RING_TRY(a->stop(a, c->options.stream, &c->stop));
-    bind_stop(c->stop, a);
+    c->stop->by = a;
+    atomic_init(&c->stop->holders, 1);
     return RING_OK;
-}
-
-/* ---- Graphs --------------------------------------------------------------------------------- */
-
-static ring_status check_captured(const prepared_call *c)
-{
-    const ring_call *o = &c->options;
-    const char *why = NULL;
-    if (o->work != NULL || o->on_done != NULL || o->after != NULL)
-        why = "each replay makes the call again; leave out ring_call.work, on_done and after";
-    else if (c->call.tagged)
-        why = "such a call cannot have a tag";
-    else if (c->comm->settings.progress == PROGRESS_NONE)
-        why = "with RING_PROGRESS=none there is no thread to make the call";
-    return why == NULL
-               ? RING_OK
-               : fail(RING_ERR_UNSUPPORTED, "ring_%s: its stream is captured into a graph: %s",
-                      c->program->facts->name, why);
-}
-
-/* Called by a thread of the accelerator when a replay has reached the stop of the calls. */
-static void on_start(void *calls, accelerator_stop *stop)
-{
-    bind_stop(stop, ((const prepared_call *)calls)->stream_of);
-    stop->call = calls;
-    if (!progress_start(stop))
-        stop_drop(&stop);
-}
-
-static void on_forget(void *calls)
-{
-    prepared_drop_all(calls);
-}
-
-static ring_status capture(prepared_call *calls)
-{
-    const accelerator *a = calls->stream_of;
-    for (const prepared_call *c = calls; c != NULL; c = c->next)
-        RING_TRY(check_captured(c));
-    for (const prepared_call *c = calls; c != NULL; c = c->next) {
-        comm_lock(c->comm);
-        c->comm->streams.late = true; /* from now on, calls on streams are numbered late, too */
-        progress_serve(c->comm);
-        comm_unlock(c->comm);
-    }
-    return a->capture(a, calls->options.stream, on_start, on_forget, calls);
-}
-
-ring_status stream_capture(prepared_call *calls)
-{
-    const ring_status status = capture(calls);
-    if (status != RING_OK)
-        prepared_drop_all(calls);
-    return status;
 }

@@ -17,10 +17,6 @@ ring_status stream_check(prepared_call *c);
  *  because this may block until the stream has room. */
 ring_status stream_stop(prepared_call *c);
 
-/** Lets a graph start calls on one stream, linked by `next`, at each replay. They are dropped with
- *  the graph, or on failure. The caller holds no lock. */
-ring_status stream_capture(prepared_call *calls);
-
 /** Adds a holder. @return @p stop. */
 static inline accelerator_stop *stop_hold(accelerator_stop *stop)
 {

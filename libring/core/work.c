@@ -181,9 +181,7 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
 {
     bind_work(w, buffers, p, 0);
     lists_bind(w, buffers);
-    w->stream.late = options->stream != NULL && w->comm->streams.late && !p->call.tagged &&
-                     p->device == NULL;
-    w->seq = p->call.tagged || w->stream.late ? 0 : next_number(w);
+    w->seq = p->call.tagged ? 0 : next_number(w);
     if (w->comm->links.reaches || regions_are_registered()) {
         const call_buffers *b = &w->buffers;
         w->src_region = hold_side(w, PLAN_SRC, b->src, b->src_bytes, b->src_by);
@@ -191,7 +189,7 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     }
     w->wait.timeout = work_timeout(w->comm, options);
     w->gate.event = options->after != NULL ? event_hold(options->after) : NULL;
-    w->gate.closed = w->gate.event != NULL || w->stream.late;
+    w->gate.closed = w->gate.event != NULL;
     w->result.on_done = options->on_done;
     w->result.context = options->context;
 }
@@ -203,7 +201,6 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     w->buffers.products = (work_products){.scale = 1}; /* the lead computes them */
     w->lead = (work *)(uintptr_t)lead;
     w->seq = lead->seq;
-    w->stream.late = lead->stream.late;
     w->bases[PLAN_SRC] = lead->bases[PLAN_SRC];
     w->bases[PLAN_DST] = lead->bases[PLAN_DST];
     w->wait.timeout = lead->wait.timeout;
@@ -223,20 +220,10 @@ RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buf
         next = parts->wait.next;
         bind_part(parts, lead, buffers, index);
         append(lead->comm, parts);
-        if (status == RING_OK && !lead->stream.late)
+        if (status == RING_OK)
             status = work_take_messages(parts);
     }
     return status;
-}
-
-ring_status work_take_place(work *w)
-{
-    for (const work *e = w->comm->works.first; e != w; e = e->next)
-        if (e->stream.late && e->stream.stop == w->stream.stop)
-            return RING_IN_PROGRESS;
-    w->stream.late = false;
-    w->seq = w == w->lead ? next_number(w) : w->lead->seq;
-    return work_take_messages(w);
 }
 
 /* @param[out] parts  @p count works, linked by wait.next, with room for the program's peers. */
@@ -295,7 +282,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     *out = w;
     if (p->call.tagged)
         return RING_OK;
-    RING_TRY(w->stream.late ? RING_OK : work_take_messages(w));
+    RING_TRY(work_take_messages(w));
     return w->wait.next != NULL ? start_parts(w, w->wait.next, buffers) : RING_OK;
 }
 

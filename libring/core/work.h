@@ -80,7 +80,6 @@ typedef struct work_gate {
 typedef struct work_stream {
     accelerator_stop *stop; /* the work starts after the stream reaches it; held until the end */
     bool pending;           /* the stream may not have reached the stop yet */
-    bool late;              /* the work takes its number when the stream reaches the stop */
     uint32_t run;           /* the run of a device program */
 } work_stream;
 
@@ -149,9 +148,6 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
 ring_status work_take_messages(work *w);
 /** Gates the call's works until the stream reaches @p stop, which they hold until they end. */
 void work_stop(work *lead, accelerator_stop *stop);
-/** Lets a late work take its call number, in the order in which the calls of its stop were made.
- *  @return RING_IN_PROGRESS if an earlier call has not taken its number yet. */
-ring_status work_take_place(work *w);
 /** @return the time-out of a call with these options, in seconds after it can start. */
 double work_timeout(const ring_comm *comm, const ring_call *options);
 /** @return true while its event is not set, or its stream has not reached the stop. */

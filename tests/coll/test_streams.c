@@ -346,110 +346,6 @@ static int calls_of_a_group_share_a_place(ring_comm *comm, int rank, int ranks,
     return 0;
 }
 
-/* ---- Graphs --------------------------------------------------------------------------- */
-
-/* A vector summed by a graph, which a replay finds where the stream has put it, and the next one
- * elsewhere: the host asks for all replays at once. Other calls of the communicator
- * are made on the same stream. */
-static int replayed(int rank, int ranks, harness_board *board, void *arg)
-{
-    enum { REPLAYS = 1000, SHORT = 40 };
-    const bool long_ones = *(const bool *)arg;
-    const int replays = long_ones ? 20 : REPLAYS;
-    ring_comm *comm;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    far_stream *s = far_stream_create();
-    vector v = vector_new(long_ones ? LONG : SHORT), w = vector_new(SHORT);
-    const size_t bytes = v.count * sizeof(int32_t);
-    int32_t *in = malloc((size_t)replays * bytes), *out = malloc((size_t)replays * bytes);
-    const ring_call call = behind(s);
-    far_capture_begin(s);
-    EXPECT_OK(sum(&v, comm, &call));
-    far_graph *g = far_capture_end(s);
-    for (int round = 0; round < replays; round++) {
-        for (size_t i = 0; i < v.count; i++)
-            in[(size_t)round * v.count + i] = element(i, rank, round);
-        far_stream_write(s, v.far, in + (size_t)round * v.count, bytes);
-        far_graph_replay(g, s);
-        if (round % 10 == 0)
-            EXPECT_OK(sum(&w, comm, &call));
-        far_stream_read(s, out + (size_t)round * v.count, v.far, bytes);
-    }
-    far_stream_synchronize(s);
-    for (int round = 0; round < replays; round++) {
-        memcpy(v.out, out + (size_t)round * v.count, bytes);
-        EXPECT(expect_sum(&v, ranks, round) == 0, "replay %d", round);
-    }
-    EXPECT_OK(ring_barrier(comm, NULL));
-    far_graph_destroy(g);
-    far_stream_destroy(s);
-    vector_free(&v);
-    vector_free(&w);
-    free(in);
-    free(out);
-    ring_comm_destroy(comm);
-    return 0;
-}
-
-/* A group, and a prepared call, in one graph. */
-static int group_replayed(int rank, int ranks, harness_board *board, void *arg)
-{
-    ring_comm *comm, *other;
-    ring_prepared *kept;
-    EXPECT_OK(harness_join(rank, ranks, board, &comm));
-    EXPECT_OK(ring_comm_dup(comm, &other));
-    far_stream *s = far_stream_create();
-    vector to = vector_new(LONG), from = vector_new(LONG), v = vector_new(COUNT);
-    ring_call call = RING_CALL_INIT;
-    call.prepared = &kept;
-    EXPECT_OK(sum(&v, other, &call));
-    call = behind(s);
-    far_capture_begin(s);
-    far_stream_write(s, to.far, to.in, LONG * sizeof *to.in);
-    far_stream_write(s, v.far, v.in, COUNT * sizeof *v.in);
-    EXPECT_OK(ring_group_start());
-    EXPECT_OK(ring_send(to.far, LONG, RING_INT32, (rank + 1) % ranks, comm, &call));
-    EXPECT_OK(ring_recv(from.far, LONG, RING_INT32, (rank + ranks - 1) % ranks, comm, &call));
-    EXPECT_OK(ring_barrier(other, &call));
-    EXPECT_OK(ring_group_end());
-    EXPECT_OK(ring_prepared_start(kept, &call));
-    take(&from, s);
-    take(&v, s);
-    far_graph *g = far_capture_end(s);
-    ring_prepared_destroy(kept);
-    for (int round = 0; round < ROUNDS; round++) {
-        to.in[LONG - 1] = element(LONG - 1, rank, round);
-        for (size_t i = 0; i < COUNT; i++)
-            v.in[i] = element(i, rank, round);
-        far_graph_replay(g, s);
-        far_stream_synchronize(s);
-        EXPECT(from.out[LONG - 1] == element(LONG - 1, (rank + ranks - 1) % ranks, round), "round");
-        EXPECT(expect_sum(&v, ranks, round) == 0, "round %d", round);
-    }
-    ring_comm_destroy(other);
-    far_graph_replay(g, s); /* of calls whose communicator is gone; the others are made */
-    far_stream_synchronize(s);
-    EXPECT_OK(ring_barrier(comm, NULL));
-    ring_comm_destroy(comm);
-    far_graph_replay(g, s);
-    far_stream_synchronize(s);
-    far_graph_destroy(g);
-    far_stream_destroy(s);
-    vector_free(&to);
-    vector_free(&from);
-    vector_free(&v);
-    return 0;
-}
-
-static void test_a_graph_makes_its_calls_again(void **state)
-{
-    for (int ranks = 1; ranks < 4; ranks++) {
-        bool long_ones = ranks == 3;
-        assert_int_equal(harness_run(cases_kind(), ranks, replayed, &long_ones, NULL), 0);
-    }
-    run(2, group_replayed);
-}
-
 /* ---- Refusals ------------------------------------------------------------------------- */
 
 static int expect_refusal(ring_status got, const char *text)
@@ -483,29 +379,21 @@ static int refused(ring_comm *comm, int rank, int ranks, harness_board *board)
     return 0;
 }
 
-static int refuse_capture(far_stream *s, ring_comm *comm, ring_call call, const char *text)
-{
-    int32_t x = 0;
-    far_capture_begin(s);
-    call.stream = s;
-    const ring_status status = call.tagged ? ring_send(&x, 1, RING_INT32, 0, comm, &call)
-                                           : ring_barrier(comm, &call);
-    far_graph_destroy(far_capture_end(s));
-    return expect_refusal(status, text);
-}
-
+/* The host drives these calls, so no graph can keep them; the stream stays as it was. */
 static int refused_in_graphs(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    ring_work *work = NULL;
-    const ring_call none = RING_CALL_INIT;
     far_stream *s = far_stream_create();
-    ring_call call = none;
-    call.work = &work;
-    EXPECT(refuse_capture(s, comm, call, "leave out ring_call.work") == 0, "a handle");
-    EXPECT(work == NULL, "a handle");
-    call = none;
-    call.tagged = 1;
-    EXPECT(refuse_capture(s, comm, call, "cannot have a tag") == 0, "a tag");
+    ring_call call = behind(s);
+    far_capture_begin(s);
+    EXPECT(expect_refusal(ring_barrier(comm, &call), "a graph cannot keep such calls") == 0,
+           "a call");
+    EXPECT_OK(ring_group_start());
+    EXPECT(expect_refusal(ring_barrier(comm, &call), "a graph cannot keep such calls") == 0,
+           "a group");
+    EXPECT(expect_refusal(ring_group_end(), "a graph cannot keep such calls") == 0, "a group");
+    far_capture_end(s);
+    EXPECT_OK(ring_barrier(comm, &call));
+    far_stream_synchronize(s);
     EXPECT_OK(ring_barrier(comm, NULL)); /* nothing has taken a place */
     far_stream_destroy(s);
     return 0;
@@ -526,12 +414,6 @@ static int without_thread(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_OK(sum(&v, comm, &call));
     take(&v, s);
     EXPECT_OK(ring_wait(&work));
-    ring_call captured = behind(s);
-    far_capture_begin(s);
-    EXPECT_OK(ring_group_start());
-    EXPECT(expect_refusal(ring_barrier(comm, &captured), "RING_PROGRESS=none") == 0, "a graph");
-    EXPECT(expect_refusal(ring_group_end(), "RING_PROGRESS=none") == 0, "a graph");
-    far_graph_destroy(far_capture_end(s));
     return leave_with_sum(comm, ranks, s, &v);
 }
 
@@ -772,7 +654,6 @@ int main(int argc, char **argv)
         CASE_ALONE(streams_go_on_beside_each_other, 2, 3),
         cmocka_unit_test(test_other_options_mean_what_they_mean_elsewhere),
         CASE(calls_of_a_group_share_a_place, 1, 3),
-        cmocka_unit_test(test_a_graph_makes_its_calls_again),
         cmocka_unit_test(test_what_cannot_be_is_refused),
         cmocka_unit_test(test_a_failure_lets_streams_go),
         cmocka_unit_test(test_nothing_is_written_behind_a_failed_call),

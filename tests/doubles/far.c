@@ -193,7 +193,6 @@ accelerator far_here = {.name = "far",
                         .stop = far_stop_stream,
                         .resume = far_resume,
                         .captures = far_captures,
-                        .capture = far_capture,
                         .health = health};
 const accelerator far_elsewhere = {.name = "elsewhere", .fold = fold, .settle = settle};
 

@@ -61,13 +61,10 @@ FAR_API void far_stream_delay(far_stream *stream, double seconds);
 FAR_API void far_stream_hold(far_stream *stream);
 FAR_API void far_stream_let_go(far_stream *stream);
 
-/** Between the two calls, requests to the stream are recorded and not executed. */
-typedef struct far_graph far_graph;
+/** Between the two calls the stream is being captured: the library must refuse calls on it, because
+ *  the host drives them. Requests are executed nevertheless. */
 FAR_API void far_capture_begin(far_stream *stream);
-FAR_API far_graph *far_capture_end(far_stream *stream);
-FAR_API void far_graph_replay(far_graph *graph, far_stream *stream);
-/** Frees a graph after its replays have ended. */
-FAR_API void far_graph_destroy(far_graph *graph);
+FAR_API void far_capture_end(far_stream *stream);
 
 typedef struct far_counts {
     uint64_t shares, flushes, flushed_bytes;

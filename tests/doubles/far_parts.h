@@ -47,8 +47,7 @@ typedef enum far_job_kind {
     FAR_JOB_READ,
     FAR_JOB_DELAY,
     FAR_JOB_HOLD,
-    FAR_JOB_STOP,
-    FAR_JOB_START /* a call that was captured */
+    FAR_JOB_STOP
 } far_job_kind;
 
 typedef struct far_job {
@@ -59,28 +58,13 @@ typedef struct far_job {
     size_t bytes;
     double seconds;
     far_stop *stop;
-    void (*start)(void *context, accelerator_stop *stop);
-    void (*forget)(void *context);
-    void *context;
 } far_job;
 
-/** Appends a job to the stream, or to its recording. @return false if there is no memory. */
+/** Appends a job to the stream. @return false if there is no memory. */
 bool far_stream_add(far_stream *s, const far_job *job);
-/** Later requests are recorded there; NULL: executed. */
-void far_stream_record(far_stream *s, far_graph *record);
-far_graph *far_stream_recorded(far_stream *s);
 ring_status far_owns_stream(const accelerator *a, void *stream, bool *yes);
 ring_status far_stop_stream(const accelerator *a, void *stream, accelerator_stop **out);
 void far_resume(accelerator_stop *stop);
-
-/* ---- far_graph.c ---- */
-struct far_graph {
-    far_job *first, **end;
-};
-void far_job_start(const far_job *job);
 ring_status far_captures(const accelerator *a, void *stream, bool *captured);
-ring_status far_capture(const accelerator *a, void *stream,
-                        void (*start)(void *context, accelerator_stop *stop),
-                        void (*forget)(void *context), void *context);
 
 #endif

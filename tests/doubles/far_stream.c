@@ -16,8 +16,8 @@ struct far_stream {
     pthread_t thread;
     far_job *first, **end;
     bool busy, ending;
-    int held, let_go;  /* far_stream_hold(), far_stream_let_go() */
-    far_graph *record; /* NULL: it is not captured */
+    int held, let_go; /* far_stream_hold(), far_stream_let_go() */
+    bool captured;
 };
 
 static far_stream *streams;
@@ -83,9 +83,6 @@ static void do_job(far_stream *s, far_job *j)
         far_stop_wait(j->stop);
         free(j->stop);
         break;
-    case FAR_JOB_START:
-        far_job_start(j);
-        break;
     }
 }
 
@@ -121,9 +118,8 @@ bool far_stream_add(far_stream *s, const far_job *of)
     *j = *of;
     j->next = NULL;
     pthread_mutex_lock(&lock);
-    far_job ***end = s->record != NULL ? &s->record->end : &s->end;
-    **end = j;
-    *end = &j->next;
+    *s->end = j;
+    s->end = &j->next;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return true;
@@ -238,19 +234,30 @@ void far_stream_destroy(far_stream *s)
     free(s);
 }
 
-/* ---- Records -------------------------------------------------------------------------- */
+/* ---- Captures ------------------------------------------------------------------------- */
 
-void far_stream_record(far_stream *s, far_graph *record)
+static void set_captured(far_stream *s, bool captured)
 {
     pthread_mutex_lock(&lock);
-    s->record = record;
+    s->captured = captured;
     pthread_mutex_unlock(&lock);
 }
 
-far_graph *far_stream_recorded(far_stream *s)
+void far_capture_begin(far_stream *s)
 {
+    set_captured(s, true);
+}
+
+void far_capture_end(far_stream *s)
+{
+    set_captured(s, false);
+}
+
+ring_status far_captures(const accelerator *a, void *stream, bool *captured)
+{
+    const far_stream *s = stream;
     pthread_mutex_lock(&lock);
-    far_graph *record = s->record;
+    *captured = s->captured;
     pthread_mutex_unlock(&lock);
-    return record;
+    return RING_OK;
 }

@@ -411,11 +411,11 @@ typedef struct ring_call {
  *  - A call takes its place among the calls of the communicator when it is made, on any stream. If
  *    it waits for a later call on the same stream, both must be in one group: the calls of a group
  *    on one stream share a place there.
- *  - If the stream is being captured into a graph, the graph keeps the call, which must not have
- *    work, on_done, after or a tag, and each replay makes it. From then on, calls of the
- *    communicator on streams take their places when the streams reach them. The streams must do so
- *    in the same order on all ranks, and calls without a stream may only be made after those calls
- *    have ended. A replay after ring_comm_destroy() does nothing.
+ *  - If the stream is being captured into a graph, a call that GPUs run themselves
+ *    (docs/devices.md) becomes a part of the graph, and each replay makes it again. It must not
+ * have work or on_done. All ranks must replay in the same order. Calls that the host drives return
+ *    RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held, until the
+ *    host has driven the call, which needs the driver.
  *  - If the communicator or its accelerator fails, the stream continues and the results are
  *    undefined; ring_comm_status() and later calls report the failure. ring_comm_destroy() does not
  *    wait for the stream.
