@@ -254,6 +254,8 @@ enum {
 
 /** Functions that are missing in older drivers, and are NULL there. */
 #define CUDA_OPTIONAL(ROW) \
+    ROW(FuncLoad, function_load, (CUfunction function)) \
+    ROW(StreamGetId, stream_get_id, (CUstream stream, unsigned long long *out)) \
     ROW(FlushGPUDirectRDMAWrites, flush_writes, \
         (CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)) \
     ROW(MemGetHandleForAddressRange, get_range_handle, \

@@ -15,9 +15,17 @@ ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTY
                     "this libring was built without GPU kernels, which need nvcc; see RING_CUDA in "
                     "docs/devices.md");
     RING_TRY(cuda_check(api->module_load(module, image), "loading kernels (cuModuleLoadData)"));
-    for (int k = 0; k < RING_DTYPE_COUNT; k++)
+    for (int k = 0; k < RING_DTYPE_COUNT; k++) {
+        int threads;
         RING_TRY(cuda_check(api->module_get_function(&of[k], *module, names[k]),
                             "finding a kernel (cuModuleGetFunction)"));
+        /* CUDA may load a function lazily at its first launch, which would wait for streams. */
+        RING_TRY(api->function_load != NULL
+                     ? cuda_check(api->function_load(of[k]), "loading a kernel (cuFuncLoad)")
+                     : cuda_check(api->function_get_attribute(
+                                      &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, of[k]),
+                                  "loading a kernel (cuFuncGetAttribute)"));
+    }
     return RING_OK;
 }
 

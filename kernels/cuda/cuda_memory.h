@@ -14,6 +14,9 @@
  *  queue, a stream that waits could block the stream that it waits for. */
 enum { CUDA_OWN_STREAM = -1000 };
 
+/** The default stream of a context, which waits for all its blocking streams (CU_STREAM_LEGACY). */
+#define CUDA_LEGACY_STREAM ((CUstream)(uintptr_t)1)
+
 /** A GPU as this process uses it. */
 typedef struct cuda_device {
     accelerator base; /* must be first: cuda_device_of() converts its address */

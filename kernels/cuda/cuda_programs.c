@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attaches, connects and detaches seats, and keeps programs in the memory of their GPU. Memory that
- * other ranks may still write to is freed only when all of them have departed from it. */
+ * Attaches, connects and detaches seats, and keeps programs in pinned memory that their GPU reads.
+ * That memory is allocated with the seat: to allocate or copy to memory of the GPU during calls
+ * could wait for streams that are stopped. Memory that other ranks may still write to is freed only
+ * when all of them have departed from it. */
 #include "cuda_programs.h"
 
 #include "cuda_runs.h"
@@ -56,6 +58,8 @@ static ring_status allocate_seat(const cuda_device *c, accelerator_seat *s)
         cuda_check(api->stream_synchronize(c->stream), "clearing memory (cuStreamSynchronize)"));
     RING_TRY(cuda_pin(sizeof(seat_words), &words, &s->words_there));
     s->words = memset(words, 0, sizeof(seat_words));
+    RING_TRY(cuda_pin(KEPT_UNITS * KEPT_UNIT_BYTES, &words, &s->kept.there));
+    s->kept.memory = words;
     return program_group_new(&s->group);
 }
 
@@ -314,36 +318,43 @@ static void bind_program(const accelerator_program *p, device_call *call)
     call->op = (int32_t)p->op;
 }
 
-/* Copies ops, operands and peers, in this order, to one allocation of the GPU's memory. */
+/* Finds consecutive free units by first fit. @return the first of them; KEPT_UNITS if there are
+ * none.
+ */
+static size_t find_units(const kept_memory *m, size_t count)
+{
+    size_t free = 0;
+    for (size_t i = 0; i < KEPT_UNITS; i++) {
+        free = m->used[i] ? 0 : free + 1;
+        if (free == count)
+            return i + 1 - count;
+    }
+    return KEPT_UNITS;
+}
+
+/* Copies ops, operands and peers, in this order, to pinned memory of the seat. */
 static ring_status write_program(const accelerator_program *p, kept_program *k)
 {
+    kept_memory *m = &k->seat->kept;
     const size_t ops = rounded((size_t)p->op_count * sizeof *p->ops);
     const size_t operands = rounded((size_t)p->operand_count * sizeof *p->operands);
-    const size_t all = ops + operands + rounded((size_t)p->peer_count * sizeof *p->peers) + 256;
-    char *image = calloc(1, all);
-    if (image == NULL)
-        return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
+    const size_t all = ops + operands + rounded((size_t)p->peer_count * sizeof *p->peers);
+    const size_t count = all / KEPT_UNIT_BYTES + 1, first = find_units(m, count);
+    if (first == KEPT_UNITS)
+        return fail(RING_ERR_MEMORY, "keeping a program of %zu bytes for %s", all,
+                    k->seat->of->name);
+    char *image = m->memory + first * KEPT_UNIT_BYTES;
+    const CUdeviceptr there = m->there + first * KEPT_UNIT_BYTES;
+    memset(m->used + first, 1, count);
     memcpy(image, p->ops, (size_t)p->op_count * sizeof *p->ops);
     memcpy(image + ops, p->operands, (size_t)p->operand_count * sizeof *p->operands);
     memcpy(image + ops + operands, p->peers, (size_t)p->peer_count * sizeof *p->peers);
-    ring_status status = cuda_check(cuda_driver_load()->mem_alloc_async(&k->memory, all,
-                                                                        k->seat->of->stream),
-                                    "allocating memory (cuMemAllocAsync)");
-    if (status == RING_OK)
-        status = copy_there(k->seat->of, k->memory, image, all);
-    free(image);
-    k->call.ops = at(k->memory, 0);
-    k->call.operands = at(k->memory, ops);
-    k->call.peers = at(k->memory, ops + operands);
-    return status;
-}
-
-/* Frees asynchronously: a synchronous free would wait for streams, which may be stopped at calls.
- */
-static void free_kept_memory(const kept_program *k)
-{
-    if (k->memory != 0)
-        (void)cuda_driver_load()->mem_free_async(k->memory, k->seat->of->stream);
+    k->first = first;
+    k->count = count;
+    k->call.ops = at(there, 0);
+    k->call.operands = at(there, ops);
+    k->call.peers = at(there, ops + operands);
+    return RING_OK;
 }
 
 static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, void **out)
@@ -358,35 +369,22 @@ static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, 
     if (k == NULL)
         return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
     *k = (kept_program){.seat = s, .lanes = p->lanes, .dtype = p->dtype};
-    const cuda_driver *api = cuda_driver_load();
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    ring_status status = cuda_enter(s->of);
-    if (status == RING_OK) {
-        bind_seat(s, &k->call);
-        bind_program(p, &k->call);
-        (void)api->exchange_capture_mode(&mode); /* a stream may be captured meanwhile */
-        status = write_program(p, k);
-        (void)api->exchange_capture_mode(&mode);
-        if (status != RING_OK)
-            free_kept_memory(k);
-        cuda_leave();
-    }
+    bind_seat(s, &k->call);
+    bind_program(p, &k->call);
+    const ring_status status = write_program(p, k);
     if (status != RING_OK)
         free(k);
     *out = status == RING_OK ? k : NULL;
     return status;
 }
 
-/* The GPU's memory is kept if a graph may still run the program, or if a run of it has not ended.
- */
+/* The memory is kept if a graph may still run the program, or if a run of it has not ended. */
 static void cuda_drop(void *kept)
 {
     kept_program *k = kept;
     const bool may_run = k->seat->group->dead && !cuda_run_await_end(k->seat);
-    if (!k->captured && !may_run && cuda_enter(k->seat->of) == RING_OK) {
-        free_kept_memory(k);
-        cuda_leave();
-    }
+    if (!k->captured && !may_run)
+        memset(k->seat->kept.used + k->first, 0, k->count);
     free(k);
 }
 
@@ -480,6 +478,8 @@ static void give_memory_back(const accelerator_seat *s)
     close_peers(s);
     if (s->words != NULL)
         (void)api->host_free(s->words);
+    if (s->kept.memory != NULL)
+        (void)api->host_free(s->kept.memory);
     if (s->group != NULL)
         program_group_drop(s->group);
     free_left(s->of);

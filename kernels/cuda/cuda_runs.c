@@ -181,13 +181,28 @@ static ring_status launch(CUfunction function, program_args *args, CUstream stre
                       "starting a call (cuLaunchCooperativeKernel)");
 }
 
+/* @return a number that no other stream of the process has. Handles are not unique: a handle is
+ * reused after its stream was destroyed, and each thread's own default stream has the same one. */
+static ring_status identify(CUstream stream, uint64_t *out)
+{
+    const cuda_driver *api = cuda_driver_load();
+    unsigned long long id = (uintptr_t)stream;
+    if (api->stream_get_id != NULL)
+        RING_TRY(
+            cuda_check(api->stream_get_id(stream, &id), "identifying a stream (cuStreamGetId)"));
+    *out = id;
+    return RING_OK;
+}
+
 /* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs
  * of a rank are executed in the order of their numbers. */
 static ring_status follow(accelerator_seat *s, CUstream stream)
 {
-    if (s->number > 0 && s->last != stream)
+    uint64_t id;
+    RING_TRY(identify(stream, &id));
+    if (s->number > 0 && s->last != id)
         RING_TRY(await_word(stream, passed_of(s), s->number));
-    s->last = stream;
+    s->last = id;
     return RING_OK;
 }
 

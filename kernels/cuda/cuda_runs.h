@@ -13,6 +13,8 @@
 #include <pthread.h>
 
 enum { SEAT_LANES_MOST = 64 };
+/* Pinned memory of a seat for programs, which take a few KiB each. */
+enum { KEPT_UNIT_BYTES = 1 << 10, KEPT_UNITS = 4 << 10 };
 
 /** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. */
 typedef struct seat_words {
@@ -53,6 +55,13 @@ typedef struct seat_peer {
     bool opened; /* by IPC */
 } seat_peer;
 
+/** The memory for the programs of a seat, from which the GPU reads them. */
+typedef struct kept_memory {
+    char *memory;      /* pinned, [KEPT_UNITS][KEPT_UNIT_BYTES] */
+    CUdeviceptr there; /* its address for the GPU               */
+    bool used[KEPT_UNITS];
+} kept_memory;
+
 struct accelerator_seat {
     const cuda_device *of;
     int rank, ranks, lanes;
@@ -61,17 +70,18 @@ struct accelerator_seat {
     CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */
     program_group *group;
-    uint32_t number; /* of the latest run                              */
-    CUstream last;   /* the stream of the latest run                   */
+    kept_memory kept;
+    uint32_t number; /* of the latest run                               */
+    uint64_t last;   /* identifies the stream of the latest run         */
     bool connected;  /* the other ranks may write to this rank's memory */
     bool captured;   /* graphs may run programs of this seat           */
 };
 
-/** A program in the GPU's memory. */
+/** A program in the memory of its seat. */
 typedef struct kept_program {
     accelerator_seat *seat;
-    CUdeviceptr memory;
-    device_call call; /* without the buffers and the timeout */
+    size_t first, count; /* its units */
+    device_call call;    /* without the buffers and the timeout */
     int32_t lanes;
     ring_dtype dtype;
     bool captured;
