@@ -28,35 +28,56 @@ static ring_status load_folds(cuda_device *c)
 
 /* ---- The owner of memory ------------------------------------------------------------------- */
 
-/* Host memory that is registered with CUDA still belongs to the host. */
-static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
-                             accelerator_allocation *out)
+/* Describes the allocation, or the mapped piece, that contains an address. Host memory that is
+ * registered with CUDA still belongs to the host. */
+static ring_status find_piece(const cuda_device *c, CUdeviceptr at, accelerator_allocation *out)
 {
-    const cuda_device *c = cuda_device_of(a);
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     unsigned long long id = 0;
     CUdeviceptr base = 0;
+    CUcontext context = NULL;
     size_t whole = 0;
     CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                    CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                    CU_POINTER_ATTRIBUTE_BUFFER_ID,
                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *answers[] = {&type, &managed, &ordinal, &id, &base, &whole};
-    (void)bytes;
-    RING_TRY(cuda_enter(c));
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                   CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *answers[] = {&type, &managed, &ordinal, &id, &base, &whole, &context};
     const CUresult result = cuda_driver_load()->pointer_get_attributes(sizeof asked / sizeof *asked,
-                                                                       asked, answers,
-                                                                       (uintptr_t)at);
-    cuda_leave();
+                                                                       asked, answers, at);
     if (result != CUDA_ERROR_INVALID_VALUE) /* returned for memory that CUDA does not know */
         RING_TRY(cuda_check(result, "finding the owner of memory (cuPointerGetAttributes)"));
     const bool mine = ordinal == c->device && (type == CU_MEMORYTYPE_DEVICE || managed != 0);
+    if (mine && managed == 0 && context != NULL && context != c->context)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "the memory at 0x%llx belongs to another context of %s; libring can only use "
+                    "memory of the primary context",
+                    at, c->name);
     *out = (accelerator_allocation){.base = (void *)(uintptr_t)base,
                                     .bytes = mine ? whole : 0,
                                     .id = (uint64_t)id};
+    return RING_OK;
+}
+
+/* Programs map physical memory piece by piece (PyTorch's expandable segments), so a buffer may
+ * continue in the pieces that follow. The numbers of all pieces make up the number of the whole. */
+static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
+                             accelerator_allocation *out)
+{
+    const cuda_device *c = cuda_device_of(a);
+    RING_TRY(find_piece(c, (uintptr_t)at, out));
+    const uintptr_t end = (uintptr_t)at + bytes;
+    for (uintptr_t next; out->bytes > 0 && (next = (uintptr_t)out->base + out->bytes) < end;) {
+        accelerator_allocation piece = {0};
+        RING_TRY(find_piece(c, next, &piece));
+        if (piece.bytes == 0 || (uintptr_t)piece.base != next)
+            break;
+        out->bytes += piece.bytes;
+        out->id = out->id * UINT64_C(0x9e3779b97f4a7c15) + piece.id;
+    }
     return RING_OK;
 }
 
@@ -65,8 +86,12 @@ static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
 static ring_status cuda_health(const accelerator *a)
 {
     const cuda_device *c = cuda_device_of(a);
-    const CUresult result = cuda_driver_load()->stream_query(c->stream);
+    const cuda_driver *api = cuda_driver_load();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     char what[sizeof c->name + 32];
+    (void)api->exchange_capture_mode(&mode); /* a query would end a capture of this thread */
+    const CUresult result = api->stream_query(c->stream);
+    (void)api->exchange_capture_mode(&mode);
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
         return RING_OK;
     (void)text_format(what, sizeof what, "%s (cuStreamQuery)", c->name);
