@@ -32,6 +32,7 @@ typedef struct accelerator_stop {
                         device closes it, no waiter is woken, so the engine polls it           */
     /* The engine's: */
     const accelerator *by;
+    bool is_mark; /* of the default stream, which does not wait */
     _Atomic int holders;
 } accelerator_stop;
 
@@ -45,13 +46,22 @@ typedef struct accelerator_allocation {
 struct accelerator {
     const char *name;
 
-    /** Performs kernel_fold() asynchronously. Operands are in the accelerator's memory or in the
-     *  host's, and must not change until the fold is complete.
-     *  @param over  opened here. Any thread may close it when the fold is complete, and calls
-     *  ticket_wake_all() afterwards. NULL: the next fold's ticket covers this one. */
+    /** Performs kernel_fold() asynchronously, in the order of the requests. Operands are in the
+     *  accelerator's memory (on_device) or in the host's, and must not change until the fold is
+     *  complete. May wait until earlier folds have left enough memory for its host operands.
+     *  @param over  opened here; reap() closes it after the fold is complete. NULL: the next fold's
+     *  ticket covers this one. */
     ring_status (*fold)(const accelerator *a, const kernel_operand *outs, int out_count,
                         const kernel_operand *ins, int in_count, size_t count, ring_dtype dtype,
                         ring_op op, int divisor, ticket *over);
+
+    /** Most bytes of the host operands of one fold; 0: there is no limit. */
+    size_t staging;
+
+    /** Closes the tickets of folds that are complete. No thread is woken by the end of a fold, so
+     *  the engine calls this each time it looks at a ticket. It does not block and makes no call
+     *  into the driver. */
+    void (*reap)(const accelerator *a);
 
     /** Waits until all requests are complete or will no longer access any memory. */
     void (*settle)(const accelerator *a);
@@ -79,7 +89,7 @@ struct accelerator {
                         accelerator_allocation *out);
 
     /** Finds out whether a stream belongs to this accelerator. NULL: it has no streams, and the
-     *  next three functions are absent. */
+     *  next four functions are absent. */
     ring_status (*owns_stream)(const accelerator *a, void *stream, bool *yes);
 
     /** Calls on its streams may have buffers in the host's memory. */
@@ -89,6 +99,13 @@ struct accelerator {
      *  while the stream is full; the engine holds no lock.
      *  @return RING_OK; otherwise fail() gave the reason, and nothing remains enqueued. */
     ring_status (*stop)(const accelerator *a, void *stream, accelerator_stop **out);
+
+    /** Marks the end of all work that the device's default stream has now, for calls without a
+     *  stream: programs prepare buffers by plain copies, which may end after they return. The mark
+     *  is a stop at which the stream does not wait; resume() returns it. May block like stop().
+     *  NULL: there is no default stream.
+     *  @param[out] out  NULL if the stream has no work. @return as stop(). */
+    ring_status (*mark_default)(const accelerator *a, accelerator_stop **out);
 
     /** Lets the stream continue, even if it has not reached the stop yet, and returns the stop to
      *  the accelerator. Does not block, and makes no call into the driver. */
@@ -112,11 +129,12 @@ struct accelerator {
  *  @return RING_OK, or the reason why it cannot be used. */
 ring_status accelerator_current(const accelerator **out);
 
-/** Copies bytes to or from memory of the accelerator, asynchronously, as fold() does. */
-static inline ring_status accelerator_copy(const accelerator *a, void *dst, const void *src,
-                                           size_t bytes, ticket *over)
+/** Copies bytes from memory of the accelerator to the host's, asynchronously, as fold() does. */
+static inline ring_status accelerator_copy_to_host(const accelerator *a, void *dst, const void *src,
+                                                   size_t bytes, ticket *over)
 {
-    const kernel_operand out = {.data = dst}, in = {.data = (void *)(uintptr_t)src};
+    const kernel_operand out = {.data = dst};
+    const kernel_operand in = {.data = (void *)(uintptr_t)src, .on_device = true};
     return a->fold(a, &out, 1, &in, 1, bytes, RING_UINT8, RING_SUM, 0, over);
 }
 

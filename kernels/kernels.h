@@ -19,6 +19,7 @@
 typedef struct kernel_operand {
     void *data;       /* any alignment */
     bool accumulator; /* float32 for floats of 16 and 8 bits; ignored for other types */
+    bool on_device;   /* in memory of the accelerator that folds; ignored by the host's kernels */
 } kernel_operand;
 
 /** Combines several arrays element by element and stores the result to one or more arrays:

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Enqueues folds on a GPU. Operands in host memory that CUDA does not know are copied to pinned
- * memory, which the kernel reads and writes. After the kernel, CUDA calls a function of the host
- * that copies such results back and closes the fold's ticket. */
+ * Enqueues folds on a GPU, all in one stream of libring's, so they are complete in the order in
+ * which they were requested. Each has a number, which the stream writes to a word of pinned memory
+ * after the kernel. reap() reads the word, copies results to the host's memory and closes tickets.
+ * So a fold takes two calls into the driver and no thread of CUDA's.
+ *
+ * The kernel cannot reach the host's memory. Operands there are copied through a ring of pinned
+ * memory, which is allocated when the GPU is opened: allocating it later could wait for streams. */
 #include "cuda_folds.h"
 
 #include "kernel_args.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    STAGING_BYTES = 32 << 20,  /* of the ring of pinned memory                          */
+    STAGED_BYTES = 8 << 20,    /* most bytes of host operands of one fold               */
+    STAGING_ALIGN = 64,        /* operands keep their offset in a cache line            */
+    FOLDS_MOST = 64,           /* folds under way                                       */
+    WORD_BYTES = STAGING_ALIGN /* the word has a cache line of its own, before the ring */
+};
 
 /* A result in host memory, which is copied from pinned memory after the kernel. */
 typedef struct host_result {
@@ -17,204 +30,193 @@ typedef struct host_result {
     size_t bytes;
 } host_result;
 
-/* A fold from its request to its end. */
+/* A fold under way. */
 typedef struct fold_job {
-    struct fold_job *next; /* in the list of idle jobs */
-    struct cuda_folds *of;
-    ticket *over;
-    char *pinned; /* [capacity]; NULL until it is needed */
-    size_t capacity, used;
+    ticket *over;    /* NULL: a later fold's ticket covers this one */
+    size_t ring_end; /* bytes of the ring that were ever used, with those of this fold */
     int result_count;
     host_result results[KERNEL_MAX_OUTPUTS];
 } fold_job;
 
-/* CUDA frees pinned memory only when all streams are idle, and users' streams wait for folds. So
- * pinned memory that became too small is kept, in a list that is linked through its first words. */
+/* Job number n is at jobs[n mod FOLDS_MOST]. Both counters of the ring only grow. */
 struct cuda_folds {
     pthread_mutex_t lock;
-    fold_job *idle;
-    void *outgrown;
+    uint32_t asked, reaped; /* numbers of the latest fold that was enqueued, and reaped */
+    size_t used, freed;     /* bytes of the ring: ever allocated, and free again        */
+    _Atomic uint32_t *done; /* the latest fold that is complete; in pinned memory       */
+    CUdeviceptr done_there; /* its address for the GPU                                  */
+    char *ring;             /* [STAGING_BYTES] */
+    fold_job jobs[FOLDS_MOST];
 };
 
-/* ---- Jobs --------------------------------------------------------------------------------- */
+/* ---- Ends --------------------------------------------------------------------------------- */
 
-static fold_job *take_job(struct cuda_folds *folds)
+/* Ends the folds that are complete. The caller holds the lock. */
+static void reap_jobs(struct cuda_folds *f)
 {
-    pthread_mutex_lock(&folds->lock);
-    fold_job *j = folds->idle;
-    if (j != NULL)
-        folds->idle = j->next;
-    pthread_mutex_unlock(&folds->lock);
-    if (j == NULL)
-        j = calloc(1, sizeof *j);
-    if (j != NULL) {
-        j->of = folds;
-        j->used = 0;
-        j->result_count = 0;
+    const uint32_t done = atomic_load_explicit(f->done, memory_order_acquire);
+    while (f->reaped != f->asked && (int32_t)(done - f->reaped) > 0) {
+        const fold_job *j = &f->jobs[++f->reaped % FOLDS_MOST];
+        for (int i = 0; i < j->result_count; i++)
+            memcpy(j->results[i].to, j->results[i].from, j->results[i].bytes);
+        f->freed = j->ring_end;
+        if (j->over != NULL)
+            ticket_close(j->over, RING_OK);
     }
-    return j;
 }
 
-static void give_job_back(fold_job *j)
+/* If another thread has the lock, it is enqueueing or reaping, and the next call finds the rest. */
+static void cuda_reap(const accelerator *a)
 {
-    pthread_mutex_lock(&j->of->lock);
-    j->next = j->of->idle;
-    j->of->idle = j;
-    pthread_mutex_unlock(&j->of->lock);
+    struct cuda_folds *f = cuda_device_of(a)->state;
+    if (pthread_mutex_trylock(&f->lock) != 0)
+        return;
+    reap_jobs(f);
+    pthread_mutex_unlock(&f->lock);
 }
 
-/* CUDA calls this after the kernel. It must not call any function of CUDA. */
-static void end_job(void *arg)
+/* After an error of the GPU nothing runs any more, so the tickets of its folds stay open, and are
+ * forgotten. */
+static void cuda_settle(const accelerator *a)
 {
-    fold_job *j = arg;
-    ticket *over = j->over;
-    for (int i = 0; i < j->result_count; i++)
-        memcpy(j->results[i].to, j->results[i].from, j->results[i].bytes);
-    give_job_back(j);
-    if (over != NULL)
-        ticket_close(over, RING_OK);
-    ticket_wake_all();
+    struct cuda_folds *f = cuda_device_of(a)->state;
+    pthread_mutex_lock(&f->lock);
+    for (const uint32_t last = f->asked; (int32_t)(last - f->reaped) > 0;) {
+        reap_jobs(f);
+        if (f->reaped != f->asked && a->health(a) != RING_OK) {
+            f->reaped = f->asked;
+            f->freed = f->used;
+        }
+        pthread_mutex_unlock(&f->lock);
+        sched_yield();
+        pthread_mutex_lock(&f->lock);
+    }
+    pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- Operands of the host ---------------------------------------------------------------------
- */
+/* ---- The ring of pinned memory ------------------------------------------------------------ */
 
 static size_t bytes_of(const kernel_operand *o, size_t count, ring_dtype dtype)
 {
     return count * (o->accumulator ? kernel_acc_size(dtype) : ring_dtype_size(dtype));
 }
 
-/* @param[out] reached  whether the GPU can access the memory: its own, or host memory known to
- * CUDA. */
-static ring_status ask_reached(const cuda_driver *api, const void *at, bool *reached)
+/* @return the ring's bytes that a host operand needs, wherever in a cache line it begins. */
+static size_t staged_bytes(size_t bytes)
 {
-    unsigned type = 0;
-    const CUresult result = api->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                                       (uintptr_t)at);
-    *reached = result == CUDA_SUCCESS && type != 0;
-    return result == CUDA_ERROR_INVALID_VALUE /* returned for memory that CUDA does not know */
-               ? RING_OK
-               : cuda_check(result, "finding the owner of memory (cuPointerGetAttribute)");
+    return (bytes + (size_t)2 * STAGING_ALIGN - 1) / STAGING_ALIGN * STAGING_ALIGN;
 }
 
-enum { PINNED_ALIGN = 64 };
-
-/* @return the pinned bytes that an operand needs, wherever in a cache line it begins. */
-static size_t pinned_bytes(size_t bytes)
+static size_t staged_in_all(const kernel_operand *operands, uint32_t operand_count, size_t count,
+                            ring_dtype dtype)
 {
-    return (bytes + (size_t)2 * PINNED_ALIGN - 1) / PINNED_ALIGN * PINNED_ALIGN;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < operand_count; i++)
+        bytes += operands[i].on_device ? 0 : staged_bytes(bytes_of(&operands[i], count, dtype));
+    return bytes;
 }
 
-static void keep_outgrown(struct cuda_folds *folds, void *pinned)
+/* Allocates consecutive bytes of the ring for a fold, and its job. Waits for earlier folds if there
+ * is no room; these need nothing but the GPU. The caller holds the lock.
+ * @param[out] at  the bytes. */
+static ring_status make_room(const cuda_device *c, size_t bytes, char **at)
 {
-    pthread_mutex_lock(&folds->lock);
-    *(void **)pinned = folds->outgrown;
-    folds->outgrown = pinned;
-    pthread_mutex_unlock(&folds->lock);
+    struct cuda_folds *f = c->state;
+    if (bytes > STAGING_BYTES)
+        return fail(RING_ERR_INTERNAL, "a fold on a GPU has %zu bytes of host operands", bytes);
+    for (;;) {
+        reap_jobs(f);
+        if (f->asked == f->reaped)
+            f->used = f->freed = 0;
+        const size_t left = STAGING_BYTES - f->used % STAGING_BYTES; /* up to the ring's end */
+        const size_t start = f->used + (bytes > left ? left : 0);
+        if (f->asked - f->reaped < FOLDS_MOST && start + bytes - f->freed <= STAGING_BYTES) {
+            *at = f->ring + start % STAGING_BYTES;
+            f->used = start + bytes;
+            return RING_OK;
+        }
+        RING_TRY(c->base.health(&c->base));
+        cpu_pause();
+    }
 }
 
-/* Grows the job's pinned memory, at least to twice its size. So all memory that was outgrown is no
- * larger than the memory in use. */
-static ring_status make_room(fold_job *j, size_t bytes)
+/* @return the place in the ring for an operand, at the operand's offset in a cache line, so that
+ * the kernel can use wide accesses. @param[in,out] at  the rest of the fold's bytes. */
+static char *place_for(char **at, const kernel_operand *o, size_t bytes)
 {
-    void *pinned;
-    if (bytes <= j->capacity)
-        return RING_OK;
-    bytes = bytes < 2 * j->capacity ? 2 * j->capacity : bytes;
-    RING_TRY(cuda_pin(bytes, &pinned, NULL));
-    if (j->pinned != NULL)
-        keep_outgrown(j->of, j->pinned);
-    j->pinned = pinned;
-    j->capacity = bytes;
-    return RING_OK;
+    char *place = *at + (uintptr_t)o->data % STAGING_ALIGN;
+    *at += staged_bytes(bytes);
+    return place;
 }
 
-/* @return a place for an operand. It has the operand's offset in a cache line, so that the kernel
- * can use wide accesses. */
-static char *place_for(fold_job *j, const kernel_operand *o, size_t bytes)
-{
-    char *at = j->pinned + j->used + (uintptr_t)o->data % PINNED_ALIGN;
-    j->used += pinned_bytes(bytes);
-    return at;
-}
+/* ---- Folds -------------------------------------------------------------------------------- */
 
-/* ---- Folds --------------------------------------------------------------------------------------
- */
-
-static void bind_inputs(fold_job *j, cuda_fold_args *args, const kernel_operand *ins,
-                        uint64_t unreached, ring_dtype dtype)
+static void bind_inputs(cuda_fold_args *args, const kernel_operand *ins, ring_dtype dtype,
+                        char **at)
 {
     for (uint32_t i = 0; i < args->in_count; i++) {
-        const size_t bytes = bytes_of(&ins[i], args->count, dtype);
         args->ins[i] = ins[i].data;
         args->ins_wide |= (uint64_t)ins[i].accumulator << i;
-        if ((unreached >> i & 1) == 0)
+        if (ins[i].on_device)
             continue;
-        char *at = place_for(j, &ins[i], bytes);
-        memcpy(at, ins[i].data, bytes);
-        args->ins[i] = at;
+        const size_t bytes = bytes_of(&ins[i], args->count, dtype);
+        args->ins[i] = memcpy(place_for(at, &ins[i], bytes), ins[i].data, bytes);
     }
 }
 
 static void bind_outputs(fold_job *j, cuda_fold_args *args, const kernel_operand *outs,
-                         uint64_t unreached, ring_dtype dtype)
+                         ring_dtype dtype, char **at)
 {
     for (uint32_t i = 0; i < args->out_count; i++) {
-        const size_t bytes = bytes_of(&outs[i], args->count, dtype);
         args->outs[i] = outs[i].data;
         args->outs_wide |= (uint64_t)outs[i].accumulator << i;
-        if ((unreached >> i & 1) == 0)
+        if (outs[i].on_device)
             continue;
-        args->outs[i] = place_for(j, &outs[i], bytes);
+        const size_t bytes = bytes_of(&outs[i], args->count, dtype);
+        args->outs[i] = place_for(at, &outs[i], bytes);
         j->results[j->result_count++] = (host_result){.to = outs[i].data,
                                                       .from = args->outs[i],
                                                       .bytes = bytes};
     }
 }
 
-/* @param[out] found  a bit for each operand that the GPU cannot access.
- * @param[in,out] room  grows by the pinned bytes that these operands need. */
-static ring_status find_unreached(const cuda_driver *api, const kernel_operand *operands,
-                                  uint32_t count, size_t elements, ring_dtype dtype,
-                                  uint64_t *found, size_t *room)
-{
-    *found = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        bool reached;
-        RING_TRY(ask_reached(api, operands[i].data, &reached));
-        *found |= (uint64_t)!reached << i;
-        *room += reached ? 0 : pinned_bytes(bytes_of(&operands[i], elements, dtype));
-    }
-    return RING_OK;
-}
-
-static ring_status launch(const cuda_device *c, fold_job *j, cuda_fold_args *args, ring_dtype dtype)
+static ring_status launch(const cuda_device *c, uint32_t number, cuda_fold_args *args,
+                          ring_dtype dtype)
 {
     const cuda_driver *api = cuda_driver_load();
+    const uint64_t needed = (args->count + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    const unsigned blocks = needed < c->blocks ? (unsigned)needed : c->blocks;
     void *parameters[] = {args};
-    const uint64_t wanted = (args->count + CUDA_BLOCK - 1) / CUDA_BLOCK;
-    const unsigned blocks = wanted < c->blocks ? (unsigned)wanted : c->blocks;
     RING_TRY(cuda_check(api->launch(c->folds[dtype], blocks, 1, 1, CUDA_BLOCK, 1, 1, 0, c->stream,
                                     parameters, NULL),
                         "starting a fold (cuLaunchKernel)"));
-    const CUresult result = api->launch_host(c->stream, end_job, j);
-    if (result != CUDA_SUCCESS)
-        (void)api->stream_synchronize(c->stream); /* the kernel uses the job's memory */
-    return cuda_check(result, "enqueueing the end of a fold (cuLaunchHostFunc)");
+    const CUresult result = api->stream_write_value(c->stream, c->state->done_there, number, 0);
+    while (result != CUDA_SUCCESS && api->stream_query(c->stream) == CUDA_ERROR_NOT_READY)
+        cpu_pause(); /* the kernel uses the fold's memory */
+    return cuda_check(result, "marking the end of a fold (cuStreamWriteValue32)");
 }
 
-static ring_status fold_inside(const cuda_device *c, fold_job *j, const kernel_operand *outs,
-                               const kernel_operand *ins, cuda_fold_args *args, ring_dtype dtype)
+/* The caller holds the lock and has entered the GPU's context. */
+static ring_status enqueue(const cuda_device *c, const kernel_operand *outs,
+                           const kernel_operand *ins, cuda_fold_args *args, ring_dtype dtype,
+                           ticket *over)
 {
-    const cuda_driver *api = cuda_driver_load();
-    size_t room = 0;
-    uint64_t ins_out, outs_out;
-    RING_TRY(find_unreached(api, ins, args->in_count, args->count, dtype, &ins_out, &room));
-    RING_TRY(find_unreached(api, outs, args->out_count, args->count, dtype, &outs_out, &room));
-    RING_TRY(make_room(j, room));
-    bind_inputs(j, args, ins, ins_out, dtype);
-    bind_outputs(j, args, outs, outs_out, dtype);
-    return launch(c, j, args, dtype);
+    struct cuda_folds *f = c->state;
+    char *at = NULL;
+    RING_TRY(make_room(c,
+                       staged_in_all(ins, args->in_count, args->count, dtype) +
+                           staged_in_all(outs, args->out_count, args->count, dtype),
+                       &at));
+    const uint32_t number = f->asked + 1;
+    fold_job *j = &f->jobs[number % FOLDS_MOST];
+    j->over = over;
+    j->ring_end = f->used;
+    j->result_count = 0;
+    bind_inputs(args, ins, dtype, &at);
+    bind_outputs(j, args, outs, dtype, &at);
+    RING_TRY(launch(c, number, args, dtype));
+    f->asked = number;
+    return RING_OK;
 }
 
 static ring_status cuda_fold(const accelerator *a, const kernel_operand *outs, int out_count,
@@ -222,65 +224,48 @@ static ring_status cuda_fold(const accelerator *a, const kernel_operand *outs, i
                              ring_dtype dtype, ring_op op, int divisor, ticket *over)
 {
     const cuda_device *c = cuda_device_of(a);
-    fold_job *j = take_job(c->state);
-    if (j == NULL)
-        return fail(RING_ERR_MEMORY, "enqueueing a fold on a GPU");
     cuda_fold_args args = {.count = count,
                            .in_count = (uint32_t)in_count,
                            .out_count = (uint32_t)out_count,
                            .op = (int32_t)op,
                            .divisor = divisor};
-    j->over = over;
     if (over != NULL)
         ticket_open(over);
-    ring_status status = cuda_enter(c);
-    if (status == RING_OK) {
-        status = fold_inside(c, j, outs, ins, &args, dtype);
-        cuda_leave();
-    }
-    if (status != RING_OK)
-        give_job_back(j);
+    RING_TRY(cuda_enter(c));
+    pthread_mutex_lock(&c->state->lock);
+    const ring_status status = enqueue(c, outs, ins, &args, dtype, over);
+    pthread_mutex_unlock(&c->state->lock);
+    cuda_leave();
     return status;
 }
 
-/* Returns soon after an error of the GPU too, because nothing runs then. */
-static void cuda_settle(const accelerator *a)
-{
-    const cuda_device *c = cuda_device_of(a);
-    if (cuda_enter(c) != RING_OK)
-        return;
-    (void)cuda_driver_load()->stream_synchronize(c->stream);
-    cuda_leave();
-}
+/* ---- Opening ------------------------------------------------------------------------------ */
 
 ring_status cuda_folds_open(cuda_device *c)
 {
-    c->state = calloc(1, sizeof *c->state);
-    if (c->state == NULL)
+    void *pinned;
+    struct cuda_folds *f = c->state = calloc(1, sizeof *c->state);
+    if (f == NULL)
         return fail(RING_ERR_MEMORY, "opening a GPU");
-    pthread_mutex_init(&c->state->lock, NULL);
+    pthread_mutex_init(&f->lock, NULL);
+    RING_TRY(cuda_pin(WORD_BYTES + STAGING_BYTES, &pinned, &f->done_there));
+    f->done = pinned;
+    f->ring = (char *)pinned + WORD_BYTES;
+    atomic_init(f->done, 0);
     c->base.fold = cuda_fold;
+    c->base.reap = cuda_reap;
     c->base.settle = cuda_settle;
+    c->base.staging = STAGED_BYTES;
     return RING_OK;
 }
 
 void cuda_folds_close(cuda_device *c)
 {
-    struct cuda_folds *folds = c->state;
-    if (folds == NULL)
+    struct cuda_folds *f = c->state;
+    if (f == NULL)
         return;
-    while (folds->idle != NULL) {
-        fold_job *j = folds->idle;
-        folds->idle = j->next;
-        if (j->pinned != NULL)
-            keep_outgrown(folds, j->pinned);
-        free(j);
-    }
-    while (folds->outgrown != NULL) {
-        void *pinned = folds->outgrown;
-        folds->outgrown = *(void **)pinned;
-        (void)cuda_driver_load()->host_free(pinned);
-    }
-    pthread_mutex_destroy(&folds->lock);
-    free(folds);
+    if (f->done != NULL)
+        (void)cuda_driver_load()->host_free((void *)f->done);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
 }

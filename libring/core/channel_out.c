@@ -157,8 +157,9 @@ static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **roo
 {
     RING_TRY(channel_reserve(c, m->number, room));
     if (!m->asked)
-        RING_TRY(accelerator_copy(m->by, *room, m->data + m->done, bytes, &m->brought));
+        RING_TRY(accelerator_copy_to_host(m->by, *room, m->data + m->done, bytes, &m->brought));
     m->asked = true;
+    m->by->reap(m->by);
     const ring_status status = ticket_status(&m->brought);
     if (status == RING_IN_PROGRESS)
         return status;

@@ -101,6 +101,8 @@ static ring_status gather_inputs(work *w, fold_pass *pass)
             RING_TRY(remote_input(w, pass, i));
     for (int i = 0; i < pass->o->ins; i++) {
         pass->in[i].accumulator = pass->ins[i].accumulator;
+        pass->in[i].on_device = pass->ins[i].peer == OPERAND_LOCAL &&
+                                work_memory_of(w, pass->ins[i].buffer) != NULL;
         if (pass->ins[i].peer == OPERAND_LOCAL)
             pass->in[i].data = operand_address(w, pass->o, &pass->ins[i]);
     }
@@ -145,11 +147,13 @@ static const operand *local_twin(const fold_pass *pass, const operand *to)
     return NULL;
 }
 
-static void add_output(fold_pass *pass, const operand *of, void *data, bool relayed)
+static void add_output(fold_pass *pass, const operand *of, void *data, bool relayed, bool on_device)
 {
     pass->written[pass->out_count] = of;
     pass->relayed[pass->out_count] = relayed;
-    pass->out[pass->out_count++] = (kernel_operand){.data = data, .accumulator = of->accumulator};
+    pass->out[pass->out_count++] = (kernel_operand){.data = data,
+                                                    .accumulator = of->accumulator,
+                                                    .on_device = on_device};
 }
 
 static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to)
@@ -168,7 +172,7 @@ static ring_status add_remote_output(work *w, fold_pass *pass, const operand *to
         RING_TRY(status);
         cover_segment(w, pass);
     }
-    add_output(pass, to, at, relayed);
+    add_output(pass, to, at, relayed, false);
     return RING_OK;
 }
 
@@ -178,7 +182,8 @@ static ring_status gather_outputs(work *w, fold_pass *pass)
     for (int i = 0; i < pass->o->outs; i++) {
         const operand *to = &pass->outs[i];
         if (to->peer == OPERAND_LOCAL)
-            add_output(pass, to, operand_address(w, pass->o, to), false);
+            add_output(pass, to, operand_address(w, pass->o, to), false,
+                       work_memory_of(w, to->buffer) != NULL);
         else
             RING_TRY(add_remote_output(w, pass, to));
     }
@@ -321,6 +326,7 @@ RING_RARE static ring_status combine_on_device(work *w, fold_pass *pass, size_t 
         if (w->comm->ranks == 1 && !w->comm->sleep.by_thread) /* no other thread would advance it */
             work_settle(w);
     }
+    w->by->reap(w->by);
     const ring_status status = ticket_status(&w->step.over);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
@@ -340,11 +346,27 @@ static ring_status combine(work *w, fold_pass *pass, size_t elements)
                          : run_kernels(w, pass, elements, divide);
 }
 
+/* Limits the pass to the host operands that the accelerator can stage. */
+static void limit_staging(const work *w, fold_pass *pass)
+{
+    size_t width = 0; /* bytes of an element in all host operands */
+    for (int i = 0; i < pass->o->ins; i++)
+        width += pass->in[i].on_device ? 0 : pass->ins[i].width;
+    for (int i = 0; i < pass->out_count; i++)
+        width += pass->out[i].on_device ? 0 : pass->written[i]->width;
+    if (w->by->staging > 0 && width > 0)
+        pass->most = min_size(pass->most, w->by->staging / width);
+}
+
+/* A pass that an accelerator folds keeps no thread busy, so it may be long in a short turn, too. */
 static ring_status fold_once(work *w, fold_pass *pass)
 {
-    pass->most = w->comm->turn.most / ring_dtype_size(w->call.dtype);
+    const size_t bytes = w->by != NULL ? TURN_BYTES : w->comm->turn.most;
+    pass->most = bytes / ring_dtype_size(w->call.dtype);
     RING_TRY(gather_inputs(w, pass));
     RING_TRY(gather_outputs(w, pass));
+    if (w->by != NULL)
+        limit_staging(w, pass);
     const size_t left = pass->total - w->step.position;
     const size_t elements = w->step.phase == PHASE_FOLDING ? w->step.asked
                                                            : min_size(pass->most, left);

@@ -10,13 +10,28 @@
 /* The longest sleep: after it a thread checks deadlines and the progress of other threads. */
 enum { SLEEP_MS = 50 };
 
-/* No descriptor reports that a stream has reached its stop, so sleeps are short while a work waits
- * for that, and grow with the time waited so far. Seconds. */
+/* No descriptor reports that a stream has reached its stop, or that a fold of an accelerator is
+ * complete, so sleeps are short while a work waits for that, and grow with the time waited so far.
+ * Seconds. */
 static const double least_step = 50e-6, most_step = 1e-3;
+
+/* @return true if an accelerator folds or copies for a work. */
+static bool awaits_fold(const ring_comm *comm)
+{
+    for (const work *w = comm->works.held; w != NULL; w = w->wait.next)
+        if (w->step.phase == PHASE_FOLDING)
+            return true;
+    for (int32_t i = 0; i < comm->channels.active_count; i++) {
+        const posted *first = comm->channels.active[i]->posts;
+        if (first != NULL && first->asked)
+            return true;
+    }
+    return false;
+}
 
 static double next_step(ring_comm *comm)
 {
-    if (comm->streams.stops == 0)
+    if (comm->streams.stops == 0 && !awaits_fold(comm))
         return 0;
     const double step = comm->streams.step > 0 ? comm->streams.step * 1.125 : least_step;
     comm->streams.step = step < most_step ? step : most_step;
@@ -59,8 +74,8 @@ static bool arm_channel(channel *c, struct pollfd *entry)
 }
 
 /* Arms the links of all active channels. Held works need no entry: a thread that has found nothing
- * to do so often has left only works with closed gates, works whose folds run on accelerators,
- * whose end wakes all sleepers, and works that wait for these.
+ * to do so often has left only works with closed gates, works whose folds run on accelerators, for
+ * which sleeps are short, and works that wait for these.
  * @return the number of entries, or 0 if a link already has news. */
 static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *entries)
 {

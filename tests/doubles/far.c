@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t asked, idle;
     fold_job *first, **end;
-    bool busy; /* with the job that was first */
+    fold_job *complete; /* jobs whose tickets reap() closes */
+    bool busy;          /* with the job that was first */
     double delay;
     unsigned ways;
     bool fails_flushes;
@@ -47,12 +49,19 @@ static size_t bytes_of(const kernel_operand *operand, ring_dtype dtype, size_t c
     return count * (wide ? sizeof(float) : ring_dtype_size(dtype));
 }
 
+/* Ends the process if an operand is not where the library says. */
 static void count_host_bytes(const kernel_operand *operands, int count, ring_dtype dtype,
                              size_t elements)
 {
-    for (int i = 0; i < count; i++)
-        if (!far_has(operands[i].data))
+    for (int i = 0; i < count; i++) {
+        if (far_has(operands[i].data) != operands[i].on_device) {
+            fprintf(stderr, "far: operand %d of a fold is %sin far memory\n", i,
+                    operands[i].on_device ? "not " : "");
+            abort();
+        }
+        if (!operands[i].on_device)
             far.counts.host_bytes += bytes_of(&operands[i], dtype, elements);
+    }
 }
 
 static void translate(kernel_operand *operands, int count)
@@ -70,10 +79,20 @@ static void run_job(fold_job *j, double delay)
     kernel_fold(j->outs, j->out_count, j->ins, j->in_count, j->count, j->dtype, j->op, j->divisor);
     for (int i = 0; i < j->out_count; i++)
         far_show(j->outs[i].data, bytes_of(&j->outs[i], j->dtype, j->count));
-    if (j->over != NULL)
-        ticket_close(j->over, RING_OK);
-    ticket_wake_all();
-    free(j);
+}
+
+/* As with a GPU that writes a word, the end of a fold wakes no thread. */
+static void reap(const accelerator *a)
+{
+    pthread_mutex_lock(&far.lock);
+    while (far.complete != NULL) {
+        fold_job *j = far.complete;
+        far.complete = j->next;
+        if (j->over != NULL)
+            ticket_close(j->over, RING_OK);
+        free(j);
+    }
+    pthread_mutex_unlock(&far.lock);
 }
 
 static void *run(void *unused)
@@ -92,11 +111,15 @@ static void *run(void *unused)
         const double delay = far.delay;
         const bool broken = far.error != NULL;
         pthread_mutex_unlock(&far.lock);
-        if (broken)
-            free(j);
-        else
+        if (!broken)
             run_job(j, delay);
         pthread_mutex_lock(&far.lock);
+        if (broken) {
+            free(j);
+        } else {
+            j->next = far.complete;
+            far.complete = j;
+        }
     }
     return NULL;
 }
@@ -137,6 +160,7 @@ static void settle(const accelerator *a)
     while (far.first != NULL || far.busy)
         pthread_cond_wait(&far.idle, &far.lock);
     pthread_mutex_unlock(&far.lock);
+    reap(a);
 }
 
 static ring_status share(const accelerator *a, void *base, size_t bytes, accelerator_share *out)
@@ -184,6 +208,7 @@ static const pci_place *place_of(const accelerator *a)
 
 accelerator far_here = {.name = "far",
                         .fold = fold,
+                        .reap = reap,
                         .settle = settle,
                         .share = share,
                         .flush = flush,
@@ -194,7 +219,10 @@ accelerator far_here = {.name = "far",
                         .resume = far_resume,
                         .captures = far_captures,
                         .health = health};
-const accelerator far_elsewhere = {.name = "elsewhere", .fold = fold, .settle = settle};
+const accelerator far_elsewhere = {.name = "elsewhere",
+                                   .fold = fold,
+                                   .reap = reap,
+                                   .settle = settle};
 
 void far_start(void)
 {

@@ -20,13 +20,13 @@ static char *ins[INS], *expected, *got;
 static ring_status fold_there(char *const *there, char *out, size_t count, ring_dtype dtype,
                               ring_op op)
 {
-    const kernel_operand to = {.data = out}, from[] = {{.data = there[0]}, {.data = there[1]}};
+    const kernel_operand to = {.data = out, .on_device = true};
+    const kernel_operand from[] = {{.data = there[0], .on_device = true},
+                                   {.data = there[1], .on_device = true}};
     ticket over;
     RING_TRY(by->fold(by, &to, 1, from, INS, count, dtype, op, op == RING_AVG ? INS : 0, &over));
-    ring_status status;
-    while ((status = ticket_status(&over)) == RING_IN_PROGRESS)
-        usleep(20);
-    return status;
+    by->settle(by);
+    return ticket_status(&over);
 }
 
 static bool differs(char *const *there, size_t count, ring_dtype dtype, ring_op op)

@@ -70,9 +70,9 @@ static void fold(const void *arg)
     const fold_case *f = arg;
     const accelerator *by = &gpu->base;
     kernel_operand ins[ARRAYS] = {0};
-    const kernel_operand out = {.data = at[0]};
+    const kernel_operand out = {.data = at[0], .on_device = true};
     for (int k = 0; k < f->ins; k++)
-        ins[k].data = at[k + 1];
+        ins[k] = (kernel_operand){.data = at[k + 1], .on_device = true};
     if (by->fold(by, &out, 1, ins, f->ins, bytes / ring_dtype_size(f->dtype), f->dtype, RING_SUM, 0,
                  NULL) != RING_OK) {
         fprintf(stderr, "%s\n", fail_text());

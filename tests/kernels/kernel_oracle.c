@@ -211,7 +211,7 @@ void oracle_fold(void *out, bool accumulator, const kernel_operand *ins, int in_
 
 void oracle_scale(void *out, const void *data, size_t i, ring_dtype dtype, double by)
 {
-    const kernel_operand in = {(void *)(uintptr_t)data, false};
+    const kernel_operand in = {.data = (void *)(uintptr_t)data};
     const double x = load_float(element(&in, i, dtype), dtype, false);
     const bool wide_type = dtype == RING_FLOAT64;
     const double factor = wide_type ? by : (double)(float)by;

@@ -69,7 +69,7 @@ static void expect_there(const float *memory, float base, float step)
 static ring_status await(const ticket *t)
 {
     ring_status status;
-    while ((status = ticket_status(t)) == RING_IN_PROGRESS)
+    for (by->reap(by); (status = ticket_status(t)) == RING_IN_PROGRESS; by->reap(by))
         usleep(100);
     return status;
 }
@@ -79,9 +79,15 @@ static kernel_operand operand_of(const float *data)
     return (kernel_operand){.data = (void *)(uintptr_t)data};
 }
 
+static kernel_operand operand_there(const float *data)
+{
+    return (kernel_operand){.data = (void *)(uintptr_t)data, .on_device = true};
+}
+
 static ring_status add(const float *out, const float *a, const float *b, ticket *over)
 {
-    const kernel_operand outs[] = {operand_of(out)}, ins[] = {operand_of(a), operand_of(b)};
+    const kernel_operand outs[] = {operand_there(out)};
+    const kernel_operand ins[] = {operand_there(a), operand_there(b)};
     return by->fold(by, outs, 1, ins, 2, COUNT, RING_FLOAT32, RING_SUM, 0, over);
 }
 
@@ -106,8 +112,8 @@ static void it_folds_memory_of_the_host(void **state)
     for (int i = 0; i < COUNT; i++)
         a[i + 1] = (float)i;
     for (int i = 0; i < 3; i++) {
-        const kernel_operand outs[] = {operand_of(out + 1), operand_of(there)};
-        const kernel_operand ins[] = {operand_of(a + 1), operand_of(b)};
+        const kernel_operand outs[] = {operand_of(out + 1), operand_there(there)};
+        const kernel_operand ins[] = {operand_of(a + 1), operand_there(b)};
         memset(out, 0, sizeof out);
         assert_int_equal(by->fold(by, outs, 2, ins, 2, COUNT, RING_FLOAT32, RING_SUM, 0, &over),
                          RING_OK);
@@ -257,11 +263,12 @@ static ring_status use_opened(const cuda_device *opened, const float *memory)
 {
     static float results[COUNT];
     const accelerator *a = &opened->base;
-    const kernel_operand out = operand_of(results), in = operand_of(memory);
+    const kernel_operand out = operand_of(results), in = operand_there(memory);
     ticket over;
     accelerator_stop *stop;
     RING_TRY(a->fold(a, &out, 1, &in, 1, COUNT, RING_FLOAT32, RING_SUM, 0, &over));
-    RING_TRY(await(&over));
+    a->settle(a);
+    RING_TRY(ticket_status(&over));
     RING_TRY(a->stop(a, opened->stream, &stop));
     a->resume(stop);
     a->settle(a);

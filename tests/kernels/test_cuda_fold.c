@@ -74,10 +74,10 @@ static void make_expected(const fold_case *c, uint64_t *state)
 {
     kernel_operand from[MOST];
     for (int k = 0; k < c->in_count; k++) {
-        from[k] = (kernel_operand){given[k], in_is_wide(c, k)};
+        from[k] = (kernel_operand){.data = given[k], .accumulator = in_is_wide(c, k)};
         oracle_fill(given[k], c->count, c->dtype, in_is_wide(c, k), state);
     }
-    kernel_operand to[2] = {{expected[0], false}, {expected[1], true}};
+    kernel_operand to[2] = {{.data = expected[0]}, {.data = expected[1], .accumulator = true}};
     const uint64_t all = ~(uint64_t)0 >> (64 - c->out_count), wide = c->outs_wide & all;
     if (wide != 0 && wide != all) {
         kernel_fold(to, 2, from, c->in_count, c->count, c->dtype, c->op, c->divisor);
@@ -238,8 +238,8 @@ static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
                         given[1][i] = (unsigned char)(bits >> 8);
                     }
                 }
-                kernel_fold(&(kernel_operand){expected[0], false}, 1,
-                            (kernel_operand[]){{given[0], false}, {given[1], false}}, 2, COUNT,
+                kernel_fold(&(kernel_operand){.data = expected[0]}, 1,
+                            (kernel_operand[]){{.data = given[0]}, {.data = given[1]}}, 2, COUNT,
                             c.dtype, c.op, 0);
                 make_args(&c, &args, &state);
                 gpu_launch(kernels[c.dtype], &args, sizeof args, c.shape);

@@ -63,7 +63,7 @@ static void make_inputs(const fold_case *c, uint64_t *state)
 {
     kernel_operand operands[INS];
     for (int k = 0; k < c->in_count; k++) {
-        operands[k] = (kernel_operand){given[k], c->wide_in[k]};
+        operands[k] = (kernel_operand){.data = given[k], .accumulator = c->wide_in[k]};
         oracle_fill(given[k], c->count, c->dtype, c->wide_in[k], state);
     }
     for (size_t i = 0; i < c->count; i++)
@@ -112,7 +112,7 @@ static kernel_operand make_array(const fold_case *c, unsigned char *array, int k
 {
     const size_t elements = c->shift == 0 ? 0 : (c->shift + (size_t)k) % 8;
     const size_t size = oracle_size(c->dtype, wide);
-    kernel_operand operand = {array + GUARD + elements * size, wide};
+    kernel_operand operand = {.data = array + GUARD + elements * size, .accumulator = wide};
     guard(operand.data, c->count * size);
     return operand;
 }
@@ -233,9 +233,11 @@ static void test_accumulator_flag_is_ignored_for_other_types(void **cmocka_state
 {
     int32_t a[5] = {1, 2, 3, 4, 5}, sum[5] = {0};
     double b[5] = {1, 2, 3, 4, 5}, total[5] = {0};
-    kernel_fold(&(kernel_operand){sum, true}, 1, (kernel_operand[]){{a, true}, {a, false}}, 2, 5,
-                RING_INT32, RING_SUM, 0);
-    kernel_fold(&(kernel_operand){total, true}, 1, (kernel_operand[]){{b, true}, {b, false}}, 2, 5,
+    kernel_fold(&(kernel_operand){.data = sum, .accumulator = true}, 1,
+                (kernel_operand[]){{.data = a, .accumulator = true}, {.data = a}}, 2, 5, RING_INT32,
+                RING_SUM, 0);
+    kernel_fold(&(kernel_operand){.data = total, .accumulator = true}, 1,
+                (kernel_operand[]){{.data = b, .accumulator = true}, {.data = b}}, 2, 5,
                 RING_FLOAT64, RING_SUM, 0);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(sum[i], 2 * a[i]);
@@ -250,11 +252,11 @@ static void test_most_arrays_fold_left_to_right(void **cmocka_state)
     kernel_operand in[KERNEL_MAX_INPUTS], out[KERNEL_MAX_OUTPUTS];
     uint64_t state = 3;
     for (int k = 0; k < KERNEL_MAX_INPUTS; k++) {
-        in[k] = (kernel_operand){in_data[k], false};
+        in[k] = (kernel_operand){.data = in_data[k]};
         oracle_fill(in_data[k], N, RING_FLOAT32, false, &state);
     }
     for (int k = 0; k < KERNEL_MAX_OUTPUTS; k++)
-        out[k] = (kernel_operand){out_data[k], false};
+        out[k] = (kernel_operand){.data = out_data[k]};
     kernel_fold(out, KERNEL_MAX_OUTPUTS, in, KERNEL_MAX_INPUTS, N, RING_FLOAT32, RING_SUM, 0);
     for (size_t i = 0; i < N; i++) {
         float want;
@@ -279,8 +281,8 @@ static float *large_array(uint64_t *state)
 
 static void check_large_sum(float *a, float *b, float *out, float *other, size_t from, size_t count)
 {
-    const kernel_operand in[] = {{a + from, false}, {b + from, false}};
-    kernel_operand to[] = {{out + from, false}, {other + from, false}};
+    const kernel_operand in[] = {{.data = a + from}, {.data = b + from}};
+    kernel_operand to[] = {{.data = out + from}, {.data = other + from}};
     const float before = out[from + count];
     kernel_fold(to, 2, in, 2, count, RING_FLOAT32, RING_SUM, 0);
     for (size_t i = from; i < from + count; i++)

@@ -25,8 +25,8 @@ static void expect_f32(ring_op op, uint32_t a, uint32_t b, int divisor, uint32_t
         x[i] = a;
         y[i] = b;
     }
-    kernel_fold(&(kernel_operand){out, false}, 1, (kernel_operand[]){{x, false}, {y, false}}, 2, N,
-                RING_FLOAT32, op, divisor);
+    kernel_fold(&(kernel_operand){.data = out}, 1, (kernel_operand[]){{.data = x}, {.data = y}}, 2,
+                N, RING_FLOAT32, op, divisor);
     for (int i = 0; i < N; i++)
         if (out[i] != want)
             fail_msg("op %d of %08x and %08x at %d: %08x, not %08x", op, a, b, i, out[i], want);
@@ -83,8 +83,8 @@ static void expect_average_of_equals(void *values, size_t bytes, ring_dtype dtyp
     kernel_operand in[KERNEL_MAX_INPUTS];
     double average[N]; /* as long as any type */
     for (int k = 0; k < n; k++)
-        in[k] = (kernel_operand){values, false};
-    kernel_fold(&(kernel_operand){average, false}, 1, in, n, N, dtype, RING_AVG, n);
+        in[k] = (kernel_operand){.data = values};
+    kernel_fold(&(kernel_operand){.data = average}, 1, in, n, N, dtype, RING_AVG, n);
     if (memcmp(average, values, bytes) != 0)
         fail_msg("dtype %d: the average of %d equal values is another value", dtype, n);
 }
@@ -112,8 +112,8 @@ static void test_halves_round_once_after_the_last_input(void **state)
     /* 2048 + 1 + 1: float16 holds 2048 and 2050, but not 2049. */
     uint16_t big = 0x6800, unit = 0x3c00, out = 0;
     float wide = 0;
-    const kernel_operand in[] = {{&big, false}, {&unit, false}, {&unit, false}};
-    kernel_operand outs[] = {{&out, false}, {&wide, true}};
+    const kernel_operand in[] = {{.data = &big}, {.data = &unit}, {.data = &unit}};
+    kernel_operand outs[] = {{.data = &out}, {.data = &wide, .accumulator = true}};
     kernel_fold(outs, 2, in, 3, 1, RING_FLOAT16, RING_SUM, 0);
     assert_int_equal(out, 0x6801);
     assert_true(wide == 2050);
@@ -130,8 +130,8 @@ typedef struct quarter_type {
 static uint8_t rounded(ring_dtype dtype, float x)
 {
     uint8_t out = 0;
-    const kernel_operand in = {&x, true};
-    kernel_fold(&(kernel_operand){&out, false}, 1, &in, 1, 1, dtype, RING_SUM, 0);
+    const kernel_operand in = {.data = &x, .accumulator = true};
+    kernel_fold(&(kernel_operand){.data = &out}, 1, &in, 1, 1, dtype, RING_SUM, 0);
     return out;
 }
 
@@ -165,8 +165,9 @@ static void check_all_quarters(quarter_type type)
     float wide[256];
     for (int i = 0; i < 256; i++)
         all[i] = (uint8_t)i;
-    const kernel_operand in = {all, false};
-    kernel_fold(&(kernel_operand){wide, true}, 1, &in, 1, 256, type.dtype, RING_SUM, 0);
+    const kernel_operand in = {.data = all};
+    kernel_fold(&(kernel_operand){.data = wide, .accumulator = true}, 1, &in, 1, 256, type.dtype,
+                RING_SUM, 0);
     for (int i = 0; i < 256; i++) {
         const double value = half_value((uint16_t)i, type.format);
         assert_true(isnan(value) ? isnan(wide[i]) : (double)wide[i] == value);
@@ -208,10 +209,10 @@ static void test_integers_wrap_and_divide_towards_zero(void **state)
         c[i] = -4;
         d[i] = -3;
     }
-    kernel_fold(&(kernel_operand){sum, false}, 1, (kernel_operand[]){{a, false}, {b, false}}, 2, N,
-                RING_INT8, RING_SUM, 0);
-    kernel_fold(&(kernel_operand){average, false}, 1, (kernel_operand[]){{c, false}, {d, false}}, 2,
-                N, RING_INT32, RING_AVG, 2);
+    kernel_fold(&(kernel_operand){.data = sum}, 1, (kernel_operand[]){{.data = a}, {.data = b}}, 2,
+                N, RING_INT8, RING_SUM, 0);
+    kernel_fold(&(kernel_operand){.data = average}, 1, (kernel_operand[]){{.data = c}, {.data = d}},
+                2, N, RING_INT32, RING_AVG, 2);
     for (int i = 0; i < N; i++) {
         assert_int_equal(sum[i], -127);
         assert_int_equal(average[i], -3);
@@ -221,10 +222,10 @@ static void test_integers_wrap_and_divide_towards_zero(void **state)
 static void test_signed_and_unsigned_order_differ(void **state)
 {
     uint64_t a = UINT64_MAX, b = 1, out = 0;
-    const kernel_operand in[] = {{&a, false}, {&b, false}};
-    kernel_fold(&(kernel_operand){&out, false}, 1, in, 2, 1, RING_UINT64, RING_MAX, 0);
+    const kernel_operand in[] = {{.data = &a}, {.data = &b}};
+    kernel_fold(&(kernel_operand){.data = &out}, 1, in, 2, 1, RING_UINT64, RING_MAX, 0);
     assert_true(out == UINT64_MAX);
-    kernel_fold(&(kernel_operand){&out, false}, 1, in, 2, 1, RING_INT64, RING_MAX, 0);
+    kernel_fold(&(kernel_operand){.data = &out}, 1, in, 2, 1, RING_INT64, RING_MAX, 0);
     assert_true(out == 1);
 }
 
