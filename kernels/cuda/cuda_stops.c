@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adds stops to streams and to graphs. Stops are kept in pages of pinned memory and are reused.
+ * Adds stops to streams. All stops are allocated when the GPU is opened, because allocating pinned
+ * memory later could wait for streams that are stopped. They are reused.
  * Each use of a stop has a number, which only grows, and the stream waits until resume() sets a
  * word to it. So a stream neither continues because of an earlier use, nor misses the word if it
  * reaches the stop late. A stop that is resumed before its stream has reached it is reused only
@@ -9,7 +10,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { STOPS_OF_PAGE = 64 };
+enum { STOPS_MOST = 4096 /* calls on streams of one GPU that have not been reached */ };
+/* Seconds for which a call waits for a stop that streams have passed. */
+static const double most_wait = 60;
 
 /* The words of a stop, in pinned memory. */
 typedef struct stop_words {
@@ -26,16 +29,12 @@ typedef struct cuda_stop {
     uint32_t use;                        /* number of the use; its stream waits for it */
 } cuda_stop;
 
-typedef struct stop_page {
-    struct stop_page *next;
-    stop_words *words; /* [STOPS_OF_PAGE] */
-    cuda_stop stops[STOPS_OF_PAGE];
-} stop_page;
-
 struct cuda_stops {
     pthread_mutex_t lock;
-    stop_page *pages;
-    cuda_stop *idle, *resumed; /* streams may still have to reach the resumed ones */
+    stop_words *words; /* [STOPS_MOST] */
+    cuda_stop *idle;
+    cuda_stop *resumed; /* streams may still have to reach these */
+    cuda_stop all[STOPS_MOST];
 };
 
 /* ---- Allocation ----------------------------------------------------------------------------- */
@@ -55,52 +54,34 @@ static void collect_reached(struct cuda_stops *stops)
     }
 }
 
-static ring_status add_page(struct cuda_stops *stops)
+static cuda_stop *take_idle(struct cuda_stops *stops)
 {
-    stop_page *page = calloc(1, sizeof *page);
-    void *words;
-    CUdeviceptr there;
-    if (page == NULL)
-        return fail(RING_ERR_MEMORY, "stopping a stream");
-    const ring_status status = cuda_pin(STOPS_OF_PAGE * sizeof(stop_words), &words, &there);
-    if (status != RING_OK) {
-        free(page);
-        return status;
-    }
-    page->words = words;
-    page->next = stops->pages;
-    stops->pages = page;
-    for (int i = 0; i < STOPS_OF_PAGE; i++) {
-        cuda_stop *s = &page->stops[i];
-        *s = (cuda_stop){.of = stops,
-                         .words = &page->words[i],
-                         .reached_there = there + (size_t)i * sizeof(stop_words) +
-                                          offsetof(stop_words, reached),
-                         .go_there = there + (size_t)i * sizeof(stop_words) +
-                                     offsetof(stop_words, go),
-                         .next = stops->idle};
-        atomic_init(&s->words->go, 0);
-        stops->idle = s;
-    }
-    return RING_OK;
-}
-
-static ring_status take(const cuda_device *c, cuda_stop **out)
-{
-    struct cuda_stops *stops = c->stops;
-    ring_status status = RING_OK;
     pthread_mutex_lock(&stops->lock);
     collect_reached(stops);
-    if (stops->idle == NULL)
-        status = add_page(stops);
-    if (status == RING_OK) {
-        *out = stops->idle;
-        stops->idle = (*out)->next;
-        ticket_open(&(*out)->words->reached);
-        (*out)->base.reached = &(*out)->words->reached;
-    }
+    cuda_stop *s = stops->idle;
+    if (s != NULL)
+        stops->idle = s->next;
     pthread_mutex_unlock(&stops->lock);
-    return status;
+    return s;
+}
+
+/* Waits while all stops are in use, which ends when streams reach them. */
+static ring_status take(const cuda_device *c, cuda_stop **out)
+{
+    const double end = clock_now() + most_wait;
+    cuda_stop *s;
+    while ((s = take_idle(c->stops)) == NULL) {
+        if (clock_now() > end)
+            return fail(RING_ERR_MEMORY,
+                        "streams of %s have %d calls ahead of them; synchronize with them from "
+                        "time to time",
+                        c->name, (int)STOPS_MOST);
+        clock_sleep(1e-4);
+    }
+    ticket_open(&s->words->reached);
+    s->base.reached = &s->words->reached;
+    *out = s;
+    return RING_OK;
 }
 
 static void give_back(cuda_stop *s)
@@ -129,18 +110,63 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
 {
     const cuda_device *c = cuda_device_of(a);
     cuda_stop *s;
-    RING_TRY(cuda_enter(c));
-    ring_status status = take(c, &s);
+    RING_TRY(take(c, &s));
+    ring_status status = cuda_enter(c);
     if (status == RING_OK) {
         status = add_stop(cuda_driver_load(), stream, s);
-        if (status != RING_OK) {
-            ticket_close(&s->words->reached, RING_OK);
-            give_back(s);
-        }
+        cuda_leave();
     }
-    cuda_leave();
-    if (status == RING_OK)
+    if (status == RING_OK) {
         *out = &s->base;
+        return RING_OK;
+    }
+    ticket_close(&s->words->reached, RING_OK);
+    give_back(s);
+    return status;
+}
+
+/* Finds out whether the legacy stream of the device's context has work, without ending a capture
+ * of this thread. While that stream is being captured it has no work of its own. */
+static ring_status legacy_is_busy(const cuda_driver *api, bool *busy)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)api->exchange_capture_mode(&mode);
+    const CUresult result = api->stream_query(CUDA_LEGACY_STREAM);
+    (void)api->exchange_capture_mode(&mode);
+    *busy = result == CUDA_ERROR_NOT_READY;
+    if (*busy || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return RING_OK;
+    return cuda_check(result, "looking for work of the default stream (cuStreamQuery)");
+}
+
+/* A stop at which the legacy stream does not wait. */
+static ring_status mark_legacy(const cuda_device *c, accelerator_stop **out)
+{
+    const cuda_driver *api = cuda_driver_load();
+    cuda_stop *s;
+    bool busy;
+    RING_TRY(legacy_is_busy(api, &busy));
+    if (!busy)
+        return RING_OK;
+    RING_TRY(take(c, &s));
+    const ring_status status =
+        cuda_check(api->stream_write_value(CUDA_LEGACY_STREAM, s->reached_there, RING_OK, 0),
+                   "marking a place in the default stream (cuStreamWriteValue32)");
+    if (status == RING_OK) {
+        *out = &s->base;
+        return RING_OK;
+    }
+    ticket_close(&s->words->reached, RING_OK);
+    give_back(s);
+    return status;
+}
+
+static ring_status cuda_mark_default(const accelerator *a, accelerator_stop **out)
+{
+    *out = NULL;
+    RING_TRY(cuda_enter(cuda_device_of(a)));
+    const ring_status status = mark_legacy(cuda_device_of(a), out);
+    cuda_leave();
     return status;
 }
 
@@ -170,7 +196,7 @@ static ring_status cuda_owns_stream(const accelerator *a, void *stream, bool *ye
                : cuda_check(result, "finding the owner of a stream (cuStreamGetCtx)");
 }
 
-/* ---- Graphs --------------------------------------------------------------------------------- */
+/* ---- Captures ------------------------------------------------------------------------------- */
 
 static ring_status cuda_captures(const accelerator *a, void *stream, bool *captured)
 {
@@ -186,14 +212,28 @@ static ring_status cuda_captures(const accelerator *a, void *stream, bool *captu
 
 ring_status cuda_stops_open(cuda_device *c)
 {
-    c->stops = calloc(1, sizeof *c->stops);
-    if (c->stops == NULL)
+    void *words;
+    CUdeviceptr there;
+    struct cuda_stops *stops = c->stops = calloc(1, sizeof *c->stops);
+    if (stops == NULL)
         return fail(RING_ERR_MEMORY, "opening a GPU");
-    pthread_mutex_init(&c->stops->lock, NULL);
-    RING_TRY(add_page(c->stops));
+    pthread_mutex_init(&stops->lock, NULL);
+    RING_TRY(cuda_pin(STOPS_MOST * sizeof(stop_words), &words, &there));
+    stops->words = words;
+    for (size_t i = STOPS_MOST; i-- > 0;) {
+        const CUdeviceptr at = there + i * sizeof(stop_words);
+        stops->all[i] = (cuda_stop){.of = stops,
+                                    .words = &stops->words[i],
+                                    .reached_there = at + offsetof(stop_words, reached),
+                                    .go_there = at + offsetof(stop_words, go),
+                                    .next = stops->idle};
+        atomic_init(&stops->words[i].go, 0);
+        stops->idle = &stops->all[i];
+    }
     c->base.owns_stream = cuda_owns_stream;
     c->base.orders_host = true;
     c->base.stop = cuda_stop_stream;
+    c->base.mark_default = cuda_mark_default;
     c->base.resume = cuda_resume;
     c->base.captures = cuda_captures;
     return RING_OK;
@@ -204,12 +244,8 @@ void cuda_stops_close(cuda_device *c)
     struct cuda_stops *stops = c->stops;
     if (stops == NULL)
         return;
-    while (stops->pages != NULL) {
-        stop_page *page = stops->pages;
-        stops->pages = page->next;
-        (void)cuda_driver_load()->host_free(page->words);
-        free(page);
-    }
+    if (stops->words != NULL)
+        (void)cuda_driver_load()->host_free(stops->words);
     pthread_mutex_destroy(&stops->lock);
     free(stops);
 }

@@ -9,8 +9,8 @@
 
 #include "cuda_memory.h"
 
-/** Fills in base.owns_stream, stop, resume, captures and capture. The caller has entered the
- *  device's context.
+/** Allocates the stops, and fills in base.owns_stream, stop, mark_default, resume and captures. The
+ * caller has entered the device's context.
  *  @return RING_OK, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
 ring_status cuda_stops_open(cuda_device *c);
 /** Frees the stops. No stream may be at a stop or ahead of one. */

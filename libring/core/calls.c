@@ -362,7 +362,7 @@ static ring_status stop_stream(prepared_call *c)
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
-    if (status == RING_OK && c->options.stream != NULL && !call_group_is_open()) {
+    if (status == RING_OK && stream_orders(c) != NULL && !call_group_is_open()) {
         status = stop_stream(c);
         if (c->captured)
             return status;

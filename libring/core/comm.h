@@ -133,6 +133,7 @@ struct ring_comm {
     struct opening *opening; /* sockets that arrived for links */
     channel *greeting;       /* channels whose links are not open yet, by `next_greeting` */
     link_facts links;
+    const accelerator *accelerator; /* of the thread that made the communicator, or NULL */
     struct device_calls *_Atomic device_calls; /* NULL: accelerators run no calls */
     bool crowded;                              /* ranks on this host share cores */
     pthread_mutex_t lock;

@@ -25,7 +25,8 @@ static void refuse_all(const call_group *g)
  * @return true if an earlier call of the group has such a stop. */
 static bool share_stop(const prepared_call *calls, prepared_call *c)
 {
-    while (calls != c && (calls->stop == NULL || calls->options.stream != c->options.stream))
+    while (calls != c && (calls->stop == NULL || calls->stop->by != stream_orders(c) ||
+                          calls->options.stream != c->options.stream))
         calls = calls->next;
     if (calls != c)
         c->stop = stop_hold(calls->stop);
@@ -55,7 +56,7 @@ static void stop_streams(call_group *g)
             at = start_run(g, at) ? at : &c->next;
             continue;
         }
-        if (c->options.stream != NULL && !share_stop(g->first, c))
+        if (stream_orders(c) != NULL && !share_stop(g->first, c))
             call_group_keep_error(g, stream_stop(c));
         at = &c->next;
     }

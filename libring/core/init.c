@@ -150,6 +150,7 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         return RING_ERR_MEMORY;
     }
     comm->crowded = parent != NULL && parent->crowded;
+    comm->accelerator = parent != NULL ? parent->accelerator : a;
     const ring_status status = begin(comm, world, parent != NULL, a, started);
     if (status == RING_OK) {
         *out = comm;
@@ -174,6 +175,7 @@ static ring_status join_and_begin(const comm_start *s)
     log_set_rank(s->comm->rank, s->comm->ranks);
     const double started = clock_now();
     control_world *world;
+    s->comm->accelerator = s->accelerator;
     RING_TRY(control_join(&s->settings, &s->id, s->comm->ranks, s->comm->rank, s->mask, &world));
     return begin(s->comm, world, false, s->accelerator, started);
 }
@@ -231,7 +233,7 @@ static ring_status read_config(const ring_config *given, ring_config *config)
 }
 
 /* Finds the accelerator that this thread uses. A failure is only logged; calls then accept host
- * buffers only. @return the accelerator if it can run device programs, else NULL. */
+ * buffers only. @return the accelerator, or NULL. */
 static const accelerator *find_accelerator(settings *s)
 {
     const accelerator *a = NULL;
@@ -242,7 +244,7 @@ static const accelerator *find_accelerator(settings *s)
         log_warn("cannot use this thread's GPU: %s", fail_text());
     if (status != RING_OK || a == NULL || a->programs == NULL)
         s->device_programs = false;
-    return s->device_programs ? a : NULL;
+    return status == RING_OK ? a : NULL;
 }
 
 static ring_status read_settings(const ring_config *config, settings *s, uint32_t *mask)

@@ -13,7 +13,14 @@ static ring_status find_owner(prepared_call *c, const char *name)
     if (!accelerators_are_there())
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: ring_call.stream is set, but this process uses no accelerator", name);
-    RING_TRY(accelerators_of_stream(stream, &c->stream_of));
+    const accelerator *own = c->comm->accelerator; /* a default stream belongs to any context */
+    bool yes = false;
+    if (own != NULL && own->owns_stream != NULL)
+        RING_TRY(own->owns_stream(own, stream, &yes));
+    if (yes)
+        c->stream_of = own;
+    else
+        RING_TRY(accelerators_of_stream(stream, &c->stream_of));
     return c->stream_of != NULL
                ? RING_OK
                : fail(RING_ERR_UNSUPPORTED,
@@ -52,11 +59,23 @@ ring_status stream_check(prepared_call *c)
     return RING_OK;
 }
 
-ring_status stream_stop(prepared_call *c)
+const accelerator *stream_orders(const prepared_call *c)
 {
     const accelerator *a = c->stream_of;
-    RING_TRY(a->stop(a, c->options.stream, &c->stop));
+    if (c->options.stream == NULL)
+        a = c->buffers.src_by != NULL ? c->buffers.src_by : c->buffers.dst_by;
+    return a != NULL && (c->options.stream != NULL || a->mark_default != NULL) ? a : NULL;
+}
+
+ring_status stream_stop(prepared_call *c)
+{
+    const accelerator *a = stream_orders(c);
+    RING_TRY(c->options.stream != NULL ? a->stop(a, c->options.stream, &c->stop)
+                                       : a->mark_default(a, &c->stop));
+    if (c->stop == NULL)
+        return RING_OK;
     c->stop->by = a;
+    c->stop->is_mark = c->options.stream == NULL;
     atomic_init(&c->stop->holders, 1);
     return RING_OK;
 }

@@ -13,8 +13,12 @@
  *  stream is being captured. @return RING_OK, or RING_ERR_UNSUPPORTED with the reason. */
 ring_status stream_check(prepared_call *c);
 
-/** Puts a stop, c->stop, into a stream that is not being captured. The caller holds no lock,
- *  because this may block until the stream has room. */
+/** @return the accelerator whose streams order the call: that of its stream, or, for a call without
+ *  a stream on memory of an accelerator, that of the memory; NULL if none does. */
+const accelerator *stream_orders(const prepared_call *c);
+/** Puts a stop, c->stop, into the call's stream. A call without a stream gets a mark after all work
+ *  of the default stream, or nothing if there is no such work. The caller holds no lock, because
+ *  this may block until the stream has room. */
 ring_status stream_stop(prepared_call *c);
 
 /** Adds a holder. @return @p stop. */
