@@ -40,7 +40,7 @@ ring_status device_call_keep(const ring_comm *comm, program *p);
 ring_status device_call_start(prepared_call *c);
 /** @return RING_OK if the run has ended, RING_IN_PROGRESS, or the error with which it failed. */
 ring_status device_call_advance(work *w);
-/** @return true while the accelerator checks the deadline, and not the engine. */
+/** @return true while the accelerator may check the deadline of a run that it has not ended. */
 bool device_call_is_timed(const work *w);
 /** Collects the failures of graph replays. Call it while no call is in flight.
  *  @return RING_OK, or the error of a replay. */

@@ -23,6 +23,9 @@
 
 /* Seconds between two checks of the deadlines. */
 static const double look_seconds = 1e-3;
+/* Seconds by which an accelerator that checks a call's deadline itself may be later than the
+ * engine. It knows which rank is missing. */
+static const double device_grace = 1;
 /* After this many seconds without progress, ranks compare their calls. */
 static const double stall_seconds = 0.5;
 
@@ -327,27 +330,40 @@ static ring_status timed_out(const work *w)
                     "rank has not made the matching ring_%s to itself; start one of the two with "
                     "ring_call.work, or both in a group",
                     w->call.collective == PLAN_SEND ? "recv" : "send");
+    const char *why = "";
+    if (w->program->device != NULL)
+        why =
+            ": the GPU has not completed the call, perhaps because its stream has not reached it; "
+            "the buffers are in use until the stream has passed the call";
+    else if (work_awaits_stream(w))
+        why = w->stream.stop->is_mark
+                  ? ": work that the GPU's default stream had at the call has not ended; that "
+                    "stream also waits for other blocking streams of this process, which may be "
+                    "stopped at a call of another rank"
+                  : ": the call's stream (ring_call.stream) has not reached it";
     if (w->wait.last == NULL)
         return fail(RING_ERR_TIMEOUT,
-                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout)");
+                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout)%s", why);
     return fail(RING_ERR_TIMEOUT,
                 "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting for "
                 "rank %d (%s)",
                 w->wait.last->rank, comm_host(w->comm, w->wait.last->rank));
 }
 
-/* A deadline starts at the first check, which follows the first turn without progress. */
+/* A deadline starts at the first check, which follows the first turn without progress. It includes
+ * the time that a stream takes to reach the call. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next) {
         /* If the lead of several channels is done, the deadlines of its other parts count. */
         const bool waits_for_parts = w->program->channels > 1 &&
                                      w->step.slice >= w->program->slices && w->wait.on == NULL;
-        if (work_is_gated(w) || waits_for_parts || device_call_is_timed(w))
+        if (work_awaits_event(w) || waits_for_parts)
             continue;
         if (w->wait.deadline <= 0)
             w->wait.deadline = now + w->wait.timeout;
-        if (now >= w->wait.deadline)
+        if (now >= w->wait.deadline &&
+            (now >= w->wait.deadline + device_grace || !device_call_is_timed(w)))
             return w;
     }
     return NULL;

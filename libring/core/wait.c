@@ -72,11 +72,11 @@ static void pause_unlocked(ring_comm *comm, unsigned *looks, double deadline)
     comm_lock(comm);
 }
 
-/* @return when to stop waiting. A gate that stays closed is not a failure of this rank or its
+/* @return when to stop waiting. An event that is not set is not a failure of this rank or its
  * peers, so after the call's time-out only the wait ends, and the call continues. */
 static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
 {
-    if (!work_is_gated(w))
+    if (!work_awaits_event(w))
         return deadline;
     if (*gate_deadline <= 0)
         *gate_deadline = now + w->wait.timeout;

@@ -303,10 +303,14 @@ void work_pass_stop(work *w)
     w->stream.pending = false;
 }
 
-bool work_is_gated(const work *w)
+bool work_awaits_event(const work *w)
 {
-    return (w->gate.event != NULL && event_status(w->gate.event) == RING_IN_PROGRESS) ||
-           (w->stream.pending && ticket_status(w->stream.stop->reached) == RING_IN_PROGRESS);
+    return w->gate.event != NULL && event_status(w->gate.event) == RING_IN_PROGRESS;
+}
+
+bool work_awaits_stream(const work *w)
+{
+    return w->stream.pending && ticket_status(w->stream.stop->reached) == RING_IN_PROGRESS;
 }
 
 ring_status work_hold(work *w)

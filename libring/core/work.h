@@ -150,8 +150,14 @@ ring_status work_take_messages(work *w);
 void work_stop(work *lead, accelerator_stop *stop);
 /** @return the time-out of a call with these options, in seconds after it can start. */
 double work_timeout(const ring_comm *comm, const ring_call *options);
-/** @return true while its event is not set, or its stream has not reached the stop. */
-bool work_is_gated(const work *w);
+/** @return true while the event that it waits for is not set. */
+bool work_awaits_event(const work *w);
+/** @return true while its stream has not reached the stop. */
+bool work_awaits_stream(const work *w);
+static inline bool work_is_gated(const work *w)
+{
+    return work_awaits_event(w) || work_awaits_stream(w);
+}
 /** Stops waiting for the stream, which has reached the stop or does not matter any more. */
 void work_pass_stop(work *w);
 /** Replaces the program by one for the same count and type, before an op has run. */

@@ -425,7 +425,7 @@ typedef struct ring_call {
  *  While the caller computes, a thread of the library advances the call (RING_PROGRESS); a waiting
  *  caller takes over. It spins for a moment, then yields, then sleeps in the kernel, and meanwhile
  *  also advances calls of the process's other communicators for which no thread waits. If `after`
- * is not set, or `stream` does not reach the call, within RING_TIMEOUT, it returns RING_IN_PROGRESS
+ * is not set within RING_TIMEOUT, it returns RING_IN_PROGRESS
  *  and the handle stays valid. Several threads may wait for or test one call at the same time, each
  *  with its own copy of the pointer: all threads that started before one of them got the result get
  *  it, too. Threads that start later are refused; use ring_wait_keep() if threads may start at any
