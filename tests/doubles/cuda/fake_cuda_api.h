@@ -56,6 +56,8 @@ enum {
 #endif
 
 #define TEST_CUDA_FUNCTIONS(ROW) \
+    ROW(MemsetD8_v2, set_bytes, (CUdeviceptr dst, unsigned char value, size_t count)) \
+    ROW(MemsetD32_v2, set_words, (CUdeviceptr dst, unsigned value, size_t count)) \
     ROW(MemAllocManaged, managed_alloc, (CUdeviceptr * out, size_t bytes, unsigned flags)) \
     ROW(MemHostGetFlags, host_get_flags, (unsigned *out, void *memory)) \
     ROW(MemGetAllocationGranularity, get_granularity, \

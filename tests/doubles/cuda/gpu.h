@@ -10,6 +10,8 @@
  *   gpu_mappings.c  memory that is mapped piece by piece, registered memory of the host
  *   gpu_ipc.c       memory and events of other processes
  *   gpu_streams.c   queues, and what runs them       gpu_events.c
+ *   gpu_queues.c    hardware queues, which copies of several streams share
+ *   gpu_waits.c     host threads that wait, the driver's lock, the limits of what may be pending
  *   gpu_launches.c  modules, functions, blocks       gpu_copies.c
  *   gpu_capture.c   captures             gpu_graphs.c  graphs, user objects
  */
@@ -28,7 +30,8 @@ enum {
     MOST_DEVICES = 8,
     MOST_STREAMS = 256,
     MOST_EVENTS = 4096,
-    MOST_OPS = 1024,
+    MOST_OPS = 8192,
+    MOST_QUEUES = 32, /* hardware queues of a device */
     MOST_ALLOCATIONS = 8192,
     MOST_ARGS = 4096,
     MOST_BLOCK_THREADS = 1024,
@@ -91,11 +94,15 @@ typedef enum op_kind {
     OP_FREE
 } op_kind;
 
-/** Of a stream. Its meaning of to, from, value and width is its kind's. */
+/** An op of a stream. The kind determines the meaning of to, from, value and width. */
 typedef struct op {
     op_kind kind;
-    uint64_t ticket; /* numbers all ops in the order in which they were asked for */
+    uint64_t ticket; /* numbers all ops in the order of their calls */
     int next, queued;
+    int stream;        /* its slot */
+    int next_in_queue; /* of a copy: the next copy of its hardware queue, or -1 */
+    bool late;         /* the call returns before this copy, which begins late */
+    bool replayed;     /* a graph's */
     uint64_t to, from, value;
     size_t bytes;
     unsigned width, flags;
@@ -113,7 +120,15 @@ typedef struct gpu_stream {
     int device;
     int first, last; /* ops; -1: none */
     uint64_t asked, done;
+    int queue;     /* the hardware queue of its copies */
+    int pending;   /* ops that have not ended, except host functions */
+    int functions; /* host functions of graph replays that have not ended */
 } gpu_stream;
+
+/** A hardware queue: the copies that have not ended, in the order of their calls. */
+typedef struct hardware_queue {
+    int first, last; /* ops; -1: none */
+} hardware_queue;
 
 typedef struct gpu_event {
     bool used;
@@ -127,6 +142,8 @@ typedef struct gpu_event {
 typedef struct device_state {
     int first, last; /* launches that have blocks to start */
     int resident;
+    hardware_queue queues[MOST_QUEUES];
+    int dealt; /* streams that were given a queue */
 } device_state;
 
 typedef struct map_request {
@@ -149,7 +166,8 @@ typedef struct gpu_state {
     map_request map;
     uint64_t tickets, ids;
     op ops[MOST_OPS];
-    int free_ops, ops_left;
+    int free_ops, ops_left; /* the first op of the list of free ones; their number */
+    int ops_used;           /* the ops from this one on were never used, and are not in the list */
     int functions_first, functions_last; /* host functions to call */
     gpu_stream streams[MOST_STREAMS];    /* 0: of this double itself; then each device's legacy */
     gpu_event events[MOST_EVENTS];
@@ -165,6 +183,10 @@ typedef struct gpu_settings {
     int devices, blocks, peers, owner; /* owner: the host process */
     uint64_t delay_us, seed;
     double deadline;
+    bool late; /* calls return before the copies that they ask for have begun */
+    uint64_t late_us;
+    int queues; /* hardware queues of a device; 0: every stream has its own */
+    bool strict, limits, alloc_drains, drain_locks, launches_wait;
     area memory[MOST_DEVICES], pinned, mapped, imported;
     void *own; /* addresses of the GPU process alone */
 } gpu_settings;
@@ -178,10 +200,10 @@ void gpu_start(void);
 void gpu_lock(void);
 void gpu_unlock(void);
 void gpu_ring(bell b);
-/** Gives up the lock until the bell rings; the host does so for some milliseconds at most, and ends
- *  the process when the GPU process is gone, or when @p since is too long ago. */
+/** Gives up the lock until the bell rings. */
 void gpu_await(bell b);
-void gpu_await_host(double since);
+/** The same for some milliseconds at most. */
+void gpu_await_briefly(bell b);
 double gpu_now(void);
 /** In the GPU process: the devices are lost. */
 _Noreturn void gpu_die(int error, const char *why);
@@ -194,6 +216,50 @@ void *block_main(void *device);
 /** Thread of the host process. */
 void *function_main(void *unused);
 extern _Thread_local bool in_host_function;
+
+/* ---- Waits of the host's threads (gpu_waits.c) ---- */
+
+/** A wait of a call, for the message if it lasts too long. */
+typedef struct host_wait {
+    const char *what; /* "until ..." */
+    int stream;       /* -1: no stream */
+    double since;
+} host_wait;
+
+host_wait host_wait_begin(int stream, const char *what);
+/** Gives up the lock until something has ended, for some milliseconds at most. Ends the process if
+ *  the GPU process is gone, or if the wait has lasted for FAKE_CUDA_DEADLINE: then a message names
+ *  the call, its stream, and the op that each stream is at. */
+void host_wait_on(const host_wait *w);
+/** The function of the driver API that this thread has called last. */
+extern _Thread_local const char *call_name;
+
+/** The lock that the driver holds in some calls while they block. Calls that enqueue wait for it.
+ *  It is free for the thread that holds it. These are called under gpu_lock(). */
+bool driver_lock_is_free(void);
+void driver_lock_take(int stream); /* must be free */
+void driver_lock_give(void);       /* nothing if this thread does not hold it */
+
+/** Who appends ops to a stream. */
+typedef enum appender {
+    APPEND_CALL,
+    APPEND_REPLAY, /* of a graph */
+    APPEND_OWN     /* the double itself: it waits for no lock and has no limits */
+} appender;
+/** Waits, under gpu_lock(), until the driver may append these ops; the driver's lock may be held
+ *  afterwards, by this thread. */
+void append_wait(int slot, const op *const *ops, int count, appender who);
+
+/* ---- Hardware queues (gpu_queues.c), all under gpu_lock() ---- */
+
+void queues_begin(void);
+/** The hardware queue of the device's next stream. */
+int queue_deal(int device);
+/** Counts an op that was appended; a copy enters its stream's hardware queue. */
+void queue_enter(int slot, op *o);
+void queue_leave(int slot, const op *o);
+/** @return the copy of another stream that holds up this op; NULL: there is none. */
+const op *queue_holder(int slot, const op *o);
 
 /* ---- Calls ---- */
 
@@ -277,8 +343,10 @@ CUresult gpu_drain(int device);
 CUresult stream_find(CUstream handle, int *out);
 /** To a stream, or to the graph that it captures. */
 CUresult stream_put(int slot, const op *o);
-/** Past captures; @return the last one's ticket. */
-uint64_t stream_append(int slot, const op *const *ops, int count);
+/** Appends, whether or not the stream captures. @return the ticket of the last op. */
+uint64_t stream_append(int slot, const op *const *ops, int count, appender who);
+/** The ticket after which all has ended that the stream was asked for so far. */
+uint64_t stream_asked(int slot);
 CUresult ticket_wait(int slot, uint64_t ticket);
 bool ticket_done(int slot, uint64_t ticket);
 void launch_run(op *o, int device);

@@ -72,6 +72,7 @@ static int wanted(const char *function)
 
 CUresult call_enter(const char *function)
 {
+    call_name = function;
     if (in_host_function) {
         fprintf(stderr, "fake_cuda: %s() in a host function\n", function);
         misuse("no call of CUDA is permitted there (CUDA_ERROR_NOT_PERMITTED)");

@@ -139,7 +139,8 @@ CUresult cuEventSynchronize(CUevent handle)
     while (__atomic_load_n(&e->cell[1], __ATOMIC_SEQ_CST) < records && gpu->error == 0) {
         nanosleep(&(struct timespec){.tv_nsec = 100 * 1000}, NULL); /* no bell of the other's */
         if (gpu_now() - since > gpu_is.deadline)
-            misuse("an event of another process never comes (FAKE_CUDA_DEADLINE)");
+            misuse("cuEventSynchronize() waits for ever for an event of another process "
+                   "(FAKE_CUDA_DEADLINE)");
     }
     return gpu->error;
 }

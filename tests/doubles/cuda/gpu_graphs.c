@@ -77,7 +77,7 @@ static bool release(user_object *object, unsigned count)
     pthread_mutex_unlock(&lock);
     if (over) {
         const op o = {.kind = OP_HOST, .function = object->destroy, .data = object->data};
-        (void)stream_append(0, (const op *const[]){&o}, 1);
+        (void)stream_append(0, (const op *const[]){&o}, 1, APPEND_OWN);
         (void)object_take(OBJECT_USER, object->handle);
         free(object);
     }
@@ -99,7 +99,7 @@ void graph_free(graph *g)
 {
     const op o = {.kind = OP_WAIT, .from = (uint64_t)g->last_slot, .value = g->last_ticket};
     if (g->hold_count > 0)
-        (void)stream_append(0, (const op *const[]){&o}, 1);
+        (void)stream_append(0, (const op *const[]){&o}, 1, APPEND_OWN);
     for (int i = 0; i < g->hold_count; i++)
         (void)release(g->holds[i].object, g->holds[i].uses);
     for (int i = 0; i < g->count; i++)
@@ -145,7 +145,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
     ops[0] = &before;
     for (int i = 0; i < g->count; i++)
         ops[i + 1] = g->ops[i];
-    g->last_ticket = stream_append(slot, ops, g->count + 1);
+    g->last_ticket = stream_append(slot, ops, g->count + 1, APPEND_REPLAY);
     g->last_slot = slot;
     free(ops);
     return 0;

@@ -163,7 +163,10 @@ static CUresult put_launch(CUfunction handle, CUstream stream, const unsigned *s
             .cooperative = cooperative,
             .args_bytes = f->kernel->args_bytes};
     memcpy(o.args, parameters[0], f->kernel->args_bytes);
-    return stream_put(slot, &o);
+    if (!gpu_is.launches_wait || capture_of(slot) != NULL)
+        return stream_put(slot, &o);
+    TRY(capture_forbids_legacy(slot));
+    return ticket_wait(slot, stream_append(slot, (const op *const[]){&o}, 1, APPEND_CALL));
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

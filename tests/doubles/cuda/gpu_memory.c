@@ -161,6 +161,8 @@ static CUresult take(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr
     TRY(capture_forbids());
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (kind == MEMORY_DEVICE && gpu_is.alloc_drains)
+        TRY(gpu_drain(device));
     const area *in = kind == MEMORY_DEVICE ? &gpu_is.memory[device] : &gpu_is.pinned;
     *out = new_allocation(in, kind, device, bytes, flags);
     return *out != 0 ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
@@ -183,15 +185,26 @@ static CUresult give_back(uintptr_t at, memory_kind kind, memory_kind or_kind)
     return is_one ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Streams may be asked for more meanwhile, which is not waited for. */
 CUresult gpu_drain(int device)
 {
-    const double since = gpu_now();
+    host_wait w = host_wait_begin(-1, "until the driver's lock is free");
+    uint64_t asked[MOST_STREAMS];
     gpu_lock();
+    while (gpu_is.drain_locks && !driver_lock_is_free() && gpu->error == 0)
+        host_wait_on(&w);
+    if (gpu_is.drain_locks)
+        driver_lock_take(-1);
+    for (int i = 0; i < MOST_STREAMS; i++)
+        asked[i] = gpu->streams[i].asked;
+    w.what = "until its ops so far have ended, as those of all streams of the device must";
     for (int i = 0; i < MOST_STREAMS; i++) {
         const gpu_stream *s = &gpu->streams[i];
-        while (s->first >= 0 && (s->device == device || i == 0) && gpu->error == 0)
-            gpu_await_host(since);
+        w.stream = i;
+        while (s->done < asked[i] && (s->device == device || i == 0) && gpu->error == 0)
+            host_wait_on(&w);
     }
+    driver_lock_give();
     gpu_unlock();
     return gpu->error;
 }

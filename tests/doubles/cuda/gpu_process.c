@@ -67,14 +67,9 @@ void gpu_await(bell b)
     await(b, NULL);
 }
 
-void gpu_await_host(double since)
+void gpu_await_briefly(bell b)
 {
-    await(BELL_HOST, &(struct timespec){.tv_nsec = 20 * 1000 * 1000});
-    const int error = __atomic_load_n(&gpu->error, __ATOMIC_SEQ_CST);
-    if (error == 0 && kill(gpu->pid, 0) != 0)
-        misuse("the GPU process has ended");
-    if (error == 0 && gpu_now() - since > gpu_is.deadline)
-        misuse("a call waits for ever (FAKE_CUDA_DEADLINE)");
+    await(b, &(struct timespec){.tv_nsec = 20 * 1000 * 1000});
 }
 
 /* ---- In the GPU process ---- */
@@ -251,10 +246,10 @@ _Noreturn static void gpu_main(int host)
 
 bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection)
 {
-    const double since = gpu_now();
+    const host_wait w = host_wait_begin(-1, "until the GPU process has mapped memory");
     gpu_lock();
     while (gpu->map.state != 0 && gpu->error == 0)
-        gpu_await_host(since);
+        host_wait_on(&w);
     gpu->map = (map_request){.state = 1,
                              .at = at,
                              .bytes = bytes,
@@ -264,7 +259,7 @@ bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int pro
                              .protection = protection};
     gpu_ring(BELL_MAIN);
     while (gpu->map.state != 2 && gpu->error == 0)
-        gpu_await_host(since);
+        host_wait_on(&w);
     const bool mapped = gpu->map.state == 2 && gpu->map.error == 0;
     gpu->map.state = 0;
     gpu_unlock();
@@ -298,6 +293,27 @@ static uint64_t setting(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* "N" or "N,strict". */
+static void read_queues(void)
+{
+    const char *text = getenv("FAKE_CUDA_QUEUES");
+    gpu_is.queues = (int)setting("FAKE_CUDA_QUEUES", 0);
+    gpu_is.strict = text != NULL && strstr(text, ",strict") != NULL;
+    if (gpu_is.queues < 0 || gpu_is.queues > MOST_QUEUES)
+        misuse("FAKE_CUDA_QUEUES is not a number from 0 to 32, or one followed by \",strict\"");
+}
+
+static void read_unkindness(void)
+{
+    gpu_is.late = getenv("FAKE_CUDA_LATE") != NULL;
+    gpu_is.late_us = setting("FAKE_CUDA_LATE", 0);
+    gpu_is.limits = setting("FAKE_CUDA_LIMITS", 0) != 0;
+    gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
+    gpu_is.drain_locks = setting("FAKE_CUDA_FREE_LOCKS", 0) != 0;
+    gpu_is.launches_wait = setting("FAKE_CUDA_SYNC", 0) != 0;
+    read_queues();
+}
+
 static void read_settings(void)
 {
     gpu_is = (gpu_settings){.devices = (int)setting("FAKE_CUDA_DEVICES", 1),
@@ -307,6 +323,7 @@ static void read_settings(void)
                             .delay_us = setting("FAKE_CUDA_DELAY", 0),
                             .seed = setting("FAKE_CUDA_SEED", 1),
                             .deadline = (double)setting("FAKE_CUDA_DEADLINE", 60)};
+    read_unkindness();
     emulated_set_order((int)setting("FAKE_CUDA_ORDER", EMULATED_FORWARD), (unsigned)gpu_is.seed);
     if (gpu_is.devices < 1 || gpu_is.devices > MOST_DEVICES || gpu_is.blocks < 1)
         misuse("FAKE_CUDA_DEVICES or FAKE_CUDA_BLOCKS is none");
@@ -328,17 +345,18 @@ static void make_state(void)
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&gpu->lock, &kind);
-    for (int i = 0; i < MOST_OPS; i++)
-        gpu->ops[i].next = i + 1 < MOST_OPS ? i + 1 : -1;
+    gpu->free_ops = -1;
     gpu->ops_left = MOST_OPS;
     gpu->functions_first = gpu->functions_last = -1;
     for (int i = 0; i < MOST_DEVICES; i++)
         gpu->devices[i] = (device_state){.first = -1, .last = -1};
     for (int i = 0; i < MOST_STREAMS; i++)
         gpu->streams[i] = (gpu_stream){.first = -1, .last = -1};
+    queues_begin();
     for (int i = 0; i <= gpu_is.devices; i++) {
         gpu->streams[i].used = true;
         gpu->streams[i].device = i - 1;
+        gpu->streams[i].queue = i > 0 ? queue_deal(i - 1) : 0;
     }
     gpu->streams[0].non_blocking = true;
 }
@@ -367,7 +385,7 @@ static void start_process(void)
 
 static void start(void)
 {
-    const double since = gpu_now();
+    const host_wait w = host_wait_begin(-1, "until the GPU process has begun");
     sigset_t all, before;
     read_settings();
     make_state();
@@ -378,7 +396,7 @@ static void start(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     gpu_lock();
     while (!gpu->ready)
-        gpu_await_host(since);
+        host_wait_on(&w);
     gpu_unlock();
 }
 

@@ -23,6 +23,8 @@ static void be_late(const op *o)
     x = (x ^ x >> 31) * 0x94d049bb133111ebu;
     if (gpu_is.delay_us > 0)
         sleep_us((x >> 20) % (gpu_is.delay_us + 1));
+    if (o->late)
+        sleep_us(gpu_is.late_us);
 }
 
 static bool has_value(const op *o)
@@ -127,6 +129,8 @@ static bool may_start(int slot, const op *o)
     const int legacy = s->device + 1;
     if (o->kind == OP_WAIT && gpu->streams[o->from].done < o->value)
         return false;
+    if (queue_holder(slot, o) != NULL)
+        return false;
     if (s->non_blocking)
         return true;
     if (slot != legacy)
@@ -141,6 +145,7 @@ static bool may_start(int slot, const op *o)
 
 static void end_op(gpu_stream *s, op *o)
 {
+    queue_leave(o->stream, o);
     s->first = o->next;
     s->last = s->first >= 0 ? s->last : -1;
     s->done = o->ticket;
@@ -191,17 +196,20 @@ void *function_main(void *unused)
     return NULL;
 }
 
-static void put_last(int slot, const op *o)
+static void put_last(int slot, const op *o, bool replayed)
 {
     gpu_stream *s = &gpu->streams[slot];
-    const int index = gpu->free_ops;
+    const int index = gpu->free_ops >= 0 ? gpu->free_ops : gpu->ops_used++;
     op *mine = &gpu->ops[index];
-    gpu->free_ops = mine->next;
+    if (index == gpu->free_ops)
+        gpu->free_ops = mine->next;
     gpu->ops_left--;
     memcpy(mine, o, offsetof(op, args) + o->args_bytes);
     mine->launch.args = mine->args;
     mine->ticket = s->asked = ++gpu->tickets;
     mine->next = -1;
+    mine->stream = slot;
+    mine->replayed = replayed;
     if (o->kind == OP_RECORD && o->to == 0) {
         gpu->events[o->from].stream = slot;
         gpu->events[o->from].ticket = mine->ticket;
@@ -211,19 +219,19 @@ static void put_last(int slot, const op *o)
     else
         s->first = index;
     s->last = index;
+    queue_enter(slot, mine);
 }
 
-uint64_t stream_append(int slot, const op *const *ops, int count)
+uint64_t stream_append(int slot, const op *const *ops, int count, appender who)
 {
-    const double since = gpu_now();
     if (count > MOST_OPS)
         misuse("a graph of too many ops");
     gpu_lock();
-    while (gpu->ops_left < count && gpu->error == 0)
-        gpu_await_host(since);
+    append_wait(slot, ops, count, who);
     for (int i = 0; i < count && gpu->error == 0; i++)
-        put_last(slot, ops[i]);
+        put_last(slot, ops[i], who == APPEND_REPLAY);
     const uint64_t ticket = gpu->streams[slot].asked;
+    driver_lock_give();
     gpu_ring(BELL_STREAMS);
     gpu_unlock();
     return ticket;
@@ -234,7 +242,7 @@ CUresult stream_put(int slot, const op *o)
     if (capture_of(slot) != NULL)
         return capture_append(slot, o);
     TRY(capture_forbids_legacy(slot));
-    (void)stream_append(slot, &o, 1);
+    (void)stream_append(slot, &o, 1, APPEND_CALL);
     return 0; /* what becomes of it the next call tells */
 }
 
@@ -248,10 +256,10 @@ bool ticket_done(int slot, uint64_t ticket)
 
 CUresult ticket_wait(int slot, uint64_t ticket)
 {
-    const double since = gpu_now();
+    const host_wait w = host_wait_begin(slot, "until its ops have ended");
     gpu_lock();
     while (gpu->streams[slot].done < ticket && gpu->error == 0)
-        gpu_await_host(since);
+        host_wait_on(&w);
     gpu_unlock();
     return gpu->error;
 }
@@ -269,6 +277,7 @@ static int new_slot(int device, unsigned flags)
     s->used = true;
     s->non_blocking = (flags & CU_STREAM_NON_BLOCKING) != 0;
     s->device = device;
+    s->queue = queue_deal(device);
     gpu_unlock();
     gpu_ring(BELL_MAIN);
     return i;
@@ -328,12 +337,11 @@ static CUresult look_at(CUstream handle, int *slot)
     return capture_forbids();
 }
 
-/* The ticket up to which a stream must have come. The legacy one is behind all blocking ones, so
- * that an op of it tells. */
-static uint64_t asked_of(int slot)
+/* The legacy stream waits for all blocking ones, and so does an op that is appended to it. */
+uint64_t stream_asked(int slot)
 {
     if (slot == gpu->streams[slot].device + 1)
-        return stream_append(slot, (const op *const[]){&(op){.kind = OP_WAIT}}, 1);
+        return stream_append(slot, (const op *const[]){&(op){.kind = OP_WAIT}}, 1, APPEND_OWN);
     gpu_lock();
     const uint64_t asked = gpu->streams[slot].asked;
     gpu_unlock();
@@ -360,7 +368,7 @@ CUresult cuStreamSynchronize(CUstream handle)
     int slot;
     ENTER();
     TRY(look_at(handle, &slot));
-    return ticket_wait(slot, asked_of(slot));
+    return ticket_wait(slot, stream_asked(slot));
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
