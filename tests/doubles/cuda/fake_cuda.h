@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fake_cuda: a libcuda without a GPU, for tests: those functions of the driver API that are used
- * here. It is built as libcuda.so.1 in a folder of its own (tests/fake-cuda of the build), so that
- * LD_LIBRARY_PATH puts it in the place of NVIDIA's.
+ * fake_cuda: a libcuda without a GPU, for tests. It has the functions of the driver API that
+ * libring and its tests use. It is built as libcuda.so.1 in a folder of its own (tests/fake-cuda of
+ * the build), so that LD_LIBRARY_PATH selects it instead of NVIDIA's.
  *
  * cuInit() starts a GPU process, which ends with the host process. Memory of a device is reserved
  * without access in the host process, so that any load or store there faults, and can be read and
@@ -11,10 +11,10 @@
  * it ends. Kernels are those of emulated_kernel.h, found by name. One that fails ends the GPU
  * process: all devices are lost then, where real ones fail one by one.
  *
- * Simpler than NVIDIA's: ops of a captured graph run one after the other; peer access is not
- * enforced; priorities mean nothing; blocks of cooperative launches have 32 threads at most; what
- * kernels read of the host's pageable memory is what lay there when the GPU process began, and only
- * fake_cuda_check() notices.
+ * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other; peer access
+ * is not enforced; priorities have no effect; blocks of cooperative launches have at most 32
+ * threads. A kernel that reads pageable memory of the host reads the contents of the time when the
+ * GPU process began; only fake_cuda_check() detects that.
  *
  * Environment, read when the GPU process starts:
  *   FAKE_CUDA=no_device   there is no GPU
@@ -59,40 +59,43 @@
 
 /** An allocation of device 0; it begins 512 bytes after a page does. */
 FAKE_CUDA_API void *fake_cuda_alloc(size_t bytes);
-/** Of what fake_cuda_alloc() gave. */
+/** Frees memory that fake_cuda_alloc() returned. */
 FAKE_CUDA_API void fake_cuda_free(void *memory);
-/** Its bytes, of an allocation that is not mapped piece by piece or another process's. */
+/** @return the bytes of @p memory in the host process. The allocation must not be mapped piece by
+ *  piece, nor be another process's. */
 FAKE_CUDA_API unsigned char *fake_cuda_at(void *memory);
-/** Past all streams, at once. Any memory that the device reads or writes. */
+/** Copies at once, without waiting for any stream, from or to memory that the device can access. */
 FAKE_CUDA_API void fake_cuda_read(void *dst, const void *memory, size_t bytes);
 FAKE_CUDA_API void fake_cuda_write(void *memory, const void *src, size_t bytes);
 
-/** For kernels: unless all bytes lie in one allocation that is not freed, later calls end with
- *  CUDA_ERROR_ILLEGAL_ADDRESS. Takes a lock: not for each element. */
+/** For kernels. Unless all bytes lie in one allocation, later calls end with
+ *  CUDA_ERROR_ILLEGAL_ADDRESS. It takes a lock, so it is too slow for each element. */
 FAKE_CUDA_API void fake_cuda_check(const void *memory, size_t bytes);
 
-/** Sets an attribute of the devices. @return its value before. */
+/** Sets an attribute of the devices. @return its previous value. */
 FAKE_CUDA_API int fake_cuda_set(int attribute, int value);
-/** From now on all calls of that function end with @p result; 0: none do. @p function stays. */
+/** From now on all calls of that function end with @p result; 0: none does. The caller keeps the
+ *  string @p function. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int result);
-/** The n-th call from now, of any function but those that name errors, ends with @p result and has
- *  done nothing; n = 0: none does. */
+/** The n-th call from now ends with @p result and does nothing; n = 0: none does. Calls that name
+ *  errors are not counted. */
 FAKE_CUDA_API void fake_cuda_fail_nth(uint64_t n, int result);
-/** The function whose n-th call failed since fake_cuda_fail_nth(); NULL: there was none yet. */
+/** @return the function that failed since fake_cuda_fail_nth(); NULL: none yet. */
 FAKE_CUDA_API const char *fake_cuda_last_failed(void);
 
 typedef struct fake_cuda_counts {
     uint64_t sync_memops, handles, flushes, retains, releases, contexts_left;
-    uint64_t range, range_bytes; /* of the last handle that was asked for */
-    uint64_t calls;              /* that fake_cuda_fail_nth() counts */
-    /* Objects alive: device memory, also of other processes or mapped; pinned, managed and
-     * registered memory; graphs that can be launched are graphs. */
+    uint64_t range, range_bytes; /* of the last handle for a range of addresses */
+    uint64_t calls;              /* those that fake_cuda_fail_nth() counts */
+    /* Objects alive. allocations: device memory, imported or mapped memory included; pinned:
+     * pinned, managed and registered memory; graphs: executable graphs included. */
     uint64_t allocations, pinned, streams, events, modules, graphs, user_objects, contexts;
-    uint64_t physical; /* memory that cuMemCreate() made, or that was imported */
-    /* Of the devices: launches of which a block has started, that have ended; blocks now. */
+    uint64_t physical; /* pieces of cuMemCreate() and cuMemImportFromShareableHandle() */
+    /* Of all devices: launches of which a block has started, launches that have ended, and blocks
+     * that run now. */
     uint64_t launches_started, launches_done, blocks, ops_done;
 } fake_cuda_counts;
-/** Since the process began; contexts_left: that are pushed and not popped by this thread. */
+/** Counts since the process began; contexts_left: pushed and not popped by this thread. */
 FAKE_CUDA_API void fake_cuda_counters(fake_cuda_counts *out);
 
 #endif

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu: what the files of this double share. All that the host process and its GPU process both know
- * lies in one gpu_state, mapped by both at the same address; the rest is the host's own.
+ * gpu: declares what the files of this double share. The host process and its GPU process share one
+ * gpu_state, which both map at the same address. All other data are the host process's.
  *
- *   gpu_process.c   the process: starting it, its end, mapping memory in it
- *   gpu_calls.c     entering a call, calls that fail, handles, counters
+ *   gpu_process.c   the GPU process: its start and its end, and mapping memory in it
+ *   gpu_calls.c     the start of each call, calls that a test lets fail, handles, counters
  *   gpu_devices.c   devices, contexts, errors
- *   gpu_memory.c    allocations        gpu_pointers.c  attributes of pointers, dma-bufs
+ *   gpu_memory.c    allocations
+ *   gpu_pointers.c  attributes of pointers, dma-bufs
  *   gpu_mappings.c  memory that is mapped piece by piece, registered memory of the host
  *   gpu_ipc.c       memory and events of other processes
- *   gpu_streams.c   queues, and what runs them       gpu_events.c
+ *   gpu_streams.c   streams, and the threads that run their ops
+ *   gpu_events.c    events
  *   gpu_queues.c    hardware queues, which copies of several streams share
  *   gpu_waits.c     host threads that wait, the driver's lock, the limits of what may be pending
- *   gpu_launches.c  modules, functions, blocks       gpu_copies.c
- *   gpu_capture.c   captures             gpu_graphs.c  graphs, user objects
+ *   gpu_launches.c  modules, functions, blocks
+ *   gpu_copies.c    copies and memsets
+ *   gpu_capture.c   captures
+ *   gpu_graphs.c    graphs, user objects
  */
 #ifndef TEST_DOUBLES_GPU_H
 #define TEST_DOUBLES_GPU_H
@@ -35,7 +39,7 @@ enum {
     MOST_ALLOCATIONS = 8192,
     MOST_ARGS = 4096,
     MOST_BLOCK_THREADS = 1024,
-    MOST_SHARED = 48 << 10, /* of a block, unless a function asks for more */
+    MOST_SHARED = 48 << 10, /* bytes of a block, unless a function asks for more */
     MOST_SHARED_OPTIN = 224 << 10,
     ALIGNMENT = 512,
     PAGE_BYTES = 4096
@@ -51,8 +55,8 @@ TEST_CUDA_FUNCTIONS(ROW)
 
 /* ---- State ---- */
 
-/** A range of addresses. Its bytes are @c file, which both processes may also write at
- *  @c window, if there is one. */
+/** A range of addresses, backed by @c file if there is one. The host process may access the file at
+ *  @c window. */
 typedef struct area {
     char *start, *window;
     int file;
@@ -62,7 +66,7 @@ typedef enum memory_kind {
     MEMORY_DEVICE,
     MEMORY_PINNED,
     MEMORY_MANAGED,
-    MEMORY_STAGING, /* pinned, of this double itself */
+    MEMORY_STAGING, /* pinned memory of the double itself */
     MEMORY_REGISTERED,
     MEMORY_MAPPED,
     MEMORY_IMPORTED
@@ -73,13 +77,13 @@ typedef struct allocation {
     size_t bytes;
     memory_kind kind;
     int device;
-    uint64_t id; /* never used again */
+    uint64_t id; /* never reused */
     unsigned flags;
     bool pooled, freeing, synchronous;
-    int file;        /* of what is not in an area with a file; the host's descriptor */
-    uint64_t offset; /* of @c start there */
+    int file;        /* the host's descriptor of memory that is in no area with a file; or -1 */
+    uint64_t offset; /* of @c start in that file */
     int uses, source;
-    uint64_t source_id; /* of an import */
+    uint64_t source_id; /* of imported memory: its id in the process @c source */
 } allocation;
 
 typedef enum op_kind {
@@ -112,7 +116,7 @@ typedef struct op {
     bool cooperative;
     unsigned started, ended; /* blocks */
     size_t args_bytes;
-    char args[MOST_ARGS] __attribute__((aligned(16))); /* last: as much as is used is copied */
+    char args[MOST_ARGS] __attribute__((aligned(16))); /* last, since only args_bytes are copied */
 } op;
 
 typedef struct gpu_stream {
@@ -134,9 +138,9 @@ typedef struct gpu_event {
     bool used;
     int device;
     unsigned flags;
-    int stream; /* the last record: done when that stream has done that ticket */
+    int stream; /* of the last record, which has ended when that stream has ended that ticket */
     uint64_t ticket, at_ns;
-    uint64_t *cell; /* of interprocess events: records asked for, records done */
+    uint64_t *cell; /* of interprocess events: [0] records appended, [1] records ended */
 } gpu_event;
 
 typedef struct device_state {
@@ -150,12 +154,12 @@ typedef struct map_request {
     int state; /* 0: none, 1: asked, 2: done */
     void *at;
     size_t bytes;
-    int pid, file, protection; /* file -1: no memory */
+    int pid, file, protection; /* file -1: the addresses are only reserved */
     uint64_t offset;
     int error;
 } map_request;
 
-/** Each has threads that wait for it alone. */
+/** A bell wakes the threads that wait for it. */
 typedef enum bell { BELL_MAIN, BELL_STREAMS, BELL_BLOCKS, BELL_HOST, BELL_FUNCTIONS, BELLS } bell;
 
 typedef struct gpu_state {
@@ -169,10 +173,10 @@ typedef struct gpu_state {
     int free_ops, ops_left; /* the first op of the list of free ones; their number */
     int ops_used;           /* the ops from this one on were never used, and are not in the list */
     int functions_first, functions_last; /* host functions to call */
-    gpu_stream streams[MOST_STREAMS];    /* 0: of this double itself; then each device's legacy */
+    gpu_stream streams[MOST_STREAMS]; /* [0] the double's own; [1 + d] device d's legacy stream */
     gpu_event events[MOST_EVENTS];
     device_state devices[MOST_DEVICES];
-    allocation allocations[MOST_ALLOCATIONS]; /* by their addresses */
+    allocation allocations[MOST_ALLOCATIONS]; /* ordered by address */
     int allocation_count;
     uint64_t launches_started, launches_done, ops_done;
 } gpu_state;
@@ -180,7 +184,7 @@ typedef struct gpu_state {
 extern gpu_state *gpu;
 
 typedef struct gpu_settings {
-    int devices, blocks, peers, owner; /* owner: the host process */
+    int devices, blocks, peers, owner; /* owner: the id of the host process */
     uint64_t delay_us, seed;
     double deadline;
     bool late; /* calls return before the copies that they ask for have begun */
@@ -188,14 +192,14 @@ typedef struct gpu_settings {
     int queues; /* hardware queues of a device; 0: every stream has its own */
     bool strict, limits, alloc_drains, drain_locks, launches_wait;
     area memory[MOST_DEVICES], pinned, mapped, imported;
-    void *own; /* addresses of the GPU process alone */
+    void *own; /* addresses for memory of the GPU process's own */
 } gpu_settings;
-extern gpu_settings gpu_is; /* since gpu_start() */
+extern gpu_settings gpu_is; /* set by gpu_start() */
 
 /* ---- Process ---- */
 
 _Noreturn void misuse(const char *what);
-/** Once; any thread. */
+/** Starts the GPU process at the first call; any thread may call it. */
 void gpu_start(void);
 void gpu_lock(void);
 void gpu_unlock(void);
@@ -205,9 +209,9 @@ void gpu_await(bell b);
 /** The same for some milliseconds at most. */
 void gpu_await_briefly(bell b);
 double gpu_now(void);
-/** In the GPU process: the devices are lost. */
+/** Called in the GPU process: ends it, and all devices are lost. */
 _Noreturn void gpu_die(int error, const char *why);
-/** Maps there a file of a process, or nothing. */
+/** Maps a file of a process in the GPU process; without a file, only reserves the addresses. */
 bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection);
 void gpu_serve_map(void);
 /** Threads of the GPU process. */
@@ -263,7 +267,7 @@ const op *queue_holder(int slot, const op *o);
 
 /* ---- Calls ---- */
 
-/** @return what the call ends with before it has done anything; 0: it goes on. */
+/** @return the error that ends the call before it has done anything; 0 if there is none. */
 CUresult call_enter(const char *function);
 #define ENTER() \
     do { \
@@ -290,16 +294,16 @@ typedef enum object_kind {
     OBJECT_PHYSICAL,
     OBJECT_KINDS
 } object_kind;
-/** Handles are no addresses, and are never used again. */
+/** Handles are not addresses, and are never reused. */
 void *object_add(object_kind kind, void *body);
-void *object_get(object_kind kind, const void *handle); /* NULL: there is none */
+void *object_get(object_kind kind, const void *handle); /* NULL: no such object */
 void *object_take(object_kind kind, const void *handle);
 extern fake_cuda_counts call_counts;
 void call_count(uint64_t *counter, uint64_t by);
 
 /* ---- Devices ---- */
 
-/** @return this thread's device, or CUDA_ERROR_INVALID_CONTEXT. */
+/** Finds this thread's device. @return CUDA_ERROR_INVALID_CONTEXT if there is none. */
 CUresult device_here(int *out);
 CUcontext context_of(int device);
 int device_of_context(CUcontext context); /* -1: no context */
@@ -320,32 +324,32 @@ static inline size_t page_bytes(uintptr_t at, size_t bytes)
     return page_of(at + bytes + PAGE_BYTES - 1) - page_of(at);
 }
 
-/** A copy of the allocation with that byte; uses 0: there is none. */
+/** @return a copy of the allocation that has that byte; its uses are 0 if there is none. */
 allocation allocation_at(uintptr_t at);
-/** Takes away what is mapped at @p a in the GPU process, and closes its file. */
+/** Unmaps @p a in the GPU process, and closes its file. */
 CUresult allocation_unmap(const allocation *a);
 
-/* The next ones under the lock. */
+/* These five are called under gpu_lock(). */
 
 allocation *allocation_find(uintptr_t at);
 /** @param skew  the start's, above a multiple of @p alignment. */
 allocation *allocation_place(const area *in, size_t bytes, size_t alignment, size_t skew);
 allocation *allocation_insert(uintptr_t start, size_t bytes);
 void allocation_remove(allocation *a);
-/** Poisons it, and takes it away. */
+/** Poisons and removes it. */
 void allocation_free(allocation *a);
-/** Waits until no stream of the device has anything to do. */
+/** Waits until the device's streams have ended all ops that were appended before. */
 CUresult gpu_drain(int device);
 
 /* ---- Streams ---- */
 
-/** The slot of what a call was given. */
+/** Finds the slot of a handle that a call was given. */
 CUresult stream_find(CUstream handle, int *out);
-/** To a stream, or to the graph that it captures. */
+/** Appends an op to a stream, or to the graph that it captures. */
 CUresult stream_put(int slot, const op *o);
 /** Appends, whether or not the stream captures. @return the ticket of the last op. */
 uint64_t stream_append(int slot, const op *const *ops, int count, appender who);
-/** The ticket after which all has ended that the stream was asked for so far. */
+/** @return the ticket of the last op that was appended so far. */
 uint64_t stream_asked(int slot);
 CUresult ticket_wait(int slot, uint64_t ticket);
 bool ticket_done(int slot, uint64_t ticket);
@@ -354,24 +358,26 @@ void event_done(const op *o, int slot);
 gpu_event *event_find(CUevent handle);
 
 gpu_event *event_new(int device, unsigned flags);
-/** Memory of the host that the GPU process reads and writes, for the double itself. */
+/** Allocates pinned memory for the double itself. */
 uintptr_t staging_new(size_t bytes);
 
 /* ---- Captures ---- */
 
-/** @return what a call ends with that must not be made while this thread captures, or any. */
+/** For calls that are forbidden while this thread captures, or any thread does in global mode.
+ *  @return the error that ends such a call, or 0. */
 CUresult capture_forbids(void);
 typedef struct capture capture;
-/** The capture that @p slot is in, also if that is invalid. NULL: nothing. */
+/** @return the capture that @p slot is in, which may be invalid, or NULL. */
 capture *capture_of(int slot);
 void capture_invalidate(capture *c);
-/** For calls that cannot be captured. @return what they end with; 0: @p slot does not capture. */
+/** For calls that cannot be captured. @return the error that ends them; 0 if @p slot does not
+ *  capture. */
 CUresult capture_refuses(int slot);
 CUresult capture_append(int slot, const op *o);
-/** Of the legacy stream, which captured streams would wait for. */
+/** For the legacy stream, for which captured streams would wait. */
 CUresult capture_forbids_legacy(int slot);
 CUresult capture_record(int slot, int event_slot);
-/** @param handled  set if the wait is one of a capture's. */
+/** @param handled  set if the wait belongs to a capture. */
 CUresult capture_wait(int slot, int event_slot, bool *handled);
 void capture_forget_event(int event_slot);
 bool capture_has_event(int event_slot);
@@ -382,7 +388,7 @@ typedef struct graph graph;
 graph *graph_new(void);
 void graph_add(graph *g, const op *o);
 void graph_free(graph *g);
-/** The graph that is captured into. */
+/** @return the graph to which the capture adds. */
 graph *capture_graph(capture *c);
 
 #endif

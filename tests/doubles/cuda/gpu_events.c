@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events. An event stands for a place that its stream must have come to; those of several processes
- * count their records in a cell that all of them map. */
+ * Events. A recorded event names a stream and a ticket, and has occurred when the stream has ended
+ * that ticket. An interprocess event counts its records in a cell that all processes map. */
 #include "gpu.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ CUresult cuEventDestroy_v2(CUevent handle)
         return CUDA_ERROR_INVALID_HANDLE;
     const allocation cell = allocation_at((uintptr_t)e->cell);
     if (cell.uses > 0 &&
-        cell.file >= 0) { /* another process's: this one's stays, others may use it */
+        cell.file >= 0) { /* another process's. A cell of this process is kept for the others */
         TRY(gpu_drain(e->device));
         TRY(allocation_unmap(&cell));
         mmap((void *)page_of(cell.start), PAGE_BYTES, PROT_NONE,

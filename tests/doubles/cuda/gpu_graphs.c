@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Graphs, which are lists of ops, and what lives as long as they do. */
+ * Graphs, which are lists of ops, and user objects, which live as long as the graphs that hold
+ * them. */
 #include "gpu.h"
 
 #include <stdlib.h>
@@ -67,7 +68,8 @@ static void use(user_object *object, unsigned count)
     pthread_mutex_unlock(&lock);
 }
 
-/* The last one calls the destructor, on the thread of host functions. */
+/* The last release makes the thread of host functions call the destructor.
+ * @return false: the object has fewer uses. */
 static bool release(user_object *object, unsigned count)
 {
     pthread_mutex_lock(&lock);
@@ -94,7 +96,7 @@ static void append_all(graph *to, const graph *from)
     }
 }
 
-/* Its objects are held until its launches have ended. */
+/* The graph's objects are released after its launches have ended. */
 void graph_free(graph *g)
 {
     const op o = {.kind = OP_WAIT, .from = (uint64_t)g->last_slot, .value = g->last_ticket};
@@ -123,7 +125,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     return 0;
 }
 
-/* Launches of one graph are one after the other, in whatever streams they are. */
+/* Launches of a graph run one after the other, also in different streams. */
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
     int slot;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules, functions, launches; the blocks that a device has room for. */
+ * Modules, functions and launches. A device has room for a few blocks, each of which is a thread of
+ * the GPU process; the blocks of launches take these places in order. */
 #include "gpu.h"
 
 #include <stdlib.h>
@@ -135,8 +136,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction handle
 
 /* ---- Launching ---- */
 
-/* Threads of a block of those launches: they wait for each other, and fibers change slowly. The
- * kernels take any number. */
+/* The most threads of a block in a cooperative launch. Such threads wait for each other, and
+ * changing fibers is slow. The kernels accept any number of threads. */
 enum { COOPERATING = 32 };
 
 static CUresult put_launch(CUfunction handle, CUstream stream, const unsigned *shape,
@@ -192,8 +193,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
 
 /* ---- In the GPU process ---- */
 
-/* Launches start in the order in which their streams came to them; one that must have all its
- * blocks at once holds up those behind it. */
+/* Launches start in the order in which their streams reach them. A cooperative launch, which needs
+ * room for all its blocks at once, holds up the later ones. */
 void launch_run(op *o, int device)
 {
     device_state *d = &gpu->devices[device];
@@ -213,7 +214,7 @@ void launch_run(op *o, int device)
     gpu_unlock();
 }
 
-/* @return the launch whose next block starts now; NULL: there is none. */
+/* @return the launch whose next block starts now, or NULL. */
 static op *next_block(device_state *d, unsigned *out)
 {
     op *o = d->first >= 0 ? &gpu->ops[d->first] : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Allocations: of the device, pinned, managed. Freed memory may be given out again at once, with
- * another buffer id. */
+ * Allocations of device, pinned and managed memory. Freed memory may be allocated again at once,
+ * with another buffer id. */
 #include "gpu.h"
 
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 enum { POISON = 0xdb };
 static const size_t most_poison = (size_t)1 << 20;
 
-/* ---- The table, by addresses ---- */
+/* ---- The table, ordered by address ---- */
 
-/* The first that begins behind @p at. */
-static int behind(uintptr_t at)
+/* @return the index of the first allocation that starts above @p at. */
+static int first_above(uintptr_t at)
 {
     int low = 0, high = gpu->allocation_count;
     while (low < high) {
@@ -30,14 +30,14 @@ static int behind(uintptr_t at)
 
 allocation *allocation_find(uintptr_t at)
 {
-    const int i = behind(at) - 1;
+    const int i = first_above(at) - 1;
     allocation *a = i >= 0 ? &gpu->allocations[i] : NULL;
     return a != NULL && at - a->start < a->bytes ? a : NULL;
 }
 
 allocation *allocation_insert(uintptr_t start, size_t bytes)
 {
-    const int i = behind(start);
+    const int i = first_above(start);
     allocation *a = &gpu->allocations[i];
     if (gpu->allocation_count == MOST_ALLOCATIONS)
         misuse("too many allocations");
@@ -78,12 +78,12 @@ static uintptr_t aligned(uintptr_t at, size_t alignment, size_t skew)
     return (at - skew + alignment - 1) / alignment * alignment + skew;
 }
 
-/* The first gap that is wide enough. */
+/* Takes the first gap that is wide enough. */
 allocation *allocation_place(const area *in, size_t bytes, size_t alignment, size_t skew)
 {
     const uintptr_t end = (uintptr_t)in->start + AREA_BYTES;
     uintptr_t start = aligned((uintptr_t)in->start + ALIGNMENT, alignment, skew);
-    for (int i = behind((uintptr_t)in->start); i < gpu->allocation_count; i++) {
+    for (int i = first_above((uintptr_t)in->start); i < gpu->allocation_count; i++) {
         const allocation *a = &gpu->allocations[i];
         if (a->start >= end || (a->start >= start && a->start - start >= bytes))
             break;
@@ -112,7 +112,8 @@ static char *window_of(const allocation *a, uintptr_t at)
     return a->kind == MEMORY_REGISTERED ? (char *)at : NULL;
 }
 
-/* Memory is no zeros, but by chance; and a lot of it is given back to the system. */
+/* Fills the first bytes of an allocation, so that no program relies on zeros. The other pages are
+ * given back to the system if @p all. */
 static void poison(const allocation *a, bool all)
 {
     const area *in = area_with(a);
@@ -132,7 +133,7 @@ void allocation_free(allocation *a)
     allocation_remove(a);
 }
 
-/* @return its start, 0: there is no room. */
+/* @return the start of the allocation; 0 if there is no room. */
 static uintptr_t new_allocation(const area *in, memory_kind kind, int device, size_t bytes,
                                 unsigned flags)
 {
@@ -168,7 +169,7 @@ static CUresult take(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr
     return *out != 0 ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Frees what is of one of two kinds. */
+/* Frees an allocation of one of two kinds. */
 static CUresult give_back(uintptr_t at, memory_kind kind, memory_kind or_kind)
 {
     int device;
@@ -185,7 +186,7 @@ static CUresult give_back(uintptr_t at, memory_kind kind, memory_kind or_kind)
     return is_one ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Streams may be asked for more meanwhile, which is not waited for. */
+/* Does not wait for ops that are appended meanwhile. */
 CUresult gpu_drain(int device)
 {
     host_wait w = host_wait_begin(-1, "until the driver's lock is free");
@@ -226,7 +227,7 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 {
     ENTER();
-    if (flags != 1 && flags != 2) /* of all streams, or of none yet */
+    if (flags != 1 && flags != 2) /* attached to all streams, or to none yet */
         return CUDA_ERROR_INVALID_VALUE;
     return take(MEMORY_MANAGED, bytes, flags, out);
 }
@@ -246,7 +247,7 @@ CUresult cuMemFreeHost(void *memory)
     return give_back((uintptr_t)memory, MEMORY_PINNED, MEMORY_PINNED);
 }
 
-/* It has its place at once: an op that uses it comes later. */
+/* The address is assigned at once, since ops that use the memory run later. */
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle)
 {
     int slot;
@@ -289,7 +290,7 @@ uintptr_t staging_new(size_t bytes)
     return start;
 }
 
-/* ---- Of tests ---- */
+/* ---- For tests ---- */
 
 void *fake_cuda_alloc(size_t bytes)
 {
@@ -308,7 +309,7 @@ void fake_cuda_free(void *memory)
     gpu_lock();
     allocation *a = allocation_find((uintptr_t)memory);
     if (a == NULL || a->kind != MEMORY_DEVICE)
-        misuse("free of no memory of its own");
+        misuse("fake_cuda_free() of memory that fake_cuda_alloc() did not return");
     allocation_free(a);
     gpu_unlock();
 }
@@ -320,17 +321,17 @@ unsigned char *fake_cuda_at(void *memory)
     unsigned char *at = a != NULL ? (unsigned char *)window_of(a, (uintptr_t)memory) : NULL;
     gpu_unlock();
     if (at == NULL)
-        misuse("no memory of its own");
+        misuse("fake_cuda_at() of memory that is mapped piece by piece or another process's");
     return at;
 }
 
-/* By the file, where there is no window. */
+/* Memory without a window is accessed through its file. */
 static void transfer(uintptr_t at, void *host, size_t bytes, bool to_device)
 {
     gpu_lock();
     const allocation *a = allocation_find(at);
     if (a == NULL || at - a->start + bytes > a->bytes)
-        misuse("a test touches what is no memory of the device");
+        misuse("a test accesses bytes outside of any allocation");
     char *window = window_of(a, at);
     const off_t offset = (off_t)(a->offset + (at - a->start));
     ssize_t done = (ssize_t)bytes;
@@ -343,7 +344,7 @@ static void transfer(uintptr_t at, void *host, size_t bytes, bool to_device)
                          : pread(a->file, host, bytes, offset);
     gpu_unlock();
     if (done != (ssize_t)bytes)
-        misuse("memory of a mapping cannot be touched");
+        misuse("a test cannot access this mapped memory");
 }
 
 void fake_cuda_read(void *dst, const void *memory, size_t bytes)

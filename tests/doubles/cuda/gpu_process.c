@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The GPU process: its start and its end, how the two processes wait for each other. */
+ * The GPU process: its start, its end, and how it and the host process wait for each other. */
 #include "gpu.h"
 
 #include <dirent.h>
@@ -35,7 +35,8 @@ double gpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Lock and bells: robust, since the other process may end at any place ---- */
+/* ---- Lock and bells. The lock is robust, since the other process may end while it holds it ----
+ */
 
 void gpu_lock(void)
 {
@@ -74,7 +75,7 @@ void gpu_await_briefly(bell b)
 
 /* ---- In the GPU process ---- */
 
-/* In _exit() sanitizers sleep for a second while there are threads. */
+/* Unlike _exit(), in which sanitizers sleep for a second while there are other threads. */
 _Noreturn static void leave(int status)
 {
     for (;;)
@@ -97,7 +98,7 @@ void fake_cuda_check(const void *memory, size_t bytes)
     const bool fits = a != NULL && (uintptr_t)memory - a->start + bytes <= a->bytes;
     gpu_unlock();
     if (!fits)
-        gpu_die(CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel touches what is no memory of the device");
+        gpu_die(CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel accesses bytes outside of any allocation");
 }
 
 static void fault(int number)
@@ -130,7 +131,8 @@ static bool is_kept(int file, int host)
     return kept;
 }
 
-/* Peers see that the host process closes what it has. */
+/* Closes the descriptors that the GPU process does not need, so that peers of the host process
+ * notice when that one closes its own. */
 static void close_others(int host)
 {
     DIR *open_files = opendir("/proc/self/fd");
@@ -144,9 +146,9 @@ static void close_others(int host)
     closedir(open_files);
 }
 
-/* Memory that the host registers later must come to lie at its address here. So all addresses are
- * taken that the host does not use yet, and what this process needs comes to lie in a range that
- * the host has put aside. */
+/* Memory that the host registers later is mapped here at the same address. So this process reserves
+ * all addresses that the host does not use yet. Its own memory lies in a range that the host has
+ * set aside for it. */
 static void leave_addresses_to_host(void)
 {
     enum { MOST = 8192 };
@@ -206,7 +208,7 @@ void gpu_serve_map(void)
     gpu_ring(BELL_HOST);
 }
 
-/* No thread but the first allocates where the host has its heap. */
+/* Runs in a second thread, since only the first thread allocates from the host's heap. */
 static void *gpu_loop(void *unused)
 {
     for (int i = 0; i < gpu_is.devices * gpu_is.blocks; i++)
@@ -361,7 +363,7 @@ static void make_state(void)
     gpu->streams[0].non_blocking = true;
 }
 
-/* A child of a child: the host process may wait for all of its own. */
+/* The GPU process is a grandchild, since the host process may wait for all of its children. */
 static void start_process(void)
 {
     const int host = (int)syscall(SYS_pidfd_open, getpid(), 0);

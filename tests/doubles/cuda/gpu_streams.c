@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Streams: queues of ops, and the threads of the GPU process that run them. */
+ * Streams: queues of ops, and the threads of the GPU process that run them. The host process
+ * appends ops in its calls, and one thread for each stream runs them in order. */
 #include "gpu.h"
 
 #include <string.h>
 #include <time.h>
 
-static _Thread_local int own_streams[MOST_DEVICES]; /* CU_STREAM_PER_THREAD; 0: not yet */
+static _Thread_local int own_streams[MOST_DEVICES]; /* slots of CU_STREAM_PER_THREAD; 0: none yet */
 
 /* ---- In the GPU process ---- */
 
@@ -16,7 +17,8 @@ static void sleep_us(uint64_t us)
     nanosleep(&t, NULL);
 }
 
-/* By seed and ticket: the same calls in the same order have the same delays. */
+/* The delay is computed from seed and ticket, so the same calls in the same order have the same
+ * delays. */
 static void be_late(const op *o)
 {
     uint64_t x = gpu_is.seed * 0x9e3779b97f4a7c15u + o->ticket * 0xbf58476d1ce4e5b9u;
@@ -62,7 +64,7 @@ static void set(const op *o)
             ((uint32_t *)o->to)[i] = (uint32_t)o->value;
 }
 
-/* The host's thread for these calls it. */
+/* Hands the op to the host's thread for host functions, and waits until that thread has run it. */
 static void call_host(op *o)
 {
     const int index = (int)(o - gpu->ops);
@@ -110,7 +112,7 @@ static void run(op *o, int slot)
         allocation_free(allocation_find(o->to));
         gpu_unlock();
         break;
-    case OP_WAIT: /* may_start() has */
+    case OP_WAIT: /* may_start() has waited */
         break;
     }
 }
@@ -121,8 +123,8 @@ static bool has_earlier(int slot, uint64_t ticket)
     return first >= 0 && gpu->ops[first].ticket < ticket;
 }
 
-/* The legacy stream of the device and the blocking ones wait for each other: for all ops that were
- * asked of the other before. */
+/* The legacy stream of a device and its blocking streams wait for each other: an op starts after
+ * all ops of the other that were appended before it. */
 static bool may_start(int slot, const op *o)
 {
     const gpu_stream *s = &gpu->streams[slot];
@@ -243,7 +245,7 @@ CUresult stream_put(int slot, const op *o)
         return capture_append(slot, o);
     TRY(capture_forbids_legacy(slot));
     (void)stream_append(slot, &o, 1, APPEND_CALL);
-    return 0; /* what becomes of it the next call tells */
+    return 0; /* a failure of the op is reported by the next call */
 }
 
 bool ticket_done(int slot, uint64_t ticket)
@@ -264,7 +266,7 @@ CUresult ticket_wait(int slot, uint64_t ticket)
     return gpu->error;
 }
 
-/* A slot whose last ops have ended: else the new stream would wait for them. */
+/* Takes a slot whose ops have all ended. A new stream in another slot would wait for old ops. */
 static int new_slot(int device, unsigned flags)
 {
     gpu_lock();
@@ -312,7 +314,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
     return 0;
 }
 
-/* Its ops go on. */
+/* The ops of a destroyed stream still run. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     int slot;
@@ -328,7 +330,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     return 0;
 }
 
-/* Of what cannot be said of a stream that captures. */
+/* Finds a stream for a query that captures forbid. */
 static CUresult look_at(CUstream handle, int *slot)
 {
     TRY(stream_find(handle, slot));
