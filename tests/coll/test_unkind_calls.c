@@ -228,7 +228,15 @@ static void replays(void **state)
 
 /* ---- Calls of the driver that wait -------------------------------------------------------- */
 
-/* Each rank frees and allocates memory while its stream is at a call. */
+static int meet(harness_board *board, int counter, int ranks)
+{
+    atomic_fetch_add(&board->counters[counter], 1);
+    EXPECT(harness_await(board, counter, ranks), "a rank is late");
+    return 0;
+}
+
+/* Each rank frees and allocates memory while its stream is at a call that all ranks have made. No
+ * rank makes its next call before that: the free of another would wait for its stream. */
 static int freed(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
@@ -240,11 +248,11 @@ static int freed(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, p.streams[0]));
         EXPECT_OK(sum(&p, p.streams[0], COUNT - round));
         EXPECT_CUDA(cu.copy_async((uintptr_t)out, p.dst, BYTES, p.streams[0]));
-        atomic_fetch_add(&board->counters[round], 1); /* all have made their calls */
-        EXPECT(harness_await(board, round, ranks), "a rank is late");
+        EXPECT(meet(board, 2 * round, ranks) == 0, "before round %d's frees", round);
         EXPECT_CUDA(cu.mem_free(p.spare));
         EXPECT_CUDA(cu.mem_alloc(&p.spare, BYTES));
         EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
+        EXPECT(meet(board, 2 * round + 1, ranks) == 0, "after round %d's frees", round);
         EXPECT(expect_sum(&p, out, COUNT - round, round) == 0, "rank %d", rank);
     }
     return leave(&p);
