@@ -27,11 +27,12 @@
  *   FAKE_CUDA_SEED=n      of these delays and orders (1)
  *   FAKE_CUDA_DEADLINE=s  a call that waits for longer ends the process (60); a message names the
  *                         call, its stream, and the op that each stream is at
- * A real GPU and its driver behave as the next ones say; the double does so only if they are set:
- *   FAKE_CUDA_LATE=us     cuMemcpy and cuMemset to memory of the device from there or from pageable
- *                         memory, and cuMemcpyAsync from pageable memory, return at once, and the
- *                         copy begins so much later, in the order of its stream. Pageable memory of
- *                         more than 64 KiB first waits for the stream.
+ * The next ones select behaviours of a real GPU and its driver, which are off by default:
+ *   FAKE_CUDA_LATE=us     Some calls return before their copy to memory of the device, which begins
+ *                         so many microseconds late, in the order of its stream: cuMemcpy and
+ *                         cuMemcpyAsync from pageable memory, cuMemcpy within devices, and memsets.
+ *                         Copies from pageable memory of more than 64 KiB first wait for the
+ *                         stream. (off: such calls return after the copy)
  *   FAKE_CUDA_QUEUES=n    hardware queues of a device, at most 32, to which streams are dealt in
  *                         turn. A copy or memset enters the queue of its stream when it is called,
  *                         and holds up later ones of other streams in that queue until it has
@@ -41,8 +42,8 @@
  *                         host functions of graphs. A call that adds more waits. A graph launch
  *                         that waits for host functions holds the driver's lock meanwhile, and all
  *                         calls that enqueue wait for that lock.
- *   FAKE_CUDA_ALLOC_DRAINS=1  cuMemAlloc waits until the device's streams have done all that they
- *                         were asked for before, as cuMemFree and cuCtxSynchronize always do
+ *   FAKE_CUDA_ALLOC_DRAINS=1  cuMemAlloc waits until the device's streams have ended all ops that
+ *                         were appended before, as cuMemFree and cuCtxSynchronize always do
  *   FAKE_CUDA_FREE_LOCKS=1  these calls hold the driver's lock while they wait
  *   FAKE_CUDA_SYNC=1      cuLaunchKernel returns when the kernel has ended, as under
  *                         compute-sanitizer

@@ -307,7 +307,8 @@ static void read_queues(void)
 
 static void read_unkindness(void)
 {
-    gpu_is.late = getenv("FAKE_CUDA_LATE") != NULL;
+    const char *late = getenv("FAKE_CUDA_LATE");
+    gpu_is.late = late != NULL && strcmp(late, "off") != 0;
     gpu_is.late_us = setting("FAKE_CUDA_LATE", 0);
     gpu_is.limits = setting("FAKE_CUDA_LIMITS", 0) != 0;
     gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
