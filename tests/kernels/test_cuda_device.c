@@ -48,6 +48,7 @@ static float *floats_new(float base)
         values[i] = base + (float)i;
     OK(cu.mem_alloc(&memory, sizeof values));
     OK(cu.copy(memory, (uintptr_t)values, sizeof values));
+    OK(cu.stream_synchronize(NULL)); /* folds do not wait for the legacy stream */
     return (float *)(uintptr_t)memory;
 }
 

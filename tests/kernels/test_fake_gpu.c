@@ -216,6 +216,7 @@ static void kernels_write_memory(void **state)
         assert_int_equal(got[i], 3 * GRID);
     memset(got, 1, sizeof got);
     OK(cu.copy_to_device_async(memory, got, sizeof got, streams[0]));
+    OK(cu.stream_synchronize(streams[0]));
     assert_int_equal(word(memory + 4 * (COUNT - 1)), 0x01010101);
     assert_int_equal(counts().launches_done, 1);
     OK(cu.mem_free(memory));
