@@ -523,7 +523,7 @@ static void deadlines_name_the_call(void **state)
     static const char *const at_stop[] = {
         "cuStreamSynchronize() has waited for 1 s (FAKE_CUDA_DEADLINE) for stream 3 until its ops",
         "stream 2, hardware queue 0: 2 ops, the first is a wait for a word",
-        "stream 3, hardware queue 0: 1 ops, the first is a memset, held up by a copy of stream 2",
+        "stream 3, hardware queue 0: 1 op, the first is a memset, held up by a copy of stream 2",
         NULL};
     static const char *const at_limit[] = {
         "cuLaunchKernel() has waited for 1 s (FAKE_CUDA_DEADLINE) for stream 2 until fewer", NULL};

@@ -124,7 +124,7 @@ typedef struct gpu_stream {
     int device;
     int first, last; /* ops; -1: none */
     uint64_t asked, done;
-    int queue;     /* the hardware queue of its copies */
+    int queue;     /* index of the hardware queue of its copies */
     int pending;   /* ops that have not ended, except host functions */
     int functions; /* host functions of graph replays that have not ended */
 } gpu_stream;

@@ -198,7 +198,7 @@ CUresult gpu_drain(int device)
         driver_lock_take(-1);
     for (int i = 0; i < MOST_STREAMS; i++)
         asked[i] = gpu->streams[i].asked;
-    w.what = "until its ops so far have ended, as those of all streams of the device must";
+    w.what = "until its ops have ended, since the call waits for all streams";
     for (int i = 0; i < MOST_STREAMS; i++) {
         const gpu_stream *s = &gpu->streams[i];
         w.stream = i;

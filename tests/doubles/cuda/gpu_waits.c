@@ -56,8 +56,8 @@ static void print_place(int slot)
                                         [OP_FREE] = "a free"};
     const gpu_stream *s = &gpu->streams[slot];
     const op *o = &gpu->ops[s->first];
-    fprintf(stderr, "fake_cuda:   stream %d, hardware queue %d: %d ops, the first is %s", slot,
-            s->queue, s->pending, names[o->kind]);
+    fprintf(stderr, "fake_cuda:   stream %d, hardware queue %d: %d op%s, the first is %s", slot,
+            s->queue, s->pending, s->pending == 1 ? "" : "s", names[o->kind]);
     if (o->kind == OP_LAUNCH)
         fprintf(stderr, " (%s)", o->launch.kernel->name);
     if (o->kind == OP_WAIT_VALUE)
@@ -78,9 +78,11 @@ _Noreturn static void end_at_deadline(const host_wait *w)
     if (w->stream >= 0)
         fprintf(stderr, "for stream %d ", w->stream);
     fprintf(stderr, "%s\n", w->what);
-    if (driver_lock.call != NULL)
+    if (driver_lock.call != NULL && driver_lock.stream >= 0)
         fprintf(stderr, "fake_cuda:   %s() for stream %d holds the driver's lock\n",
                 driver_lock.call, driver_lock.stream);
+    else if (driver_lock.call != NULL)
+        fprintf(stderr, "fake_cuda:   %s() holds the driver's lock\n", driver_lock.call);
     for (int i = 0; i < MOST_STREAMS; i++)
         if (gpu->streams[i].first >= 0)
             print_place(i);
