@@ -184,28 +184,38 @@ static CUresult copy_large(void)
     return cu.copy(memory, (uintptr_t)large, sizeof large);
 }
 
+static CUresult copy_few(void)
+{
+    return cu.copy(memory, (uintptr_t)large, 64);
+}
+
 static CUresult copy_pinned(void)
 {
     return cu.copy(memory, (uintptr_t)pinned, 64);
 }
 
+static void expect_wait(CUresult (*call)(void))
+{
+    attempt a;
+    stop(NULL);
+    attempt_start(&a, call);
+    assert_true(attempt_blocks(&a));
+    let_go();
+    attempt_end(&a);
+}
+
 static void some_copies_wait_for_their_stream(void **state)
 {
-    attempt of_large, of_pinned;
+    const unsigned yes = 1;
     open_gpu("FAKE_CUDA_LATE", "0");
     OK(cu.host_alloc(&pinned, 64, 0));
     memset(pinned, 4, 64);
-    stop(NULL);
-    attempt_start(&of_large, copy_large);
-    assert_true(attempt_blocks(&of_large));
-    let_go();
-    attempt_end(&of_large);
-    stop(NULL);
-    attempt_start(&of_pinned, copy_pinned);
-    assert_true(attempt_blocks(&of_pinned));
-    let_go();
-    attempt_end(&of_pinned);
+    expect_wait(copy_large);
+    expect_wait(copy_pinned);
     assert_int_equal(word(memory), 0x04040404);
+    OK(cu.pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory));
+    expect_wait(copy_few);
+    assert_int_equal(word(memory), 0);
     OK(cu.host_free(pinned));
     close_gpu();
 }

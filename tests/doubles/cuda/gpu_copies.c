@@ -45,11 +45,13 @@ static CUresult copy_later(int slot, uintptr_t to, uintptr_t from, size_t bytes)
     return 0;
 }
 
-static CUresult copy_staged(int slot, uintptr_t to, uintptr_t from, size_t bytes)
+/* Memory may ask for synchronous copies (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), but the copies of
+ * asynchronous calls stay late. */
+static CUresult copy_staged(int slot, uintptr_t to, uintptr_t from, size_t bytes, bool wait)
 {
     const allocation target = allocation_at(to);
     const bool to_known = target.uses > 0, from_known = is_known(from);
-    if (gpu_is.late && to_known && is_of_device(&target))
+    if (gpu_is.late && to_known && is_of_device(&target) && !(wait && target.synchronous))
         return copy_later(slot, to, from, bytes);
     const uintptr_t staging = staging_new(bytes);
     if (!from_known)
@@ -61,7 +63,6 @@ static CUresult copy_staged(int slot, uintptr_t to, uintptr_t from, size_t bytes
     return result;
 }
 
-/* Memory may ask for synchronous copies (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
 static bool may_be_late(uintptr_t to, uintptr_t from)
 {
     const allocation target = allocation_at(to), source = allocation_at(from);
@@ -79,7 +80,7 @@ static CUresult copy(CUstream stream, uintptr_t to, uintptr_t from, size_t bytes
     if (staged) {
         TRY(capture_refuses(slot));
         TRY(capture_forbids_legacy(slot));
-        return copy_staged(slot, to, from, bytes);
+        return copy_staged(slot, to, from, bytes, wait);
     }
     const bool late = may_be_late(to, from);
     if (wait && !late) {
