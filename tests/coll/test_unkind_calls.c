@@ -47,12 +47,18 @@ static void load_driver(void)
     cu = cuda_functions();
 }
 
-static int sit_down(player *p, int rank, int ranks, harness_board *board)
+static int start_gpu(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    *p = (player){.rank = rank, .ranks = ranks, .seed = (unsigned)rank + 1};
     pthread_once(&once, load_driver);
     EXPECT_CUDA(cu.init(0));
+    return 0;
+}
+
+static int sit_down(player *p, int rank, int ranks, harness_board *board)
+{
+    *p = (player){.rank = rank, .ranks = ranks, .seed = (unsigned)rank + 1};
+    EXPECT(start_gpu() == 0, "no GPU");
     EXPECT_CUDA(cu.primary_retain(&p->context, 0));
     EXPECT_CUDA(cu.set_current(p->context));
     EXPECT_OK(harness_join(rank, ranks, board, &p->comm));
@@ -119,6 +125,7 @@ typedef struct job {
 static int as_threads(int rank, int ranks, harness_board *board, void *arg)
 {
     const job *j = arg;
+    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
     return harness_run(HARNESS_THREADS, j->ranks, j->body, NULL, NULL);
 }
 
