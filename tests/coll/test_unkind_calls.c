@@ -101,7 +101,7 @@ static int expect_sum(const player *p, const int32_t *got, int count, int round)
     return 0;
 }
 
-/* @param stream  NULL: the call is behind no stream. */
+/* @param stream  NULL: the call has no stream. */
 static ring_status sum(player *p, CUstream stream, int count)
 {
     ring_call call = RING_CALL_INIT;
