@@ -102,6 +102,12 @@ CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction
     }
 }
 
+CUresult cuFuncLoad(CUfunction handle)
+{
+    ENTER();
+    return object_get(OBJECT_FUNCTION, handle) != NULL ? 0 : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
 {
     ENTER();

@@ -382,6 +382,17 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
     return 0;
 }
 
+/* Slots are reused, so the handle's own number tells streams apart; a default stream has no other
+ * than its slot. */
+CUresult cuStreamGetId(CUstream handle, unsigned long long *out)
+{
+    int slot;
+    ENTER();
+    TRY(stream_find(handle, &slot));
+    *out = (uintptr_t)handle > 2 ? (uintptr_t)handle : (unsigned long long)slot;
+    return 0;
+}
+
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags)
 {
     int slot;
