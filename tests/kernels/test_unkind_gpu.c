@@ -261,6 +261,14 @@ static void copies_of_a_queue_hold_up_later_ones(void **state)
     close_gpu();
 }
 
+static void a_variable_of_the_driver_sets_queues(void **state)
+{
+    unsetenv("FAKE_CUDA_QUEUES");
+    open_gpu("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+    expect_pass(true);
+    close_gpu();
+}
+
 static void strict_queues_hold_up_kernels(void **state)
 {
     open_gpu("FAKE_CUDA_QUEUES", "1,strict");
@@ -550,6 +558,7 @@ int main(int argc, char **argv)
                                               TEST(late_copies_begin_late),
                                               TEST(some_copies_wait_for_their_stream),
                                               TEST(copies_of_a_queue_hold_up_later_ones),
+                                              TEST(a_variable_of_the_driver_sets_queues),
                                               TEST(strict_queues_hold_up_kernels),
                                               TEST(copies_of_other_queues_pass),
                                               TEST(a_stopped_stream_accepts_some_ops),

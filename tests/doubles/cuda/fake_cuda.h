@@ -12,9 +12,9 @@
  * process: all devices are lost then, where real ones fail one by one.
  *
  * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other; peer access
- * is not enforced; priorities have no effect; blocks of cooperative launches have at most 32
- * threads. A kernel that reads pageable memory of the host reads the contents of the time when the
- * GPU process began; only fake_cuda_check() detects that.
+ * is not enforced; priorities only select hardware queues; blocks of cooperative launches have at
+ * most 32 threads. A kernel that reads pageable memory of the host reads the contents of the time
+ * when the GPU process began; only fake_cuda_check() detects that.
  *
  * Environment, read when the GPU process starts:
  *   FAKE_CUDA=no_device   there is no GPU
@@ -27,21 +27,21 @@
  *   FAKE_CUDA_SEED=n      of these delays and orders (1)
  *   FAKE_CUDA_DEADLINE=s  a call that waits for longer ends the process (60); a message names the
  *                         call, its stream, and the op that each stream is at
- * The next ones select behaviours of a real GPU and its driver, which are off by default:
+ * The next ones change behaviours of a real GPU and its driver:
  *   FAKE_CUDA_LATE=us     Some calls return before their copy to memory of the device, which begins
  *                         so many microseconds late, in the order of its stream: cuMemcpy and
  *                         cuMemcpyAsync from pageable memory, cuMemcpy within devices, and memsets.
  *                         Copies from pageable memory of more than 64 KiB first wait for the
- *                         stream. (off: such calls return after the copy)
- *   FAKE_CUDA_QUEUES=n    hardware queues of a device, at most 32, to which streams are dealt in
- *                         turn. A copy or memset enters the queue of its stream when it is called,
- *                         and holds up later ones of other streams in that queue until it has
- *                         ended. Kernels, words, events and host functions pass. (0: no queues)
+ *                         stream. (200; off: such calls return after the copy)
+ *   FAKE_CUDA_QUEUES=n    hardware queues of a device for each priority, at most 32, to which
+ * streams are dealt in turn. A copy or memset enters the queue of its stream when it is called, and
+ * holds up later ones of other streams in that queue until it has ended. Kernels, words, events and
+ * host functions pass. (the value of CUDA_DEVICE_MAX_CONNECTIONS, or else 8; 0: no queues)
  *   FAKE_CUDA_QUEUES=n,strict  such a copy holds up later kernels and words, too
- *   FAKE_CUDA_LIMITS=1    in each stream 1,020 ops may be pending, except host functions, and 55
- *                         host functions of graphs. A call that adds more waits. A graph launch
- *                         that waits for host functions holds the driver's lock meanwhile, and all
- *                         calls that enqueue wait for that lock.
+ *   FAKE_CUDA_LIMITS=0    no limits. Otherwise 1,020 ops may be pending in each stream, except host
+ *                         functions, and 55 host functions of graphs. A call that adds more waits.
+ *                         A graph launch that waits for host functions holds the driver's lock
+ *                         meanwhile, and all calls that enqueue wait for that lock.
  *   FAKE_CUDA_ALLOC_DRAINS=1  cuMemAlloc waits until the device's streams have ended all ops that
  *                         were appended before, as cuMemFree and cuCtxSynchronize always do
  *   FAKE_CUDA_FREE_LOCKS=1  these calls hold the driver's lock while they wait

@@ -146,8 +146,8 @@ typedef struct gpu_event {
 typedef struct device_state {
     int first, last; /* launches that have blocks to start */
     int resident;
-    hardware_queue queues[MOST_QUEUES];
-    int dealt; /* streams that were given a queue */
+    hardware_queue queues[2 * MOST_QUEUES]; /* the second half is for streams of high priority */
+    int dealt[2];                           /* streams that were given a queue, in each half */
 } device_state;
 
 typedef struct map_request {
@@ -258,7 +258,7 @@ void append_wait(int slot, const op *const *ops, int count, appender who);
 
 void queues_begin(void);
 /** The hardware queue of the device's next stream. */
-int queue_deal(int device);
+int queue_deal(int device, bool high);
 /** Counts an op that was appended; a copy enters its stream's hardware queue. */
 void queue_enter(int slot, op *o);
 void queue_leave(int slot, const op *o);

@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Defaults: the queues of NVIDIA's driver, and a delay in which a kernel overtakes a copy. */
+enum { QUEUES_OF_DRIVER = 8, LATE_US = 200 };
+
 gpu_state *gpu;
 gpu_settings gpu_is;
 
@@ -295,11 +298,14 @@ static uint64_t setting(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* "N" or "N,strict". */
+/* "N" or "N,strict". The variable of NVIDIA's driver has a smaller range. */
 static void read_queues(void)
 {
     const char *text = getenv("FAKE_CUDA_QUEUES");
-    gpu_is.queues = (int)setting("FAKE_CUDA_QUEUES", 0);
+    const uint64_t connections = setting("CUDA_DEVICE_MAX_CONNECTIONS", QUEUES_OF_DRIVER);
+    const uint64_t usual = connections >= 1 && connections <= MOST_QUEUES ? connections
+                                                                          : QUEUES_OF_DRIVER;
+    gpu_is.queues = (int)setting("FAKE_CUDA_QUEUES", usual);
     gpu_is.strict = text != NULL && strstr(text, ",strict") != NULL;
     if (gpu_is.queues < 0 || gpu_is.queues > MOST_QUEUES)
         misuse("FAKE_CUDA_QUEUES is not a number from 0 to 32, or one followed by \",strict\"");
@@ -308,9 +314,9 @@ static void read_queues(void)
 static void read_unkindness(void)
 {
     const char *late = getenv("FAKE_CUDA_LATE");
-    gpu_is.late = late != NULL && strcmp(late, "off") != 0;
-    gpu_is.late_us = setting("FAKE_CUDA_LATE", 0);
-    gpu_is.limits = setting("FAKE_CUDA_LIMITS", 0) != 0;
+    gpu_is.late = late == NULL || strcmp(late, "off") != 0;
+    gpu_is.late_us = setting("FAKE_CUDA_LATE", LATE_US);
+    gpu_is.limits = setting("FAKE_CUDA_LIMITS", 1) != 0;
     gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
     gpu_is.drain_locks = setting("FAKE_CUDA_FREE_LOCKS", 0) != 0;
     gpu_is.launches_wait = setting("FAKE_CUDA_SYNC", 0) != 0;
@@ -359,7 +365,7 @@ static void make_state(void)
     for (int i = 0; i <= gpu_is.devices; i++) {
         gpu->streams[i].used = true;
         gpu->streams[i].device = i - 1;
-        gpu->streams[i].queue = i > 0 ? queue_deal(i - 1) : 0;
+        gpu->streams[i].queue = i > 0 ? queue_deal(i - 1, false) : 0;
     }
     gpu->streams[0].non_blocking = true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hardware queues. A device has a few, and its streams are dealt to them in turn. A copy enters the
- * queue of its stream when it is called, and holds up the later copies of other streams in the same
- * queue until it has ended, even while its own stream is stopped at a wait. */
+ * Hardware queues. A device has a few for each priority, and its streams are dealt to them in turn.
+ * A copy enters the queue of its stream when it is called, and holds up the later copies of other
+ * streams in the same queue until it has ended, even while its own stream is stopped at a wait. */
 #include "gpu.h"
 
 static hardware_queue *queue_of(int slot)
@@ -23,13 +23,14 @@ static bool is_kernel_or_word(const op *o)
 void queues_begin(void)
 {
     for (int i = 0; i < MOST_DEVICES; i++)
-        for (int q = 0; q < MOST_QUEUES; q++)
+        for (int q = 0; q < 2 * MOST_QUEUES; q++)
             gpu->devices[i].queues[q] = (hardware_queue){.first = -1, .last = -1};
 }
 
-int queue_deal(int device)
+int queue_deal(int device, bool high)
 {
-    return gpu_is.queues > 0 ? gpu->devices[device].dealt++ % gpu_is.queues : 0;
+    int *dealt = &gpu->devices[device].dealt[high];
+    return gpu_is.queues > 0 ? (*dealt)++ % gpu_is.queues + (high ? MOST_QUEUES : 0) : 0;
 }
 
 static void count(gpu_stream *s, const op *o, int by)

@@ -267,7 +267,7 @@ CUresult ticket_wait(int slot, uint64_t ticket)
 }
 
 /* Takes a slot whose ops have all ended. A new stream in another slot would wait for old ops. */
-static int new_slot(int device, unsigned flags)
+static int new_slot(int device, unsigned flags, bool high)
 {
     gpu_lock();
     int i = gpu_is.devices + 1;
@@ -279,7 +279,7 @@ static int new_slot(int device, unsigned flags)
     s->used = true;
     s->non_blocking = (flags & CU_STREAM_NON_BLOCKING) != 0;
     s->device = device;
-    s->queue = queue_deal(device);
+    s->queue = queue_deal(device, high);
     gpu_unlock();
     gpu_ring(BELL_MAIN);
     return i;
@@ -297,7 +297,7 @@ CUresult stream_find(CUstream handle, int *out)
     *out = device + 1;
     if ((uintptr_t)handle == 2) {
         if (own_streams[device] == 0)
-            own_streams[device] = new_slot(device, 0);
+            own_streams[device] = new_slot(device, 0, false);
         *out = own_streams[device];
     }
     return 0;
@@ -310,7 +310,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
     TRY(device_here(&device));
     if ((flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = object_add(OBJECT_STREAM, &gpu->streams[new_slot(device, flags)]);
+    *out = object_add(OBJECT_STREAM, &gpu->streams[new_slot(device, flags, priority < 0)]);
     return 0;
 }
 
