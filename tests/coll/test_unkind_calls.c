@@ -196,6 +196,38 @@ static void calls_in_streams(void **state)
     run(4, in_a_row);
 }
 
+/* The program copies nothing while calls wait, for a copy after a call would hold up another rank's
+ * copy before it where queues are few. Kernels change src between the calls. */
+static int between_kernels_in_a_row(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    sample_add three = {.words = (void *)(uintptr_t)p.src, .count = COUNT, .value = 3};
+    void *parameters[] = {&three};
+    for (int i = 0; i < COUNT; i++)
+        p.in[i] = element(rank, 0, i);
+    EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, p.streams[0]));
+    EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    for (int round = 0; round < ROUNDS; round++) {
+        delay(&p);
+        EXPECT_OK(sum(&p, p.streams[0], COUNT - 512 * round));
+        EXPECT_CUDA(cu.launch(p.add, 1, 1, 1, 1, 1, 1, 0, p.streams[0], parameters, NULL));
+    }
+    EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    EXPECT_CUDA(cu.copy_async((uintptr_t)p.out, p.dst, BYTES, p.streams[0]));
+    EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
+    const int last = ROUNDS - 1;
+    EXPECT(expect_sum(&p, p.out, COUNT - 512 * last, last) == 0, "rank %d", rank);
+    return leave(&p);
+}
+
+static void calls_between_kernels(void **state)
+{
+    run(4, between_kernels_in_a_row);
+}
+
 /* ---- Graphs ------------------------------------------------------------------------------- */
 
 /* Many replays are asked for at once. A call that cannot be captured must be refused. */
@@ -304,6 +336,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_copies),
         cmocka_unit_test(calls_in_streams),
+        cmocka_unit_test(calls_between_kernels),
         cmocka_unit_test(replays),
         cmocka_unit_test(frees),
         cmocka_unit_test(synchronous_launches),
