@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Creates communicators that only their members call for. The members agree on an id, each creates
- * its part, and no member returns before all have done so; other ranks of the parent take no part.
+ * Implements ring_comm_create() and ring_comm_exclude(), which only the members of the new
+ * communicator call. The members agree on an id, and each creates its part of the communicator. No
+ * member returns before all of them have created their parts.
  */
 #include "call_group.h"
 #include "init.h"
@@ -20,7 +21,8 @@ static bool is_listed(const int *ranks, int count, int rank)
     return false;
 }
 
-/* Allocates nothing, so that a rank without memory still takes part and the others learn of it. */
+/* Compares all pairs instead of allocating memory, so that a rank without free memory still takes
+ * part in the agreement and the other members learn of its failure. */
 static ring_status check_list(const ring_comm *parent, const int *ranks, int count,
                               const char *call)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Creates communicators, either by joining a new world or over a world that control has derived
- * from another communicator's. */
+ * Creates communicators. The world of a communicator is either joined through the rendezvous, or
+ * derived by control from the world of another communicator. */
 #include "init.h"
 
 #include "accelerators.h"
@@ -64,15 +64,15 @@ static ring_status start_parts(ring_comm *comm)
     return opening_new(comm);
 }
 
-/* Control calls this when it has news, perhaps a verdict. */
+/* The control thread calls this when it has received a message, which may be a verdict. */
 static void wake(void *context)
 {
     device_calls_wake(context);
     sleep_wake(context);
 }
 
-/* Ranks of a derived communicator have no barrier here, because control keeps sockets that arrive
- * early. */
+/* Ranks of a derived communicator need no barrier here: control keeps data sockets that a peer
+ * opens before this rank has created its part. */
 static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
@@ -129,18 +129,6 @@ ring_status comm_undo(ring_comm **comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-/* Reports the failure, so that ranks that already have the communicator do not wait for this one.
- */
-static ring_status give_up(ring_comm *comm, ring_status status)
-{
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "%s", fail_text());
-    if (control_verdict(comm->world) == RING_OK)
-        control_report(comm->world, status, text);
-    ring_comm_destroy(comm);
-    return fail(status, "%s", text);
-}
-
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
                      double started, ring_comm **out)
 {
@@ -155,7 +143,12 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         *out = comm;
         return RING_OK;
     }
-    return give_up(comm, status);
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    if (control_verdict(comm->world) == RING_OK) /* ranks that have started must not wait */
+        control_report(comm->world, status, text);
+    ring_comm_destroy(comm);
+    return fail(status, "%s", text);
 }
 
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
@@ -289,12 +282,13 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     return start_apart(start, out);
 }
 
-/* A program that ignores it has no communicator that would tell the reason later. */
-static ring_status tell(const ring_config *config, ring_status status)
+/* Logs an error of a start, because a program that ignores the error has no communicator from which
+ * it could get the reason later. */
+static ring_status log_failure(const ring_config *config, ring_status status)
 {
     if (status == RING_OK || config->quiet)
         return status;
-    log_set_rank(0, 0); /* it has no rank; ranks that fail for the same reason print the same */
+    log_set_rank(0, 0); /* ranks that fail for the same reason print the same line */
     log_error("%s", fail_text());
     return status;
 }
@@ -330,7 +324,8 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     if (comm != NULL)
         *comm = NULL;
     const ring_status status = read_config(config, &given);
-    return tell(&given, status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
+    return log_failure(&given,
+                       status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
 }
 
 static ring_status init_by_env(ring_comm **comm, const ring_config *config)
@@ -354,5 +349,5 @@ static ring_status init_by_env(ring_comm **comm, const ring_config *config)
 ring_status ring_comm_init_env(ring_comm **comm)
 {
     static const ring_config none = RING_CONFIG_INIT;
-    return tell(&none, init_by_env(comm, &none));
+    return log_failure(&none, init_by_env(comm, &none));
 }
