@@ -72,8 +72,7 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     if ((in->frame->flags & FRAME_REF) == 0 || channel_transfers(c))
-        return RING_OK; /* if the link does not map memory, channel_fetch() gets the message later
-                         */
+        return RING_OK; /* if the link cannot map the message, channel_fetch() gets it later */
     in->payload = channel_map(w, c, in->frame->ext.src_ref, in->bytes);
     return in->payload != NULL ? RING_OK : RING_ERR_PEER;
 }

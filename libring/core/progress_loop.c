@@ -102,9 +102,8 @@ static void doze(progress_loop *loop)
     loop->dozed = !atomic_exchange(&progress.kicked, false);
 }
 
-/* Adds all communicators with orphans to the poll list, except those whose locks are taken. The
- * threads that hold these locks kick the progress thread when they unlock, because `idle` is set.
- */
+/* Adds all communicators with orphans to the poll list, except those whose locks are taken. Because
+ * `idle` is set, the threads that hold these locks kick the progress thread when they unlock. */
 static void enter_all(progress_loop *loop)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {

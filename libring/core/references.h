@@ -10,7 +10,7 @@
  *  this memory. */
 uint64_t channel_ref(const work *work, const channel *c, const char *at, size_t bytes);
 /** @return the local address of a peer's memory. If the reference is out of bounds or not aligned
- * to the elements of @p work's call, sets fail_text() for RING_ERR_PEER and returns NULL. */
+ *  to the elements of @p work's call, sets fail_text() for RING_ERR_PEER and returns NULL. */
 void *channel_map(const work *work, const channel *c, uint64_t ref, size_t bytes);
 /** Gets @p bytes bytes of the peer's memory into @p to, which the link must be able to access.
  *  @return RING_IN_PROGRESS if the work waits for the bytes. Call it again with the same

@@ -43,8 +43,8 @@ call_signature signature_unpack(uint64_t packed);
 /** @return the bytes of a call's whole vector in a communicator of @p ranks ranks. */
 size_t signature_bytes(const call_signature *call, int ranks);
 
-/** Describes a call for errors: "all_reduce #3 (count 5, float32, sum)". @param size  at least 1.
- */
+/** Describes a call for errors: "all_reduce #3 (count 5, float32, sum)".
+ *  @param size  bytes of @p out, at least 1. */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size);
 
 #endif

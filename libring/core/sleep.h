@@ -81,7 +81,7 @@ void poll_list_add_descriptor(poll_list *s, int fd);
 bool poll_list_add(poll_list *s, ring_comm *comm);
 bool poll_list_has(const poll_list *s, const ring_comm *comm);
 /** Sleeps like poll_links() unless `awake` is set, and then ends the sleep on each communicator.
- * The caller holds no lock. */
+ *  The caller holds no lock. */
 void poll_list_sleep(poll_list *s, double deadline);
 void poll_list_free(poll_list *s);
 

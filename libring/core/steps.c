@@ -69,8 +69,7 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
     return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
 }
 
-/* Makes bytes that an adapter has written into an accelerator's memory visible to the accelerator.
- */
+/* Makes bytes that an adapter wrote to an accelerator's memory visible to the accelerator. */
 static ring_status flush_to(const accelerator *by, const arrival *in, char *at)
 {
     const bool written = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;

@@ -8,8 +8,7 @@
 /** Matches a question, or a message whose first frame has arrived, with a waiting receive. Without
  *  such a receive, lists it for later ones. @return RING_ERR_MISMATCH if count or type differ. */
 ring_status tagged_deliver(ring_comm *comm, tagged_message *m);
-/** Holds the receiver of a message, if it has one, because the question or all bytes have arrived.
- */
+/** Holds the receiver of a message, if any, because the question or all bytes have arrived. */
 void tagged_arrived(tagged_message *m);
 /** Matches a receive with the first listed message that fits, or lists it as waiting.
  *  @return RING_ERR_MISMATCH if count or type differ. */

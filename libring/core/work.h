@@ -141,7 +141,7 @@ typedef struct work {
 uint64_t work_take_number(ring_comm *comm, const call_signature *call, uint64_t packed,
                           channel *on);
 /** Takes a work from the pool and binds it to a call, with a handle if the options ask for one.
- * Does not start it. The caller holds the lock. */
+ *  Does not start it. The caller holds the lock. */
 ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
                      const ring_call *options, work **out);
 /** Reserves the next message numbers of each channel for this work. A tagged work reserves them
