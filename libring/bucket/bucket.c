@@ -102,14 +102,15 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
     RING_TRY(add_up(counts, params, dtype, &total));
     ring_buckets *b = calloc(1, sizeof *b);
     if (b == NULL)
-        return fail(RING_ERR_MEMORY, "creating buckets");
+        return fail(RING_ERR_MEMORY, "out of memory while creating buckets");
     *b = (ring_buckets){.grads = grads, .dtype = dtype, .op = op, .comm = comm, .params = params};
     b->bucket_of = calloc(params, sizeof *b->bucket_of);
     b->ready = calloc(params, sizeof *b->ready);
     b->buckets = calloc(params, sizeof *b->buckets);
     if (b->bucket_of == NULL || b->ready == NULL || b->buckets == NULL) {
         ring_buckets_destroy(b);
-        return fail(RING_ERR_MEMORY, "creating buckets of %zu parameter%s", params, plural(params));
+        return fail(RING_ERR_MEMORY, "out of memory while creating buckets of %zu parameter%s",
+                    params, plural(params));
     }
     cut(b, counts, total, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
     rearm(b);
@@ -165,11 +166,15 @@ static ring_status advance_running(ring_buckets *b)
 
 ring_status ring_buckets_ready(ring_buckets *b, size_t index)
 {
-    if (b == NULL || index >= b->params)
-        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: there is no parameter %zu among %zu",
-                    index, b != NULL ? b->params : 0);
+    if (b == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: buckets is NULL");
+    if (index >= b->params)
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_buckets_ready: index is %zu; it must be less than params, %zu", index,
+                    b->params);
     if (b->ready[index])
-        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is already ready", index);
+        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu was already marked as ready",
+                    index);
     b->ready[index] = true;
     b->buckets[b->bucket_of[index]].missing--;
     if (b->error == RING_OK)
@@ -186,7 +191,8 @@ ring_status ring_buckets_wait(ring_buckets *b)
     ring_status status = b->error;
     for (size_t i = 0; i < b->params && status == RING_OK; i++)
         if (!b->ready[i])
-            status = fail(RING_ERR_USAGE, "ring_buckets_wait: parameter %zu was never ready", i);
+            status = fail(RING_ERR_USAGE,
+                          "ring_buckets_wait: parameter %zu was not marked as ready", i);
     for (size_t i = 0; i < b->started; i++) {
         bucket *running = &b->buckets[i];
         if (running->finished)

@@ -70,14 +70,6 @@ void reports_stop(ring_comm *comm)
 
 /* ---- Reports of other ranks ----------------------------------------------------------------- */
 
-static call_signature call_of(const control_statement *s)
-{
-    call_signature call = signature_unpack(s->signature);
-    call.count = s->count;
-    call.root = s->root;
-    return call;
-}
-
 /* Compares the send of another rank with this rank's recv of the same number, or its recv with this
  * rank's send. @return CALL_UNKNOWN if this rank's call has ended or the report is for another
  * rank. */
@@ -107,9 +99,10 @@ static ring_status judge_all(const ring_comm *comm, call_reports *reports)
     for (int i = 0; i < reports->count; i++) {
         const control_statement *s = &reports->of[i];
         const int rank = reports->rank[i];
-        const call_signature theirs = call_of(s);
-        call_signature mine;
+        call_signature mine, theirs = signature_unpack(s->signature);
         own_call own;
+        theirs.count = s->count;
+        theirs.root = s->root;
         if (s->peer >= 0) {
             own = compare_pair(comm, rank, s, &mine);
         } else {

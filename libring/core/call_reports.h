@@ -25,7 +25,7 @@ typedef struct call_reports {
     /* These members are guarded by ring_comm.lock. */
     uint64_t stated;     /* number of the latest call that reports_wait() reported, plus 1 */
     uint64_t own_number; /* number of the call that this rank refused last */
-    char own[240];       /* the reason why it refused that call */
+    char own[240];       /* the reason why it refused the call */
 } call_reports;
 
 /** Starts to receive the reports of other ranks. */

@@ -34,8 +34,11 @@ static ring_status check_buffers(const program *p, const call_buffers *b)
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu element%s", p->facts->name,
                     no_dst ? "dst" : "src", count, plural(count));
     if ((((uintptr_t)b->src | (uintptr_t)b->dst) & (align - 1)) != 0)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
-                    p->facts->name, ring_dtype_name(p->call.dtype), align);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: src is %p and dst is %p; both must be aligned to %zu bytes, the size "
+                    "of %s",
+                    p->facts->name, b->src, (const void *)b->dst, align,
+                    ring_dtype_name(p->call.dtype));
     return RING_OK;
 }
 
@@ -62,7 +65,8 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
     if (b->src_bytes == 0 || b->dst_bytes == 0 || src + b->src_bytes <= dst ||
         dst + b->dst_bytes <= src || is_in_place(p, b))
         return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "ring_%s: src and dst overlap without being in place",
+    return fail(RING_ERR_ARGUMENT,
+                "ring_%s: src and dst overlap, but the call is not in place as ring.h defines it",
                 p->facts->name);
 }
 
@@ -205,8 +209,9 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
     memcpy(options, given, min_size(given->size, sizeof *options));
     if (!(options->timeout >= 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.timeout must be a number of seconds, or 0 for RING_TIMEOUT",
-                    name);
+                    "ring_%s: ring_call.timeout is %g; it must be a positive number of seconds, or "
+                    "0 for RING_TIMEOUT",
+                    name, options->timeout);
     return RING_OK;
 }
 
@@ -343,11 +348,10 @@ static ring_status enter_stream(prepared_call *c)
         return stream_stop(c);
     prepared_call *kept = prepared_keep(c);
     return kept != NULL ? stream_capture(kept)
-                        : fail(RING_ERR_MEMORY, "keeping a call for a graph");
+                        : fail(RING_ERR_MEMORY, "out of memory while keeping a call for a graph");
 }
 
-/* Releases the lock meanwhile: enqueueing may block until earlier calls end, which need the lock.
- */
+/* Enqueueing may block until earlier calls end, which need the lock, so the lock is released. */
 static ring_status stop_stream(prepared_call *c)
 {
     atomic_fetch_add(&c->program->kept, 1);
@@ -408,7 +412,8 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
     c->options = (ring_call)RING_CALL_INIT;
     *out = prepared_keep(c);
     return *out != NULL ? RING_OK
-                        : fail(RING_ERR_MEMORY, "preparing ring_%s", c->program->facts->name);
+                        : fail(RING_ERR_MEMORY, "out of memory while preparing ring_%s",
+                               c->program->facts->name);
 }
 
 /* Starts a call, or prepares it if its options ask for that. @param c  holds the communicator, the

@@ -37,8 +37,8 @@ struct work;
 struct tagged_peer;
 
 typedef enum wait_kind {
-    WAIT_FRAME, /* for a frame of its message */
-    WAIT_ROOM,  /* for its turn in the order of messages, or for room on the link */
+    WAIT_FRAME, /* until a frame of its message arrives */
+    WAIT_ROOM,  /* until its message is the next to be sent, and the link has room */
     WAIT_FREE,  /* until the peer or the link has released its chunks, or a transfer has ended */
     WAIT_KINDS
 } wait_kind;
@@ -93,8 +93,8 @@ typedef struct work_peer {
     uint64_t first_ref;         /* number of the first message sent by reference, or UINT64_MAX */
     uint64_t flush_mark;        /* the link's frames_sent after the work's latest frame */
     uint64_t dst_ref;           /* the peer's dst buffer; 0: unknown or cannot be mapped */
-    bool dst_announced;         /* dst_ref was read from the first message. It stays as it is then,
-                                   since a fold must store either all of its result or nothing */
+    bool dst_announced;         /* dst_ref was read from the first message. Later messages do not
+                                   change it, so that a fold stores all of its result or nothing */
     bool ref_in;                /* a message arrived by reference */
     size_t ahead;               /* bytes of the current fold's result that were already sent */
 } work_peer;
@@ -125,7 +125,7 @@ struct work *channel_ready(channel *c, wait_kind kind);
 struct work *channel_take_free(channel *c);
 /** @return a work that waits here or has a message queued; NULL if there is none. */
 struct work *channel_first_waiter(const channel *c);
-/** @return true if a message waits to be sent, or a work for the release of its chunks. */
+/** @return true if a message waits to be sent, or a work waits for the release of its chunks. */
 bool channel_wants_out(const channel *c);
 /** @return true if no work waits here, no message is queued, and the link holds no frames. */
 bool channel_is_idle(const channel *c);

@@ -21,7 +21,7 @@ ring_status channels_keep_posts(ring_comm *comm, int count)
     for (int i = 0; i < count; i++) {
         posted *p = malloc(sizeof *p);
         if (p == NULL)
-            return fail(RING_ERR_MEMORY, "creating the communicator");
+            return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
         keep_spare(comm, p);
     }
     return RING_OK;
@@ -247,7 +247,7 @@ ring_status channel_post(posted *message)
     else
         kept = malloc(sizeof *kept);
     if (kept == NULL)
-        return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while queueing a message to rank %d", c->rank);
     *kept = *message;
     kept->work->step.posted++;
     insert(c, kept);
@@ -297,7 +297,7 @@ ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *
     const ring_status status = send_frame(w, peer, &frame, room, true);
     if (status == RING_IN_PROGRESS)
         return fail(RING_ERR_INTERNAL,
-                    "the link to rank %d refused a frame in the room that it had reserved",
+                    "the link to rank %d has no room for a frame for which it had reserved room",
                     peer->on->rank);
     RING_TRY(status);
     count_sent(w, peer, bytes, last);

@@ -19,7 +19,7 @@
 #include <stdatomic.h>
 
 /** The number of calls whose packed signatures are kept, and the signature that is kept for a
- *  refused call. A peer cannot be further behind, because a link holds fewer small messages. */
+ *  refused call. No peer lags by as many calls, because a link holds fewer small messages. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
 /** Measures for how long the collectives have made no progress. */
@@ -66,7 +66,7 @@ typedef struct comm_sleep {
     struct sleeping_threads *threads;
     _Atomic uint32_t wakes; /* counts the times that sleeping threads were woken */
     uint32_t wakes_seen;    /* `wakes` when the engine last read it */
-    atomic_bool by_thread;  /* the progress thread advances its orphans */
+    atomic_bool by_thread;  /* the progress thread advances the communicator's orphans */
     bool polls_all;         /* the progress thread sleeps on all channels with this poll_mark */
     uint64_t poll_mark;
 } comm_sleep;
@@ -220,7 +220,7 @@ bool comm_try_lock(ring_comm *comm);
 void comm_unlock(ring_comm *comm);
 
 /* ---- comm.c ---- */
-/** Waits until the communicator has started. @param call  the caller's name, for the message.
+/** Waits until the communicator has started. @param call  the caller's name, for the error.
  *  @return RING_OK; the reason why the start failed; or RING_ERR_USAGE in a forked child of the
  *  process that created it, which holds only a copy without sockets, threads and peers. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);

@@ -46,8 +46,8 @@ static ring_status derive(ring_comm *parent, const split_card *cards, ring_comm 
         return RING_OK;
     int *ranks = malloc((size_t)parent->ranks * sizeof *ranks);
     if (ranks == NULL)
-        return fail(RING_ERR_MEMORY, "splitting a communicator of %d rank%s", parent->ranks,
-                    plural(parent->ranks));
+        return fail(RING_ERR_MEMORY, "out of memory while splitting a communicator of %d rank%s",
+                    parent->ranks, plural(parent->ranks));
     const int count = choose_ranks(parent, cards, ranks);
     const ring_status status = comm_derive(parent, cards[ranks[0]].id, ranks, count, out);
     free(ranks);
@@ -99,7 +99,8 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
         return refuse(parent, open);
     split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
     if (cards == NULL)
-        return refuse(parent, fail(RING_ERR_MEMORY, "splitting a communicator of %d rank%s",
+        return refuse(parent, fail(RING_ERR_MEMORY,
+                                   "out of memory while splitting a communicator of %d rank%s",
                                    parent->ranks, plural(parent->ranks)));
     const split_card mine = {.colour = colour, .key = key, .id = control_new_id(parent->world)};
     const ring_status status = split(parent, cards, &mine, out);

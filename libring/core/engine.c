@@ -252,8 +252,9 @@ static void end_all(ring_comm *comm, ring_status status)
         work_finish(comm->works.first, status);
 }
 
-/* Ends works only when the verdict is known, because peers access their own buffers again from then
- * on. If there are no works, runs of device calls may still hold streams. */
+/* Ends works only once the verdict is known. Until then, peers may still access this rank's
+ * buffers, which its callers may reuse when their calls end. If there are no works, runs of device
+ * calls may still hold streams. */
 void engine_end_if_failed(ring_comm *comm)
 {
     failure_settle(comm);
@@ -308,7 +309,7 @@ void engine_start(work *w)
         }
     }
     if (!w->result.finished)
-        sleep_wake_callers(comm); /* no sleeper has this work's channel in its poll list yet */
+        sleep_wake_callers(comm); /* callers that sleep do not poll this work's channel yet */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */

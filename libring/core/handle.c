@@ -81,7 +81,8 @@ ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot_number
     }
     pthread_mutex_unlock(&table.lock);
     *slot_number = index;
-    return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "creating another work handle");
+    return index != 0 ? RING_OK
+                      : fail(RING_ERR_MEMORY, "out of memory while creating another work handle");
 }
 
 ring_status handle_enter(const ring_work *handle, const char *call)

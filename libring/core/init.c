@@ -30,7 +30,7 @@ static ring_status number_hosts(ring_comm *comm)
     const control_card *cards = comm->world->cards;
     int32_t *host_of = malloc((size_t)comm->ranks * sizeof *host_of);
     if (host_of == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     comm->plan_world = (plan_world){.ranks = comm->ranks,
                                     .host_of = host_of,
                                     .rank_order = comm->settings.reproducible};
@@ -53,7 +53,7 @@ static ring_status start_parts(ring_comm *comm)
 {
     comm->history.packed = calloc(HISTORY_CALLS, sizeof *comm->history.packed);
     if (comm->history.packed == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     RING_TRY(channels_keep_posts(comm, SPARE_POSTS));
     RING_TRY(number_hosts(comm));
     RING_TRY(links_map(comm));
@@ -89,7 +89,7 @@ static ring_comm *comm_alloc(int rank, int ranks)
 {
     ring_comm *comm = calloc(1, sizeof *comm);
     if (comm == NULL) {
-        fail(RING_ERR_MEMORY, "creating the communicator");
+        fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
         return NULL;
     }
     comm->generation = fork_generation();
@@ -145,7 +145,7 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
     }
     char text[CONTROL_TEXT];
     text_format(text, sizeof text, "%s", fail_text());
-    if (control_verdict(comm->world) == RING_OK) /* ranks that have started must not wait */
+    if (control_verdict(comm->world) == RING_OK) /* or other ranks would wait for this one */
         control_report(comm->world, status, text);
     ring_comm_destroy(comm);
     return fail(status, "%s", text);
@@ -272,7 +272,7 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     ring_comm *comm = start != NULL ? comm_alloc(rank, size) : NULL;
     if (comm == NULL) {
         free(start);
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     }
     start->comm = comm;
     start->settings = *s;

@@ -148,7 +148,7 @@ ring_status links_map(ring_comm *comm)
 {
     card_class *classes = malloc((size_t)comm->ranks * sizeof *classes);
     if (classes == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     const int count = classify(comm, classes);
     comm->links.maps_all = comm->links.maps_hosts = true;
     for (int a = 0; a < count && comm->links.maps_hosts; a++) {

@@ -20,7 +20,8 @@ typedef struct link_facts {
 /** Finds the transports that RING_TRANSPORT allows and that work here. @param[out] mask  bit i is
  *  transport i. @return RING_ERR_CONFIG if there are none. */
 ring_status links_mask(const settings *s, uint32_t *mask);
-/** @return the number of ports over which links between hosts may be spread here, at least 1. */
+/** @return the number of ports of this host over which links to other hosts may be spread, at least
+ *  1. */
 int links_rails(const settings *s, uint32_t mask);
 /** @return true if a transport of @p mask uses RDMA adapters. */
 bool links_use_adapters(uint32_t mask);

@@ -121,7 +121,8 @@ ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b
     if (comm->memory.list_blocks == NULL)
         comm->memory.list_blocks = malloc(most * sizeof *comm->memory.list_blocks);
     if (comm->memory.list_blocks == NULL)
-        return fail(RING_ERR_MEMORY, "checking the blocks of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while checking the blocks of ring_%s",
+                    p->facts->name);
     const int count = collect(comm->memory.list_blocks, p, b, comm->ranks);
     sort(comm->memory.list_blocks, count);
     return check_apart(p, comm->memory.list_blocks, count);
@@ -143,7 +144,8 @@ ring_status lists_make_room(work *w)
     struct list_room *room = malloc(sizeof *room +
                                     places * (sizeof *room->bases + sizeof *room->regions));
     if (room == NULL)
-        return fail(RING_ERR_MEMORY, "storing the addresses of the blocks of a call");
+        return fail(RING_ERR_MEMORY,
+                    "out of memory while storing the addresses of the blocks of a call");
     room->held = 0;
     room->regions = (uint64_t *)(void *)(room->bases + places);
     w->list_room = room;
@@ -183,7 +185,7 @@ uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
         else if (bytes > 0)
             return 0;
     }
-    return region_ref_to(REGION_HEAP_ID, 0); /* a dummy: list_room holds the regions */
+    return region_ref_to(REGION_HEAP_ID, 0); /* not 0; list_room has the regions to be released */
 }
 
 void lists_release(work *w)

@@ -262,7 +262,7 @@ ring_status program_lower(const lowering_limits *limits, const plan *of, const a
     low.layout.shape = p->call.shape;
     lower_steps(&low);
     if (!allocate(p, of, low.ops, low.operands))
-        return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d rank%s",
+        return fail(RING_ERR_MEMORY, "out of memory while lowering the plan of %s for %d rank%s",
                     plan_collective_name(of->collective), of->ranks, plural(of->ranks));
     for (int32_t i = 0; i < of->peer_count; i++)
         p->peers[i].rank = of->peers[i].rank;

@@ -18,7 +18,7 @@ typedef struct lowering_limits {
     size_t outstanding; /* the bytes that a slice may send to a peer; SIZE_MAX: no limit */
     size_t scratch;     /* the most bytes of partial sums */
     int32_t channels;   /* the most channels of a call */
-    size_t per_channel; /* a call gets a channel for each so many bytes of its longest chunk */
+    size_t per_channel; /* a call gets one channel for this many bytes of its longest chunk */
 } lowering_limits;
 
 /** Lowers the plan @p of to the program @p p, whose call, facts and shape are already set. The

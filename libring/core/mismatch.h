@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mismatch: detects ranks that made different calls. A rank learns of another rank's call from a
- * frame, a call report, a matching tag or its GPU. In each case this file compares it with the
- * rank's own call, and returns the same error, RING_ERR_MISMATCH, if they differ.
+ * frame, a call report, a message with a matching tag, or its GPU. In each case this file compares
+ * that call with the rank's own, and returns the same error, RING_ERR_MISMATCH, if they differ.
  */
 #ifndef RING_CORE_MISMATCH_H
 #define RING_CORE_MISMATCH_H

@@ -199,7 +199,7 @@ ring_status opening_new(ring_comm *comm)
 {
     struct opening *o = calloc(1, sizeof *o);
     if (o == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     pthread_mutex_init(&o->lock, NULL);
     o->end = &o->first;
     comm->opening = o;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs engine turns for orphans. The progress thread (progress_loop.c) calls it, so that calls end
- * while their callers compute. A thread that waits for a work calls it for the other communicators,
- * so that threads may wait for communicators in any order.
+ * Runs engine turns for orphans. The progress thread (progress_loop.c) advances orphans so that
+ * calls end while their callers compute. A thread that waits for a work advances the orphans of
+ * other communicators, so that threads may wait for communicators in any order.
  */
 #include "orphans.h"
 

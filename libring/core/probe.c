@@ -28,7 +28,8 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
 {
     char names[300];
     if (came == NULL)
-        return fail(RING_ERR_MEMORY, "ring_barrier_probe: listing %d ranks", comm->ranks);
+        return fail(RING_ERR_MEMORY, "ring_barrier_probe: out of memory while listing %d ranks",
+                    comm->ranks);
     const ring_status status = control_meet(comm->world, clock_now() + seconds, came);
     if (status == RING_OK)
         return RING_OK;
@@ -46,8 +47,9 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
         if (!came[r])
             fits = text_append(names, sizeof names, "%s%d (%s)", names[0] != '\0' ? ", " : "", r,
                                comm_host(comm, r));
-    return fail(RING_IN_PROGRESS, "ring_barrier_probe: %d of %d ranks had not called in time: %s",
-                absent, comm->ranks, names);
+    return fail(RING_IN_PROGRESS,
+                "ring_barrier_probe: timed out; %d of %d ranks had not called: %s", absent,
+                comm->ranks, names);
 }
 
 ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count)

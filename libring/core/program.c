@@ -103,7 +103,7 @@ static ring_status bind_call(program *p, const ring_comm *comm)
     RING_TRY(check_types(&p->call, p->facts));
     if ((p->facts->rooted || p->facts->pairwise) &&
         (p->call.root < 0 || p->call.root >= comm->ranks))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d",
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is %d; the communicator has ranks 0 to %d",
                     p->facts->name, p->facts->pairwise ? "peer" : "root", p->call.root,
                     comm->ranks - 1);
     p->to_self = p->facts->pairwise && is_root;
@@ -153,7 +153,8 @@ ring_status program_new(ring_comm *comm, const program *kept, const call_signatu
 {
     program *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(call->collective));
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s",
+                    plan_collective_name(call->collective));
     p->call = *call;
     p->facts = plan_facts_of(call->collective);
     const ring_status status = build(comm, kept, p);

@@ -21,7 +21,9 @@ struct program_cache {
 ring_status programs_new(struct program_cache **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the cache of programs");
+    return *out != NULL
+               ? RING_OK
+               : fail(RING_ERR_MEMORY, "out of memory while creating the cache of programs");
 }
 
 static void unlink_use(struct program_cache *cache, program *p)

@@ -46,15 +46,8 @@ typedef struct progress_loop {
     poll_list sleep;
 } progress_loop;
 
-/* @return true if this communicator's links copy data with a core, so that the loop should give way
- * to threads that compute. */
-static bool is_paced(const ring_comm *comm)
-{
-    return comm->links.maps_all && comm->settings.progress == PROGRESS_AUTO;
-}
-
-/* Runs one engine turn for each communicator with orphans, and yields the core before the first
- * paced one. @return true if anything moved. */
+/* Runs one engine turn for each communicator with orphans. Before the first one whose links copy
+ * data with a core, yields the core to threads that compute. @return true if anything moved. */
 static bool advance_all(progress_loop *loop)
 {
     bool moved = false, offered = false;
@@ -62,7 +55,7 @@ static bool advance_all(progress_loop *loop)
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
         if (!c->sleep.by_thread)
             continue;
-        if (is_paced(c) && !offered) {
+        if (c->links.maps_all && c->settings.progress == PROGRESS_AUTO && !offered) {
             const double before = clock_now();
             sched_yield();
             loop->shares = clock_now() - before >= long_yield;

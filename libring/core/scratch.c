@@ -112,8 +112,8 @@ ring_status scratch_take_stage(work *w)
     RING_TRY(use(&w->comm->memory.scratches, STAGE_BYTES, &s));
     w->stage = s->data;
     return s->shared ? RING_OK
-                     : fail(RING_ERR_MEMORY, "staging a message: the shared heap has no room, and "
-                                             "the network cannot reach the call's buffer");
+                     : fail(RING_ERR_MEMORY, "cannot stage a message: the shared heap is full, and "
+                                             "the adapter cannot access the call's buffer");
 }
 
 /* If no idle piece is long enough, all idle pieces are freed, so that the list never has more

@@ -16,7 +16,7 @@ void self_pair_clear(ring_comm *comm)
     comm->self_pair.end = &comm->self_pair.first;
 }
 
-/* @return the matching work, removed from the list; NULL if it was not called yet. */
+/* @return the matching work, removed from the list; NULL if the matching call has not been made. */
 static work *take_partner(self_pair *pair, const work *w)
 {
     for (work **at = &pair->first; *at != NULL; at = &(*at)->wait.next) {

@@ -105,7 +105,8 @@ static ring_status check_apart(const program *p, int side, int ranks)
     ring_status status = RING_OK;
     int used = 0;
     if (all == NULL)
-        return fail(RING_ERR_MEMORY, "checking the counts of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while checking the counts of ring_%s",
+                    p->facts->name);
     for (int i = 0; i < ranks; i++) {
         const size_t begin = shape->displs[side][i], count = shape->counts[side][i];
         if (count > 0)
@@ -206,7 +207,8 @@ static ring_status copy_shape(program *p, int ranks)
     p->shape = *p->call.shape;
     p->room = malloc(room_for(&p->shape, ranks) * sizeof *p->room + 1);
     if (p->room == NULL)
-        return fail(RING_ERR_MEMORY, "keeping the counts of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while keeping the counts of ring_%s",
+                    p->facts->name);
     size_t *room = p->room;
     for (int side = 0; side < SIDES; side++)
         if (p->shape.counts[side] != NULL)

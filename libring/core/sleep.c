@@ -9,7 +9,7 @@ ring_status sleep_new(ring_comm *comm)
 {
     struct sleeping_threads *s = calloc(1, sizeof *s);
     if (s == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     pthread_mutex_init(&s->lock, NULL);
     wakeup_fds_open();
     comm->sleep.threads = s;

@@ -73,7 +73,7 @@ static ring_status enlist_to_self(work *w)
 {
     tagged_message *m = tagged_message_new(w->comm);
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "starting ring_send");
+        return fail(RING_ERR_MEMORY, "out of memory while starting ring_send");
     w->seq = w->comm->tagged.self_sends++;
     m->call = w->call;
     m->seq = w->seq;
@@ -227,6 +227,8 @@ ring_status tagged_timed_out(const work *w)
         text_format(peer, sizeof peer, "rank %d (%s)", w->call.root,
                     comm_host(w->comm, w->call.root));
     return fail(RING_ERR_TIMEOUT,
-                "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): %s %s %s",
-                tag, sends ? "was not received by" : "was not sent by", peer);
+                "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): %s with %s "
+                "%s %s",
+                sends ? "the message" : "no message", tag,
+                sends ? "was not received by" : "was sent by", peer);
 }

@@ -41,11 +41,11 @@
 ring_status tagged_read(call_signature *call, const ring_call *options, ring_status status);
 /** Checks the options of a start of a prepared call, whose tag is already set. */
 ring_status tagged_read_again(const call_signature *call, const ring_call *options);
-/** Enters a send into the queue of its peer, or matches a receive with a message or lists it. Call
- *  this before engine_start(). @param envelope  the caller's, or NULL. */
+/** Adds a send to the queue of its peer. Matches a receive with a message that has arrived, or
+ *  lists it as waiting. Call this before engine_start(). @param envelope  the caller's, or NULL. */
 ring_status tagged_enlist(work *w, const call_signature *call, ring_envelope *envelope);
 /** Advances a work whose gate is open. @return RING_OK if its ops may run; RING_IN_PROGRESS if it
- *  waits for a message or a grant, whose arrival holds it for the next turn. */
+ *  waits for a message or a grant. When that arrives, the work is held for the next turn. */
 ring_status tagged_advance(work *w, bool *moved);
 /** @return RING_ERR_TIMEOUT, with a message that names the tag and the peer. */
 ring_status tagged_timed_out(const work *w);

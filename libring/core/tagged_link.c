@@ -222,7 +222,8 @@ static ring_status begin_message(tagged_peer *p, const transport_frame *f,
 {
     tagged_message *m = tagged_message_new(p->on->comm);
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "receiving a tagged message from rank %d", p->on->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while receiving a tagged message from rank %d",
+                    p->on->rank);
     m->from = p;
     m->call = *call;
     m->signature = f->signature;
@@ -264,8 +265,9 @@ static ring_status choose_destination(tagged_message *m)
     }
     m->to = m->kept = malloc(m->bytes);
     if (m->kept == NULL)
-        return fail(RING_ERR_MEMORY, "keeping a tagged message from rank %d (%zu bytes)", m->peer,
-                    m->bytes);
+        return fail(RING_ERR_MEMORY,
+                    "out of memory while keeping a tagged message from rank %d (%zu bytes)",
+                    m->peer, m->bytes);
     comm->tagged.bytes += m->bytes;
     return RING_OK;
 }

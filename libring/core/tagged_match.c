@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matches tagged messages with receives. A receive gets the first matching message in the order of
- * arrival, and a message the first matching receive in the order of calls. */
+ * Matches tagged messages with receives. A new receive takes the oldest message that fits, and a
+ * new message is given to the oldest waiting receive that it fits. */
 #include "tagged_match.h"
 
 #include "channel_table.h"

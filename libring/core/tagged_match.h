@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tagged_match: matches tagged messages with receives, and lists the unmatched ones of both. */
+ * tagged_match: matches tagged messages with receives, and keeps lists of the unmatched ones. */
 #ifndef RING_CORE_TAGGED_MATCH_H
 #define RING_CORE_TAGGED_MATCH_H
 

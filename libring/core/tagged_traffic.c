@@ -43,7 +43,7 @@ ring_status tagged_peer_new(channel *c)
     tagged_traffic *t = &c->comm->tagged;
     tagged_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return fail(RING_ERR_MEMORY, "creating a channel to rank %d", c->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while creating a channel to rank %d", c->rank);
     c->tagged = p;
     p->on = c;
     p->queue_end = &p->queue;

@@ -67,7 +67,7 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     }
     struct tuner *t = calloc(1, sizeof *t);
     if (t == NULL)
-        return fail(RING_ERR_MEMORY, "creating the tuner");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the tuner");
     t->world = &comm->plan_world;
     t->forced = forced;
     memset(t->warned, comm->rank != 0, sizeof t->warned);

@@ -7,12 +7,13 @@
 #include "comm.h"
 
 /** Waits until the work has ended. The caller holds the lock, which is released meanwhile.
- *  @param deadline  when to stop waiting, in seconds of clock_now(); 0: when the work has ended, or
- *  if its gate is still closed after its timeout.
+ *  @param deadline  when to stop waiting, in seconds of clock_now(); 0: no deadline. Without one,
+ *  the wait stops only if the work's gate is still closed after its timeout.
  *  @return RING_OK if the work has ended, else RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
-/** Pauses after a pass over several works in which none has ended, unless there were many of them.
- *  @param[in,out] looks  the number of such passes. @return true if the caller should sleep now. */
+/** Pauses briefly after a pass over several works that have not ended.
+ *  @param[in,out] looks  the number of such passes. @return true if there were so many of them that
+ *  the caller should sleep instead. */
 bool wait_between_looks(unsigned *looks);
 
 #endif

@@ -292,8 +292,7 @@ static void adopt_works(const choice *c, bool mine)
 }
 
 /* Adds the communicator of a handle to the poll list. From then on the end of the work or of the
- * communicator wakes this thread. If either has already ended, no wake follows and `awake` is set.
- */
+ * communicator wakes this thread. Sets `awake` if either has already ended. */
 static void enter_for(poll_list *s, ring_work *handle)
 {
     handle_view view;

@@ -63,7 +63,8 @@ static ring_status make_peers(work *w, const program *p)
         return RING_OK;
     work_peer *peers = realloc(w->peers, (size_t)p->peer_count * sizeof *peers);
     if (peers == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(p->call.collective));
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s",
+                    plan_collective_name(p->call.collective));
     w->peers = peers;
     w->peer_cap = p->peer_count;
     return RING_OK;
@@ -237,7 +238,7 @@ RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32
         if (part == NULL || make_peers(part, p) != RING_OK) {
             if (part != NULL)
                 work_recycle(part);
-            return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+            return fail(RING_ERR_MEMORY, "out of memory while starting %s", p->facts->name);
         }
         part->wait.next = *parts;
         *parts = part;
@@ -252,7 +253,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     call_buffers placed; /* the same with products as src */
     work *w = take_from_pool(comm);
     if (w == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s", p->facts->name);
     /* All allocations are made before anything is counted. */
     ring_status status = RING_OK;
     w->wait.next = NULL;

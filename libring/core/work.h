@@ -17,7 +17,7 @@
 typedef enum work_phase {
     PHASE_NONE,
     PHASE_FETCHING, /* a link is getting bytes of a message */
-    PHASE_FETCHED,  /* the bytes are in scratch memory */
+    PHASE_FETCHED,  /* the bytes are in the work's stage memory */
     PHASE_FOLDING   /* an accelerator is folding */
 } work_phase;
 
@@ -63,8 +63,8 @@ typedef struct work_wait {
     channel *last; /* the channel that it last used or waited on, for errors */
     wait_kind kind;
     uint64_t number;          /* number of the message that it waits for */
-    struct work *next;        /* in one of these lists: the channel's waiting works, held works,
-                                 unmatched calls to this rank itself, parts of a call that is starting */
+    struct work *next;        /* in the channel's waiting works, the held works, the unmatched calls
+                                 to this rank itself, or the parts of a call that is starting */
     double timeout, deadline; /* seconds; deadline 0: the timeout has not started */
 } work_wait;
 
@@ -157,11 +157,12 @@ ring_status work_take_place(work *w);
 double work_timeout(const ring_comm *comm, const ring_call *options);
 /** @return true while the work's event is not set, or its stream has not reached the stop. */
 bool work_is_gated(const work *w);
-/** Stops waiting for the stream, which has reached the stop or does not matter any more. */
+/** Stops waiting for the stream, because it has reached the stop or the work ends. */
 void work_pass_stop(work *w);
 /** Replaces the work's program by one for the same count and type, before an op has run. */
 ring_status work_rebind(work *w, program *p);
-/** Ends a work that has run its ops. The lead, and with it the call, ends after all its parts. */
+/** Ends a work that has run its ops. The lead, and with it the call, ends when all works of the
+ *  call have run their ops. */
 void work_part_done(work *w);
 /** Removes a work from the works in flight, and sets its final status. */
 void work_finish(work *w, ring_status status);

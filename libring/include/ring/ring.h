@@ -283,7 +283,7 @@ typedef struct ring_comm_info {
     char transport[32];          /**< "shm", "tcp", …; "shm+tcp" if links differ; "self" */
     char algorithm[32];          /**< algorithm of the latest collective; "" before the first */
     double predicted_us;         /**< microseconds that the cost model predicts for the latest
-                                      collective; 0: no prediction, e.g. because ranks share cores */
+                                      collective; 0: none, e.g. if ranks share cores */
     uint64_t bytes_sent;         /**< payload sent to peers, including bytes sent by reference */
     uint64_t bytes_received;
     uint64_t messages_sent; /**< messages of plans; a message may be several frames */
