@@ -6,8 +6,8 @@
 
 #include "args_table.h"
 
-/** Ends the program with a helpful message if an option is unknown or lacks its value; changes the
- *  others in @p argv to the spelling of their rows. */
+/** Ends the program with a message if an option is unknown or lacks its value. Changes the other
+ *  options in @p argv to the spelling of their rows. */
 void args_check(const args_table *table, int argc, char **argv);
 
 #endif
