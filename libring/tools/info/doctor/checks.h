@@ -10,19 +10,20 @@
 #include "facts.h"
 #include "info_report.h"
 
-/** The report, and the check that adds to it. */
+/** A check that is running, and the report to which it adds rows. */
 typedef struct checking {
     const facts *f;
     report *r;
     const char *section, *name;
-    const char *subject;   /* the thing that is examined, if a check examines several: "mlx5_0:1" */
-    const fact_port *port; /* if the check is for ports */
+    const char *subject;   /* the examined object, such as "mlx5_0:1"; NULL: the host */
+    const fact_port *port; /* the examined port, if the check is for ports */
 } checking;
 
+/** The objects for each of which a check is called. */
 typedef enum check_of { OF_HOST, OF_PORTS, OF_ACTIVE_PORTS, OF_ACTIVE_ROCE } check_of;
 
 typedef struct check {
-    check_of of; /* called once, or for each of these */
+    check_of of;
     const char *section, *name;
     void (*judge)(checking *c);
 } check;
