@@ -74,10 +74,9 @@ static const setting table[] = {
      "supports it, else by chacha20; rank 0's value applies to all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
-     "who makes progress on calls that no thread waits for; auto: a thread of the library that "
-     "yields its core before each turn if CPUs copy the data; thread: a thread that does not "
-     "yield; "
-     "none: no thread, only this process's calls to libring",
+     "how calls that no thread waits for make progress; auto: by a thread of the library that "
+     "yields its core before each turn if CPUs copy the data; thread: by a thread that does not "
+     "yield; none: only during this process's calls to libring",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
@@ -164,7 +163,7 @@ _Static_assert(SETTINGS <= 64, "each setting has a bit in settings.foreign");
 
 /* ---- Sources of values -------------------------------------------------------------- */
 
-/* Translates NCCL's names of log levels to ours. */
+/* Translates the names of NCCL's log levels to libring's names. */
 static const char *level_word(const char *text)
 {
     static const char *const words[][2] = {
@@ -302,7 +301,7 @@ static bool has_prefix(const char *name)
     return strncmp(name, "RING_", PREFIX) == 0;
 }
 
-/* Compares names without their common prefix, which would make any two of them similar.
+/* Compares names without the prefix RING_, which would make any two names similar.
  * @return the setting whose name is close to @p name, or NULL. */
 static const char *nearest_setting(const char *name)
 {
@@ -429,8 +428,8 @@ ring_status settings_override(settings *out, const char *const *entries)
 
 /* ---- Other libraries' variables ------------------------------------------------------ */
 
-/* Warns that the value of NCCL's variable is ignored, at most once for each setting in a process.
- */
+/* Warns that the value of NCCL's variable is ignored, at most once for each setting in a
+ * process. */
 static void warn_unfit(const setting *s, const char *why)
 {
     static _Atomic uint64_t noted;

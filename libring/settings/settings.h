@@ -23,7 +23,7 @@ typedef enum encryption {
 typedef enum progress_mode {
     PROGRESS_AUTO,   /* a thread that yields its core to other ranks */
     PROGRESS_THREAD, /* a thread that does not yield                 */
-    PROGRESS_NONE    /* only calls to libring in the process         */
+    PROGRESS_NONE    /* no thread: progress only during calls of this process */
 } progress_mode;
 
 typedef struct settings {
@@ -33,7 +33,7 @@ typedef struct settings {
                                  for each rail. When rails have been counted, their number,
                                  negated, replaces 0 */
     bool device_programs;     /* RING_DEVICE_PROGRAMS: GPUs run calls themselves          */
-    int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of such a call           */
+    int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of a call that GPUs run  */
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of data over tcp                           */
@@ -52,21 +52,22 @@ typedef struct settings {
     transport_ib ib;          /* RING_IB_..., RING_NET_GDR_LEVEL                          */
     bool registration_cache;  /* RING_REGISTRATION_CACHE                                  */
     /** Sets of settings, a bit for each row of the table. `foreign`: another library's variable
-     * sets the setting. `unfit`: the value of that variable is not allowed here, so the setting has
-     * its default. */
+     *  sets the setting. `unfit`: the value of that variable is not allowed here, so the setting
+     *  has its default. */
     uint64_t foreign, unfit;
 } settings;
 
 /** Reads the settings from the environment.
  *  @return RING_ERR_CONFIG if a RING_* variable has a wrong value; the message names the variable,
  *  the value and the allowed values, and *out has the default. A value of another library's
- * variable that is not allowed here is replaced by the default without an error. An unknown RING_*
- * variable causes a warning with the nearest name. */
+ *  variable that is not allowed here is replaced by the default without an error. An unknown RING_*
+ *  variable causes a warning with the nearest name. */
 ring_status settings_read(settings *out);
 
 /** Applies the entries of ring_config.settings, such as "RING_ALGO=ring"; they override the
- *  environment. RING_ERR_CONFIG if an entry is wrong, unknown, or of a variable that is read
- *  elsewhere. @param entries  NULL-terminated; NULL: no entries. */
+ *  environment. @param entries  ended by NULL; NULL: no entries.
+ *  @return RING_ERR_CONFIG if an entry is wrong or unknown, or sets a variable that another room
+ *  reads. */
 ring_status settings_override(settings *out, const char *const *entries);
 
 /** Warns, once in a process, about other libraries' variables whose values are not allowed here.
@@ -77,10 +78,10 @@ void settings_note_unfit(const settings *s, bool adapters, bool gpus);
 const char *settings_foreign_name(const settings *s, const char *name);
 /** Called when the value of the setting @p name turns out to be unusable for the reason @p why. If
  *  another library's variable sets it, warns that it is not used, and returns true: the job
- * continues without the value. Otherwise the caller reports an error. */
+ *  continues without the value. Otherwise the caller reports an error. */
 bool settings_leave_out(const settings *s, const char *name, const char *why);
 
-/** One row for `ringinfo env`. */
+/** A variable in the output of `ringinfo env`. */
 typedef struct settings_row {
     const char *name, *nccl, *unit, *help, *fallback;
     char value[512];

@@ -65,7 +65,7 @@ typedef struct args_program {
     const char *name;     /* for messages: "ringrun" */
     const args_row *rows; /* ended by a row of zeros */
     const char *words; /* name of the operands in --help; NULL: the program accepts no operands */
-    const char *doc;   /* as in argp */
+    const char *doc;   /* text of --help before and, following \v, after the options */
     /** Processes at least one of the operands @p words. @return the number processed. */
     int (*take)(char **words, int count, void *out);
     bool rest; /* the first operand names another program, and all words after it belong to that
@@ -84,8 +84,8 @@ void args_parse(const args_program *program, int argc, char **argv, void *out);
 /** Ends the program with a message about the value of an option. */
 _Noreturn void args_refuse(const args_given *given, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** Ends the program with a message about the command line. May also be called after args_parse().
- */
+/** Ends the program with a message about the command line. May also be called after
+ *  args_parse(). */
 _Noreturn void args_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -68,7 +68,7 @@ static bool check_name(const args_table *table, char *word)
         unknown(table, word, length);
     memcpy(word, row->name, length);
     while ((row->flags & OPTION_ALIAS) != 0)
-        row--; /* the row before describes the value of an alias */
+        row--; /* an alias has the value of the row before it */
     if (row->value == NULL && word[length] == '=')
         args_fail("--%s: the option takes no value", word);
     return row->value != NULL && (row->flags & OPTION_ARG_OPTIONAL) == 0 && word[length] == '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * args_check: checks the options of a command line before argp parses them, because argp's own
- * messages do not say which option may be meant. */
+ * messages do not suggest an option that the user may mean. */
 #ifndef RING_ARGS_CHECK_H
 #define RING_ARGS_CHECK_H
 

@@ -60,7 +60,7 @@ static int create(const char *path, char partial[OUTPUT_PATH_MAX])
         errno = ENAMETOOLONG;
         return -1;
     }
-    return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* O_EXCL, mode 0600 */
+    return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* mkostemp() implies O_EXCL and mode 0600 */
 }
 
 /* Removes the temporary file and preserves the errno of the failure. */
@@ -143,7 +143,7 @@ FILE *output_open(const char *path)
     return stream_of(output_create(path));
 }
 
-/* @return 0, or the errno that says why @p path must not be written to. */
+/* @return 0 if @p path may be written to, else the errno of the reason why not. */
 static int why_protected(const char *path, bool add)
 {
     struct stat info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sysfs: reads the small files of /proc and /sys. A file that is missing or cannot be parsed means
- * "not known" and is never an error.
+ * that the value is unknown, and is never an error.
  */
 #ifndef RING_SYSFS_H
 #define RING_SYSFS_H

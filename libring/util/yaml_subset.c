@@ -147,7 +147,7 @@ static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after
 
 /* ---- Lines --------------------------------------------------------------------------------- */
 
-/* @return a pointer to the text after the key and its colon, or NULL if the line is refused. */
+/* Parses the key at @p at. @return the text after its colon; NULL if the line is rejected. */
 static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const bool quoted = reader->depth > 0 && at < reader->end && *at == '"';
@@ -254,7 +254,7 @@ static bool take_line(yaml_reader *reader)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Skips white space and keeps the position for messages. */
+/* Skips white space, and counts lines for messages. */
 static const char *skip_space(yaml_reader *reader, const char *at, const char *end)
 {
     for (; at < end && isspace((unsigned char)*at); at++) {
@@ -266,7 +266,7 @@ static const char *skip_space(yaml_reader *reader, const char *at, const char *e
     return at;
 }
 
-/* @return the comma or brace that ends a pair: the next one outside texts and lists. */
+/* @return the end of a pair: the next comma or brace that is not in a text or list, or @p end. */
 static const char *pair_end(const char *at, const char *end)
 {
     bool text = false, list = false;
@@ -283,7 +283,7 @@ static const char *pair_end(const char *at, const char *end)
     return at;
 }
 
-/* Treats each pair as a line of the section whose brace is open. */
+/* Reads an object: each pair is read as a line in the section whose brace is open. */
 static bool read_json(yaml_reader *reader, const char *at, const char *end)
 {
     for (bool first = true; first || reader->depth > 0; first = false) {

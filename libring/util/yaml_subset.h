@@ -46,7 +46,7 @@ typedef struct yaml_subset {
 /** @param text  [length], any bytes. @return false if it is rejected; out->problem says why. */
 bool yaml_read(yaml_subset *out, const char *text, size_t length);
 
-/** @return the entry, or NULL. @param section  "" for the top level. */
+/** @return the entry of a key, or NULL. @param section  "" for the top level. */
 const yaml_entry *yaml_find(const yaml_subset *yaml, const char *section, const char *key);
 
 /** @return true if the value is null, ~ or missing. */

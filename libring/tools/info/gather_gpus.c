@@ -47,7 +47,7 @@ static ring_status describe(report *r, const cuda_driver *api, int ordinal)
                                              device),
                    "reading its compute capability"));
     for (char *c = place; *c != '\0'; c++)
-        *c = (char)tolower((unsigned char)*c); /* as /sys writes it */
+        *c = (char)tolower((unsigned char)*c); /* /sys writes addresses in lower case */
     report_text(r, SECTION, name_of(ordinal, "").text, "%s, compute capability %d.%d, PCI %s", name,
                 major, minor, place);
     report_bytes(r, SECTION, name_of(ordinal, " memory").text, (double)memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reports the parts of the machine and the limits of this process. */
+ * Reports the host, its CPUs, memory, network and devices, and the limits of this process. */
 #include "info_report.h"
 
 #include "heap.h"
@@ -86,7 +86,7 @@ static void gather_memory(report *r)
     gather_shared_memory(r);
 }
 
-/* @param in_bytes  false: the limit is a plain number. */
+/* Adds a row with a limit of this process. @param in_bytes  the limit is a number of bytes. */
 static void report_limit(report *r, const char *name, int resource, bool in_bytes)
 {
     struct rlimit limit;

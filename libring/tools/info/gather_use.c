@@ -37,7 +37,7 @@ static void gather_launch(report *r)
                                             : "");
 }
 
-/* The settings as a whole; the rows of `ringinfo env` show them one by one. */
+/* Reads all settings and reports whether they are valid; `ringinfo env` shows each of them. */
 static void gather_settings(report *r, settings *s)
 {
     if (settings_read(s) == RING_OK) {

@@ -41,7 +41,7 @@ void report_command(report *r, const char *format, va_list args);
 /** @return the number of rows with a verdict. */
 size_t report_count(const report *r, verdict v);
 /** @return the exit status: 0 if nothing is wrong, 1 if there are warnings, 3 if there are
- * failures. */
+ *  failures. */
 int report_status(const report *r);
 void report_free(report *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ringinfo: reports the machine, the parts of it that libring would use, and problems with their
- * remedies. `ringinfo env` lists the settings, and `ringinfo doctor` runs the checks of doctor.h.
- */
+ * remedies. `ringinfo env` lists the settings, and `ringinfo doctor` runs the checks of
+ * doctor.h. */
 #include "doctor.h"
 #include "info_report.h"
 
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     if (w.doctor_only) {
         w.doctor.json = w.json;
         w.doctor.color = may_color(&w);
-        output_check_at_exit(CODE_WRONG); /* status 1 of the doctor means warnings */
+        output_check_at_exit(CODE_WRONG); /* not 1, which means warnings here */
         return doctor_run(&w.doctor);
     }
     return w.env_only ? show_settings(&w) : show_report(&w);

@@ -16,14 +16,15 @@ static bool is_any_active(const facts *f)
     return false;
 }
 
-/* An unused second port is common, so a port that is down is a failure only if no port is active.
+/* @return FAIL if no port is active, else WARN: adapters often have a second port that is not used.
  */
 static verdict verdict_of_down_port(const checking *c)
 {
     return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
 }
 
-/* @return the name of a port's network interface, or the command that prints it. */
+/* @return the name of a port's network interface; if it is unknown, a command that prints it, to be
+ * inserted into another command. */
 static const char *interface_of(const fact_port *p, char out[96])
 {
     if (p->net != NULL)

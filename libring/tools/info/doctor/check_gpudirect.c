@@ -29,13 +29,15 @@ static void check_driver(checking *c)
                    "sudo apt install nvidia-driver && sudo modprobe nvidia");
 }
 
-/* Kernel modules that export GPU memory are named nv_mem... */
+/* Sets *context if @p name is a kernel module that exports GPU memory: their names begin with
+ * nv_mem. */
 static void take_client(const char *name, void *context)
 {
     *(bool *)context |= strncmp(name, "nv_mem", 6) == 0;
 }
 
-/* The open kernel module exports GPU memory as dma-buf and needs no other module. */
+/* Checks that adapters can access GPU memory. The open version of NVIDIA's driver exports it as
+ * dma-buf and needs no other module. */
 static void check_peer_memory(checking *c)
 {
     const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
@@ -50,7 +52,8 @@ static void check_peer_memory(checking *c)
                    "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* Idle GPUs lower the speed of their links, but never the width. */
+/* Judges the PCIe link of a device. The speed of a GPU is not judged, since idle GPUs lower it;
+ * they never lower the width. */
 static void judge_slot(checking *c, const fact_pci *d)
 {
     if (d->width <= 0 || d->max_width <= 0)

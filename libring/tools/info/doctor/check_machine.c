@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the limits of the process and of its cgroups, which the kernel shows as files, and the
- * memory and CPUs that are left for ranks. */
+ * Checks the limits of this process and of its cgroups, which are read from /proc and /sys, and the
+ * memory and CPUs that ranks can use. */
 #include "check_machine.h"
 
 #include "cgroup.h"
@@ -117,7 +117,7 @@ typedef struct group_limit {
     double below;                /* limits of at least this number are ignored */
     double most, used;           /* the limit (-1: no limit), and the usage */
     const char *const *files[2]; /* by version of cgroups, 1 or 2: files of the limit and usage */
-    char file[320];              /* path of the limit, without the root */
+    char file[320];              /* path of the file with the limit, without f->root */
     int version;
 } group_limit;
 
@@ -125,7 +125,8 @@ static void take_group(const cgroup *at, void *context)
 {
     group_limit *l = context;
     const char *const *files = l->files[at->version - 1];
-    const double most = sysfs_number(-1, "%s/%s", at->folder, files[0]); /* "max" is not a number */
+    const double most = sysfs_number(-1, "%s/%s", at->folder,
+                                     files[0]); /* -1 for "max", no limit */
     const double used = sysfs_number(0, "%s/%s", at->folder, files[1]);
     if (most < 0 || most >= l->below || (l->most >= 0 && most - used >= l->most - l->used))
         return;
@@ -181,7 +182,8 @@ static double machine_bytes(const facts *f)
     return strtod(total, NULL) * 1024;
 }
 
-/* "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0" */
+/* Reads the size of /dev/shm from a line such as "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0".
+ */
 static bool take_mount(char *line, void *context)
 {
     double *size = context;

@@ -60,7 +60,7 @@ static void check_errors(checking *c)
     }
 }
 
-/* @return the first interface that is switched off, as the likeliest one to switch on. */
+/* @return an interface that the user may switch on: the first one that is off, else "eth0". */
 static const char *first_off(const facts_net *n)
 {
     for (size_t i = 0; i < n->count; i++)

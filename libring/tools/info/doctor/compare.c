@@ -92,7 +92,8 @@ static bool have_common_word(const compared *c, const char *first)
     return false;
 }
 
-/* Adds the command, with the interface that the first host named for this value. */
+/* Adds the command; INTERFACE becomes the interface that the first host has reported for this
+ * value. */
 static void add_command(const compared *all, checking *c)
 {
     static const char word[] = "INTERFACE";
@@ -106,7 +107,8 @@ static void add_command(const compared *all, checking *c)
                       at + strlen(word));
 }
 
-/* Reports the values if they differ; a value that only one host has is not a difference. */
+/* Adds a row with the values of all hosts if they differ, else with the common value. Adds none if
+ * fewer than two hosts have a value. */
 static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";

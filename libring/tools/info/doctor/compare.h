@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-/** A host, and its answer. */
+/** A host, and its answer to the question for its findings. */
 typedef struct doctor_host {
     const char *name;
     cJSON *told;        /* its answer to `ringinfo doctor --json`; NULL: no answer  */

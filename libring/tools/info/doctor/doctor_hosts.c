@@ -90,7 +90,7 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     check_fail(&c, why, "%s", runs_remedy(why, reach));
 }
 
-/* Asks the hosts that answered the first time again. */
+/* Asks the hosts that have answered a second time, and reports counters that have risen. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
     run runs[HOSTS_MOST];

@@ -2,8 +2,7 @@
  *
  * doctor_json: writes and reads the output of `ringinfo doctor --json`. `ringinfo doctor --hosts`
  * runs this command on each host and reads the findings, the values that should be equal on all
- * hosts
- * ("alike"), and the counters. A list of values is one text, of words separated by blanks.
+ * hosts ("alike"), and the counters. A list of values is one text, of words separated by blanks.
  */
 #ifndef DOCTOR_JSON_H
 #define DOCTOR_JSON_H

@@ -192,7 +192,8 @@ static int fitting_mtu(long interface_mtu)
     return mtu;
 }
 
-/* The PCI address is the last component of the path that the link "device" points to. */
+/* Reads the PCI address of an adapter: the last component of the path to which the link "device"
+ * points. */
 static void read_address(const char *folder, fact_port *p)
 {
     char path[PATH_BYTES];
@@ -275,7 +276,8 @@ static void add_device(facts *f, const char *address, bool is_gpu)
     text_format(d->address, sizeof d->address, "%.15s", address);
 }
 
-/* 0x03 is the class of display controllers, 0x10de the vendor NVIDIA. */
+/* Adds a device of the bus if it is a GPU of NVIDIA: a display controller (class 0x03) of the
+ * vendor 0x10de. */
 static void take_gpu(const char *name, void *context)
 {
     facts *f = context;
@@ -287,7 +289,8 @@ static void take_gpu(const char *name, void *context)
         add_device(f, name, true);
 }
 
-/* Ports of one adapter are consecutive and share its place on the bus, which is added once. */
+/* Reads GPUs, then adapters. The ports of an adapter are consecutive and have the same PCI address,
+ * which is added once. */
 static void read_bus(facts *f)
 {
     sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);

@@ -31,7 +31,7 @@ typedef struct fact_interface {
 
 typedef struct facts_net {
     char hostname[256], own_address[64]; /* the host's name, and its address in /etc/hosts */
-    char wish[64];                       /* RING_SOCKET_IFNAME                             */
+    char wish[64];                       /* value of RING_SOCKET_IFNAME                    */
     char address[64];                    /* of `chosen`; "" in a copied tree               */
     const fact_interface *chosen;        /* interface that other hosts connect to, or NULL */
     size_t count;
@@ -101,7 +101,7 @@ typedef struct facts {
 } facts;
 
 /** Reads all facts, tests the ports, and sleeps f->seconds between the two readings of the
- * counters. The caller sets root, seconds and pkey; all other members are 0. */
+ *  counters. The caller sets root, seconds and pkey; all other members are 0. */
 void facts_read(facts *f);
 
 #endif

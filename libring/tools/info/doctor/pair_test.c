@@ -219,12 +219,13 @@ typedef struct pair {
     double round_trip_us, gbits;
 } pair;
 
-/* @return false, after adding rows, if the hosts cannot reach each other. */
+/* Runs a job in each direction. @return false, after adding rows, if one fails. */
 static bool run_both_ways(pair *p, const char *transport)
 {
     timing there, back;
     const double slower = fmax(p->a->done - p->a->began, p->b->done - p->b->began);
-    const int patience = MEETING_TIME + (int)ceil(2 * slower); /* ssh is needed again */
+    const int patience = MEETING_TIME +
+                         (int)ceil(2 * slower); /* each rank starts through ssh, too */
     const job first = {p->a->name, p->b->name, MEDIUM, 0, patience, transport};
     const bool to_a = run_job(p->w, &first, &there, p->r);
     const job second = long_job(first, to_a ? there.long_us : 1e4);

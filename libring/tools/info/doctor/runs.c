@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts the commands with anonymous files as their output, and reads these files when the commands
- * have ended. */
+ * Starts commands whose standard output and standard error are anonymous files, and reads these
+ * files when the commands have ended. */
 #include "runs.h"
 
 #include "command_lookup.h"

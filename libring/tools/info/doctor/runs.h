@@ -10,7 +10,7 @@
 typedef struct run {
     texts command;
     char *out, *err;    /* its output and its errors */
-    double began, done; /* by the wall clock               */
+    double began, done; /* times of its start and end, wall clock */
     int code;           /* exit code; -1: killed, -2: not started */
     pid_t pid;
     int fds[2]; /* the files that it writes output and errors to */
@@ -21,12 +21,13 @@ typedef struct run {
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts);
 /** @return a host's name as an item of the list for -H, in which IPv6 addresses are in brackets. */
 const char *runs_host(const char *name, char out[280]);
-/** Adds the path that one of libring's programs has on the other hosts. */
+/** Adds one of libring's programs to the command, with its path on the other hosts. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name);
 
 /** Runs all commands at the same time. After @p seconds, kills the process groups of the commands
- * that have not ended. */
+ *  that have not ended. */
 void runs_all(run *runs, size_t count, double seconds);
+/** Frees the commands and their output. */
 void runs_free(run *runs, size_t count);
 
 /** Describes a failure: the first line of the errors, or how the command ended. */
