@@ -421,7 +421,7 @@ static void accelerates_file_starts_and_trains(void **state)
     expect_training("ringrun --config_file config.yaml " TRAIN "--config_file config.yaml");
     write_line("004", "accelerate launch --config_file", "line");
     expect_refusal("sed 's/accelerate launch/ringrun/' line > own.sh && bash own.sh",
-                   "--module train: ranks are programs, and Python modules do not run in them; "
+                   "--module train: ringrun starts programs, not Python modules; "
                    "write ringrun --config_file config.yaml ringtrain --config_file config.yaml "
                    "--data DIR");
 }
