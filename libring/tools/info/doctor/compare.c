@@ -20,10 +20,10 @@ typedef struct subject {
 } subject;
 
 static const subject subjects[] = {
-    {"libring", EQUAL, VERDICT_FAIL, "ranks of different versions refuse each other",
+    {"libring", EQUAL, VERDICT_FAIL, "ranks of different versions reject each other",
      "sudo cmake --install build --prefix /usr/local && sudo ldconfig   # one version everywhere"},
     {"settings", EQUAL, VERDICT_WARN,
-     "ranks with different settings may refuse each other, or use a slower path",
+     "ranks with different settings may reject each other, or use a slower path",
      "grep -rn 'RING_\\|NCCL_' ~/.bashrc ~/.profile /etc/environment /etc/profile.d"},
     {"kernel", EQUAL, VERDICT_WARN,
      "different kernels are rarely the cause of a problem, but easy to rule out",
