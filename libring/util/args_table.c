@@ -67,7 +67,7 @@ static const args_row common[] = {
     {.help = "Help:"},
     {"help", 'h', NULL, "Show the options", .take = show_help},
     {.letter = '?', .flags = OPTION_ALIAS | OPTION_HIDDEN},
-    {"usage", 0, NULL, "Show a short form", .take = show_usage},
+    {"usage", 0, NULL, "Show a short usage message", .take = show_usage},
     {"version", 'V', NULL, "Show version, compiler and libraries", .take = show_version},
 };
 

@@ -95,8 +95,8 @@ static void send_now(remote_ranks *r, const frame *f)
 
 /* ---- Events from the far end ------------------------------------------------------------ */
 
-/* Reports that ssh has ended while ranks were running there, which the far side then kills. The
- * first rank of the host is reported for all of them. */
+/* Reports that the connection has ended while ranks ran on the host, where the far side kills them.
+ * The first rank of the host is reported for all of them. */
 static void report_lost(remote_ranks *r, int wait_status)
 {
     rank_end end = {.rank = r->head.s->first_rank, .code = CODE_LOST};
