@@ -162,7 +162,8 @@ static void on_no_descriptor(acceptor *a)
         a->room = a->count;
         return;
     }
-    const ring_status lack = fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+    const ring_status lack = fail(
+        RING_ERR_SYSTEM, "accepting a connection: %m; raise the limit on open files (ulimit -n)");
     if (acceptor_evict_any())
         return;
     pause_accepting(a);

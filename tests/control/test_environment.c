@@ -604,7 +604,8 @@ static void a_folder_of_others_is_told_at_once(void **state)
     assert_int_equal(chmod(folder, 0700), 0);
     crew_assert_all(c, RING_ERR_CONFIG);
     for (int i = 0; i < 2; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "is not a folder of this user alone");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG,
+                       "is not a directory of this user with mode 0700");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);
@@ -618,7 +619,7 @@ static void a_directory_that_is_not_there_is_told_at_once(void **state)
     crew *c = crew_new(2);
     crew_processes(c, 2, in_a_slurm_step, NULL);
     for (int i = 0; i < 2; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "/nowhere/at/all, where ranks look for");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "through the directory /nowhere/at/all: ");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);
