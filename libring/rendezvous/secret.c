@@ -42,7 +42,7 @@ static ring_status check_file(int fd, const char *path)
     if (fstat(fd, &file) != 0)
         return fail(RING_ERR_SYSTEM, "RING_SECRET_FILE=%s: %m", path);
     if (!S_ISREG(file.st_mode))
-        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s is not a regular file", path);
+        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s is not a file", path);
     if ((file.st_mode & 077) != 0)
         return fail(
             RING_ERR_CONFIG,
