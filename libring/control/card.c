@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fills the cards and identifies hosts and processes by hashes. Two ranks are on the same host if
- * they share the boot of the kernel and the network namespace, so that abstract sockets and
+ * the boot id of the kernel and the network namespace are equal, so that abstract sockets and
  * 127.0.0.1 connect them. They are in the same process if pid, pid namespace and start time are
- * equal. The values are read again for each card, so a forked child gets its own.
+ * equal, too. The values are read again for each card, because they change when a process forks.
  */
 #include "card.h"
 
