@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* What to look for in the two files, and the values that were found. */
+/* The criteria of a search in the two files, and the values that it has found. */
 typedef struct search {
     int version;
     const char *controller;

@@ -49,8 +49,8 @@ typedef struct acceptor {
 /** Listens on the bound socket @p fd, which the acceptor owns after this, even if the call fails.
  *  @param like  has the client, terms, callbacks and context, which are copied. */
 ring_status acceptor_open(acceptor *a, const acceptor *like, int fd);
-/** Removes pending peers that have expired, and accepts waiting ones. @return the time at which it
- *  must be called again. */
+/** Removes pending peers that have expired, and accepts peers that wait. @return the time at which
+ * it must be called again. */
 double acceptor_tick(acceptor *a, double now);
 /** Closes the connections of all pending peers, and the listener, whose copies in other processes
  *  stop listening, too. */

@@ -7,9 +7,10 @@
  * There are two logs. The lasting log keeps losses, at most two per rank, for the life of the
  * membership. It keeps about bulletin_most_ends() of the other notes: when there are more, the
  * oldest are dropped after all neighbours have received them. A neighbour confirms a note by
- * sending it, too; one that does not is bypassed, by dialing its neighbours in the tree. The recent
- * log keeps the latest BULLETIN_STATEMENTS statements. So a rank that creates a communicator after
- * very many others have failed may not get the verdict of this communicator.
+ * sending it, too. A neighbour that does not confirm notes in time is bypassed: this rank dials
+ * that rank's own neighbours in the tree. The recent log keeps the latest BULLETIN_STATEMENTS
+ * statements. So a rank that creates a communicator after very many others have failed may not get
+ * the verdict of this communicator.
  */
 #ifndef RING_CONTROL_BULLETIN_H
 #define RING_CONTROL_BULLETIN_H

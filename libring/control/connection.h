@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * connection: exchanges control messages with one rank, and never blocks. The next message is
- * composed when the socket accepts more bytes. It follows from the state of this rank and from
- * counters of the messages that were sent, so a connection needs no queue, however slow its peer
- * is.
+ * connection: sends and receives the control messages of one peer, and never blocks. The next
+ * message is composed when the socket accepts more bytes. It follows from the state of this rank
+ * and from counters of the messages that were sent, so a connection needs no queue, however slow
+ * its peer is.
  */
 #ifndef RING_CONTROL_CONNECTION_H
 #define RING_CONTROL_CONNECTION_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dials data sockets and passes each to the sink of its communicator exactly once. Sockets that
+ * Opens data sockets and passes each to the sink of its communicator exactly once. Sockets that
  * arrive before there is a sink are held in a list of the membership.
  */
 #include "data_sockets.h"

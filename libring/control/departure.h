@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * departure: lets a rank leave in order. The leaving rank says goodbye to its neighbours, which
- * announce that it has left to all other ranks. It keeps its connections until the neighbours with
+ * announce to all other ranks that it has left. It keeps its connections until the neighbours with
  * higher numbers have connected to other ranks.
  */
 #ifndef RING_CONTROL_DEPARTURE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * group: holds the state of one communicator of a membership: its ranks, its verdict, and its
- * callbacks. The lock guards all struct members except constant and atomic ones, and the caller of
- * any function must hold it.
+ * callbacks. The lock guards all struct members that are neither constant nor atomic, and the
+ * caller of any function must hold it.
  */
 #ifndef RING_CONTROL_GROUP_H
 #define RING_CONTROL_GROUP_H

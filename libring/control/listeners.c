@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Binds the listeners to one address, never to the wildcard address, and admits peers. An admitted
+ * Opens the listeners on one address, never on the wildcard address, and admits peers. An admitted
  * connection becomes an edge of the tree or a data socket.
  */
 #include "listeners.h"

@@ -145,9 +145,9 @@ static bool lost_ancestor(const membership *m, int rank)
 }
 
 /* Handles the dial of a rank that had not connected. If its listener is closed, the rank has ended,
- * or it has left without a neighbour to say goodbye to, because its ancestors had left before. Its
- * goodbye may also be in flight, so the first failed dial is followed by a second one. A rank that
- * does not answer in time counts as silent. */
+ * or it has left without a neighbour that could receive its goodbye, because its ancestors had left
+ * before. Its goodbye may also be in flight, so the first failed dial is followed by a second one.
+ * A rank that does not answer in time counts as silent. */
 static void on_adopted(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;

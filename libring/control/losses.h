@@ -5,8 +5,8 @@
  * parent in the tree. When the way up ends, the rank dials another one: its nearest remaining
  * ancestor in the tree, else the lowest remaining rank. So the remaining ranks stay connected, and
  * the lowest of them is the top. Each rank also computes which ranks should dial it, and dials
- * those that have not connected after a while, since they may have ended without a neighbour that
- * noticed it.
+ * those that have not connected after a while, since such a rank may have ended at a time when no
+ * neighbour could report its loss.
  */
 #ifndef RING_CONTROL_LOSSES_H
 #define RING_CONTROL_LOSSES_H

@@ -263,8 +263,7 @@ static void on_closed(membership *m, const control_message *note)
     end_round(r, note);
     answer(m, note);
     if (!is_open(r) && group_find(m, r->communicator) == NULL)
-        drop(m,
-             r); /* if this rank creates the communicator later, bulletin_replay() gets the note */
+        drop(m, r); /* bulletin_replay() delivers the note if the communicator is created later */
 }
 
 void roll_on_note(membership *m, const control_message *note)
@@ -362,8 +361,8 @@ static ring_status await_answer(membership *m, struct roll_caller *c, const grou
     }
 }
 
-/* Lists the call among the waiting ones and waits for the answer. @return RING_OK if all ranks have
- * arrived, RING_IN_PROGRESS if c->answer lists those that have, or an error. */
+/* Adds the call to the list of waiting calls, and waits for its answer. @return RING_OK if all
+ * ranks have arrived, RING_IN_PROGRESS if c->answer lists those that have, or an error. */
 static ring_status call_roll(membership *m, struct roll_caller *c, const group *ends,
                              bool complains)
 {

@@ -63,8 +63,8 @@ void region_watch(region_watcher *watcher)
         continue;
 }
 
-/* Held while watchers are notified. So a thread that has acquired it, and finds no ended region,
- * knows that all watchers have been notified. */
+/* Held while watchers are notified. So after a thread has acquired it and found no ended region,
+ * all watchers have been notified of all ends. */
 static pthread_mutex_t notifying = PTHREAD_MUTEX_INITIALIZER;
 
 /* Takes an ended region, and frees its slot. @return false if there is none. */

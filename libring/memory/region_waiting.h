@@ -16,9 +16,9 @@ region_slot *region_waiting_over(const char *base, size_t bytes);
 /** @return true if a waiting region overlaps the range. */
 bool regions_wait_for(const char *base, size_t bytes);
 
-/** Adds a user's region to the list, or to the waiting ones if @p waits. */
+/** Adds a user's region to the list, or to the waiting regions if @p waits is true. */
 void region_list_or_wait(region_slot *s, bool waits);
-/** Removes the region at place @p i from the waiting ones. */
+/** Removes the region at place @p i from the waiting regions. */
 void region_unwait(uint32_t i);
 /** Adds to the list all waiting regions that no listed region overlaps any more. */
 void regions_list_waiting(void);

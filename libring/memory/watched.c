@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watches memory with userfaultfd(2). A thread reads the kernel's events and marks the ranges that
- * have changed. A thread that checks a range first waits until the events of all earlier changes
- * have been applied.
+ * Implements the watching of memory with userfaultfd(2). A thread reads the kernel's events and
+ * marks the ranges that have changed. A thread that checks a range first waits until the events of
+ * all earlier changes have been applied.
  *
  * It detects that as follows. A system call that changes mappings raises a count in the kernel
  * while it still holds the lock of the address space, and lowers the count after its event has been

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id through a file of mode 0600 in a directory that all ranks share. Rank 0 writes
- * the file under a temporary name, renames it when it is complete, and removes it when all ranks
- * have joined. A job that was killed may leave its file. A rank that finds such a file cannot
- * connect, and reads the file again until rank 0 of this job has replaced it.
+ * Implements the exchange of the id through a file of mode 0600 in a directory that all ranks
+ * share. Rank 0 writes the file under a temporary name, renames it when it is complete, and removes
+ * it when all ranks have joined. A job that was killed may leave its file. A rank that finds such a
+ * file cannot connect, and reads the file again until rank 0 of this job has replaced it.
  *
  * By default ranks of one host use a directory in /tmp that belongs to their user. Every rank
  * checks the directory itself, so that it fails at once if rank 0 cannot write there.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id by PMI-1, the protocol of MPICH's and Intel's mpiexec and of Slurm's pmi2
- * plug-in. Requests and answers are lines of "cmd=… key=value …" over the socket PMI_FD. A process
- * may send "init" and "finalize" only once, so the session lasts as long as the process.
+ * Implements the exchange of the id by PMI-1, the protocol of MPICH's and Intel's mpiexec and of
+ * Slurm's pmi2 plug-in. Requests and answers are lines of "cmd=… key=value …" over the socket
+ * PMI_FD. A process may send "init" and "finalize" only once, so the session lasts as long as the
+ * process.
  */
 #include "id_exchange.h"
 

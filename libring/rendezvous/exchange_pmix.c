@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id by PMIx: rank 0 puts it, and the other ranks get it from the launcher's servers.
- * The PMIx library is loaded at run time, so that libring does not depend on it. The few functions
- * that libring calls have had the same interface since PMIx 2. PMIx is finalized only at exit,
- * because initializing it again is unreliable. An MPI library in the same process may use PMIx,
- * too.
+ * Implements the exchange of the id by PMIx: rank 0 puts it, and the other ranks get it from the
+ * launcher's servers. The PMIx library is loaded at run time, so that libring does not depend on
+ * it. The few functions that libring calls have had the same interface since PMIx 2. PMIx is
+ * finalized only at exit, because initializing it again is unreliable. An MPI library in the same
+ * process may use PMIx, too.
  */
 #include "id_exchange.h"
 
