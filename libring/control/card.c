@@ -84,7 +84,7 @@ ring_status card_fill(control_card *card)
     card->cpus = cpus.count;
     card->cpu_set = cpus.set;
     if (gethostname(card->hostname, sizeof card->hostname) != 0 && errno != ENAMETOOLONG)
-        return fail(RING_ERR_SYSTEM, "gethostname: %m");
+        return fail(RING_ERR_SYSTEM, "reading the host's name (gethostname): %m");
     card->hostname[sizeof card->hostname - 1] = '\0';
     RING_TRY(host_hash(card->host));
     return process_hash(card->host, card->process);

@@ -65,7 +65,7 @@ ring_status control_watch(control_source *s, uint32_t events)
     if (s->watched && s->events == events)
         return RING_OK;
     if (epoll_ctl(loop.epoll, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &event) != 0)
-        return fail(RING_ERR_SYSTEM, "epoll_ctl: %m");
+        return fail(RING_ERR_SYSTEM, "watching a descriptor (epoll_ctl): %m");
     s->watched = true;
     s->events = events;
     return RING_OK;

@@ -285,8 +285,8 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
                          double deadline)
 {
     if (peer < 0 || peer >= world->size || peer == world->rank)
-        return fail(RING_ERR_INTERNAL, "rank %d of %d dials rank %d", world->rank, world->size,
-                    peer);
+        return fail(RING_ERR_INTERNAL, "rank %d of %d cannot dial rank %d", world->rank,
+                    world->size, peer);
     control_lock();
     const ring_status status = dial(group_of(world), peer, purpose, deadline);
     control_unlock();

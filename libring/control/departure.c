@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Composes and handles goodbyes, and implements control_leave(), which closes the connections after
- * the last communicator. A leaving rank first closes only the sending direction of a connection, so
- * that the peer can read all messages, and it does so after no neighbour needs it any more as a way
- * up (losses.h).
+ * the last communicator. A leaving rank closes the sending direction of its connections when no
+ * neighbour needs it any more as a way up (losses.h). The peers then read all messages, and close
+ * the connections.
  */
 #include "departure.h"
 

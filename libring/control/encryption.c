@@ -36,8 +36,9 @@ ring_status encryption_follow(settings *s, encryption rank_0)
                                      "applies to all ranks; set it to the same value on all ranks");
     RING_TRY(check_processor(rank_0));
     if (rank_0 != s->encrypt && s->encrypt != ENCRYPT_NO && s->encrypt != ENCRYPT_BEST)
-        log_warn("RING_ENCRYPT chooses another cipher than on rank 0, whose choice applies to all "
-                 "ranks");
+        log_warn(
+            "RING_ENCRYPT chooses another cipher on this rank than on rank 0, whose choice applies "
+            "to all ranks");
     s->encrypt = rank_0;
     return RING_OK;
 }

@@ -299,7 +299,7 @@ static ring_status step_once(handshake *h, bool *done)
         return h->in[0] == 'w' ? RING_OK
                                : fail(RING_ERR_PEER, "the peer's answer to the proof is invalid");
     }
-    return fail(RING_ERR_INTERNAL, "the handshake has no state %d", (int)h->state);
+    return fail(RING_ERR_INTERNAL, "a bug in libring: invalid handshake state %d", (int)h->state);
 }
 
 ring_status handshake_step(handshake *h)

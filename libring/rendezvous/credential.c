@@ -49,7 +49,7 @@ static ring_status local_only(const launch_info *l, const net_address *found, si
     return any_here(found, count)
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "MASTER_ADDR=%s is another host, and there is no secret: set "
+                      "MASTER_ADDR=%s is an address of another host, and there is no secret: set "
                       "RING_SECRET_FILE to a file (mode 0600) that all hosts have, or use ringrun",
                       l->address);
 }

@@ -195,7 +195,7 @@ ring_status launch_detect(launch_info *launch)
     if (half == NULL)
         return RING_OK;
     const bool has_rank = variable(half->rank) != NULL;
-    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank",
+    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither to run one rank",
                 has_rank ? half->rank : size_variable(half),
                 has_rank ? half->sizes[0] : half->rank);
 }
