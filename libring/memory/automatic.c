@@ -21,7 +21,7 @@ _Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST,
 typedef struct refusal {
     const char *base;
     size_t bytes;
-    unsigned calls; /* the number of calls that are still to make no attempt */
+    unsigned calls; /* the number of calls that will make no attempt */
 } refusal;
 
 /* Guarded by region_table.lock. */

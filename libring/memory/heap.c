@@ -242,8 +242,8 @@ static ring_status range_commit(const heap_range *range)
 static ring_status heap_alloc_locked(void **ptr, size_t bytes)
 {
     const size_t page = span_page();
-    /* One page more than needed: otherwise allocations of equal size could be at distances that are
-     * large powers of two, whose lines compete for the same places in the CPU's caches. */
+    /* One page more than needed. Otherwise allocations of equal size could be at distances that are
+     * large powers of two, and such buffers compete for the same lines of the CPU's caches. */
     const size_t whole = bytes < heap.span.bytes ? (bytes + page - 1) / page * page + page : 0;
     heap_range *range = whole > 0 ? heap.ranges : NULL;
     while (range != NULL && (range->used || range->bytes < whole))

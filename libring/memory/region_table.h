@@ -32,7 +32,7 @@ typedef struct region_slot {
     uint32_t users;      /* calls that hold it                                              */
     unsigned generation; /* fork_generation() of the process that registered it             */
     bool ended;          /* automatic: no further call may use it, but some still do        */
-    bool waits;          /* user's: it is not listed yet, because automatic regions that
+    bool waits;          /* of a user: it is not listed yet, because automatic regions that
                             overlap it have not ended                                       */
     uint64_t used_at;    /* automatic: the last use, in a count of all uses                 */
     uint64_t allocation; /* automatic, of an accelerator: its accelerator_allocation.id     */

@@ -95,9 +95,9 @@ static void read_events(int fd)
     atomic_fetch_add(&watch.reads, 1);
 }
 
-/* The thread itself closes the descriptor, which ends all watching, before it ends. Otherwise, when
- * the C library discards the stack of the ended thread, that call could wait for a reader of its
- * event. */
+/* The thread closes the descriptor, which ends all watching, before it ends. The C library may
+ * discard the stack of an ended thread, and with an open descriptor that system call would wait for
+ * a thread that reads its event. */
 static void *run(void *unused)
 {
     int fd = atomic_load(&watch.fd);
@@ -213,8 +213,8 @@ void watched_close(void)
 /* ---- Ranges ----------------------------------------------------------------------- */
 
 /* @return true if all earlier changes have been applied, see the head of this file. The ioctl
- * protects no page, since its range is empty. That is another error, for which the kernel checks
- * after the count. */
+ * protects no page, since its range is empty. An empty range is an error, too, but the kernel
+ * checks the range after the count. */
 static bool all_is_applied(void)
 {
     struct uffdio_writeprotect nothing = {.mode = 0};
@@ -239,8 +239,8 @@ static bool settle(void)
     return true;
 }
 
-/* The range is set before it is registered, so that no event of it is missed. Earlier changes are
- * of no interest. */
+/* The range is set before it is registered, so that no event of it is missed. Changes before that
+ * do not matter. */
 bool watched_begin(unsigned number, const void *base, size_t bytes)
 {
     range *r = &watch.ranges[number];
