@@ -28,8 +28,9 @@ static void add_far_traffic(const priced *what, const plan *p, uint64_t *out, ui
     *in += taken;
 }
 
-/* @param[out] share  bytes on the wire of the host for each byte of this rank, because the ranks of
- * a host use the wire at the same time. */
+/* The ranks of a host share its wire to other hosts.
+ * @param[out] share  bytes that all ranks of the host put on the wire (or take from it) for each
+ *                    byte of this rank; at least 1. */
 static ring_status share_of_wire(const priced *what, const plan *own, double *share)
 {
     const plan_world *world = what->call.world;
@@ -81,8 +82,8 @@ static int first_elsewhere(const plan_world *world)
     return 0;
 }
 
-/* The priced ranks are the ends and the middle of chains; the roots of trees, their children and
- * leaves; and the last rank of a host and the first of the next. */
+/* `some` lists the ranks to price: the ends and the middle of chains; the roots of trees, their
+ * children and leaves; and the last rank of one host and the first rank of the next host. */
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds)
 {
@@ -95,11 +96,11 @@ ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_
         return RING_OK;
     *seconds = 0;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        bool walked = false;
+        bool known = false;
         double own = 0;
         for (size_t k = 0; k < i; k++)
-            walked |= some[k] == some[i];
-        if (!walked)
+            known |= some[k] == some[i];
+        if (!known)
             RING_TRY(price_of_rank(&what, some[i], &own));
         *seconds = fmax(*seconds, own);
     }
