@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Reallocates @p array so that it has room for @p needed elements of @p size bytes; if it grows,
- * it at least doubles.
- *  @param[in,out] cap  the elements that it has room for; 0 if @p array is NULL.
- *  @return the array; NULL if out of memory, and @p array and @p cap are unchanged. */
+/** Reallocates @p array so that it has room for @p needed elements of @p size bytes. If it grows,
+ *  it at least doubles.
+ *  @param[in,out] cap  the elements that the array has room for; 0 if @p array is NULL.
+ *  @return the array; NULL if out of memory, and then @p array and @p cap are unchanged. */
 static inline void *array_with_room(void *array, int32_t *cap, int64_t needed, size_t size)
 {
     if (array != NULL && needed <= *cap)
