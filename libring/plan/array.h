@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * array: grows the arrays of plans and of the checker. Their elements are added one by one, so the
- * room for them is doubled.
+ * array: allocates room for more elements in the arrays of plans and of the checker. The room at
+ * least doubles each time, because elements are added one by one.
  */
 #ifndef RING_PLAN_ARRAY_H
 #define RING_PLAN_ARRAY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This first part of the checker proves that each plan, taken by itself, follows the rules of
- * plan.h. In a plan that passes, all numbers are in range, so the other parts need not check them.
+ * This first part of the checker checks each plan by itself: it must follow the rules of plan.h. In
+ * a plan that passes, all numbers are in range, so the other parts need not check them.
  */
 #include "checker.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prices plans by the cost model. One rank's plan is priced as if all ranks had the same times: the
- * k-th message that it takes left its sender when this rank sent its own k-th message. Messages are
- * counted separately for each class of pairs if the plan sends as many of each class as it takes,
- * and together otherwise. This is exact for plans that treat all ranks alike (ring, direct, halving
- * among a power of two). For pipelines and trees, the time to fill them is added.
+ * Computes the price of a plan by the cost model. Only one rank's plan is known, so all ranks are
+ * assumed to do the same at the same times: the k-th message that this rank takes leaves its sender
+ * when this rank sends its own k-th message. Messages are counted separately for each class of
+ * pairs if the plan sends as many of each class as it takes, and together otherwise. This is exact
+ * for plans that treat all ranks alike (ring, direct, halving among a power of two). For pipelines
+ * and trees, the time to fill them is added.
  */
 #include "timeline.h"
 
