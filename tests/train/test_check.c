@@ -24,7 +24,7 @@ static programs_run *ringtrain(int ranks, const char *config, const char *option
     return programs_train(ranks, "--deepspeed_config %s %s", files_path("config.json"), options);
 }
 
-/* The numbers of a line "stage parameters gradients states live activations together".
+/* The numbers of a line "stage parameters gradients states live activations total".
  * @param place  stage of the pipeline */
 static void placed_line(const programs_run *run, int place, int stage, size_t numbers[6])
 {
@@ -142,7 +142,7 @@ static void any_number_of_ranks_is_estimated(void **state)
     /* the first tensor is split, a bias stays whole and so do all others, which are padded */
     assert_int_equal(bytes[0], 4 * (200704 / 64 + 256 + 17152));
     programs_expect_output(many, "train_batch_size .......................... 512\n");
-    programs_expect_output(many, "memory of a rank in bytes, 64 ranks, 218058 parameters");
+    programs_expect_output(many, "memory per rank in bytes, 64 ranks, 218058 parameters");
     programs_expect_output(many, "checked, except for the data: no errors");
     programs_free(one);
     programs_free(many);

@@ -58,8 +58,9 @@ static void check_tells_the_memory_of_a_share(void **state)
                                               "{train_batch_size: 64, optimizer: {type: \"SGD\"}}",
                                               "--tp 2 --check=4");
     programs_expect_success(run);
-    programs_expect_output(run, "each of 2 tensor ranks computes a share of the layers; of one of "
-                                "them:\nmemory of a rank in bytes, 2 ranks, 109386 parameters");
+    programs_expect_output(run, "each of 2 tensor ranks computes a share of the layers; for one "
+                                "tensor rank:\nmemory per rank in bytes, 2 ranks, 109386 "
+                                "parameters");
     programs_free(run);
 }
 
