@@ -173,7 +173,7 @@ static void stages_that_cannot_be_are_refused(void **state)
                    "residual cannot be cut into 5 pipeline stages, but into 4 at most");
     expect_refused(&spec, "uniform", 4, "(layers 4 to 4) would have no parameters; take fewer");
     expect_refused(&spec, "type:embedding", 2,
-                   "pipeline.partition type:embedding: no layer of residual is of such a type");
+                   "pipeline.partition type:embedding: no layer of residual has a type that matches");
     expect_refused(&spec, "type:(", 2, "pipeline.partition type:( is not a regular expression");
     model_spec_free(&spec);
 }
