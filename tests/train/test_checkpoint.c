@@ -481,7 +481,7 @@ static void a_checkpoint_of_another_run_is_refused(void **state)
     const job good = {.ranks = 2, .optimizer = ADAM, .path = dir};
     job what = good;
     what.model = "mlp";
-    expect_refused(&what, "is of the model deep, not of this run's mlp");
+    expect_refused(&what, "is a checkpoint of model deep, which differs from this run's model mlp");
     what = good;
     what.seed = 5;
     expect_refused(&what, "is of a run with --seed 0, not 5");
@@ -490,9 +490,9 @@ static void a_checkpoint_of_another_run_is_refused(void **state)
     expect_refused(&what, "was trained on other data");
     what = good;
     what.optimizer = MOMENTUM;
-    expect_refused(&what, "it has no momentum_buffer");
+    expect_refused(&what, "which has no momentum_buffer");
     what.optimizer = "{type: \"SGD\"}";
-    expect_refused(&what, "it has exp_avg, too");
+    expect_refused(&what, "which also has exp_avg");
 }
 
 /* ---- Damage -------------------------------------------------------------------------------- */
@@ -596,7 +596,7 @@ static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
     cut("rank-00000.safetensors", 100);
     run = load(2, 0, dir);
     assert_int_equal(run.on.status, RING_ERR_SYSTEM);
-    expect_text(run.on.error, "none of its checkpoints (1) is whole");
+    expect_text(run.on.error, "1 checkpoint in it, all damaged");
 }
 
 /* Written as it should be, but not about these shards or this network. */
@@ -616,7 +616,7 @@ static void tell_wrongly(checkpoint_manifest *manifest, int way)
 static void manifests_that_do_not_fit_are_refused(void **state)
 {
     static const char *const texts[] = {" elements of ", "something is missing or cannot be",
-                                        "is of another model: where this run's "};
+                                        "is of another model: in place of this run's tensor "};
     const char *dir = make_folder();
     for (int way = 0; way < (int)COUNT_OF(texts); way++) {
         checkpoint_manifest manifest;

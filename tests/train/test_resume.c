@@ -725,7 +725,7 @@ static void exported_parameters_start_other_runs(void **state)
     train("ringrun -n 2", "layers", "--max-steps 1 --init e.safetensors --dump-params still");
     expect_same_file("e.safetensors", "still.0");
     expect_failure("ringrun -n 2", "--max-steps 1 --resume s", 1,
-                   "is of a run with another optimizer: it has exp_avg, too");
+                   "is of a run with another optimizer, which also has exp_avg");
     programs_run *run = shell("", "wide", "--max-steps 1 --init e.safetensors");
     programs_expect_output(run, "--init e.safetensors: 0.bias has another shape than the model's");
     programs_free(run);
