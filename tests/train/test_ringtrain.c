@@ -689,8 +689,8 @@ static void errors_of_setting_up_are_told_once(void **state)
          "is 2, from ringrun"},
         {SGD_64, "--model /nowhere/m.json", "/nowhere/m.json: No such file or directory"},
         {SGD_64, wide,
-         "the model wide outputs [11] for a sample, but there are 10 classes: its last layer must be "
-         "linear with 10 features"},
+         "the model wide outputs [11] for a sample, but there are 10 classes: its last layer must "
+         "be linear with 10 features"},
         {SGD_64, "--model alexnet",
          ": images of 784 and 784 numbers, but the model alexnet takes 3072: [3, 32, 32]"},
         {SGD_64, "--data /nowhere", "/nowhere: no such folder"},
