@@ -17,17 +17,17 @@
  * array of another role. PARAMS and GATHERED have the configured type of parameters, GRADS that of
  * gradients, and WIRE the type in which gradients are sent; all others are float32.
  *
- *     role         own array if             layout                 otherwise uses
- *     PARAMS       always                   FULL; KEPT in stage 3
- *     GATHERED     stage 3                  GATHERED               PARAMS
- *     NODE_PARAMS  16-bit parameters        LIVE                   GATHERED
- *     MASTERS      masters are configured   FULL; OWN in 1 to 3    PARAMS, or NODE_PARAMS if these
- *                                                                  have 16 bits
- *     GRADS        always                   FULL; OWN in 2 and 3
- *     NODE_GRADS   16-bit gradients, or     LIVE                   GRADS
+ *     role         own array if             layout                        otherwise uses
+ *     PARAMS       always                   FULL; in stage 3 KEPT
+ *     GATHERED     stage 3                  GATHERED                      PARAMS
+ *     NODE_PARAMS  16-bit parameters        LIVE                          GATHERED
+ *     MASTERS      masters are configured   FULL; in stages 1 to 3 OWN    PARAMS if float32, else
+ *                                                                         NODE_PARAMS
+ *     GRADS        always                   FULL; in stages 2 and 3 OWN
+ *     NODE_GRADS   16-bit gradients, or     LIVE                          GRADS
  *                  stages 2 and 3
- *     WIRE         another type than the    FULL; LIVE in 2 and 3  GRADS; NODE_GRADS in 2 and 3
- *                  role at the right has
+ *     WIRE         gradients are sent in    FULL; in stages 2 and 3 LIVE  GRADS; in stages 2 and 3
+ *                  another type                                           NODE_GRADS
  *
  * Nodes compute in float32. If parameters or gradients are stored in another type, nodes read and
  * write live buckets, and bucket_casts.h converts them. Arrays keep their address from
