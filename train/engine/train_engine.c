@@ -185,7 +185,7 @@ static ring_status draw_parts(train_engine *engine, uint64_t seed)
 {
     float *all;
     RING_TRY(train_alloc((void **)&all, engine->partition.elements[LAYOUT_FULL] * sizeof *all,
-                         "first parameters"));
+                         "initial parameters"));
     const ring_status status = tensor_parallel_init(&engine->tensor, &engine->model.tensors, seed,
                                                     all);
     if (status == RING_OK)

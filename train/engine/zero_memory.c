@@ -210,7 +210,7 @@ ring_status zero_memory_open(const zero_memory *memory, train_model *model, floa
     if (zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_PARAMS))
         return RING_OK;
     RING_TRY(train_alloc((void **)all, memory->partition->elements[LAYOUT_FULL] * sizeof(float),
-                         "first parameters"));
+                         "initial parameters"));
     model_bind(model, *all, *all);
     return RING_OK;
 }

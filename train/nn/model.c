@@ -277,7 +277,8 @@ ring_status model_allocate(train_model *model)
     if (model->interval > 0)
         RING_TRY(train_alloc((void **)&model->shared, model->shared_bytes, "activations"));
     for (int k = 0; k < OP_INPUTS_MAX; k++)
-        RING_TRY(train_alloc((void **)&model->spare[k], model->spare_bytes[k], "gradients to add"));
+        RING_TRY(
+            train_alloc((void **)&model->spare[k], model->spare_bytes[k], "temporary gradients"));
     return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
 }
 

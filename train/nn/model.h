@@ -64,7 +64,7 @@ typedef struct train_model {
     unsigned char *shared;       /* memory that all segments use in turn; NULL: all activations are
                                     kept (segments.h) */
     int interval;                /* nodes of a segment; 0: all activations are kept */
-    size_t shared_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* of the above */
+    size_t shared_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* sizes */
 } train_model;
 
 /** Makes the network of @p spec with @p slots slots for batches of up to @p max_batch samples.

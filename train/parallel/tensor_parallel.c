@@ -102,7 +102,7 @@ ring_status tensor_parallel_init(tensor_parallel *tensor, const tensor_table *ta
 {
     float *all;
     RING_TRY(train_alloc((void **)&all, tensor->whole.tensors.elements * sizeof *all,
-                         "first parameters"));
+                         "initial parameters"));
     const ring_status status = draw(tensor, seed, all);
     if (status == RING_OK)
         take_parts(tensor, table, all, params);

@@ -173,7 +173,7 @@ typedef struct ring_train_options {
     ring_train_schedule schedule; /**< replaces the configuration's scheduler in all parameter
                                      groups; or NULL */
     void *schedule_context;
-    ring_train_note note; /**< or NULL */
+    ring_train_note note; /**< receives notes about the configuration and checkpoints; or NULL */
     void *note_context;
     const char *normalize; /**< "MEAN/STD" for the images in data: (byte / 255 - mean) / std, as
                                 torchvision's Normalize. "0.1307/0.3081" is for all channels;
