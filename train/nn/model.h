@@ -64,7 +64,9 @@ typedef struct train_model {
     unsigned char *shared;       /* memory that all segments use in turn; NULL: all activations are
                                     kept (segments.h) */
     int interval;                /* nodes of a segment; 0: all activations are kept */
-    size_t shared_bytes, slot_bytes, spare_bytes[OP_INPUTS_MAX], scratch_bytes; /* sizes */
+    size_t slot_bytes, shared_bytes;   /* bytes of a slot's memory, and of shared */
+    size_t spare_bytes[OP_INPUTS_MAX]; /* bytes of each spare */
+    size_t scratch_bytes;              /* bytes of scratch */
 } train_model;
 
 /** Makes the network of @p spec with @p slots slots for batches of up to @p max_batch samples.
