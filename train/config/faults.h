@@ -11,7 +11,7 @@
 enum { FAULTS_KEPT = 12, FAULT_BYTES = 320 };
 
 typedef struct fault {
-    size_t at; /* offset in the source, by which faults are sorted */
+    size_t at; /* offset in the source; faults are sorted by it */
     char text[FAULT_BYTES];
 } fault;
 
@@ -21,8 +21,8 @@ typedef struct faults {
     ring_status status; /* of the first fault; RING_OK: there are no faults */
 } faults;
 
-/** Adds this thread's error text to the list. @param status  of train_fail(); RING_OK: does
- * nothing.
+/** Adds this thread's error text to the list, unless @p status is RING_OK.
+ *  @param at  offset in the source; SIZE_MAX: no particular place. @param status  from train_fail()
  */
 void faults_note(faults *f, size_t at, ring_status status);
 
