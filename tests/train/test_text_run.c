@@ -110,13 +110,14 @@ static void models_and_data_that_do_not_fit_are_refused(void **state)
     files_write("narrow.json", narrow, strlen(narrow));
     files_write("classes.json", classes, strlen(classes));
     refused(".", "mlp",
-            "holds a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
+            "has a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
     refused(".", files_path("narrow.json"), "knows 100 words; give \"vocab_size\"");
     refused(".", files_path("classes.json"),
             "outputs [10] for a sample, but a text needs [8, 128]: its last layer must be linear");
     assert_int_equal(remove(files_path("input.txt")), 0);
     files_dataset(20, 10);
-    refused(".", "gpt", "holds images, but the model gpt takes a text: train.bin and val.bin");
+    refused(".", "gpt",
+            "has images, but the model gpt takes a text; give a folder with train.bin and val.bin");
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
