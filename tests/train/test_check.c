@@ -180,7 +180,8 @@ static void what_would_not_train_is_an_error(void **state)
     programs_expect_output(run, "steps_per_print ........................... 3\n");
     programs_free(run);
     run = ringtrain(0, "{train_batch_size: 64, " ADAM, "--check");
-    programs_expect_output(run, "steps_per_print ........................... four times an epoch");
+    programs_expect_output(run,
+                           "steps_per_print ........................... a quarter of an epoch");
     programs_free(run);
 }
 
@@ -238,20 +239,21 @@ static void words_of_other_programs_are_answered(void **state)
     static const struct {
         const char *options, *error;
     } cases[] = {
-        {"train.py --deepspeed_config d.json", "train.py is a Python script, which ringtrain does "
-                                               "not need; write ringrun -n 2 ringtrain"},
-        {"a.yml b.yml", "a.yml: ringtrain does not have the models of gpt-neox; give a DeepSpeed "
-                        "file with --deepspeed_config, accelerate's YAML with --config_file, a "
-                        "network with --model"},
+        {"train.py --deepspeed_config d.json", "train.py is a Python script, but ringtrain does "
+                                               "not run scripts; write ringrun -n 2 ringtrain"},
+        {"a.yml b.yml", "a.yml: ringtrain does not read the files of gpt-neox; give a DeepSpeed "
+                        "file with --deepspeed_config or accelerate's YAML file with "
+                        "--config_file, and a network with --model"},
         {"--deepspeed_config 6-7B.yml", "--deepspeed_config 6-7B.yml: a DeepSpeed file is JSON"},
-        {"--config_file a.yaml --deepspeed_config d.json", "both name a configuration; give one"},
+        {"--config_file a.yaml --deepspeed_config d.json",
+         "both name a configuration; give only one"},
         {"--module train", "does not run Python modules; write ringrun -n 2 ringtrain"},
         {"--num_gpus=2 train", "the ranks: ringrun --num_gpus N ringtrain"},
         {"--nproc-per-node 2", "the ranks: ringrun --nproc_per_node N ringtrain"},
         {"--hostfile hosts", "the ranks: ringrun --hostfile FILE ringtrain"},
         {"--lr 0.1", "set it in the configuration: optimizer.params.lr"},
         {"--weight_decay=0.1", "set it in the configuration: optimizer.params.weight_decay"},
-        {"--queue_time=10", "it is an option of the job platform; start ranks with ringrun"},
+        {"--queue_time=10", "it is an option of a platform for jobs; start ranks with ringrun"},
         {"--backend smddp", "--backend smddp: expected nccl or gloo or mpi"},
         {"-b 0", "expected a whole number from 1 to 2147483647"},
         {"--check=0", "--check=0: expected a whole number from 1 to 65536"},

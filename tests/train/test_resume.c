@@ -332,7 +332,7 @@ static void go_on_with_other_ranks(const other_ranks *is)
     assert_int_equal(updates_of("m"), is->updates - 70);
     run = run_good(launch, "layers", options);
     snprintf(text, sizeof text,
-             "the run is complete: update %ld, in epoch %d, was its last; to continue, give %s",
+             "the run is complete: update %ld, in epoch %d, was the last one; to continue, give %s",
              is->updates, is->epochs, is->more);
     assert_string_equal(run->last_line, text);
     expect_without(run, "samples/s");
@@ -401,8 +401,9 @@ static void a_run_that_is_over_only_tells_its_accuracy(void **state)
     programs_run *again = run_good("", "layers", "--resume s");
     assert_null(strstr(first->output, "epoch 1: test accuracy"));
     assert_string_equal(again->last_line, first->last_line);
-    programs_expect_output(again, "the run is complete: update 32, in epoch 2, was its last; to "
-                                  "continue, give --epochs above 2\n");
+    programs_expect_output(again,
+                           "the run is complete: update 32, in epoch 2, was the last one; to "
+                           "continue, give --epochs above 2\n");
     expect_without(again, "samples/s");
     assert_int_equal(updates_of("m"), 0);
     expect_in_file("m", "\"epochs\": 2, \"updates\": 32,");
