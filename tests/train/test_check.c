@@ -68,7 +68,7 @@ static void the_estimate_is_what_is_allocated(void **state)
                  stage, bytes[0] + bytes[1] + bytes[2], bytes[3]);
         programs_expect_output(trained, line);
         if (stage == 3)
-            programs_expect_output(trained, "\nstage 3 splits 0 of 61706 parameters\n");
+            programs_expect_output(trained, "\nZeRO stage 3 partitions 0 of 61706 parameters\n");
         programs_free(trained);
         programs_free(checked);
     }

@@ -270,7 +270,8 @@ static void reports_tell_of_time_memory_and_partition(void **state)
     programs_expect_output(run, "\ngroups of gradients: 0 1\n");
     char host[64] = "", line[200];
     gethostname(host, sizeof host - 1);
-    snprintf(line, sizeof line, "\nring of gradients: 0 on %s, 1 on %s, then 0\n", host, host);
+    snprintf(line, sizeof line, "\npath of gradients: rank 0 on %s, rank 1 on %s, then rank 0\n",
+             host, host);
     programs_expect_output(run, line);
     /* 218058 parameters; 2 ranks own half of the gradients and of Adam's two moments */
     programs_expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "

@@ -19,7 +19,7 @@
 #include "text_file.h"
 #include "values.h"
 
-/* The largest file that is read; real ones have a few kilobytes. */
+/* The largest file that is read. Real configurations have a few kilobytes. */
 enum { FILE_BYTES_MAX = 256 << 10, NOTE_BYTES = 512 };
 
 /* The state of reading one file. */

@@ -25,7 +25,7 @@ typedef struct config_entries {
 
 /** @param source  borrowed until entries_free().
  *  @param list    receives all errors, including the one returned. RING_OK means that the entries
- *                 can be used even if there are errors: wrong ones are left out.
+ *                 can be used even if there are errors: invalid entries are left out.
  *  Free with entries_free() whatever the result. */
 ring_status entries_read(config_entries *entries, const char *name, const char *source,
                          size_t length, faults *list);

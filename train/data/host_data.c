@@ -189,8 +189,8 @@ ring_status host_data_read(ring_comm *comm, const char *folder, dataset_part par
     if (status == RING_OK) {
         const host_card *given = &cards[reader];
         if (!reads && given->status != RING_OK) /* agree() distributes the text of the reader */
-            mine = train_fail((ring_status)given->status, "%s: another rank could not read it",
-                              folder);
+            mine = train_fail((ring_status)given->status,
+                              "%s: another rank could not read this folder", folder);
         else if (!reads && !use_copy(given, dataset))
             mine = dataset_read(folder, part, dataset);
         status = agree(comm, mine); /* after this call, all ranks have mapped the copy */

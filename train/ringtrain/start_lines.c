@@ -21,8 +21,8 @@ static void print_zero(const train_engine *engine)
                "use\n",
                engine->zero_stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
     if (engine->zero_stage == 3)
-        printf("stage 3 splits %zu of %zu parameters\n", partition_split(&engine->partition),
-               model_parameters(&engine->model));
+        printf("ZeRO stage 3 partitions %zu of %zu parameters\n",
+               partition_split(&engine->partition), model_parameters(&engine->model));
     else if (engine->zero_stage == 0 && engine->config->zero_stage > 0)
         printf("ZeRO has no effect with one rank\n");
 }
@@ -77,10 +77,10 @@ static void print_data(const train_state *state)
 /* Prints the path that gradients take if the algorithm is a ring: the order of the ranks. */
 static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 {
-    printf("ring of gradients%s:", grid->stages * grid->tensors > 1 ? ", of rank 0's group" : "");
+    printf("path of gradients%s:", grid->stages * grid->tensors > 1 ? " in rank 0's group" : "");
     for (int share = 0; share < grid->shares; share++)
-        printf(" %d on %s,", grid_rank(grid, 0, share, 0), hosts[share]);
-    printf(" then 0\n");
+        printf(" rank %d on %s,", grid_rank(grid, 0, share, 0), hosts[share]);
+    printf(" then rank 0\n");
 }
 
 /* Collective: gathers the names of hosts, and prints the ring. */
