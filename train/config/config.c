@@ -339,7 +339,7 @@ static void require_params(config_reader *reader, const char *type, size_t at)
     }
 }
 
-/* Sets a scheduler's rate that is "auto" to the optimizer's rate, as Hugging Face's Trainer does.
+/* Sets a scheduler's rate that is "auto" to that of the optimizer, as Hugging Face's Trainer does.
  */
 static void follow_optimizer(const config_reader *reader)
 {

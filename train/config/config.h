@@ -75,12 +75,12 @@ static inline double optimizer_no_decay_lr(const optimizer_config *optimizer)
 typedef struct cycle_config {
     double min_lr, max_lr, decay_lr_rate;
     double min_momentum, max_momentum, decay_momentum_rate;
-    long first_steps,
-        second_steps; /* updates that the rate rises, and falls; second_steps 0: the same */
-    long first_stairs,
-        second_stairs; /* steps of the rate in that time; 0: steady; second_stairs -1: the same */
-    long decay_steps;  /* 0: no decay */
-    bool momentum;     /* cycle the momentum as well */
+    /* The rate rises during first_steps updates, and falls during second_steps (0: as many). */
+    long first_steps, second_steps;
+    /* Number of steps in which the rate rises and falls; 0: steadily; second_stairs -1: as many. */
+    long first_stairs, second_stairs;
+    long decay_steps; /* updates between two decays after the cycle; 0: no decay */
+    bool momentum;    /* cycle the momentum as well */
 } cycle_config;
 
 /* A schedule uses the members of its own type, and last_iteration. */
@@ -92,8 +92,7 @@ typedef struct schedule_config {
     long warmup_steps, total_steps;
     char warmup_type[16];
     bool linear;
-    bool unclamped; /* WarmupCosineLR: rise again after total_steps, as DeepSpeed did before 0.19.3
-                     */
+    bool unclamped; /* WarmupCosineLR: rise again after total_steps, as before DeepSpeed 0.19.3 */
     cycle_config cycle;
     double range_min_lr, range_rate; /* LRRangeTest */
     long range_steps;
@@ -203,8 +202,7 @@ typedef struct train_config {
     monitor_config tensorboard, csv;
     wandb_config wandb;
     bool given[CONFIG_KEYS_MAX]; /* by index in config_keys: whether the file has the key */
-    unsigned
-        automatic; /* one bit for each "auto" that config_fill_automatic() has yet to replace */
+    unsigned automatic; /* a bit for each "auto" that config_fill_automatic() must still replace */
 } train_config;
 
 /** @return true if samples are not divided among ranks as PyTorch's DistributedSampler does. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sets the number of pipeline stages, and checks it against the number of ranks and the ZeRO stage.
- */
+ * Sets the number of pipeline stages, and checks it against the ranks and the stage of ZeRO. */
 #include "config.h"
 
 #include "errors.h"

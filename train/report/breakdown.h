@@ -37,8 +37,7 @@ typedef struct report_times {
     double parts[PARTS]; /* their sum is the time of the updates */
     double details[DETAILS];
     double reduce_wait; /* part of PART_WAIT: waiting for sums of gradients */
-    double
-        reducing; /* time in which sums of gradients were in flight, during computations or not */
+    double reducing;    /* time in which sums of gradients were in flight */
 } report_times;
 
 /** Adds @p more to @p sum. */

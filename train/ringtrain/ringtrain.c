@@ -23,8 +23,8 @@
 
 typedef struct command_line {
     run_options run;
-    bool config_may_follow,
-        rank_may_follow; /* the option had no "=": the next word may be its value */
+    /* The option had no "=", so that the next word may be its value. */
+    bool config_may_follow, rank_may_follow;
     const char *deepspeed_config, *accelerate_config;
     int accepted; /* receives the values of options that have no effect */
 } command_line;

@@ -18,8 +18,7 @@ typedef struct durable_file {
 /** Creates a new file; fails if it exists. End with durable_finish() or durable_discard(). */
 ring_status durable_begin(durable_file *file, const char *path);
 ring_status durable_write(durable_file *file, const void *data, size_t bytes);
-/** Syncs and closes the file. @param[out] hash  hash of all its bytes (XXH3, 64 bits); may be NULL.
- */
+/** Syncs and closes the file. @param[out] hash  of all its bytes (XXH3, 64 bits); may be NULL. */
 ring_status durable_finish(durable_file *file, uint64_t *hash);
 /** Closes the file without a sync, and does not remove it. */
 void durable_discard(durable_file *file);
