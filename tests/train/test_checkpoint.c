@@ -745,9 +745,9 @@ static const struct {
     {"{" ENTRY("", "F32", "3", "0", "12") "}",
      "a tensor's name is empty, too long or not printable"},
     {"{\"a\":3}", "does not have exactly dtype, shape and data_offsets"},
-    {"[1]", "no JSON"},
-    {"{" ENTRY("a", "F32", "3", "0", "12") "}x", "no JSON"},
-    {"{" ENTRY("a", "F32", "3", "0", "12"), "no JSON"},
+    {"[1]", "is not JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12") "}x", "is not JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12"), "is not JSON"},
 };
 
 static ring_status open_header(const char *header, uint64_t length)

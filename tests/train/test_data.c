@@ -106,9 +106,9 @@ static void long_files_are_refused(void **state)
     size_t bytes;
     uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
     files_write("long", file, bytes);
-    refused("long", 1, ": longer than its header says");
+    refused("long", 1, ": the file is longer than its header says");
     files_write_gz("long.gz", file, bytes);
-    refused("long.gz", 1, ": longer than its header says");
+    refused("long.gz", 1, ": the file is longer than its header says");
     free(file);
 }
 
@@ -160,7 +160,7 @@ static void bombs_are_not_unpacked(void **state)
     zeros[7] = 100;
     files_write_gz("bomb.gz", zeros, size);
     free(zeros);
-    refused("bomb.gz", 1, ": longer than its header says");
+    refused("bomb.gz", 1, ": the file is longer than its header says");
 }
 
 /* A megabyte that would take a gigabyte of every rank, as its header says. */
@@ -178,7 +178,7 @@ static void arrays_of_nothing_are_not_unpacked(void **state)
     free(zeros);
     idx_array array;
     assert_int_equal(idx_read(files_path("nothing.gz"), 1, &array), RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "would become 83886072 in memory"));
+    assert_non_null(strstr(train_error(), "to 83886072, more than any known data set"));
 }
 
 static void empty_arrays_are_refused(void **state)
@@ -243,9 +243,8 @@ static void wrong_cifar_files_are_refused(void **state)
 {
     write_cifar("data_batch_1.bin", 2, 3);
     files_write("data_batch_2.bin", "x", 1);
-    cifar_refused(
-        "data_batch_2.bin: 1 byte, which is not a multiple of CIFAR-10's record of 3073 bytes; "
-        "fetch it again");
+    cifar_refused("data_batch_2.bin: the file has 1 byte, which is not a multiple of CIFAR-10's "
+                  "record of 3073 bytes; download the file again");
     files_write("data_batch_2.bin", "", 0);
     cifar_refused("data_batch_2.bin: 0 bytes, which is not a multiple");
     write_cifar("data_batch_2.bin", 1, 10);

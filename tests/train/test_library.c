@@ -782,7 +782,7 @@ static void wrong_options_are_told(void **state)
     refuse_options(&options, RING_ERR_ARGUMENT, "no loss hinge");
     options = good;
     options.op_count = 0;
-    refuse_options(&options, RING_ERR_CONFIG, "no layer of type \"bend\"");
+    refuse_options(&options, RING_ERR_CONFIG, "no type \"bend\" of layers");
     options = good;
     options.ops = ops;
     options.op_count = 2;

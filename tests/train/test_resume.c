@@ -772,7 +772,7 @@ static void what_would_lose_a_run_is_refused(void **state)
     expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "none: no such folder");
     expect_failure("", "--max-steps 3 --resume s/step-00000009", 1, "manifest.json: No such file");
     expect_failure("flock s", "--max-steps 3 --save s --resume latest", 1,
-                   "another run saves there");
+                   "another run is saving to this folder");
     expect_failure("", "--keep 3", 2, "--keep has no effect without --save DIR");
     expect_failure("", "--resume latest", 2, "--resume latest needs --save DIR");
     expect_failure("", "--resume s --init e", 2, "--init and --resume");

@@ -360,7 +360,7 @@ static void more_readers_than_cores_are_told(void **state)
         if (readers == cores)
             programs_expect_output(run, line);
         else
-            assert_null(strstr(run->output, "fewer --workers"));
+            assert_null(strstr(run->output, "a lower number of --workers"));
         programs_free(run);
     }
 }
@@ -397,8 +397,9 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state)
 {
     static const char *const drops[] = {"false", "true"},
-                             *const lines[] = {"1000/3 ranks: 2 samples repeated an epoch\n",
-                                               "1000/3 ranks: 1 sample left out an epoch\n"};
+                             *const lines[] = {
+                                 "1000/3 ranks: 2 samples repeated an epoch\n",
+                                 "1000 samples for 3 ranks: 1 sample left out in each epoch\n"};
     for (size_t i = 0; i < COUNT_OF(drops); i++) {
         char config[200];
         snprintf(config, sizeof config,

@@ -111,7 +111,7 @@ static void models_and_data_that_do_not_fit_are_refused(void **state)
     files_write("classes.json", classes, strlen(classes));
     refused(".", "mlp",
             "has a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
-    refused(".", files_path("narrow.json"), "knows 100 words; give \"vocab_size\"");
+    refused(".", files_path("narrow.json"), "has a vocabulary of 100 words; set \"vocab_size\"");
     refused(".", files_path("classes.json"),
             "outputs [10] for a sample, but a text needs [8, 128]: its last layer must be linear");
     assert_int_equal(remove(files_path("input.txt")), 0);
