@@ -58,13 +58,14 @@ static ring_status check_folder(const char *folder)
     return train_fail(RING_ERR_CONFIG, "%s: the folder is empty. %s", folder, wanted);
 }
 
+/* Checks that images and labels match, and that labels are in range. */
 static ring_status check(const char *folder, const train_dataset *dataset)
 {
     if (dataset->labels.shape[0] != dataset->count)
         return train_fail(RING_ERR_CONFIG, "%s: the folder has %zu image%s, but %zu label%s",
                           folder, dataset->count, plural(dataset->count), dataset->labels.shape[0],
                           plural(dataset->labels.shape[0]));
-    if (dataset->count >= UINT32_MAX / 20)
+    if (dataset->count >= UINT32_MAX / 20) /* the limit of sampler_create() */
         return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many; the limit is %u", folder,
                           dataset->count, UINT32_MAX / 20 - 1);
     for (size_t i = 0; i < dataset->count; i++) {

@@ -45,6 +45,7 @@ static bool read_boot(char boot[BOOT_BYTES])
     return read;
 }
 
+/* @return the key of a rank that reads @p folder. */
 static host_key key_of(const char *folder, int rank)
 {
     host_key key = {.alone = 0};
@@ -81,6 +82,7 @@ static ring_status find_reader(ring_comm *comm, const char *folder, int *reader,
 
 /* ---- The copy ------------------------------------------------------------------------------ */
 
+/* Writes all bytes. @return false: a write failed. */
 static bool write_all(int fd, const uint8_t *data, size_t bytes)
 {
     while (bytes > 0) {

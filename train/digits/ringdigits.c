@@ -51,6 +51,8 @@ typedef struct hand {
     float thickness, ink, wobble; /* wobble: largest shift of a point, in the unit square */
 } hand;
 
+/* Draws the properties of an image. The centre of the unit square is mapped to the centre of the
+ * image, shifted by up to two pixels. */
 static hand hand_pick(chance *c)
 {
     const float turn = uniform(c, -0.22f, 0.22f), slant = uniform(c, -0.25f, 0.3f);

@@ -120,7 +120,8 @@ static void update_metrics(report_sink *sink, const report_step *step)
                     (double)step->samples / step->seconds);
 }
 
-/* @param[out] busy  [stages] seconds that each stage spent in passes
+/* Adds up the spans of all passes, which are laid out as [stages][micro_batches][2 passes].
+ * @param[out] busy  [stages] seconds that each stage spent in passes
  * @return the time at which the last pass ended */
 static double sum_passes(const report_passes *passes, double *busy)
 {

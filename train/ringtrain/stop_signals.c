@@ -39,6 +39,9 @@ static void end_process(int number)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
+/* Takes the signals one by one. The first signal after stop_signals_begin() requests a stop. An
+ * earlier signal, or a second request, ends the process. A later signal is a second request unless
+ * it is the other copy of the same Ctrl-C. */
 static void *wait_for_signals(void *unused)
 {
     double first = 0.0;
