@@ -34,7 +34,7 @@ typedef struct train_dataset {
     size_t token_bytes;        /* bytes of a token of a text; 0: images */
     const pixel_norm *norm;    /* normalization of images; borrowed; NULL: bytes / 255 */
     uint64_t hash;             /* the result of dataset_hash(); 0: not computed yet */
-    void *shared;              /* mapping that holds both arrays; NULL: malloc()ed arrays */
+    void *shared;              /* mapping of both arrays; NULL: the arrays are malloc()ed */
     const data_source *source; /* NULL: samples are in the arrays */
     void *context;             /* passed to the source's functions */
     size_t own_labels;         /* labels of each sample of the source */

@@ -48,6 +48,8 @@ void shares_free(data_shares *shares)
 
 void shares_deal(data_shares *shares, size_t samples)
 {
+    /* Each whole round gives every rank a micro-batch. In the last, incomplete round the ranks take
+     * their micro-batches in order until the samples run out. */
     size_t round = 0;
     for (int r = 0; r < shares->ranks; r++)
         round += shares->micro[r];

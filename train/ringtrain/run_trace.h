@@ -13,8 +13,8 @@
 
 typedef struct run_trace {
     const char *path; /* borrowed; NULL: no trace */
-    output_file file; /* of rank 0 */
-    FILE *part;       /* stream of other ranks, in memory: text, bytes */
+    output_file file; /* on rank 0 */
+    FILE *part;       /* on other ranks: a stream in memory, which sets text and bytes */
     char *text;
     size_t bytes;
     update_trace trace;

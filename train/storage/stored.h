@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stored: reads named tensors from one file, or from several files that have ranges of the tensors.
- * Callers read by name and range, whatever the files are. In files of ranges, an entry has the name
- * "TENSOR@BEGIN", with the number of its first element.
+ * Callers read by name and range, regardless of how the files are divided. In files of ranges, an
+ * entry has the name "TENSOR@BEGIN", with the number of its first element.
  */
 #ifndef TRAIN_STORED_H
 #define TRAIN_STORED_H
@@ -15,7 +15,7 @@ enum { STORED_NAME_MAX = 128, STORED_PATH_MAX = 4096 };
 /** A range of a tensor in a file. */
 typedef struct stored_range {
     char name[STORED_NAME_MAX];         /* name of the tensor */
-    size_t begin, count;                /* elements of the tensor */
+    size_t begin, count;                /* first element and number of elements */
     size_t shape[SAFETENSORS_DIMS_MAX]; /* [dims] shape of the entry in the file */
     int dims;
     ring_dtype type;
