@@ -427,7 +427,7 @@ class Program(Made):
 
     def test_broken_ports(self):
         for faults, why in (("fail=post_send:3", "fake0:1"), ("memlock=100000", "ulimit -l"),
-                            ("memlock=8000000", "cannot register 8 MiB"),
+                            ("memlock=8000000", "cannot register a buffer of 8 MiB"),
                             ("fail=create_qp:1", "queue pair"), ("fail=poll_cq:2", "fake0")):
             with self.subTest(faults):
                 row = self.trials(faults)["fake0:1 self_test"]
