@@ -211,17 +211,6 @@ static void fill_header(line *at, const transport_frame *frame)
     memcpy(at->rest, (const char *)frame + sizeof frame->stamp, sizeof at->rest);
 }
 
-/* Publishes the frame at line p->at by a skip at p->line, where the consumer expects its header. */
-static void publish_skip(lines_producer *p)
-{
-    const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
-    line *from = &p->ring->line[p->line];
-    fill_header(from, &skip);
-    hand_over(&from->stamp, p->stamp, p->strict);
-    p->over = p->at < p->line ? p->line + 1 : LINES;
-    p->skips++;
-}
-
 bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload)
 {
     const size_t bytes = transport_behind(frame);
@@ -232,8 +221,15 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
         lines_copy(&p->copier, at + 1, payload, bytes);
     fill_header(at, frame);
     hand_over(&at->stamp, p->stamp, p->strict);
-    if (p->at != p->line)
-        publish_skip(p);
+    if (p->at != p->line) {
+        /* A skip at p->line, where the consumer expects the header, leads it to p->at. */
+        const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
+        line *from = &p->ring->line[p->line];
+        fill_header(from, &skip);
+        hand_over(&from->stamp, p->stamp, p->strict);
+        p->over = p->at < p->line ? p->line + 1 : LINES;
+        p->skips++;
+    }
     prefetch_to_write(next + 1);
     p->stamp += 2;
     p->line = p->at + lines;

@@ -331,16 +331,6 @@ int lines_link_wake_fd(const transport_link *head)
     return l->bell != NULL ? bell_fd(l->bell) : l->fd;
 }
 
-/* Each change of `released` wakes the caller once. It goes back to sleep if the message that it
- * waits for is not released yet. */
-static bool sending_has_news(lines_link *l)
-{
-    const uint64_t released = atomic_load(&l->out.ring->released);
-    const bool more = released != l->notified;
-    l->notified = released;
-    return more || (l->refused && lines_fit(&l->out, l->wanted));
-}
-
 static void raise_flags(lines_link *l)
 {
     _Atomic uint32_t *const in = l->armed_in ? &l->in.ring->consumer_sleeps : NULL;
@@ -362,8 +352,16 @@ bool lines_link_arm(transport_link *head, bool wants_send)
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
     raise_flags(l);
-    if ((l->in.strict || membarrier_all()) && !l->gone && !has_ended(l) &&
-        !(l->armed_in && has_news(l)) && !(l->armed_out && sending_has_news(l)))
+    bool may_sleep = (l->in.strict || membarrier_all()) && !l->gone && !has_ended(l) &&
+                     !(l->armed_in && has_news(l));
+    /* Each change of `released` wakes the caller once. It goes back to sleep if the message that it
+     * waits for is not released yet. */
+    if (may_sleep && l->armed_out) {
+        const uint64_t released = atomic_load(&l->out.ring->released);
+        may_sleep = released == l->notified && !(l->refused && lines_fit(&l->out, l->wanted));
+        l->notified = released;
+    }
+    if (may_sleep)
         return true;
     lines_link_disarm(head);
     return false;
