@@ -36,8 +36,8 @@ typedef struct program_op {
     bool trailing;      /* OP_WAIT: only waits follow it                               */
     uint16_t ins, outs; /* numbers of inputs and outputs                               */
     uint32_t first;     /* index of its first operand: inputs, then outputs            */
-    uint32_t messages;  /* OP_WAIT: number of messages that one run of the plan has sent to the peer
-                           before this op */
+    uint32_t messages;  /* OP_WAIT: waits until the peer has released this many messages of this run
+                           of the plan */
     size_t count;       /* number of elements in all slices                            */
 } program_op;
 
