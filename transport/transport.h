@@ -140,7 +140,7 @@ typedef struct transport_peer {
     int channel;         /* number of the link among those of the pair, from 0           */
     int fd;              /* connected stream socket; the peer has proved that it opens the same
                             link. The link owns it, even if open() fails. AF_UNIX between ranks
-                            of one host (loop, shm), AF_INET or AF_INET6 otherwise (tcp, ucx) */
+                            of one host (loop, shm), AF_INET or AF_INET6 otherwise */
     double peer_timeout; /* seconds. While a caller waits, the link breaks when the peer's host has
                             shown no sign of life for about this long; 0: never. Used by tcp and
                             ucx, whose connections can be cut without an end of file */
@@ -284,10 +284,10 @@ struct transport {
     int (*wake_fd)(const transport_link *l);
 
     /** Prepares the link for a caller that is about to sleep on wake_fd(). A frame wakes the caller
-     *  when it arrives, unless peek() has already returned its header. With wants_send,
-     *  the caller is also woken when the last refused send(), reserve() or get() may succeed, when
-     *  more is flushed or released than at the last arm() with wants_send, and when a ticket can be
-     *  closed. A wake-up may be spurious.
+     *  when it arrives, unless peek() has already returned its header. With wants_send, the caller
+     *  is also woken when the last refused send(), reserve() or get() may succeed, when more is
+     *  flushed or released than at the last arm() with wants_send, and when a ticket can be closed.
+     *  A wake-up may be spurious.
      *  @return false: there is already something to do, and the caller must not sleep. */
     bool (*arm)(transport_link *l, bool wants_send);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiles the kernels of one level. Each level_*.c includes this once, after it has defined
+ * Builds the kernels of one level. Each level_*.c includes this once, after it has defined
  *     LEVEL_TABLE               the name of its table
  *     LEVEL_BYTES               bytes of a vector
  *     LEVEL_STREAM(to, vector)  stores a vector around the cache; `to` is aligned

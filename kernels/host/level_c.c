@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compiles the reference level, with only the instructions that every CPU of the target
+ * Builds the reference level, with only the instructions that every CPU of the target
  * architecture has. */
 #define LEVEL_TABLE kernel_table_c
 #define LEVEL_BYTES 16

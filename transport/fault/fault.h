@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fault: wraps links so that they drop, delay, truncate or falsify frames, for tests. Faults depend
- * only on the seed, the peer and the number of the frame, never on the clock or on how often a call
- * is repeated, so a run that failed can be reproduced.
+ * fault: makes links that drop, delay, truncate or falsify the frames of others, for tests. Faults
+ * depend only on the seed, the peer and the number of the frame, never on the clock or on how often
+ * a call is repeated, so a run that failed can be reproduced.
  */
 #ifndef RING_FAULT_H
 #define RING_FAULT_H

@@ -222,7 +222,7 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
     fill_header(at, frame);
     hand_over(&at->stamp, p->stamp, p->strict);
     if (p->at != p->line) {
-        /* A skip at p->line, where the consumer expects the header, leads it to p->at. */
+        /* Publish a skip at p->line, where the consumer expects the header. It points to p->at. */
         const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
         line *from = &p->ring->line[p->line];
         fill_header(from, &skip);

@@ -23,7 +23,7 @@ enum { LINES_STREAM_LEAST = 4096 };
 typedef struct lines_copier {
     bool streams;   /* copies bypass the caches                                   */
     uint32_t slow;  /* number of slow plain copies in a row                       */
-    uint32_t count; /* copies since one was last timed, or could last have been   */
+    uint32_t count; /* copies since the last timing, or since the last check whether one is due */
     double tried;   /* when a plain copy was last timed; only valid if `streams`  */
 } lines_copier;
 

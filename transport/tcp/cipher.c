@@ -48,7 +48,7 @@ struct tcp_cipher {
                                 caller. It ends before `first` */
 };
 
-/* ---- One piece --------------------------------------------------------------------- */
+/* ---- Sealing and unsealing --------------------------------------------------------- */
 
 static void set_key(sealer *s, transport_cipher cipher, const unsigned char *key)
 {
@@ -93,7 +93,7 @@ static bool unseal(sealer *s, unsigned char *at, size_t bytes, const unsigned ch
                                                               known_bytes, nonce, s->key) == 0;
 }
 
-/* ---- Life -------------------------------------------------------------------------- */
+/* ---- Creating and freeing ---------------------------------------------------------- */
 
 tcp_cipher *tcp_cipher_new(const transport_keys *keys)
 {
@@ -125,7 +125,7 @@ size_t tcp_cipher_memory(void)
 /** A position in the caller's parts. */
 typedef struct reader {
     const struct iovec *parts;
-    size_t count, offset; /* offset: in parts[0] */
+    size_t count, offset; /* offset: bytes of parts[0] that were read */
 } reader;
 
 /* @return the number of copied bytes; fewer than @p most only at the end of the parts. */

@@ -141,9 +141,9 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
         send_ended(p, UCS_PTR_STATUS(request));
 }
 
-/* At most one such message is in flight; the next one carries later changes. None is sent to a peer
- * that has closed its socket: its host would answer with a reset, and UCX would lose data that has
- * arrived from it and is not read yet. */
+/* At most one such message is in flight; the next one carries later changes. It is not sent to a
+ * peer that has closed its socket: its host would answer with a reset, and UCX would lose data that
+ * has arrived from it and is not read yet. */
 void ucx_announce(ucx_link *l, bool asks)
 {
     if (l->recv.announcing || l->state != RING_OK || ucx_has_left(l))

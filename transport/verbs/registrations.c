@@ -128,7 +128,7 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
     struct ibv_mr *mr = adapter_register(device, base, bytes, access);
     if (mr != NULL)
         return mr;
-    (void)automatic_drop_idle(); /* another thread may have dropped registrations since */
+    (void)automatic_drop_idle(); /* if it drops none, another thread may still have made room */
     return adapter_register(device, base, bytes, access);
 }
 
