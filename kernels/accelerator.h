@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerator: the interface to a device, such as a GPU, that computes on memory which the host
- * must not access. It executes requests asynchronously and in their order. The engine requests each
- * fold of a call whose buffers are in the device's memory, and makes progress elsewhere meanwhile.
+ * accelerator: defines the interface to a device, such as a GPU, that computes on memory which the
+ * host must not access. The device executes requests asynchronously and in order. The engine
+ * requests each fold of a call whose buffers are in the device's memory, and makes progress on
+ * other calls meanwhile.
  *
- * Network adapters can read and write the device's memory directly, if it shares that memory. A
- * stream stops where a call was enqueued on it, until that call is complete (ring_call.stream).
+ * Network adapters can read and write the device's memory directly if share() allows it. A stream
+ * stops at the point where a call was enqueued on it, until that call is complete
+ * (ring_call.stream).
  *
  * memory/accelerators.h lists a process's accelerators. All functions are thread-safe.
  */
@@ -18,9 +20,9 @@
 
 /** How adapters access a range of an accelerator's memory. */
 typedef struct accelerator_share {
-    int dmabuf;      /* descriptor, closed by the caller; -1 if there is no dma-buf      */
-    uint64_t offset; /* of the range in the dma-buf                                      */
-    bool by_address; /* adapters' drivers accept its addresses like the host's           */
+    int dmabuf;      /* descriptor, which the caller closes; -1 if there is no dma-buf   */
+    uint64_t offset; /* of the range in the dma-buf, in bytes                            */
+    bool by_address; /* adapters' drivers accept its addresses like those of host memory */
 } accelerator_share;
 
 typedef struct accelerator accelerator;
@@ -28,9 +30,9 @@ typedef struct accelerator accelerator;
 /** A place in a user's stream where the stream waits for resume(). The accelerator owns it; the
  *  engine borrows it from stop() until resume(). */
 typedef struct accelerator_stop {
-    ticket *reached; /* closed with RING_OK when all earlier work of the stream is complete. If the
-                        device closes it, no waiter is woken, so the engine polls it           */
-    /* The engine's: */
+    ticket *reached; /* closed with RING_OK when all earlier work of the stream is complete. The
+                        device may close it without waking waiters, so the engine polls it     */
+    /* Only the engine uses the following members: */
     const accelerator *by;
     bool is_mark; /* of the default stream, which does not wait */
     _Atomic int holders;
@@ -40,7 +42,7 @@ typedef struct accelerator_stop {
 typedef struct accelerator_allocation {
     void *base;
     size_t bytes;
-    uint64_t id; /* unique among this accelerator's allocations, also at a reused address */
+    uint64_t id; /* differs from that of an earlier allocation at the same address */
 } accelerator_allocation;
 
 struct accelerator {
@@ -66,38 +68,39 @@ struct accelerator {
     /** Waits until all requests are complete or will no longer access any memory. */
     void (*settle)(const accelerator *a);
 
-    /** Prepares memory for adapters. A fold's results are visible to them when the fold is
-     *  complete; their writes are visible to folds after flush(). Any thread may call it. NULL:
+    /** Prepares memory for access by network adapters. Adapters read a fold's results once the fold
+     *  is complete; folds read adapters' writes after flush(). Any thread may call it. NULL:
      *  adapters cannot access the memory, and the next two functions are unused.
-     *  @return RING_OK if @p out offers at least one way; otherwise fail() gave the reason. */
+     *  @return RING_OK if @p out offers at least one way of access; otherwise the reason was passed
+     *  to fail(). */
     ring_status (*share)(const accelerator *a, void *base, size_t bytes, accelerator_share *out);
 
-    /** Makes adapters' writes that the host knows of visible to later folds. NULL: they are always
-     *  visible. */
+    /** Makes those writes of adapters whose completion the host has received visible to later
+     * folds. NULL: they are always visible. */
     ring_status (*flush)(const accelerator *a, void *at, size_t bytes);
 
-    /** @return the device's place on the PCI bus, which is constant. NULL: it has no place there
-     *  and is near to every adapter. */
+    /** @return the device's place on the PCI bus, which never changes. NULL: it has no such place,
+     *  and counts as near to every adapter. */
     const pci_place *(*place)(const accelerator *a);
 
-    /** Finds out whether @p at is memory of the accelerator. It is called for each buffer that is
-     *  not registered, so it must be quick. NULL: only registered memory is known.
-     *  @param[out] out  an allocation that covers as many of the @p bytes as belong to it; it has 0
-     *  bytes if the memory belongs elsewhere.
-     *  @return RING_OK; otherwise fail() gave the reason. */
+    /** Checks whether @p at is memory of the accelerator. It is called for each buffer that is not
+     *  registered, so it must be quick. NULL: only registered memory counts as the accelerator's.
+     *  @param[out] out  the allocation that contains @p at; 0 bytes if the memory is not the
+     *  accelerator's.
+     *  @return RING_OK; otherwise the reason was passed to fail(). */
     ring_status (*owns)(const accelerator *a, const void *at, size_t bytes,
                         accelerator_allocation *out);
 
-    /** Finds out whether a stream belongs to this accelerator. NULL: it has no streams, and the
-     *  next four functions are absent. */
+    /** Checks whether a stream belongs to this accelerator. NULL: it has no streams, and the next
+     *  four functions are absent. */
     ring_status (*owns_stream)(const accelerator *a, void *stream, bool *yes);
 
-    /** Calls on its streams may have buffers in the host's memory. */
+    /** True if calls on its streams may have buffers in the host's memory. */
     bool orders_host;
 
-    /** Enqueues a stop on the stream, which closes `reached` and then waits for resume(). May block
-     *  while the stream is full; the engine holds no lock.
-     *  @return RING_OK; otherwise fail() gave the reason, and nothing remains enqueued. */
+    /** Enqueues a stop on the stream. When the stream reaches the stop, it closes `reached` and
+     *  waits for resume(). May block while the stream's queue is full, so the caller holds no lock.
+     *  @return RING_OK; otherwise the reason was passed to fail(), and nothing is enqueued. */
     ring_status (*stop)(const accelerator *a, void *stream, accelerator_stop **out);
 
     /** Marks the end of all work that the device's default stream has now, for calls without a
@@ -111,22 +114,24 @@ struct accelerator {
      *  the accelerator. Does not block, and makes no call into the driver. */
     void (*resume)(accelerator_stop *stop);
 
-    /** @param[out] captured  work on the stream is being recorded, and is executed at each replay
-     * of the record. NULL: capturing is not supported. */
+    /** Checks whether the stream is being captured. NULL: capturing is not supported.
+     *  @param[out] captured  work on the stream is being recorded in a graph instead of executed;
+     *  each replay of the graph executes it. */
     ring_status (*captures)(const accelerator *a, void *stream, bool *captured);
 
-    /** @return RING_OK; otherwise fail() gave the device's error, earlier requests may never
-     *  complete, and settle() returns soon. It is called often. NULL: no errors are reported. */
+    /** Checks the device for errors. It is called often. NULL: no errors are reported.
+     *  @return RING_OK; otherwise the device's error was passed to fail(), earlier requests may
+     *  never complete, and settle() returns soon. */
     ring_status (*health)(const accelerator *a);
 
     /** Runs whole programs (accelerator_programs.h). NULL: the host drives all calls. */
     const struct accelerator_programs *programs;
 };
 
-/** Finds the accelerator of the calling thread, which is CUDA's current device if the process has
- *  started CUDA. It is opened when it is first found, and stays open.
+/** Finds the accelerator of the calling thread: CUDA's current device if the process has
+ *  initialised CUDA. It is opened when it is first found, and stays open.
  *  @param[out] out  NULL if there is no accelerator.
- *  @return RING_OK, or the reason why it cannot be used. */
+ *  @return RING_OK, or the status of the failure that makes it unusable. */
 ring_status accelerator_current(const accelerator **out);
 
 /** Copies bytes from memory of the accelerator to the host's, asynchronously, as fold() does. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerator_programs: the interface to accelerators that run whole programs (program_ops.h). They
- * communicate through each other's memory, so a call costs each rank one launch, and the host moves
- * no data.
+ * accelerator_programs: defines the interface to accelerators that run whole programs
+ * (program_ops.h). The accelerators communicate through each other's memory, so a call costs each
+ * rank one launch, and the host moves no data.
  *
  * Each rank of a communicator attaches a seat to its accelerator, sends its card to the other
- * ranks, and connects the seat when it has all cards. If one rank cannot connect, no rank uses its
- * seat, and the host drives their calls. Ranks of a process on the same accelerator share launches:
- * the last of them to make a call starts it.
+ * ranks, and connects the seat when it has received all cards. If one rank cannot connect, no rank
+ * uses its seat, and the host executes their calls. Ranks of a process on the same accelerator
+ * share one launch per call, which the last of them to make the call starts.
  */
 #ifndef RING_ACCELERATOR_PROGRAMS_H
 #define RING_ACCELERATOR_PROGRAMS_H
@@ -18,25 +18,26 @@
 /** A rank's memory and state on an accelerator. */
 typedef struct accelerator_seat accelerator_seat;
 
-/** Describes a rank's seat to the other ranks of the host. It is plain data. */
+/** Describes a rank's seat to the other ranks of the host. It is sent to them as plain bytes. */
 typedef struct accelerator_card {
-    unsigned char device[16]; /* unique to the device */
-    unsigned char process[16];
-    int32_t ordinal;          /* number of the device in its process          */
-    int32_t lanes;            /* lanes that the rank has memory for           */
-    int32_t blocks;           /* blocks that can run at once on its device    */
-    uint64_t memory, group;   /* addresses in its process                     */
-    unsigned char handle[64]; /* opens the memory in other processes          */
+    unsigned char device[16];  /* id of the device */
+    unsigned char process[16]; /* id of the process */
+    int32_t ordinal;           /* number of the device in its process          */
+    int32_t lanes;             /* most lanes that fit into the seat's memory   */
+    int32_t blocks;            /* blocks that can run at once on its device    */
+    uint64_t memory, group;    /* addresses in its process                     */
+    unsigned char handle[64];  /* opens the memory in other processes          */
 } accelerator_card;
 
 /** The limits that a communicator's programs must respect. They are the same on all ranks. */
 typedef struct accelerator_terms {
     int32_t lanes;          /* most channels                                          */
-    bool captures;          /* graphs may capture runs                                */
+    bool captures;          /* runs may be captured in graphs                         */
     bool apart;             /* ranks belong to several processes                      */
-    size_t segment, window; /* bytes of a carried frame; frames ahead of the receiver */
-    size_t eager, scratch;  /* most bytes that a call may send a peer eagerly; most bytes of
-                               partial sums                                           */
+    size_t segment, window; /* most payload bytes of a frame; most frames that a sender may be ahead
+                               of the receiver */
+    size_t eager, scratch;  /* most bytes that a call may send to one peer eagerly; most bytes of
+                               partial sums */
     size_t outstanding;     /* most bytes of a slice in flight to a peer              */
 } accelerator_terms;
 
@@ -52,9 +53,9 @@ typedef struct accelerator_program {
     ring_op op;
 } accelerator_program;
 
-/** The arguments of a run. */
+/** The arguments of one run of a program. */
 typedef struct accelerator_run {
-    const void *kept; /* from keep() */
+    const void *kept; /* the program, from keep() */
     const void *src;
     void *dst;
     void *stream;
@@ -65,14 +66,14 @@ typedef struct accelerator_run {
 typedef struct accelerator_verdict {
     ring_status status;
     int32_t peer;             /* the rank concerned */
-    uint64_t their_signature; /* RING_ERR_MISMATCH: of the peer's call */
+    uint64_t their_signature; /* with RING_ERR_MISMATCH: signature of the peer's call */
 } accelerator_verdict;
 
 /** Functions of an accelerator. Only one thread at a time may call those of a seat, except abort().
  */
 typedef struct accelerator_programs {
-    /** Allocates a seat for a rank. @param lanes  most lanes. @param[out] card  all members are
-     *  filled in but `process`. */
+    /** Allocates a seat for a rank. @param lanes  most lanes of its calls. @param[out] card  all
+     *  members are filled in except `process`. */
     ring_status (*attach)(const accelerator *a, int rank, int ranks, int lanes,
                           accelerator_seat **out, accelerator_card *card);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process
@@ -80,28 +81,30 @@ typedef struct accelerator_programs {
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */
     ring_status (*connect)(accelerator_seat *s, const accelerator_card *cards,
                            accelerator_terms *out);
-    /** Undoes connect(), even one that failed, before any run. The seat no longer accesses the
-     *  memory of the other ranks. */
+    /** Undoes connect(), even if it has failed. No run may have been started. Afterwards the seat
+     *  does not access the memory of the other ranks. */
     void (*disconnect)(accelerator_seat *s);
     /** Copies the program to memory that the accelerator reads. */
     ring_status (*keep)(accelerator_seat *s, const accelerator_program *p, void **out);
-    /** Frees the copy. No run of it may be under way. */
+    /** Frees the copy. No run of it may be in progress. */
     void (*drop)(void *kept);
-    /** Enqueues a run on the stream, which continues after the run.
-     *  @param captured  the stream is being captured, which the terms allow. Each replay then runs
-     *  the program, without a number.
-     *  @param[out] number  of the run, counted from 1. */
+    /** Enqueues a run on the stream, whose later work begins when the run is complete.
+     *  @param captured  the stream is being captured, which the terms allow. Each replay of its
+     *  graph then runs the program, and these runs have no numbers.
+     *  @param[out] number  number of the run, from 1. */
     ring_status (*start)(accelerator_seat *s, const accelerator_run *run, bool captured,
                          uint32_t *number);
-    /** @return RING_OK if all runs up to @p number are complete, RING_IN_PROGRESS, or the failure
-     * of a run, with @p out filled in. @param[out] waits  true if the run has not begun because
-     * other ranks of this process have not made the call yet. */
+    /** @return RING_OK if all runs up to @p number are complete, RING_IN_PROGRESS, or the status of
+     *  a failed run.
+     *  @param[out] out    describes the failure, if a run has failed.
+     *  @param[out] waits  true if the run has not begun because other ranks of this process have
+     *                     not made the call yet. */
     ring_status (*state)(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                          bool *waits);
-    /** Ends runs that are under way or begin later. Any thread may call it, and it makes no call
-     *  into the driver. */
+    /** Ends all runs that are in progress or begin later. Any thread may call it, and it makes no
+     *  call into the driver. */
     void (*abort)(accelerator_seat *s);
-    /** After abort(), lets streams continue whose runs have not begun. */
+    /** After abort(), lets those streams continue whose runs have not begun. */
     void (*release)(accelerator_seat *s);
     /** Frees the seat. Its runs must be complete; after abort() its memory is not used again. */
     void (*detach)(accelerator_seat *s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernels: arithmetic on arrays in the host's memory, for the engine and the trainer. The plain C
- * level is the reference. The SIMD levels compute the same bits; one of them is chosen once, at run
- * time, to fit the CPU. RING_SIMD = auto | avx512 | avx2 | c forces a level.
+ * kernels: computes on arrays in the host's memory, for the engine and the trainer. Each kernel is
+ * compiled for several levels of SIMD instructions, which all compute the same bits. The best level
+ * that the CPU supports is chosen once, at run time; RING_SIMD = auto | avx512 | avx2 | c
+ * overrides the choice.
  */
 #ifndef RING_KERNELS_H
 #define RING_KERNELS_H
@@ -27,7 +28,7 @@ typedef struct kernel_operand {
  *  An element's inputs are combined from left to right in the accumulator type, and all outputs are
  *  stored in the same pass. With one input this is a copy or a cast.
  *  @param outs    [out_count] arrays of count elements. An output may be the same array as an
- * input, but must not overlap an input at an offset.
+ *                 input, but must not overlap an input at an offset.
  *  @param ins     [in_count] arrays of count elements.
  *  @param op      an operation that ring_op_serves() allows for the type. RING_AVG and
  *                 RING_PREMUL_SUM combine like RING_SUM.
@@ -35,20 +36,20 @@ typedef struct kernel_operand {
  *                 true division in the accumulator type, integers towards zero.
  *  Outputs of the call's type are rounded once, to nearest even; an 8-bit float that would overflow
  *  becomes the largest finite number. MIN and MAX order -0 below +0, so that their bits do not
- *  depend on the order of the inputs. A NaN result has all bits set (a mere copy keeps its
- * payload). Logical operations return 0 or 1, even for a single input. Cost: one pass that reads
- * in_count arrays and writes out_count arrays. Large outputs that will not be read soon are written
- * around the cache. */
+ *  depend on the order of the inputs. A NaN result has all bits set, except that a copy keeps the
+ *  NaN's payload. Logical operations return 0 or 1, even for a single input.
+ *  Cost: one pass that reads in_count arrays and writes out_count arrays. Large outputs are written
+ *  with stores that bypass the caches. */
 void kernel_fold(kernel_operand *outs, int out_count, const kernel_operand *ins, int in_count,
                  size_t count, ring_dtype dtype, ring_op op, int divisor);
 
-/** @return true for the types of whole numbers. */
+/** @return true for integer types. */
 static inline bool kernel_is_integer(ring_dtype dtype)
 {
     return dtype <= RING_UINT64 || dtype == RING_INT16 || dtype == RING_UINT16;
 }
 
-/** @return true if the operation tests whether elements are not 0. */
+/** @return true for RING_LAND, RING_LOR and RING_LXOR, which treat elements as truth values. */
 static inline bool kernel_is_logical(ring_op op)
 {
     return op >= RING_LAND && op <= RING_LXOR;
@@ -60,14 +61,15 @@ static inline bool kernel_is_logical(ring_op op)
  *  @param dst  [count], may be @p src. */
 void kernel_scale(void *dst, const void *src, size_t count, ring_dtype dtype, double by);
 
-/** Copies memory; large copies are written around the cache. */
+/** Copies memory. @p dst and @p src must be the same or not overlap. Large copies bypass the
+ *  caches. */
 void kernel_copy(void *dst, const void *src, size_t bytes);
 
 /** @return the bytes of an element of the accumulator type of @p dtype. */
 size_t kernel_acc_size(ring_dtype dtype);
 
-/** Casts dst[i] = src[i] for i < count, rounded to nearest even. A NaN becomes a quiet NaN; as
- *  bfloat16 it has all bits set. */
+/** Each of these casts dst[i] = src[i] for i < count, and rounds to nearest even. A NaN becomes a
+ *  quiet NaN; a bfloat16 NaN has all bits set. */
 void kernel_f16_to_f32(float *dst, const uint16_t *src, size_t count);
 void kernel_f32_to_f16(uint16_t *dst, const float *src, size_t count);
 void kernel_bf16_to_f32(float *dst, const uint16_t *src, size_t count);
@@ -90,12 +92,12 @@ void kernel_add_to_rows(float *rows, const float *row, size_t count, size_t widt
 /** sum (width) += the sum of rows (count, width) over its rows, added in their order. */
 void kernel_add_rows(float *sum, const float *rows, size_t count, size_t width);
 
-/* ---- Optimisers. Each makes one pass over arrays of count elements, in PyTorch's arithmetic:
+/* ---- Optimisers. Each makes one pass over arrays of count elements, with PyTorch's arithmetic:
  * factors such as 1 - beta1 are computed in double and rounded once, and each operation on elements
- * is done in float32 ---- */
+ * is done in float32. ---- */
 
-/** Returns the sum of squares of x (count) in float64. The order of additions is fixed and does not
- *  depend on SIMD: each of 32 partial sums adds every 32nd element, then the partial sums are added
+/** @return the sum of squares of x (count) in float64. The order of additions is the same in all
+ *  levels: each of 32 partial sums adds every 32nd element, then the partial sums are added
  *  pairwise (l and l + 16, l and l + 8, …). */
 double kernel_sum_squares(const float *x, size_t count);
 
@@ -139,8 +141,8 @@ void kernel_adagrad_step(float *p, const float *grad, float *sum, size_t count,
 /* ---- Dispatch ---- */
 
 /** Chooses the level: "auto", "avx512", "avx2" or "c". Any thread may call it at any time. If it is
- *  never called, the first use of a kernel chooses the level of RING_SIMD, or "auto" if that is
- *  unset or unusable; the latter is reported on stderr.
+ *  never called, the first use of a kernel chooses the level of RING_SIMD, or "auto" if that
+ *  variable is unset or unusable. An unusable value is reported on stderr.
  *  @return false if the name is unknown or the CPU lacks the level. */
 bool kernels_select(const char *level);
 /** @return the level in use. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer_factors: the factors that a step of an optimiser multiplies by. The host's kernels and
- * those of GPUs share them; each is computed in double and rounded once. C and C++ include this.
+ * optimizer_factors: computes the factors by which a step of an optimiser multiplies. The kernels
+ * of the host and of GPUs share them. Each factor is computed in double and rounded once to
+ * float32. C and C++ files include this.
  */
 #ifndef RING_OPTIMIZER_FACTORS_H
 #define RING_OPTIMIZER_FACTORS_H
@@ -14,9 +15,13 @@ typedef struct sgd_factors {
 } sgd_factors;
 
 typedef struct adam_factors {
-    float scale, weight_decay; /* of the gradient; weight_decay is 0 if decoupled */
-    float keep;                /* of the parameter; 1 unless decoupled            */
-    float blend1, beta2, blend2, rate, root, eps;
+    float scale, weight_decay; /* for the gradient; weight_decay is 0 if decoupled */
+    float keep;                /* for the parameter; 1 unless decoupled            */
+    float blend1, blend2;      /* 1 - beta1, 1 - beta2                             */
+    float beta2;
+    float rate; /* lr / (1 - beta1^step); lr without bias correction    */
+    float root; /* sqrt(1 - beta2^step); 1 without bias correction      */
+    float eps;
 } adam_factors;
 
 typedef struct lion_factors {
@@ -27,7 +32,7 @@ typedef struct adagrad_factors {
     float scale, weight_decay, rate, eps;
 } adagrad_factors;
 
-/* kernels.h defines the arguments. */
+/* The arguments are defined in kernels.h. */
 struct kernel_sgd;
 struct kernel_adam;
 struct kernel_lion;

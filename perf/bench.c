@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench: measures all cases in the same order on all ranks. A rank that fails by itself (no memory,
- * no file) aborts the communicator, so that no other rank waits for it.
+ * bench: measures all cases in the same order on all ranks. A rank that fails alone (for instance,
+ * because it has no memory or cannot create a file) aborts the communicator, so that no other rank
+ * waits for it.
  */
 #include "bench.h"
 #include "json.h"
@@ -16,43 +17,39 @@
 #include <string.h>
 
 typedef struct bench {
-    perf_options options; /* a copy: sizes.max may have to shrink */
+    perf_options options; /* a copy, because memory may limit sizes.max */
     perf_rank self;
     perf_gpu gpu;
     perf_totals totals;
     ring_comm_info info;
     FILE *json;
-    size_t *counts; /* [ranks] of v-forms */
-    void **lists;   /* [2 * ranks] */
-    bool reported;  /* the error was printed, by rank 0 */
+    size_t *counts; /* [ranks] perf_case.counts */
+    void **lists;   /* [2 * ranks] perf_case.lists */
+    bool reported;  /* rank 0 has already printed the error */
 } bench;
 
 /* ---- Errors ---- */
 
-/* Aborts the communicator with a failure of this rank alone: every rank's latest error. */
+/* Aborts the communicator because this rank has failed. The reason becomes the latest error of
+ * every rank. */
 static ring_status give_up(bench *b, ring_status status, const char *reason)
 {
     ring_comm_abort(b->self.comm, reason);
     return status;
 }
 
-/* A refused call has not ended the communicator. */
-static const char *why_failed(const ring_comm *comm)
-{
-    const char *why = ring_last_error(comm);
-    return *why != '\0' ? why : ring_last_error(NULL);
-}
-
 /* ---- The GPU ---- */
 
-/* Keeps a communicator that does not use the GPU from reading GPU memory as host memory. */
+/* Makes a call on the GPU's stream, because it fails if the communicator does not use the GPU. In
+ * that case, other calls would access GPU memory as if it were host memory. */
 static ring_status try_gpu(bench *b)
 {
     ring_call call = RING_CALL_INIT;
     call.stream = b->gpu.stream;
     if (ring_barrier(b->self.comm, &call) != RING_OK)
-        return give_up(b, RING_ERR_UNSUPPORTED,
-                       "--device cuda: libring does not use this GPU; its warning says why");
+        return give_up(
+            b, RING_ERR_UNSUPPORTED,
+            "--device cuda: libring does not use this GPU; its warning states the reason");
     const ring_status status = perf_gpu_wait(&b->gpu);
     return status == RING_OK ? RING_OK : give_up(b, status, perf_gpu_error());
 }
@@ -68,7 +65,7 @@ static ring_status open_gpu(bench *b)
     return try_gpu(b);
 }
 
-/* Bytes of a GPU that each of its ranks may use. */
+/* @return the bytes of GPU memory that each rank on the GPU may use. */
 static size_t gpu_share(const bench *b)
 {
     const int gpus = b->options.gpu == PERF_GPUS_IN_TURN ? perf_gpu_count() : 1;
@@ -78,19 +75,14 @@ static size_t gpu_share(const bench *b)
 
 /* ---- Memory ---- */
 
-/* Free bytes of this host, 0 if unknown. */
-static size_t memory_available(void)
+/* @return the largest size for which two buffers of each local rank fit into nine tenths of the
+ * available memory. Buffers on a GPU need as much memory of the host, too. */
+static size_t size_that_fits(const bench *b)
 {
     char kib[64];
     const bool known = sysfs_value(kib, sizeof kib, "MemAvailable:", "/proc/meminfo");
-    return known ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0;
-}
-
-/* The largest size whose buffers all local ranks can have in nine tenths of the memory, which
- * those of a GPU take of the host's as well. */
-static size_t size_that_fits(const bench *b)
-{
-    const size_t available = memory_available(), guards = (size_t)3 * PERF_GUARD;
+    const size_t available = known ? (size_t)strtoull(kib, NULL, 10) * 1024 : 0; /* 0: unknown */
+    const size_t guards = (size_t)3 * PERF_GUARD;
     size_t share = available / 10 * 9 / (size_t)b->info.local_ranks / 2;
     if (b->self.gpu != NULL && gpu_share(b) / 2 < share)
         share = gpu_share(b) / 2;
@@ -99,13 +91,13 @@ static size_t size_that_fits(const bench *b)
     return share > guards ? share - guards : 0;
 }
 
-/* Reports a failure that every rank has; rank 0 prints it. */
+/* All ranks have this failure, and rank 0 prints it. */
 static ring_status too_large(bench *b, size_t fits)
 {
     if (b->self.rank == 0)
         fprintf(stderr,
-                "ringperf: nothing to measure: memory allows each rank two buffers of %zu bytes, "
-                "--minbytes is %zu; lower it, or start fewer ranks\n",
+                "ringperf: nothing to measure: the memory allows two buffers of %zu bytes for each "
+                "rank, but --minbytes is %zu; lower --minbytes, or start fewer ranks\n",
                 fits, b->options.sizes.min);
     b->reported = true;
     return RING_ERR_MEMORY;
@@ -132,11 +124,11 @@ static ring_status open_memory(bench *b)
     b->counts = calloc((size_t)self->ranks, sizeof *b->counts);
     b->lists = calloc(2 * (size_t)self->ranks, sizeof *b->lists);
     if (!self->times || !b->counts || !b->lists)
-        return give_up(b, RING_ERR_MEMORY, "no memory for the times; lower --iters");
+        return give_up(b, RING_ERR_MEMORY, "not enough memory to store the times; lower --iters");
     const ring_status status = perf_buffers_open(&self->buffers, b->options.sizes.max,
                                                  b->options.memory, self->gpu);
     if (status != RING_OK)
-        return give_up(b, status, "no memory for the buffers; lower --maxbytes");
+        return give_up(b, status, "not enough memory for the buffers; lower --maxbytes");
     b->totals.buffer_bytes = 2 * (b->options.sizes.max + (size_t)3 * PERF_GUARD);
     return RING_OK;
 }
@@ -149,7 +141,7 @@ static ring_status print_ranks(bench *b)
     const size_t ranks = (size_t)b->self.ranks;
     char *lines = calloc(ranks, TABLE_RANK_LINE);
     if (!lines)
-        return give_up(b, RING_ERR_MEMORY, "no memory for the header");
+        return give_up(b, RING_ERR_MEMORY, "not enough memory to print the header");
     table_rank_line(own, &b->info, b->self.gpu);
     const ring_status status = ring_all_gather(own, lines, TABLE_RANK_LINE, RING_UINT8,
                                                b->self.comm, NULL);
@@ -173,7 +165,7 @@ static ring_status open_json(bench *b)
 
 /* ---- Cases ---- */
 
-static ring_status measure_way(bench *b, perf_case c, bool in_place, perf_result *result)
+static ring_status measure_place(bench *b, perf_case c, bool in_place, perf_result *result)
 {
     c.in_place = in_place;
     RING_TRY(perf_measure(&b->self, &c, result));
@@ -197,8 +189,8 @@ static ring_status measure_size(bench *b, perf_case c, size_t bytes)
         b->counts[rank] = c.count;
     c.counts = b->counts;
     c.lists = b->lists;
-    RING_TRY(measure_way(b, c, false, &out_of_place));
-    RING_TRY(measure_way(b, c, true, &in_place));
+    RING_TRY(measure_place(b, c, false, &out_of_place));
+    RING_TRY(measure_place(b, c, true, &in_place));
     if (b->self.rank != 0)
         return RING_OK;
     progress_clear(&b->self.progress);
@@ -216,11 +208,13 @@ static ring_status measure_sizes(bench *b, perf_case c)
     return RING_OK;
 }
 
-/* The range of a choice: one value, or all of [0, count). */
+/* The values [first, last] of an option that are measured in turn. */
 typedef struct choices {
     int first, last;
 } choices;
 
+/* @param chosen   the option's value, or PERF_ALL for all of [0, count)
+ * @param matters  false if the collective does not use the option; @p without is then the value */
 static choices choices_of(int chosen, int count, bool matters, int without)
 {
     if (!matters)
@@ -239,13 +233,13 @@ static ring_status measure_roots(bench *b, perf_case c)
 static ring_status measure_all(bench *b)
 {
     const perf_options *o = &b->options;
-    const perf_collective *what = o->collective;
-    const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, !what->empty, RING_UINT8);
-    const choices ops = choices_of(o->op, RING_OP_COUNT, what->reduces, RING_SUM);
+    const perf_collective *collective = o->collective;
+    const choices dtypes = choices_of(o->dtype, RING_DTYPE_COUNT, !collective->empty, RING_UINT8);
+    const choices ops = choices_of(o->op, RING_OP_COUNT, collective->reduces, RING_SUM);
     for (int dtype = dtypes.first; dtype <= dtypes.last; dtype++)
         for (int op = ops.first; op <= ops.last; op++)
-            if (perf_serves(what, (ring_dtype)dtype, (ring_op)op))
-                RING_TRY(measure_roots(b, (perf_case){.collective = what,
+            if (perf_serves(collective, (ring_dtype)dtype, (ring_op)op))
+                RING_TRY(measure_roots(b, (perf_case){.collective = collective,
                                                       .dtype = (ring_dtype)dtype,
                                                       .op = (ring_op)op,
                                                       .rank = b->self.rank,
@@ -269,9 +263,11 @@ static ring_status describe(bench *b)
     return RING_OK;
 }
 
-static ring_status conclude(bench *b)
+static ring_status run(bench *b)
 {
     ring_comm_info info = {.size = sizeof info};
+    RING_TRY(describe(b));
+    RING_TRY(measure_all(b));
     RING_TRY(ring_comm_get_info(b->self.comm, &info));
     b->totals.comm_bytes = info.memory;
     if (b->self.rank == 0)
@@ -279,27 +275,21 @@ static ring_status conclude(bench *b)
     return RING_OK;
 }
 
-static ring_status run(bench *b)
-{
-    RING_TRY(describe(b));
-    RING_TRY(measure_all(b));
-    return conclude(b);
-}
-
-/* @return what is wrong with the options for this many ranks, NULL if nothing. */
+/* @return why the options cannot be used with this number of ranks; NULL if they can. */
 static const char *unfit(const perf_options *options, int ranks)
 {
     if (options->collective->pair && ranks < 2)
-        return "this collective needs at least 2 ranks; see ringrun -n, or -t";
+        return "this collective needs at least 2 ranks; start them with ringrun -n, or give -t";
     if (options->collective->rooted && options->root >= ranks)
-        return "--root is not below the number of ranks";
+        return "--root must be below the number of ranks";
     const bool chosen = options->op != PERF_ALL && options->dtype != PERF_ALL;
     if (options->collective->prefix && options->op == RING_AVG)
-        return "--op avg is of all ranks, which this collective does not combine";
+        return "--op avg averages over all ranks, but this collective does not combine all of them";
     if (options->collective->reduces && chosen &&
         !perf_serves(options->collective, (ring_dtype)options->dtype, (ring_op)options->op))
-        return options->op == RING_PREMUL_SUM ? "--op is for floats; choose one by --datatype"
-                                              : "--op is for integers; choose one by --datatype";
+        return options->op == RING_PREMUL_SUM
+                   ? "--op is for floats; give a float type by --datatype"
+                   : "--op is for integers; give an integer type by --datatype";
     return NULL;
 }
 
@@ -316,8 +306,8 @@ static void open_rank(bench *b, const perf_options *options, ring_comm *comm)
                           .gate = stopwatch_gate_useful(b->info.hosts, b->info.local_ranks)};
 }
 
-/* After a failure peers may still access the buffers, so they are freed with the process.
- * @return false if results are lost. */
+/* After a failure, peers may still access the buffers, so they remain until the process ends.
+ * @return false if the file of --json could not be written. */
 static bool close_rank(bench *b, bool failed)
 {
     if (!failed) {
@@ -342,8 +332,12 @@ int bench_run(const perf_options *options, ring_comm *comm)
     }
     const ring_status status = run(&b);
     progress_clear(&b.self.progress);
-    if (status != RING_OK && !b.reported)
-        fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, why_failed(comm));
+    if (status != RING_OK && !b.reported) {
+        const char *reason = ring_last_error(comm);
+        if (*reason == '\0') /* a call was rejected, which does not end the communicator */
+            reason = ring_last_error(NULL);
+        fprintf(stderr, "ringperf: rank %d: %s\n", b.self.rank, reason);
+    }
     const bool kept = close_rank(&b, status != RING_OK);
     if (status != RING_OK || !kept)
         return PERF_EXIT_ERROR;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * buffers: the page before and the page after the bytes of a call hold a pattern, and so does
- * an output before the call: a stray write is counted, and a missing one is a wrong value.
+ * buffers: allocates, fills and checks the buffers of a rank. Before a checked call, the output and
+ * the guard pages before and after the operands are filled with a pattern. So a stray write changes
+ * a guard, and a missing write leaves a wrong value.
  *
- * Two buffers of 2^k bytes lie 2^k plus three guards apart, an odd number of pages: at a
- * power of two they would alias in the CPU's caches.
+ * Two buffers of 2^k bytes are 2^k bytes and three guards apart, which is an odd number of pages.
+ * If their distance were a power of two, they would alias in the CPU's caches.
  *
- * Memory of a GPU has a view of the same size in the host's: values are made and checked there,
- * and copied.
+ * A buffer on a GPU has a view: host memory of the same size, in which values are written and
+ * checked. They are copied from the view to the GPU and back.
  */
 #include "buffers.h"
 #include "try.h"
@@ -34,7 +35,7 @@ static ring_status buffer_allocate(perf_buffer *buffer, size_t total)
 
 static ring_status buffer_open(perf_buffer *buffer, size_t bytes, perf_memory memory)
 {
-    const size_t total = bytes + (size_t)3 * PERF_GUARD; /* the third: room for --unalign */
+    const size_t total = bytes + (size_t)3 * PERF_GUARD; /* the third is room for --unalign */
     *buffer = (perf_buffer){.bytes = bytes, .memory = memory};
     const ring_status status = buffer_allocate(buffer, total);
     if (status == RING_OK)
@@ -81,7 +82,7 @@ perf_place perf_place_of(const perf_buffers *buffers, const perf_case *c, int un
     return place_in(buffers->src.base, buffers->dst.base, c, unalign);
 }
 
-/* The same operands in the host's view. */
+/* @return the operands of the call in the views of the buffers. */
 static perf_place view_of(const perf_buffers *buffers, const perf_case *c, int unalign)
 {
     return place_in(buffers->src.view, buffers->dst.view, c, unalign);
@@ -109,10 +110,11 @@ ring_status perf_rewrite(const perf_buffers *buffers, const perf_case *c, int un
                               perf_src_elements(c) * ring_dtype_size(c->dtype));
 }
 
-/* The bytes of a buffer that a call uses, in the host's view. */
+/* The part of a buffer's view that a call uses. The guard before it begins at base, and the guard
+ * after it at data + used. */
 typedef struct area {
     unsigned char *base, *data;
-    size_t used;
+    size_t used; /* bytes */
 } area;
 
 static area src_area(const perf_buffers *buffers, const perf_case *c, perf_place place)
@@ -125,7 +127,7 @@ static area src_area(const perf_buffers *buffers, const perf_case *c, perf_place
 
 static area dst_area(const perf_buffers *buffers, const perf_case *c, perf_place place)
 {
-    if (c->in_place) /* both operands lie in one buffer, one of them at its start */
+    if (c->in_place) /* both operands are in this buffer, one of them at its start */
         return (area){buffers->dst.view, place.src < place.dst ? place.src : place.dst,
                       perf_case_bytes(c)};
     const size_t used = perf_dst_elements(c) * ring_dtype_size(c->dtype);
@@ -142,17 +144,17 @@ static void paint(area a)
     memset(a.base, PATTERN, area_bytes(a));
 }
 
-/* Areas to the GPU, or from it. */
-static ring_status move_areas(const perf_buffers *buffers, area src, area dst, bool there)
+/* Copies both areas to the GPU, or from the GPU; does nothing for buffers of the host. */
+static ring_status move_areas(const perf_buffers *buffers, area src, area dst, bool to_gpu)
 {
     const perf_gpu *gpu = buffers->gpu;
     unsigned char *in = buffers->src.base, *out = buffers->dst.base;
     if (gpu == NULL)
         return RING_OK;
-    RING_TRY(there ? perf_gpu_put(gpu, in, src.base, area_bytes(src))
-                   : perf_gpu_get(gpu, src.base, in, area_bytes(src)));
-    return there ? perf_gpu_put(gpu, out, dst.base, area_bytes(dst))
-                 : perf_gpu_get(gpu, dst.base, out, area_bytes(dst));
+    RING_TRY(to_gpu ? perf_gpu_put(gpu, in, src.base, area_bytes(src))
+                    : perf_gpu_get(gpu, src.base, in, area_bytes(src)));
+    return to_gpu ? perf_gpu_put(gpu, out, dst.base, area_bytes(dst))
+                  : perf_gpu_get(gpu, dst.base, out, area_bytes(dst));
 }
 
 ring_status perf_prepare_check(const perf_buffers *buffers, const perf_case *c, int unalign,
@@ -182,31 +184,30 @@ static uint64_t changed_around(area a)
     return changed_bytes(a.base, a.data) + changed_bytes(end, end + PERF_GUARD);
 }
 
-/* Counts elements with a byte other than the pattern's. */
-static uint64_t changed_elements(const unsigned char *data, size_t count, size_t size)
-{
-    uint64_t changed = 0;
-    for (size_t i = 0; i < count; i++)
-        changed += changed_bytes(data + i * size, data + (i + 1) * size) != 0;
-    return changed;
-}
-
+/* @return how many elements of one block of the output are wrong. If the rank receives nothing, the
+ * block must be unchanged: it has the pattern, or in place the rank's own input. */
 static uint64_t wrong_block(const perf_case *c, const perf_oracle *oracle, int block,
                             const unsigned char *data)
 {
     const perf_expect expect = c->collective->expect(c, block);
     if (expect.ranks == 0 && c->in_place && (!c->collective->dst_blocks || block == c->rank))
         return perf_oracle_check_copy(oracle, c->rank, 0, c->count, data);
-    if (expect.ranks == 0)
-        return changed_elements(data, c->count, ring_dtype_size(c->dtype));
+    if (expect.ranks == 0) {
+        const size_t size = ring_dtype_size(c->dtype);
+        uint64_t changed = 0;
+        for (size_t i = 0; i < c->count; i++)
+            changed += changed_bytes(data + i * size, data + (i + 1) * size) != 0;
+        return changed;
+    }
     const perf_oracle some = {oracle->dtype, oracle->op, expect.ranks, oracle->repetition};
     if (c->collective->reduces)
         return perf_oracle_check_reduced(&some, expect.first_index, c->count, data);
     return perf_oracle_check_copy(oracle, expect.first_rank, expect.first_index, c->count, data);
 }
 
-/* Input elements that changed and are no output: all of them out of place, the other ranks'
- * blocks where the input holds blocks and one of them is the output. */
+/* @return how many input elements have changed. Out of place, this counts all of them. In place, it
+ * counts only those that are not part of the output: if the input has blocks, the blocks of the
+ * other ranks. */
 static uint64_t changed_input(const perf_case *c, const perf_oracle *oracle, perf_place place)
 {
     const size_t elements = perf_src_elements(c), own = perf_dst_in_place(c);
@@ -220,24 +221,18 @@ static uint64_t changed_input(const perf_case *c, const perf_oracle *oracle, per
                                   place.src + after * size);
 }
 
-static uint64_t wrong_elements(const perf_case *c, const perf_oracle *oracle, perf_place place)
-{
-    const size_t block_bytes = c->count * ring_dtype_size(c->dtype);
-    const int blocks = c->collective->dst_blocks ? c->ranks : 1;
-    uint64_t wrong = changed_input(c, oracle, place);
-    for (int block = 0; block < blocks; block++)
-        wrong += wrong_block(c, oracle, block, place.dst + (size_t)block * block_bytes);
-    return wrong;
-}
-
 ring_status perf_check(const perf_buffers *buffers, const perf_case *c, int unalign,
                        uint32_t repetition, perf_wrong *out)
 {
     const perf_oracle oracle = oracle_of(c, repetition);
     const perf_place view = view_of(buffers, c, unalign);
     const area src = src_area(buffers, c, view), dst = dst_area(buffers, c, view);
+    const size_t block_bytes = c->count * ring_dtype_size(c->dtype);
+    const int blocks = c->collective->dst_blocks ? c->ranks : 1;
     RING_TRY(move_areas(buffers, src, dst, false));
-    *out = (perf_wrong){wrong_elements(c, &oracle, view),
-                        changed_around(src) + changed_around(dst)};
+    uint64_t wrong = changed_input(c, &oracle, view);
+    for (int block = 0; block < blocks; block++)
+        wrong += wrong_block(c, &oracle, block, view.dst + (size_t)block * block_bytes);
+    *out = (perf_wrong){wrong, changed_around(src) + changed_around(dst)};
     return RING_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Holds the table of collectives and the arithmetic on shapes. Counts are whole elements per rank:
- * unlike nccl-tests, blocks are not rounded down to 16 bytes, so that ranks and sizes that do not
- * divide are measured and checked, too.
+ * Has the table of collectives and computes the sizes of their buffers. Counts are whole elements
+ * per rank. Unlike nccl-tests, ringperf does not round blocks down to 16 bytes, so that it also
+ * measures and checks sizes that are not multiples of the number of ranks.
  */
 #include "collective.h"
 #include "names.h"
@@ -112,7 +112,7 @@ static ring_status run_scatter_v(const perf_case *c, const void *src, void *dst,
     return ring_scatter_v(src, c->counts, NULL, dst, c->count, c->dtype, c->root, comm, call);
 }
 
-/* The blocks' addresses in a buffer. */
+/* @return the addresses of the blocks in a buffer, which are written to c->lists. */
 static void **list_of(const perf_case *c, const void *at, bool is_dst)
 {
     void **list = c->lists + (is_dst ? c->ranks : 0);
@@ -177,7 +177,8 @@ static int previous_rank(const perf_case *c)
     return (c->rank + c->ranks - 1) % c->ranks;
 }
 
-/* One step of the stream for both: each waits for the other's end. */
+/* Groups the send and the receive into one operation of the stream, because neither completes
+ * without the other. */
 static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
                                     const ring_call *call)
 {

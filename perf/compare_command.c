@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program lies beside the others: RINGPERF_DATA_FROM_BIN is the way there. */
+ * Finds compare.py by RINGPERF_DATA_FROM_BIN, the path from the folder of ringperf to the folder of
+ * its data, and executes it. */
 #include "compare_command.h"
 
 #include "bench.h"
@@ -12,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* @param[out] prefix  above the folder of ringperf. @return false, and errno. */
+/* @param[out] prefix  the parent folder of the folder of ringperf.
+ * @return false, with errno set, if compare.py is not found. */
 static bool find(char prefix[PATH_MAX], char script[PATH_MAX])
 {
     char self[PATH_MAX];
@@ -35,7 +37,7 @@ int compare_command(int argc, char **argv)
     const size_t words = (size_t)argc + 4;
     char **command = calloc(words, sizeof *command);
     if (command == NULL || !find(prefix, script)) {
-        fprintf(stderr, "ringperf compare: %s: %s; install libring whole\n", script,
+        fprintf(stderr, "ringperf compare: %s: %s; install all files of libring\n", script,
                 strerror(errno));
         free(command);
         return PERF_EXIT_ERROR;

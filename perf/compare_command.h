@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compare_command: `ringperf compare`: libring beside other libraries, by the Python program
- * compare/compare.py, which is installed with ringperf.
+ * compare_command: implements `ringperf compare`, which compares libring with other libraries. It
+ * executes the Python program compare/compare.py, which is installed with ringperf.
  */
 #ifndef PERF_COMPARE_COMMAND_H
 #define PERF_COMPARE_COMMAND_H
 
-/** Replaces the process by that program. @param argv  from the word "compare" on, NULL at the end.
+/** Replaces the process by compare.py. @param argv  the words from "compare" on, NULL at the end.
  *  @return only on failure: ringperf's exit status, after one line on standard error. */
 int compare_command(int argc, char **argv);
 

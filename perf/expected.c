@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oracle: an input element is one of 256 numbers, chosen by a hash of (rank, index,
- * repetition), so that a chunk that is shifted, stale, missing or counted twice shows.
+ * expected: computes inputs and expected outputs. Each input element is one of 256 numbers, chosen
+ * by a hash of (rank, index, repetition), so that a chunk that is shifted, stale, missing or
+ * counted twice gives wrong values.
  *
- * Numbers. To add: whole numbers k * step, |k| <= 128, with a step that fills the type's
- * digits but leaves sums exact (64-bit arithmetic of integers wraps as the library's does); of
- * 8 bits |k| <= 8, whose sums are exact before the one rounding.
- * To multiply: floats of magnitude 1, or 1/2 and 2 for the first ranks, whose product no
- * order rounds; odd integers, which no product of others makes vanish. Combining therefore
- * happens here in double or in 64-bit integers, one rank after the other, in rank order.
+ * The numbers are chosen so that results are exact in any combining order:
+ *  - for sums, whole numbers k * step with |k| <= 128. The step makes the numbers use many digits
+ * of the type, but their sums still fit. (Integers wrap around, as in the library.) Floats of 8
+ * bits are whole numbers from -8 to 8, whose sums are exact in float32, and are rounded once;
+ *  - for products of floats, 1 and -1, and for the first ranks also 1/2 and 2, so that no product
+ *    is rounded; for products of integers, odd numbers, so that no product becomes 0.
+ * So this file can combine in double or in 64-bit integers, one rank after the other.
  */
 #include "expected.h"
 #include "names.h"
@@ -39,7 +41,8 @@ static uint32_t seed_of(const perf_oracle *oracle, int rank)
     return h ^ h >> 15;
 }
 
-/* Chooses one of the 256 numbers: well mixed and quick, as it runs for every element. */
+/* Chooses one of the 256 numbers. The hash is well mixed and fast, because it runs for every
+ * element. */
 static inline uint32_t pick(uint32_t seed, size_t index)
 {
     uint32_t h = ((uint32_t)index ^ (uint32_t)(index >> 32) * 0xc2b2ae35u) * 0x9e3779b1u + seed;
@@ -47,12 +50,7 @@ static inline uint32_t pick(uint32_t seed, size_t index)
     return h >> 24;
 }
 
-static double factor_to_multiply(int rank, int j)
-{
-    const double size = rank >= SCALED_RANKS ? 1.0 : j & 2 ? 2.0 : j & 4 ? 0.5 : 1.0;
-    return j & 1 ? -size : size;
-}
-
+/* @return number @p j of the 256 numbers of a rank. */
 static number number_of(const perf_oracle *oracle, int rank, int j)
 {
     static const double steps[RING_DTYPE_COUNT] = {[RING_FLOAT16] = 1,
@@ -61,13 +59,15 @@ static number number_of(const perf_oracle *oracle, int rank, int j)
                                                    [RING_FLOAT64] = 0x1.8p30 + 5};
     const int k = j - NUMBERS / 2;
     const bool multiplies = oracle->op == RING_PROD;
-    if (perf_is_float(oracle->dtype) && multiplies)
-        return (number){.real = factor_to_multiply(rank, j)};
+    if (perf_is_float(oracle->dtype) && multiplies) {
+        const double size = rank >= SCALED_RANKS ? 1.0 : j & 2 ? 2.0 : j & 4 ? 0.5 : 1.0;
+        return (number){.real = j & 1 ? -size : size};
+    }
     if (ring_dtype_size(oracle->dtype) == 1 && perf_is_float(oracle->dtype))
         return (number){.real = j % 17 - 8};
     if (perf_is_float(oracle->dtype))
         return (number){.real = k * steps[oracle->dtype]};
-    const uint64_t step = 0x0101010101010101u; /* the same byte in every place, carries apart */
+    const uint64_t step = 0x0101010101010101u; /* k in every byte, so that each byte is tested */
     return (number){.whole = multiplies ? 2 * (uint64_t)k + 1 : (uint64_t)k * step};
 }
 
@@ -75,7 +75,7 @@ static number number_of(const perf_oracle *oracle, int rank, int j)
 
 static void store_whole(uint64_t value, size_t size, void *out)
 {
-    memcpy(out, &value, size); /* little end first: the low bytes are the wrapped value */
+    memcpy(out, &value, size); /* on little-endian CPUs the low bytes are the wrapped value */
 }
 
 static void store_real(double value, ring_dtype dtype, void *out)
@@ -125,16 +125,7 @@ FILL(16)
 FILL(32)
 FILL(64)
 
-/* With few elements a whole table would take longer than the call. */
-static void fill_few(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
-{
-    const size_t size = ring_dtype_size(oracle->dtype);
-    const uint32_t seed = seed_of(oracle, rank);
-    for (size_t i = 0; i < count; i++)
-        store(oracle, number_of(oracle, rank, (int)pick(seed, first + i)),
-              (unsigned char *)out + i * size);
-}
-
+/* Fills with a table of all 256 numbers. */
 static void fill_many(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
 {
     _Alignas(8) unsigned char table[NUMBERS * 8];
@@ -160,10 +151,16 @@ static void fill_many(const perf_oracle *oracle, int rank, size_t first, size_t 
 
 void perf_oracle_fill(const perf_oracle *oracle, int rank, size_t first, size_t count, void *out)
 {
-    if (count < NUMBERS)
-        fill_few(oracle, rank, first, count, out);
-    else
+    if (count >= NUMBERS) {
         fill_many(oracle, rank, first, count, out);
+        return;
+    }
+    /* For few elements, a table would take longer than the call that is measured. */
+    const size_t size = ring_dtype_size(oracle->dtype);
+    const uint32_t seed = seed_of(oracle, rank);
+    for (size_t i = 0; i < count; i++)
+        store(oracle, number_of(oracle, rank, (int)pick(seed, first + i)),
+              (unsigned char *)out + i * size);
 }
 
 /* ---- Outputs ---- */
@@ -198,15 +195,15 @@ static bool is_signed(ring_dtype dtype)
     return dtype == RING_INT8 || dtype == RING_INT16 || dtype == RING_INT32 || dtype == RING_INT64;
 }
 
-/* The smaller value; integers compare as their type does. */
+/* @return true if a is less than b, compared as integers of the type. */
 static bool whole_less(uint64_t a, uint64_t b, ring_dtype dtype)
 {
     const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
-    const uint64_t x = a << unused, y = b << unused; /* the type's top bit is the top bit */
+    const uint64_t x = a << unused, y = b << unused; /* moves the type's top bit to the top */
     return is_signed(dtype) ? (int64_t)x < (int64_t)y : x < y;
 }
 
-/* True if not 0, in the type's bits. */
+/* @return true if any of the type's bits is set. */
 static bool whole_truth(uint64_t a, ring_dtype dtype)
 {
     return a << (64 - 8 * (int)ring_dtype_size(dtype)) != 0;
@@ -252,7 +249,7 @@ static double combine_real(ring_op op, double a, double b)
     }
 }
 
-/* Combines one more rank's numbers into @p sums. */
+/* Combines the numbers of one more rank into @p sums; rank 0 comes first and sets them. */
 static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size_t count,
                          number *sums)
 {
@@ -274,7 +271,7 @@ static void combine_rank(const perf_oracle *oracle, int rank, size_t first, size
     }
 }
 
-/* The wrapped sum divided towards zero. */
+/* @return the wrapped sum, divided and rounded towards zero. */
 static uint64_t whole_mean(uint64_t sum, int ranks, ring_dtype dtype)
 {
     const int unused = 64 - 8 * (int)ring_dtype_size(dtype);
@@ -283,13 +280,8 @@ static uint64_t whole_mean(uint64_t sum, int ranks, ring_dtype dtype)
     return (uint64_t)(((int64_t)(sum << unused) >> unused) / ranks);
 }
 
-/* float64 is divided as such; the others in float32. */
-static double real_mean(double sum, int ranks, ring_dtype dtype)
-{
-    return dtype == RING_FLOAT64 ? sum / ranks : (double)((float)sum / (float)ranks);
-}
-
-/* A single rank's input becomes 0 or 1, too. */
+/* Stores the combined number as an element of the output. Logical operations give 0 or 1 even for
+ * the input of a single rank. An average is divided in float32, or in float64 for that type. */
 static void finish(const perf_oracle *oracle, number sum, void *out)
 {
     if (oracle->op >= RING_LAND && oracle->op <= RING_LXOR)
@@ -297,7 +289,9 @@ static void finish(const perf_oracle *oracle, number sum, void *out)
     if (oracle->op != RING_AVG)
         store(oracle, sum, out);
     else if (perf_is_float(oracle->dtype))
-        store_real(real_mean(sum.real, oracle->ranks, oracle->dtype), oracle->dtype, out);
+        store_real(oracle->dtype == RING_FLOAT64 ? sum.real / oracle->ranks
+                                                 : (double)((float)sum.real / (float)oracle->ranks),
+                   oracle->dtype, out);
     else
         store_whole(whole_mean(sum.whole, oracle->ranks, oracle->dtype),
                     ring_dtype_size(oracle->dtype), out);

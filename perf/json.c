@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json: writes results as JSON. Scripts depend on the keys. A number that is not finite is written
- * as null.
+ * json: writes results as JSON objects. Scripts depend on the keys, so they must not change. A
+ * number that is not finite is written as null.
  */
 #include "json.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringlimit: measures the limits of this machine, with which the figures of ringperf and ringtrain
- * in the same run can be compared. For two threads these are the fastest allreduce, the hand-over
- * of a cache line and of a futex, small messages pushed in one line, and a TCP stream through the
- * loopback; for one thread, the matrix products of a training step.
+ * ringlimit: measures the limits of this machine, to compare them with the figures of ringperf and
+ * ringtrain. For two threads, the limits are the fastest possible all-reduce, the hand-over of a
+ * cache line and of a futex, a small message in one cache line, and a TCP stream over the loopback
+ * interface; for one thread, the matrix products of a training step.
  */
 #include "limit.h"
 #include "limit_products.h"
@@ -59,37 +59,45 @@ static void take_step(const args_given *given)
 #define AT(member) ARGS_AT(limit_options, member)
 #define DOC .flags = OPTION_DOC
 static const args_row rows[] = {
-    {"minbytes", 'b', "SIZE", "Smallest size, 8 (K M G T)", args_size, AT(sizes.min)},
-    {"maxbytes", 'e', "SIZE", "Largest size, 64M", args_size, AT(sizes.max)},
-    {"stepbytes", 'i', "SIZE", "From size to size", take_step, AT(sizes.step), .least = 1},
-    {"stepfactor", 'f', "N", "Or times N, 8", args_whole, AT(sizes.factor), .least = 2,
-     .most = 1024},
-    {"iters", 'n', "N", "Timed calls, 50", args_whole, AT(iters), .least = 1, .most = 1000000},
-    {"warmup_iters", 'w', "N", "Calls before, 5", args_whole, AT(warmup), .most = 1000000},
-    {"aliased", 0, NULL, "Buffers exactly a power of two apart: shows what they cost", args_flag,
-     AT(aliased)},
-    {"model", 0, "NAME", "Network whose products are timed, mlp; as ringtrain --model", args_text,
-     AT(model)},
-    {"batch", 0, "N", "Samples of its step, 64", args_whole, AT(batch), .least = 1,
+    {"minbytes", 'b', "SIZE", "Smallest size, with suffix K, M, G or T (default 8)", args_size,
+     AT(sizes.min)},
+    {"maxbytes", 'e', "SIZE", "Largest size (default 64M)", args_size, AT(sizes.max)},
+    {"stepbytes", 'i', "SIZE", "Add SIZE from one size to the next, instead of -f", take_step,
+     AT(sizes.step), .least = 1},
+    {"stepfactor", 'f', "N", "Multiply by N from one size to the next (default 8)", args_whole,
+     AT(sizes.factor), .least = 2, .most = 1024},
+    {"iters", 'n', "N", "Timed calls (default 50)", args_whole, AT(iters), .least = 1,
      .most = 1000000},
-    {"json", 0, "FILE", "Write one object a line to FILE", args_text, AT(json)},
+    {"warmup_iters", 'w', "N", "Calls before the timed calls (default 5)", args_whole, AT(warmup),
+     .most = 1000000},
+    {"aliased", 0, NULL, "Buffers exactly a power of two apart, which is slow on some CPUs",
+     args_flag, AT(aliased)},
+    {"model", 0, "NAME",
+     "Network whose matrix products are timed, as in ringtrain --model (default mlp)", args_text,
+     AT(model)},
+    {"batch", 0, "N", "Samples of the training step (default 64)", args_whole, AT(batch),
+     .least = 1, .most = 1000000},
+    {"json", 0, "FILE", "Write a JSON object per line to FILE", args_text, AT(json)},
     {.help = "Measurements:"},
-    {"all_reduce", .help = "Each thread adds half of both buffers and writes both; they meet once",
+    {"all_reduce",
+     .help = "Each thread adds half of both buffers and writes the sums to both; they meet once",
      DOC},
-    {"line", .help = "Hand-over of a cache line", DOC},
-    {"futex", .help = "Hand-over through the kernel", DOC},
+    {"line", .help = "Hand-over of a cache line from thread to thread", DOC},
+    {"futex",
+     .help = "Hand-over through the kernel: one thread wakes the other, which sleeps on a futex",
+     DOC},
     {"push",
-     .help = "A meeting: each pushes a line with number, signature and 8 or 40 bytes to the other, "
-             "checks what came and adds it",
+     .help = "A meeting: each thread pushes a cache line with a number, a signature and 8 or 40 "
+             "bytes to the other, which checks the line and adds the bytes",
      DOC},
-    {"tcp", .help = "A stream over 127.0.0.1", DOC},
+    {"tcp", .help = "A TCP stream over 127.0.0.1", DOC},
     {"products", .help = "Matrix products of the linear layers in a training step, one thread",
      DOC},
     {0},
 };
 
-static const char doc[] = "Measures the limits of this machine for two threads, and for one that "
-                          "trains; without names, all of them."
+static const char doc[] = "Measures the limits of this machine for two threads, and for a "
+                          "training step of one thread. Without names, measures all of them."
                           "\vExit status: 0 good, 2 usage, 3 anything else.";
 
 static int take_measurement(char **words, int count, void *out)
@@ -121,7 +129,7 @@ static void parse(int argc, char **argv, limit_options *o)
                          .batch = 64};
     args_parse(&ringlimit, argc, argv, o);
     if (o->sizes.min > o->sizes.max)
-        args_fail("--minbytes is above --maxbytes");
+        args_fail("--minbytes %zu is above --maxbytes %zu", o->sizes.min, o->sizes.max);
     if (o->wanted == 0)
         o->wanted = ~0;
 }
@@ -208,7 +216,7 @@ static void measure_all_reduce(report *r)
     print_columns(
         o->aliased
             ? "all_reduce of 2 threads, float sum in place, buffers a power of two apart (they "
-              "alias)"
+              "may alias)"
             : "all_reduce of 2 threads, float sum in place, buffers an odd number of pages apart");
     for (size_t bytes = o->sizes.min; bytes <= o->sizes.max;
          bytes = perf_sizes_next(&o->sizes, bytes))
@@ -216,21 +224,14 @@ static void measure_all_reduce(report *r)
                     limit_all_reduce(bytes, o->iters, o->warmup, o->aliased, r->cores));
 }
 
-static void measure_tcp(report *r)
-{
-    const limit_options *o = &r->options;
-    print_columns("one way through one TCP connection over 127.0.0.1");
-    for (size_t bytes = o->sizes.min; bytes <= o->sizes.max;
-         bytes = perf_sizes_next(&o->sizes, bytes))
-        write_sized(r, "tcp", bytes, limit_tcp_stream(bytes, o->iters, o->warmup, r->cores));
-}
-
 static void measure(report *r)
 {
+    const limit_options *o = &r->options;
     const bool two = r->cores.first != r->cores.second;
     const limit_cores same = {r->cores.first, r->cores.first};
     const char *across = two ? "across cores" : "on one core";
-    printf("# ringlimit: two threads on cores %d and %d; median over calls of the slower one\n",
+    printf("# ringlimit: two threads on cores %d and %d; median over calls of the slower thread's "
+           "time\n",
            r->cores.first, r->cores.second);
     if (r->options.wanted & WANT_LINE)
         write_single(r, "cache line", across, limit_line_handover(r->cores));
@@ -244,20 +245,14 @@ static void measure(report *r)
     }
     if (r->options.wanted & WANT_ALL_REDUCE)
         measure_all_reduce(r);
-    if (r->options.wanted & WANT_TCP)
-        measure_tcp(r);
+    if (r->options.wanted & WANT_TCP) {
+        print_columns("one way over one TCP connection through 127.0.0.1");
+        for (size_t bytes = o->sizes.min; bytes <= o->sizes.max;
+             bytes = perf_sizes_next(&o->sizes, bytes))
+            write_sized(r, "tcp", bytes, limit_tcp_stream(bytes, o->iters, o->warmup, r->cores));
+    }
     if (r->options.wanted & WANT_PRODUCTS)
         write_products(r);
-}
-
-static bool open_json(report *r)
-{
-    if (!r->options.json)
-        return true;
-    r->json = output_open(r->options.json);
-    if (!r->json)
-        fprintf(stderr, "ringlimit: --json %s: %s\n", r->options.json, strerror(errno));
-    return r->json != NULL;
 }
 
 int main(int argc, char **argv)
@@ -265,8 +260,10 @@ int main(int argc, char **argv)
     report r = {.cores = limit_find_cores()};
     output_check_at_exit(EXIT_FAILED);
     parse(argc, argv, &r.options);
-    if (!open_json(&r))
+    if (r.options.json && (r.json = output_open(r.options.json)) == NULL) {
+        fprintf(stderr, "ringlimit: --json %s: %s\n", r.options.json, strerror(errno));
         return EXIT_FAILED;
+    }
     measure(&r);
     const bool kept = output_close(r.json, r.options.json);
     return r.failed || !kept ? EXIT_FAILED : EXIT_GOOD;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit_handover: the time from one thread's store to the other's next step: by a cache line
- * that the other one watches, by a futex that it sleeps on; and that of a meeting at which each
- * pushes a line with a small message to the other. Medians, so that a moment of other load does
- * not count.
+ * limit_handover: measures the time from a store of one thread until another thread continues. The
+ * other thread either watches the cache line or sleeps on a futex. It also measures a meeting of
+ * two threads that push a small message in one cache line to each other. The results are medians,
+ * so that short disturbances by other load do not count.
  */
 #include "limit.h"
 #include "stopwatch.h"
@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 
 #define SAMPLES 201
-#define LINE_ROUNDS 2000   /* meetings a sample: one is too short for the clock */
-#define ASLEEP_AFTER_US 50 /* a thread that began to wait this long ago sleeps in the kernel */
+#define LINE_ROUNDS 2000   /* meetings per sample, because one is too short for the clock */
+#define ASLEEP_AFTER_US 50 /* a thread that has waited so long sleeps in the kernel */
 
 typedef struct exchange {
     limit_meeting meeting;
@@ -38,32 +38,24 @@ static void line_side(int side, void *arg)
     }
 }
 
-static void wake_sleeper(exchange *e, unsigned value)
-{
-    const double begin = stopwatch_us();
-    while (stopwatch_us() - begin < ASLEEP_AFTER_US)
-        sched_yield();
-    e->woken_at = stopwatch_us();
-    atomic_store(&e->word, value);
-    syscall(SYS_futex, &e->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static double sleep_until(exchange *e, unsigned value)
-{
-    while (atomic_load(&e->word) != value)
-        syscall(SYS_futex, &e->word, FUTEX_WAIT_PRIVATE, value - 1, NULL, NULL, 0);
-    return stopwatch_us() - e->woken_at;
-}
-
+/* Side 1 sleeps on the futex, and side 0 wakes it. */
 static void futex_side(int side, void *arg)
 {
     exchange *e = arg;
     for (unsigned sample = 0; sample < SAMPLES; sample++) {
         limit_meet(&e->meeting, side);
-        if (side == 0)
-            wake_sleeper(e, sample + 1);
-        else
-            e->times[sample] = sleep_until(e, sample + 1);
+        if (side == 0) {
+            const double begin = stopwatch_us();
+            while (stopwatch_us() - begin < ASLEEP_AFTER_US)
+                sched_yield();
+            e->woken_at = stopwatch_us();
+            atomic_store(&e->word, sample + 1);
+            syscall(SYS_futex, &e->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        } else {
+            while (atomic_load(&e->word) != sample + 1)
+                syscall(SYS_futex, &e->word, FUTEX_WAIT_PRIVATE, sample, NULL, NULL, 0);
+            e->times[sample] = stopwatch_us() - e->woken_at;
+        }
     }
 }
 
@@ -71,7 +63,8 @@ static void futex_side(int side, void *arg)
 
 #define PUSH_FLOATS (LIMIT_PUSH_MOST / sizeof(float))
 
-/* Written by one side; `round` is stored last and publishes the rest. */
+/* A message from one side to the other. `round` is stored last, which publishes the other
+ * members. */
 typedef struct push_line {
     _Alignas(64) atomic_uint round;
     unsigned unused;
@@ -83,8 +76,9 @@ _Static_assert(sizeof(push_line) == 64, "a push is one cache line");
 
 typedef struct push_pair {
     exchange common;
-    /* Each side's inbox: two lines, used alternately, as a side may push again before the other has
-     * read. A page apart, so that prefetching a line does not touch the other side's. */
+    /* Each side's inbox has two lines, which are used alternately because a side may push again
+     * before the other side has read. The inboxes are a page apart, so that the prefetch of a line
+     * does not touch the other side's inbox. */
     struct {
         _Alignas(4096) push_line lines[2];
     } inbox[2];
@@ -92,7 +86,7 @@ typedef struct push_pair {
     atomic_bool broken;
 } push_pair;
 
-/* Computed from the round number by both sides, like a call's number and shape. */
+/* Both sides compute the signature from the round number. It stands for the signature of a call. */
 static uint64_t push_signature(unsigned round)
 {
     return round * 0x9e3779b97f4a7c15u;
@@ -106,16 +100,8 @@ static void push(push_line *line, unsigned round, const float *values, size_t fl
     atomic_store_explicit(&line->round, round, memory_order_release);
 }
 
-/* @return true if the line belongs to this call; @p values are then the sums. */
-static bool take(push_line *line, unsigned round, float *values, size_t floats)
-{
-    limit_wait(&line->round, round);
-    for (size_t i = 0; i < floats; i++)
-        values[i] += line->payload[i];
-    return line->signature == push_signature(round);
-}
-
-/* One small allreduce: both push the round number, both must get its double. */
+/* A small all-reduce: both sides contribute the round number, so the sum must be twice that.
+ * @return true if the signature and the sums are right. */
 static bool push_meeting(push_pair *p, int side, unsigned round)
 {
     float values[PUSH_FLOATS];
@@ -123,7 +109,11 @@ static bool push_meeting(push_pair *p, int side, unsigned round)
     for (size_t i = 0; i < p->floats; i++)
         values[i] = own;
     push(&p->inbox[!side].lines[round & 1], round, values, p->floats);
-    bool right = take(&p->inbox[side].lines[round & 1], round, values, p->floats);
+    push_line *inbox = &p->inbox[side].lines[round & 1];
+    limit_wait(&inbox->round, round);
+    for (size_t i = 0; i < p->floats; i++)
+        values[i] += inbox->payload[i];
+    bool right = inbox->signature == push_signature(round);
     for (size_t i = 0; i < p->floats; i++)
         right &= values[i] == 2 * own;
     return right;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit_pair: runs two threads on their cores and lets them wait for each other.
+ * limit_pair: runs a function in two threads, each bound to a core, and has the barrier by which
+ * the threads wait for each other.
  */
 #include "limit.h"
 #include "threads.h"
@@ -9,7 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#define SPINS 2000 /* before the core is offered to the other side: they may share it */
+#define SPINS 2000 /* before a side yields its core, which the other side may share */
 
 limit_cores limit_find_cores(void)
 {
@@ -38,7 +39,7 @@ static void run_half(void *arg)
     cpu_set_t core;
     CPU_ZERO(&core);
     CPU_SET((size_t)self->core, &core);
-    pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* may fail */
+    pthread_setaffinity_np(pthread_self(), sizeof core, &core); /* if it fails, measures unbound */
     self->body(self->side, self->arg);
 }
 
@@ -51,17 +52,12 @@ bool limit_run_pair(void (*body)(int side, void *arg), void *arg, limit_cores co
     return ran;
 }
 
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 void limit_wait(atomic_uint *word, unsigned value)
 {
     for (int spins = 0; atomic_load_explicit(word, memory_order_acquire) - value > 1u << 31;) {
-        relax();
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
         if (++spins > SPINS) {
             sched_yield();
             spins = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrices have the shapes, and separate memory, of a training step; their values are arbitrary. */
+ * Multiplies the matrices of a training step: they have the shapes of the layers and separate
+ * memory, but arbitrary values. */
 #include "limit_products.h"
 #include "stopwatch.h"
 
@@ -9,10 +10,12 @@
 #include <model.h>
 #include <stdio.h>
 
-/* in [batch, inputs], weight [outputs, inputs], out [batch, outputs], and a gradient of each. */
+/* The matrices of a layer: in and in_grad are [batch, inputs]; weight and weight_grad are
+ * [outputs, inputs]; out is [batch, outputs], and is used as its own gradient, too. */
 typedef struct product_layer {
     size_t batch, inputs, outputs;
-    bool wants_grad; /* of its input: layers with parameters precede it */
+    bool
+        wants_grad; /* needs the gradient of its input, because layers with parameters precede it */
     float *in, *weight, *out, *in_grad, *weight_grad;
 } product_layer;
 
@@ -21,7 +24,7 @@ typedef struct product_step {
     int count;
 } product_step;
 
-/* Normal numbers: subnormal ones would be slower than any that training meets. */
+/* Uses normal numbers, because subnormal numbers would be slower than those of a training. */
 static float *make_matrix(size_t count)
 {
     float *matrix = malloc(count * sizeof *matrix);
@@ -50,16 +53,6 @@ static bool add_layer(product_step *step, const train_model *model, int number, 
            layer->in_grad != NULL && layer->weight_grad != NULL;
 }
 
-static bool make_step(product_step *step, const train_model *model, size_t batch)
-{
-    step->layers = calloc((size_t)model->node_count, sizeof *step->layers);
-    bool made = step->layers != NULL;
-    for (int n = 0; n < model->node_count && made; n++)
-        if (model->nodes[n].use.op == &op_linear)
-            made = add_layer(step, model, n, batch);
-    return made;
-}
-
 static void free_step(product_step *step)
 {
     for (int i = 0; i < step->count; i++) {
@@ -84,6 +77,7 @@ static double flops_of(const product_step *step)
     return flops;
 }
 
+/* Makes the products in the order of a step: forward through all layers, then backward. */
 static void multiply(const product_step *step)
 {
     for (int i = 0; i < step->count; i++) {
@@ -115,14 +109,18 @@ static double time_step(const product_step *step, int iters, int warmup)
 
 static products_result measure(const train_model *model, size_t batch, int iters, int warmup)
 {
-    product_step step = {.count = 0};
+    product_step step = {.layers = calloc((size_t)model->node_count, sizeof *step.layers)};
     products_result result = {.us = -1};
-    if (make_step(&step, model, batch) && step.count > 0)
+    bool made = step.layers != NULL;
+    for (int n = 0; n < model->node_count && made; n++)
+        if (model->nodes[n].use.op == &op_linear)
+            made = add_layer(&step, model, n, batch);
+    if (made && step.count > 0)
         result = (products_result){time_step(&step, iters, warmup), flops_of(&step)};
     if (result.us < 0)
         fprintf(stderr, "ringlimit: %s: %s\n", model->name,
-                step.layers != NULL && step.count == 0 ? "no linear layer to time"
-                                                       : "no memory for its matrices");
+                step.layers != NULL && step.count == 0 ? "the model has no linear layer to time"
+                                                       : "not enough memory for its matrices");
     free_step(&step);
     return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit_products: the matrix products of a training step alone, by the maths library that
- * ringtrain's layers use: nothing that trains the same network with it can be faster.
+ * limit_products: times only the matrix products of a training step, with the maths library that
+ * ringtrain's layers use. No program that trains the same network with this library can be faster.
  */
 #ifndef PERF_LIMIT_PRODUCTS_H
 #define PERF_LIMIT_PRODUCTS_H
@@ -9,13 +9,13 @@
 #include <stddef.h>
 
 typedef struct products_result {
-    double us;    /* of a step, the median */
-    double flops; /* of a step */
+    double us;    /* median time of a step */
+    double flops; /* floating-point operations of a step */
 } products_result;
 
-/** Times the products of the linear layers of @p name (as ringtrain --model knows it) for a step of
- *  @p batch samples on one thread: forward, and backward for parameters and inputs, in the order of
- *  a step. @return a negative time after a line on stderr if it cannot be done. */
+/** Times the products of the linear layers of model @p name, as in ringtrain --model, for a step of
+ *  @p batch samples on one thread: forward, then backward for parameters and inputs.
+ *  @return a negative time after a failure, whose reason is on stderr. */
 products_result limit_products(const char *name, size_t batch, int iters, int warmup);
 
 #endif

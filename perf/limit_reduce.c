@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limit_reduce: the best that an allreduce of two ranks on shared buffers can do: each thread
- * adds its half of both buffers and writes the sum to both, and they meet once.
+ * limit_reduce: measures the fastest possible all-reduce of two ranks on shared buffers: each
+ * thread adds its half of both buffers and writes the sum to both, and the threads meet once.
  *
- * The buffers lie an odd number of pages apart. A power of two apart they alias in the caches
- * of some CPUs, and the same loop is several times slower: `aliased` shows that.
+ * The buffers are an odd number of pages apart. If their distance is a power of two (`aliased`),
+ * they alias in the caches of some CPUs, and the same loop is several times slower.
  */
 #include "limit.h"
 #include "stopwatch.h"
@@ -44,7 +44,7 @@ __attribute__((target("avx2"))) static void add_avx2(float *restrict a, float *r
     ADD_LOOP
 }
 
-#if defined(__clang__) /* takes the widest vectors by itself */
+#if defined(__clang__) /* uses the widest vectors by default */
 #define AVX512 "avx512f"
 #else
 #define AVX512 "avx512f,prefer-vector-width=512"
@@ -74,17 +74,12 @@ static void add_both(float *a, float *b, size_t count)
 
 /* ---- The two threads ---- */
 
-/* The first thread's half is whole cache lines, so that no line is written by both. */
-static size_t first_half(size_t count)
-{
-    const size_t half = (count / 2 + 15) / 16 * 16;
-    return half < count ? half : count;
-}
-
+/* The halves meet at the end of a cache line (16 floats), so that no line is written by both
+ * sides. */
 static void reduce_side(int side, void *arg)
 {
     reduction *r = arg;
-    const size_t split = first_half(r->count);
+    const size_t half = (r->count / 2 + 15) / 16 * 16, split = half < r->count ? half : r->count;
     const size_t from = side == 0 ? 0 : split, to = side == 0 ? split : r->count;
     for (int i = -r->warmup; i < r->iters; i++) {
         stopwatch_rewrite(r->buffers[side], r->count, (unsigned)(i + side));
@@ -99,16 +94,8 @@ static void reduce_side(int side, void *arg)
     }
 }
 
-static double slower_median(reduction *r)
-{
-    for (int i = 0; i < r->iters; i++)
-        if (r->times[1][i] > r->times[0][i])
-            r->times[0][i] = r->times[1][i];
-    return stopwatch_median(r->times[0], (size_t)r->iters);
-}
-
-/* From one buffer to the next. CPUs guess the cache way from a hash of the lower address bits;
- * from 2^28 on, powers of two leave all of those equal. */
+/* @return the distance of the buffers in bytes. CPUs guess the cache way from a hash of the lower
+ * bits of an address. A distance of 2^28 or a larger power of two leaves all these bits equal. */
 static size_t distance(size_t bytes, bool aliased)
 {
     size_t power = (size_t)1 << 28;
@@ -135,10 +122,14 @@ double limit_all_reduce(size_t bytes, int iters, int warmup, bool aliased, limit
                    .warmup = warmup,
                    .gate = cores.first != cores.second};
     double us = -1;
-    if (!open_reduction(&r, apart, total))
-        fprintf(stderr, "ringlimit: no memory for buffers of %zu bytes\n", bytes);
-    else if (limit_run_pair(reduce_side, &r, cores))
-        us = slower_median(&r);
+    if (!open_reduction(&r, apart, total)) {
+        fprintf(stderr, "ringlimit: not enough memory for two buffers of %zu bytes\n", bytes);
+    } else if (limit_run_pair(reduce_side, &r, cores)) {
+        for (int i = 0; i < iters; i++) /* the slower side's time counts */
+            if (r.times[1][i] > r.times[0][i])
+                r.times[0][i] = r.times[1][i];
+        us = stopwatch_median(r.times[0], (size_t)iters);
+    }
     if (r.buffers[0])
         munmap(r.buffers[0], total);
     free(r.times[0]);

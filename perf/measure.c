@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * measure: warm up, choose the number of calls, time them, combine the ranks' times, and check
- * calls apart from the timed ones. All ranks agree on the loop's parameters, so that they make the
- * same calls.
+ * measure: measures one case: it makes the warm-up calls, chooses the number of timed calls, times
+ * them, combines the times of all ranks, and checks further calls, which are not timed. All ranks
+ * agree on the number of calls, so that they make the same calls.
  */
 #include "measure.h"
 #include "expected.h"
@@ -12,10 +12,11 @@
 #include <math.h>
 #include <string.h>
 
-#define BUDGET_US 2e6 /* of timed calls without -n */
-#define FEWEST_CALLS 5
+#define BUDGET_US 2e6  /* time of all timed calls, if -n is not given */
+#define FEWEST_CALLS 5 /* even if they take longer */
 
-/* A failure of this rank's GPU becomes every rank's latest error. */
+/* If this rank's GPU has failed, aborts the communicator, so that the reason becomes the latest
+ * error of every rank. */
 static ring_status gpu_status(perf_rank *self, ring_status status)
 {
     if (status != RING_OK)
@@ -42,17 +43,6 @@ static ring_status run_call(perf_rank *self, const perf_case *c, perf_place plac
     return c->collective->run(c, place.src, place.dst, self->comm, &call);
 }
 
-/* One timed unit: -m calls, each followed by a barrier with -z 1. */
-static ring_status run_calls(perf_rank *self, const perf_case *c, perf_place place)
-{
-    for (int i = 0; i < self->options->agg_iters; i++) {
-        RING_TRY(run_call(self, c, place));
-        if (self->options->blocking == 1)
-            RING_TRY(ring_barrier(self->comm, NULL));
-    }
-    return RING_OK;
-}
-
 static ring_status meet(perf_rank *self)
 {
     RING_TRY(ring_barrier(self->comm, NULL));
@@ -61,17 +51,23 @@ static ring_status meet(perf_rank *self)
     return RING_OK;
 }
 
+/* Times -m calls together. With -z 1, a barrier follows each call.
+ * @param[out] time  of one call */
 static ring_status timed_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
 {
     const double start = stopwatch_us();
-    RING_TRY(run_calls(self, c, place));
+    for (int i = 0; i < self->options->agg_iters; i++) {
+        RING_TRY(run_call(self, c, place));
+        if (self->options->blocking == 1)
+            RING_TRY(ring_barrier(self->comm, NULL));
+    }
     *time = (stopwatch_us() - start) / self->options->agg_iters;
     return RING_OK;
 }
 
 /* By default each rank rewrites its input, which is then in its cache, and all ranks start
- * together. With --hot there is nothing between the calls, unless -z 3 asks for a barrier that is
- * not timed. */
+ * together. With --hot the calls follow each other immediately, unless -z 3 asks for a barrier
+ * between them, which is not timed. */
 static ring_status one_call(perf_rank *self, const perf_case *c, perf_place place, double *time)
 {
     const bool hot = self->options->hot;
@@ -92,7 +88,8 @@ static ring_status run_many(perf_rank *self, const perf_case *c, perf_place plac
     return RING_OK;
 }
 
-/* @param[out] graph  of the calls; the caller's to forget, also after a failure. */
+/* @param[out] graph  the captured calls. The caller frees it by perf_gpu_forget(), even after a
+ *                    failure. */
 static ring_status capture(perf_rank *self, const perf_case *c, perf_place place, size_t calls,
                            void **graph)
 {
@@ -104,7 +101,7 @@ static ring_status capture(perf_rank *self, const perf_case *c, perf_place place
 }
 
 /* Enqueues calls, or replays of a graph, and waits for all of them.
- * @param[out] time  of them together. */
+ * @param[out] time  of all of them together */
 static ring_status timed_stream(perf_rank *self, const perf_case *c, perf_place place, size_t calls,
                                 void *graph, double *time)
 {
@@ -143,16 +140,7 @@ static ring_status agree(perf_rank *self, double *values, size_t count, ring_op 
     return ring_all_reduce(values, values, count, RING_FLOAT64, op, self->comm, NULL);
 }
 
-/* Adds up the wrong values of all ranks. */
-static ring_status agree_sums(perf_rank *self, perf_wrong *wrong)
-{
-    uint64_t sums[2] = {wrong->elements, wrong->out_of_bounds};
-    RING_TRY(ring_all_reduce(sums, sums, 2, RING_UINT64, RING_SUM, self->comm, NULL));
-    *wrong = (perf_wrong){sums[0], sums[1]};
-    return RING_OK;
-}
-
-/* Brings each call's times of all ranks to one (-a). */
+/* Combines the ranks' times of each call into one time (-a). */
 static ring_status agree_times(perf_rank *self, size_t calls)
 {
     int average = self->options->average;
@@ -170,7 +158,7 @@ static ring_status agree_times(perf_rank *self, size_t calls)
     }
 }
 
-/* How many calls fit BUDGET_US. */
+/* @param[out] calls  the number of calls that fit into BUDGET_US, if -n is not given. */
 static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 {
     *calls = (size_t)self->options->iters;
@@ -184,7 +172,7 @@ static ring_status agree_calls(perf_rank *self, double call_us, size_t *calls)
 
 /* ---- The measurement ---- */
 
-/* @param[out] call_us  duration of the last call with its preparation, 0 if there was none. */
+/* @param[out] call_us  duration of the last call and of its preparation; 0 if there was no call. */
 static ring_status warm_up(perf_rank *self, const perf_case *c, perf_place place, double *call_us)
 {
     double time;
@@ -217,8 +205,10 @@ static ring_status time_calls(perf_rank *self, const perf_case *c, perf_place pl
     return RING_OK;
 }
 
-/* Called before any other call: the information is that of the latest collective, which a barrier
- * is, too. The model knows no pairs and no GPUs. */
+/* Reads the transport, the algorithm and the predicted time of the measured collective. The
+ * communicator has these facts for its latest collective; if that was the barrier of -z, the
+ * measured collective is called once more. The cost model has no times for send and receive, and
+ * none for GPUs. */
 static ring_status read_info(perf_rank *self, const perf_case *c, perf_place place,
                              perf_result *result)
 {
@@ -250,7 +240,7 @@ perf_spread perf_spread_of(double *times, size_t count)
     stopwatch_median(times, count); /* sorts */
     for (size_t i = 0; i < count; i++)
         squares += (times[i] - mean) * (times[i] - mean);
-    const size_t at99 = (count * 99 + 99) / 100 - 1; /* nearest rank */
+    const size_t at99 = (count * 99 + 99) / 100 - 1; /* the nearest-rank percentile */
     const double deviation = sqrt(squares / (double)count);
     return (perf_spread){times[0], times[count - 1], times[at99],
                          mean > 0 ? 100 * deviation / mean : 0};
@@ -270,14 +260,7 @@ static void summarize(perf_rank *self, const perf_case *c, size_t calls, perf_re
         result->busbw *= c->collective->bus_factor(c->ranks);
 }
 
-/* @param graph  of the call; NULL: none. */
-static ring_status run_checked(perf_rank *self, const perf_case *c, perf_place place, void *graph)
-{
-    RING_TRY(graph != NULL ? gpu_status(self, perf_gpu_replay(self->gpu, graph))
-                           : run_call(self, c, place));
-    return self->options->stream ? gpu_status(self, perf_gpu_wait(self->gpu)) : RING_OK;
-}
-
+/* Makes one call and checks it. @param graph  the captured call; NULL: without a graph. */
 static ring_status check_call(perf_rank *self, const perf_case *c, perf_place place, void *graph,
                               perf_wrong *wrong)
 {
@@ -285,14 +268,18 @@ static ring_status check_call(perf_rank *self, const perf_case *c, perf_place pl
     const uint32_t repetition = self->repetition++;
     perf_wrong here;
     RING_TRY(gpu_status(self, perf_prepare_check(&self->buffers, c, unalign, repetition)));
-    RING_TRY(run_checked(self, c, place, graph));
-    /* Checked at once: the output must be complete when the call returns. */
+    RING_TRY(graph != NULL ? gpu_status(self, perf_gpu_replay(self->gpu, graph))
+                           : run_call(self, c, place));
+    if (self->options->stream)
+        RING_TRY(gpu_status(self, perf_gpu_wait(self->gpu)));
+    /* The check follows immediately, because the output must be complete when the call returns. */
     RING_TRY(gpu_status(self, perf_check(&self->buffers, c, unalign, repetition, &here)));
     wrong->elements += here.elements;
     wrong->out_of_bounds += here.out_of_bounds;
     return RING_OK;
 }
 
+/* @param[out] wrong  the wrong values of all checked calls on all ranks. */
 static ring_status check_calls(perf_rank *self, const perf_case *c, perf_place place,
                                perf_wrong *wrong)
 {
@@ -303,7 +290,12 @@ static ring_status check_calls(perf_rank *self, const perf_case *c, perf_place p
     for (int i = 0; status == RING_OK && i < self->options->check; i++)
         status = check_call(self, c, place, graph, wrong);
     perf_gpu_forget(graph);
-    return status == RING_OK ? agree_sums(self, wrong) : status;
+    if (status != RING_OK)
+        return status;
+    uint64_t sums[2] = {wrong->elements, wrong->out_of_bounds};
+    RING_TRY(ring_all_reduce(sums, sums, 2, RING_UINT64, RING_SUM, self->comm, NULL));
+    *wrong = (perf_wrong){sums[0], sums[1]};
+    return RING_OK;
 }
 
 static ring_status measure_at(perf_rank *self, const perf_case *c, perf_place place,

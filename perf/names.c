@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * names: has one row of names for each type.
+ * names: has a table with the names of each type, and finds types and operations by name.
  */
 #include "names.h"
 
 #include <string.h>
 
-/* nccl-tests' name, then other words for the same type; libring's own names it all. */
+/* nccl-tests' name of each type, then other names. ring_dtype_name() is accepted, too. */
 static const char *const dtype_words[RING_DTYPE_COUNT][3] = {
     [RING_INT8] = {"int8", "char", "i8"},
     [RING_UINT8] = {"uint8", "byte", "u8"},
@@ -24,7 +24,7 @@ static const char *const dtype_words[RING_DTYPE_COUNT][3] = {
     [RING_UINT16] = {"uint16", "ushort", "u16"},
 };
 
-static bool names_dtype(const char *name, ring_dtype dtype)
+static bool is_dtype_name(const char *name, ring_dtype dtype)
 {
     for (size_t i = 0; i < 3; i++)
         if (strcmp(name, dtype_words[dtype][i]) == 0)
@@ -38,7 +38,7 @@ bool perf_dtype_parse(const char *name, int *dtype)
     if (strcmp(name, "all") == 0)
         return true;
     for (int i = 0; i < RING_DTYPE_COUNT; i++)
-        if (names_dtype(name, (ring_dtype)i)) {
+        if (is_dtype_name(name, (ring_dtype)i)) {
             *dtype = i;
             return true;
         }
@@ -50,7 +50,7 @@ bool perf_op_parse(const char *name, int *op)
     *op = PERF_ALL;
     if (strcmp(name, "all") == 0)
         return true;
-    if (strcmp(name, "mulsum") == 0) { /* nccl-tests' */
+    if (strcmp(name, "mulsum") == 0) { /* nccl-tests' name */
         *op = RING_PREMUL_SUM;
         return true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * names: parses names of types and operations, which may be nccl-tests' or libring's. Tables print
- * nccl-tests' names, JSON has libring's.
+ * names: parses the names of types and operations, which may be nccl-tests' or libring's. Tables
+ * have nccl-tests' names, and JSON has libring's.
  */
 #ifndef PERF_NAMES_H
 #define PERF_NAMES_H
@@ -9,10 +9,11 @@
 #include <ring/ring.h>
 #include <stdbool.h>
 
-/** "all" for types, operations and roots. */
+/** The value "all" of options for types, operations and roots. */
 #define PERF_ALL (-1)
 
-/** @return false if unknown; PERF_ALL for "all". */
+/** @param[out] dtype, op  the value with that name; PERF_ALL for "all".
+ *  @return false if the name is unknown. */
 bool perf_dtype_parse(const char *name, int *dtype);
 bool perf_op_parse(const char *name, int *op);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * narrow: converts floats by the definition. A narrow float is a multiple of its spacing, so a
- * value is divided by the spacing, rounded to a whole number (to even, the C default) and
- * multiplied again.
+ * narrow: converts floats by the definition of the narrow type. A narrow float is a multiple of the
+ * spacing of its neighbours. So a value is divided by this spacing and rounded to a whole number
+ * (to nearest even, which is the default of C); the number gives the bits.
  */
 #include "narrow.h"
 
@@ -25,18 +25,19 @@ uint16_t perf_to_float16(float value)
     const float size = fabsf(value);
     if (isnan(value))
         return sign | 0x7e00;
-    if (size >= 65520.0f) /* half-way from the largest to the next one */
+    if (size >= 65520.0f) /* half-way between the largest number and the next */
         return sign | 0x7c00;
     if (size < 0x1p-14f) /* subnormal: spacing 2^-24 */
         return sign | (uint16_t)nearbyintf(size * 0x1p24f);
     int exponent;
-    frexpf(size, &exponent); /* size = m * 2^exponent, 0.5 <= m < 1, so 11 bits of m count */
+    frexpf(size, &exponent); /* size = m * 2^exponent, 0.5 <= m < 1; 11 bits of m are kept */
     const uint16_t digits = (uint16_t)nearbyintf(ldexpf(size, 11 - exponent));
     return sign | (uint16_t)(((exponent + 13) << 10) + digits);
 }
 
-/* @param digits    significant digits, with the one before the point
- * @param exponent  of the smallest normal number */
+/* @param digits  significant binary digits, counting the one before the point
+ * @param least   exponent of the smallest normal number
+ * @param most    the largest finite number */
 static uint8_t to_float8(float value, int digits, int least, float most)
 {
     const uint8_t sign = signbit(value) ? 0x80 : 0;

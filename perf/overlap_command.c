@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares a blocking call with the same call that is started first and waited for after a sleep or
- * after computing. Times are those of the slowest rank, and medians over the rounds. */
+ * Compares a blocking all_reduce with one that the caller starts, and waits for after it has slept
+ * or computed. Times are those of the slowest rank, and medians over the rounds. */
 #include "overlap_command.h"
 
 #include "args.h"
@@ -30,51 +30,41 @@ static const overlap_options defaults = {
 
 #define FIELD(member) ARGS_AT(overlap_options, member)
 static const args_row rows[] = {
-    {"minbytes", 'b', "SIZE", "smallest vector (1M)", args_size, FIELD(sizes.min), .least = 4},
-    {"maxbytes", 'e', "SIZE", "largest vector (64M)", args_size, FIELD(sizes.max), .least = 4},
-    {"stepfactor", 'f', "N", "factor from one size to the next (4)", args_whole,
+    {"minbytes", 'b', "SIZE", "Smallest vector (default 1M)", args_size, FIELD(sizes.min),
+     .least = 4},
+    {"maxbytes", 'e', "SIZE", "Largest vector (default 64M)", args_size, FIELD(sizes.max),
+     .least = 4},
+    {"stepfactor", 'f', "N", "Multiply by N from one size to the next (default 4)", args_whole,
      FIELD(sizes.factor), .least = 2, .most = 1024},
-    {"buckets", 'k', "N", "calls that a vector is cut into (1)", args_whole, FIELD(buckets),
-     .least = 1, .most = MOST_BUCKETS},
-    {"rounds", 'n', "N", "rounds, of which the medians are shown (7)", args_whole, FIELD(rounds),
-     .least = 1, .most = MOST_ROUNDS},
-    {"nthreads", 't', "N", "ranks of each process, as threads (1)", args_whole, FIELD(threads),
-     .least = 1, .most = PERF_MOST_THREADS},
+    {"buckets", 'k', "N", "Calls into which a vector is divided (default 1)", args_whole,
+     FIELD(buckets), .least = 1, .most = MOST_BUCKETS},
+    {"rounds", 'n', "N", "Rounds, of which the medians are shown (default 7)", args_whole,
+     FIELD(rounds), .least = 1, .most = MOST_ROUNDS},
+    {"nthreads", 't', "N", "Ranks of each process, as threads (default 1)", args_whole,
+     FIELD(threads), .least = 1, .most = PERF_MOST_THREADS},
     {0},
 };
 
-/** One rank, one size and kind of memory. */
+/** The measurement of one size and kind of memory on one rank. */
 typedef struct overlap_run {
     const overlap_options *options;
     ring_comm *comm;
     float *vector;
-    size_t count; /* of a bucket */
-    double blocking, wait, compute, both;
+    size_t count;                         /* elements of a bucket */
+    double blocking, wait, compute, both; /* medians, microseconds */
 } overlap_run;
 
-/* ---- The caller's work meanwhile ---------------------------------------------------------- */
+/* ---- The caller's computation ---------------------------------------------------------- */
 
-static void sleep_us(double us)
-{
-    const struct timespec time = {.tv_sec = (time_t)(us * 1e-6),
-                                  .tv_nsec = (long)(us * 1e3) % 1000000000};
-    nanosleep(&time, NULL);
-}
-
-/* Some microseconds on a core, without memory. @return a result, so that the compiler keeps it. */
-static double compute_a_little(double x)
-{
-    for (int i = 0; i < 4000; i++)
-        x = x * 0.999999 + 1e-6;
-    return x;
-}
-
+/* Keeps a core busy without accessing memory. A piece takes some microseconds. The sink is
+ * volatile, so that the compiler does not drop the computation. */
 static void compute(long pieces)
 {
     static volatile double sink;
     double x = sink;
-    for (long i = 0; i < pieces; i++)
-        x = compute_a_little(x);
+    for (long piece = 0; piece < pieces; piece++)
+        for (int i = 0; i < 4000; i++)
+            x = x * 0.999999 + 1e-6;
     sink = x;
 }
 
@@ -100,7 +90,7 @@ static ring_status block(const overlap_run *r)
     return RING_OK;
 }
 
-/* The time of the slowest rank. */
+/* Replaces the time by that of the slowest rank. */
 static ring_status slowest(const overlap_run *r, double *us)
 {
     return ring_all_reduce(us, us, 1, RING_FLOAT64, RING_MAX, r->comm, NULL);
@@ -115,12 +105,16 @@ static ring_status time_blocking(const overlap_run *r, double *us)
     return slowest(r, us);
 }
 
+/* Sleeps for three times the time of the blocking call, then times the wait. */
 static ring_status time_wait(const overlap_run *r, double *us)
 {
+    const double sleep_us = 3 * r->blocking;
+    const struct timespec sleep_time = {.tv_sec = (time_t)(sleep_us * 1e-6),
+                                        .tv_nsec = (long)(sleep_us * 1e3) % 1000000000};
     ring_work *works[MOST_BUCKETS];
     RING_TRY(ring_barrier(r->comm, NULL));
     RING_TRY(post(r, works));
-    sleep_us(3 * r->blocking);
+    nanosleep(&sleep_time, NULL);
     const double began = stopwatch_us();
     RING_TRY(ring_wait_all(works, (size_t)r->options->buckets));
     *us = stopwatch_us() - began;
@@ -150,26 +144,18 @@ static ring_status time_both(const overlap_run *r, long pieces, double *us)
 
 /* ---- All rounds ------------------------------------------------------------------------------ */
 
-/* The pieces of work that take about as long as the blocking call; the same on all ranks. */
-static ring_status pieces_for(const overlap_run *r, long *pieces)
-{
-    double us = 0;
-    enum { TRIED = 200 };
-    RING_TRY(time_compute(r, TRIED, &us));
-    *pieces = 1 + (long)(TRIED * r->blocking / us);
-    return RING_OK;
-}
-
 static ring_status measure(overlap_run *r)
 {
     const size_t rounds = (size_t)r->options->rounds;
-    double times[4][MOST_ROUNDS];
-    long pieces;
-    RING_TRY(block(r)); /* links and programs */
+    double times[4][MOST_ROUNDS], tried_us;
+    enum { TRIED = 200 };
+    RING_TRY(block(r)); /* opens links and makes the program */
     for (size_t i = 0; i < rounds; i++)
         RING_TRY(time_blocking(r, &times[0][i]));
     r->blocking = stopwatch_median(times[0], rounds);
-    RING_TRY(pieces_for(r, &pieces));
+    /* So many pieces take about as long as the blocking call. All ranks have the same number. */
+    RING_TRY(time_compute(r, TRIED, &tried_us));
+    const long pieces = 1 + (long)(TRIED * r->blocking / tried_us);
     for (size_t i = 0; i < rounds; i++) {
         RING_TRY(time_blocking(r, &times[0][i]));
         RING_TRY(time_wait(r, &times[1][i]));
@@ -183,14 +169,6 @@ static ring_status measure(overlap_run *r)
     return RING_OK;
 }
 
-static void print_row(const overlap_run *r, const char *memory)
-{
-    printf("%12zu %8s %12.1f %12.1f %10.2f %12.1f %12.1f %10.2f\n",
-           r->count * sizeof(float) * (size_t)r->options->buckets, memory, r->blocking, r->wait,
-           r->wait / r->blocking, r->compute, r->both, r->both / (r->compute + r->blocking));
-    fflush(stdout);
-}
-
 static ring_status measure_memory(overlap_run *r, bool shared)
 {
     const size_t bytes = r->count * sizeof(float) * (size_t)r->options->buckets;
@@ -198,12 +176,16 @@ static ring_status measure_memory(overlap_run *r, bool shared)
     if (shared)
         RING_TRY(ring_mem_alloc(&memory, bytes));
     else if ((memory = malloc(bytes)) == NULL)
-        return ring_comm_abort(r->comm, "no memory for the vector"), RING_ERR_MEMORY;
+        return ring_comm_abort(r->comm, "not enough memory for the vector"), RING_ERR_MEMORY;
     r->vector = memory;
     stopwatch_rewrite(r->vector, r->count * (size_t)r->options->buckets, 1);
     const ring_status status = measure(r);
-    if (status == RING_OK && ring_comm_rank(r->comm) == 0)
-        print_row(r, shared ? "shared" : "plain");
+    if (status == RING_OK && ring_comm_rank(r->comm) == 0) {
+        printf("%12zu %8s %12.1f %12.1f %10.2f %12.1f %12.1f %10.2f\n", bytes,
+               shared ? "shared" : "plain", r->blocking, r->wait, r->wait / r->blocking, r->compute,
+               r->both, r->both / (r->compute + r->blocking));
+        fflush(stdout);
+    }
     if (shared)
         RING_TRY(ring_mem_free(memory));
     else
@@ -228,10 +210,11 @@ static int overlap_rank(const void *options, ring_comm *comm)
     ring_comm_info info = {.size = sizeof info};
     ring_status status = ring_comm_get_info(comm, &info);
     if (status == RING_OK && info.rank == 0) {
-        printf("# all_reduce of float32, %d rank%s, %s; us; compute is on each rank's core\n"
-               "%12s %8s %12s %12s %10s %12s %12s %10s\n",
-               info.ranks, plural(info.ranks), info.transport, "bytes", "memory", "blocking",
-               "wait", "of block.", "compute", "with call", "of sum");
+        printf(
+            "# all_reduce of float32, %d rank%s, %s; times in us; each rank computes on its core\n"
+            "%12s %8s %12s %12s %10s %12s %12s %10s\n",
+            info.ranks, plural(info.ranks), info.transport, "bytes", "memory", "blocking", "wait",
+            "of block.", "compute", "with call", "of sum");
     }
     if (status == RING_OK)
         status = measure_all(options, comm);
@@ -246,11 +229,14 @@ int overlap_command(int argc, char **argv)
     static const args_program program = {
         .name = "ringperf overlap",
         .rows = rows,
-        .doc = "How much of an all_reduce is hidden. \"wait\": what is left of a call that was "
-               "started, after its caller has slept three times as long as the blocking call "
-               "takes. \"with call\": a caller starts the call, computes for about as long, "
-               "then waits; \"of sum\": beside computing and the blocking call one after the "
-               "other. Ranks come as for ringperf."};
+        .doc =
+            "Measures how much of an all_reduce overlaps with other work of its caller. "
+            "\"blocking\" is the time of a blocking call. \"wait\": the caller starts the call, "
+            "sleeps three times as long, and then waits for the call; \"of block.\" is this wait "
+            "as a fraction of \"blocking\". \"compute\" is the time of a computation of about "
+            "the same length. \"with call\": the caller starts the call, computes, and then "
+            "waits; \"of sum\" is this time as a fraction of \"compute\" plus \"blocking\". "
+            "Ranks are started as for ringperf."};
     overlap_options options = defaults;
     args_parse(&program, argc, argv, &options);
     return launch_ranks(options.threads, NULL, overlap_rank, &options);

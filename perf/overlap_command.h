@@ -6,7 +6,7 @@
 #ifndef PERF_OVERLAP_COMMAND_H
 #define PERF_OVERLAP_COMMAND_H
 
-/** @param argv  from the word "overlap" on. @return ringperf's exit status. */
+/** @param argv  the words from "overlap" on. @return ringperf's exit status. */
 int overlap_command(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUs by libring's own driver table; only this file and plan_command.c see the library's
- * internals. Failures set perf_gpu_error(), as a program has an error text of its own. */
+ * Uses GPUs through libring's table of driver functions. Only this file and plan_command.c include
+ * internal headers of the library. */
 #include "perf_gpu.h"
 
 #include "cuda_driver.h"
@@ -19,7 +19,7 @@ int perf_gpu_count(void)
     return count;
 }
 
-/* The context stays for as long as the process does. */
+/* The context is never released; it ends with the process. */
 ring_status perf_gpu_enter(int ordinal)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -40,10 +40,11 @@ ring_status perf_gpu_open(perf_gpu *out)
     *out = (perf_gpu){.stream = NULL};
     if (api == NULL)
         return RING_ERR_UNSUPPORTED;
-    RING_TRY(cuda_check(api->get_device(&device), "finding the current GPU"));
+    RING_TRY(cuda_check(api->get_device(&device), "getting the current GPU"));
     RING_TRY(cuda_check(api->device_get_name(out->name, sizeof out->name, device),
-                        "asking the GPU's name"));
-    RING_TRY(cuda_check(api->device_total_memory(&out->memory, device), "asking the GPU's memory"));
+                        "getting the GPU's name"));
+    RING_TRY(cuda_check(api->device_total_memory(&out->memory, device),
+                        "getting the size of the GPU's memory"));
     RING_TRY(
         cuda_check(api->stream_create(&stream, CU_STREAM_NON_BLOCKING, 0), "creating a stream"));
     out->ordinal = device;
@@ -63,10 +64,10 @@ ring_status perf_gpu_alloc(size_t bytes, void **memory, void **view)
     const cuda_driver *api = cuda_driver_load();
     CUdeviceptr there;
     *memory = *view = NULL;
-    RING_TRY(cuda_check(api->mem_alloc(&there, bytes), "allocating memory of the GPU"));
+    RING_TRY(cuda_check(api->mem_alloc(&there, bytes), "allocating GPU memory"));
     *memory = (void *)(uintptr_t)there;
     return cuda_check(api->host_alloc(view, bytes, CU_MEMHOSTALLOC_PORTABLE),
-                      "allocating pinned memory for its copies");
+                      "allocating pinned host memory");
 }
 
 void perf_gpu_free(void *memory, void *view)
@@ -102,7 +103,8 @@ ring_status perf_gpu_wait(const perf_gpu *gpu)
     return cuda_check(cuda_driver_load()->stream_synchronize(gpu->stream), "waiting for a stream");
 }
 
-/* Other ranks' threads may capture, and allocate, meanwhile. */
+/* Captures only calls of this thread, so that the threads of other ranks may capture and allocate
+ * memory at the same time. */
 ring_status perf_gpu_capture(const perf_gpu *gpu)
 {
     return cuda_check(cuda_driver_load()->begin_capture(gpu->stream,
@@ -118,7 +120,7 @@ ring_status perf_gpu_captured(const perf_gpu *gpu, void **graph)
     *graph = NULL;
     RING_TRY(cuda_check(api->end_capture(gpu->stream, &recorded), "capturing a stream"));
     const ring_status status = cuda_check(api->graph_instantiate(&ready, recorded, 0),
-                                          "readying a graph");
+                                          "instantiating a graph");
     (void)api->graph_destroy(recorded);
     *graph = ready;
     return status;

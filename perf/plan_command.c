@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_command: builds all ranks' plans and hands them to the plan's readers: checker,
- * printer, cost model. The only file here that sees the library's insides, and of those the
- * plans alone.
+ * plan_command: builds the plans of all ranks, and passes them to the printer, the cost model and
+ * the checker of the library. It includes internal headers of the library, but only those of plans
+ * and algorithms.
  */
 #include "plan_command.h"
 #include "algo.h"
@@ -17,14 +17,14 @@
 enum { EXIT_GOOD, EXIT_NOT_PROVEN, EXIT_FAILED = 3 };
 
 #define MOST_RANKS 64 /* the checker's limit */
-#define ELEMENT 4     /* float32 */
+#define ELEMENT 4     /* bytes of a float32 */
 
 typedef struct request {
     plan_collective collective;
     bool named;
     const algo *algorithm;   /* NULL: not given */
-    int ranks, root, chunks; /* root -1, chunks 0: not given */
-    int per_host;            /* 0: all on one */
+    int ranks, root, chunks; /* root -1 and chunks 0: not given */
+    int per_host;            /* ranks of a host; 0: all ranks are on one host */
     plan_world world;
     int32_t host_of[MOST_RANKS];
     size_t bytes;
@@ -39,24 +39,29 @@ static void take_algorithm(const args_given *given)
     request *r = given->out;
     r->algorithm = algo_find(given->text);
     if (!r->algorithm)
-        args_refuse(given, "no such algorithm; see --help");
+        args_refuse(given, "unknown algorithm; --help lists them");
 }
 
 #define AT(member) ARGS_AT(request, member)
 static const args_row rows[] = {
-    {"ranks", 0, "N", "1 to 64", args_whole, AT(ranks), .least = 1, .most = MOST_RANKS},
-    {"per-host", 0, "N", "Ranks of a host; default: all are on one", args_whole, AT(per_host),
-     .least = 1, .most = MOST_RANKS},
-    {"algo", 0, "NAME", "ring (default; direct where it has none); all are below",
+    {"ranks", 0, "N", "Number of ranks, 1 to 64", args_whole, AT(ranks), .least = 1,
+     .most = MOST_RANKS},
+    {"per-host", 0, "N", "Ranks per host (default: all ranks are on one host)", args_whole,
+     AT(per_host), .least = 1, .most = MOST_RANKS},
+    {"algo", 0, "NAME",
+     "Algorithm from the list below (default: ring, or direct if ring has no such plan)",
      .take = take_algorithm},
-    {"root", 0, "R", "Of broadcast, reduce, gather and scatter, 0", args_whole, AT(root),
-     .most = MOST_RANKS - 1},
-    {"chunks", 0, "K", "Pieces of the vector; default: what the algorithm chooses for --bytes",
+    {"root", 0, "R", "Root of broadcast, reduce, gather or scatter (default 0)", args_whole,
+     AT(root), .most = MOST_RANKS - 1},
+    {"chunks", 0, "K", "Chunks of the vector (default: chosen by the algorithm for --bytes)",
      args_whole, AT(chunks), .least = 1, .most = 1 << 16},
-    {"bytes", 0, "SIZE", "Of the vector, 1M: for the chunks, the traffic and the trace", args_size,
+    {"bytes", 0, "SIZE",
+     "Size of the vector, for the chunks, the traffic and the trace (default 1M)", args_size,
      AT(bytes)},
-    {"steps", 0, NULL, "Each rank's steps as text instead of the table", args_flag, AT(steps)},
-    {"trace", 0, "FILE", "A Chrome trace of all ranks at the cost model's times, instead",
+    {"steps", 0, NULL, "Print each rank's steps as text instead of the table", args_flag,
+     AT(steps)},
+    {"trace", 0, "FILE",
+     "Write a Chrome trace of all ranks' steps, with the cost model's times, instead of the table",
      args_text, AT(trace)},
     {.help = "Algorithms:"},
 };
@@ -72,46 +77,30 @@ static int take_collective(char **words, int count, void *out)
     r->named = true;
     r->collective = plan_collective_find(perf_collective_given(words[0])->name);
     if (r->collective >= PLAN_BARRIER)
-        args_fail("\"%s\" has no plan of its own; these have: all_reduce, reduce_scatter, "
-                  "all_gather, broadcast, "
-                  "reduce, gather, scatter, all_to_all, scan or exscan",
+        args_fail("\"%s\" has no plan of its own; expected all_reduce, reduce_scatter, all_gather, "
+                  "broadcast, reduce, gather, scatter, all_to_all, scan or exscan",
                   words[0]);
     return 1;
 }
 
-/* The options, and the algorithms for --help. */
-static void list_rows(args_row *out)
+static void check_request(request *r)
 {
-    size_t count;
-    const algo *all = algo_all(&count);
-    memcpy(out, rows, sizeof rows);
-    for (size_t i = 0; i < count && i < MOST_ALGORITHMS; i++)
-        out[ROWS + i] = (args_row){.name = all[i].name, .help = all[i].about, .flags = OPTION_DOC};
-}
-
-static void set_world(request *r)
-{
+    if (!r->named)
+        args_fail("the collective is missing; for example: ringperf plan all_reduce --ranks 4");
+    if (r->ranks == 0)
+        args_fail("--ranks is missing; give the number of ranks, 1 to 64");
     const int per_host = r->per_host > 0 ? r->per_host : r->ranks;
     for (int rank = 0; rank < r->ranks; rank++)
         r->host_of[rank] = rank / per_host;
     r->world = (plan_world){.ranks = r->ranks,
                             .hosts = (r->ranks - 1) / per_host + 1,
                             .host_of = r->host_of};
-}
-
-static void check_request(request *r)
-{
-    if (!r->named)
-        args_fail("which collective? e.g. ringperf plan all_reduce --ranks 4");
-    if (r->ranks == 0)
-        args_fail("--ranks is missing");
-    set_world(r);
     if (r->root >= 0 && !plan_facts_of(r->collective)->rooted)
         args_fail("%s has no root", plan_collective_name(r->collective));
     if (r->root < 0)
         r->root = 0;
     if (r->root >= r->ranks)
-        args_fail("--root %d is not below --ranks %d", r->root, r->ranks);
+        args_fail("--root %d must be below --ranks %d", r->root, r->ranks);
     if (r->algorithm == NULL)
         r->algorithm = algo_find(plan_facts_of(r->collective)->personalized ? "direct" : "ring");
     if (!r->algorithm->supports(r->collective))
@@ -120,7 +109,7 @@ static void check_request(request *r)
     if (r->chunks == 0)
         r->chunks = r->algorithm->chunks(r->collective, &r->world, r->bytes);
     if (r->chunks % least != 0)
-        args_fail("--chunks %d is not a multiple of %d, as %s needs", r->chunks, least,
+        args_fail("--chunks %d must be a multiple of %d for %s", r->chunks, least,
                   r->algorithm->name);
 }
 
@@ -128,18 +117,24 @@ static void parse_request(int argc, char **argv, request *r)
 {
     args_row shown[ROWS + MOST_ALGORITHMS + 1] = {{0}};
     const args_program program = {"ringperf plan", shown, "COLLECTIVE --ranks N",
-                                  "Draws which ranks' data each chunk of each rank holds after "
-                                  "every step, and proves that the plan is right.",
+                                  "Draws the ranks whose data each chunk of each rank contains "
+                                  "after every transfer, and proves that the plan is correct.",
                                   .take = take_collective};
     *r = (request){.root = -1, .bytes = 1 << 20};
-    list_rows(shown);
+    size_t count;
+    const algo *all = algo_all(&count);
+    memcpy(shown, rows, sizeof rows);
+    for (size_t i = 0; i < count && i < MOST_ALGORITHMS; i++)
+        shown[ROWS + i] = (args_row){.name = all[i].name,
+                                     .help = all[i].about,
+                                     .flags = OPTION_DOC};
     args_parse(&program, argc, argv, r);
     check_request(r);
 }
 
 /* ---- The plans ---- */
 
-static int failed(const char *doing)
+static int report_failure(const char *doing)
 {
     fprintf(stderr, "ringperf plan: %s: %s\n", doing, fail_text());
     return EXIT_FAILED;
@@ -156,7 +151,7 @@ static bool build_plans(const request *r, plan **plans)
     return true;
 }
 
-static int failed_trace(const request *r)
+static int report_trace_failure(const request *r)
 {
     fprintf(stderr, "ringperf plan: --trace %s: %s\n", r->trace, strerror(errno));
     return EXIT_FAILED;
@@ -164,7 +159,8 @@ static int failed_trace(const request *r)
 
 static int write_trace(const request *r, const plan *const *plans)
 {
-    /* Shared memory and tcp; a trace shows proportions, ringperf measures. */
+    /* The prices of shared memory and TCP on one machine. A trace shows proportions; ringperf
+     * measures times. */
     static const plan_prices prices = {.same_host = {.alpha = 0.4e-6,
                                                      .alpha_ref = 0.25e-6,
                                                      .beta = 1 / 8e9,
@@ -178,15 +174,15 @@ static int write_trace(const request *r, const plan *const *plans)
                                                       .overhead = 1e-6}};
     output_file out;
     if (!output_begin(&out, r->trace))
-        return failed_trace(r);
+        return report_trace_failure(r);
     if (plan_print_trace(plans, &r->world, r->bytes / ELEMENT, ELEMENT, &prices, out.stream) !=
         RING_OK) {
         output_discard(&out);
-        return failed("drawing the trace");
+        return report_failure("drawing the trace");
     }
     if (!output_finish(&out))
-        return failed_trace(r);
-    printf("trace: %s; open it in chrome://tracing or ui.perfetto.dev\n", r->trace);
+        return report_trace_failure(r);
+    printf("wrote the trace %s; open it in chrome://tracing or ui.perfetto.dev\n", r->trace);
     return EXIT_GOOD;
 }
 
@@ -198,8 +194,9 @@ static int draw(const request *r, const plan *const *plans)
         plan_print_steps(plans[rank], stdout);
     if (r->trace || r->steps)
         return EXIT_GOOD;
-    return plan_print_table(plans, r->ranks, stdout) == RING_OK ? EXIT_GOOD
-                                                                : failed("drawing the table");
+    return plan_print_table(plans, r->ranks, stdout) == RING_OK
+               ? EXIT_GOOD
+               : report_failure("drawing the table");
 }
 
 static void print_traffic(const request *r, const plan *const *plans)
@@ -244,7 +241,7 @@ static int show_plans(const request *r)
 {
     plan *plans[MOST_RANKS] = {0};
     const plan *const *built = (const plan *const *)plans;
-    int status = build_plans(r, plans) ? EXIT_GOOD : failed("building the plans");
+    int status = build_plans(r, plans) ? EXIT_GOOD : report_failure("building the plans");
     if (status == EXIT_GOOD) {
         print_title(r);
         status = draw(r, built);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress: prints at most one line per second, on rank 0 only.
+ * progress: prints the progress line at most once per second.
  */
 #include "progress.h"
 #include "stopwatch.h"

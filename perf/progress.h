@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress: one line on a terminal's standard error while a measurement takes long. It goes
- * before the next row is printed, and never appears in a file or a pipe.
+ * progress: shows a line on standard error while a measurement takes long, if standard error is a
+ * terminal. The line is erased before the next row is printed.
  */
 #ifndef PERF_PROGRESS_H
 #define PERF_PROGRESS_H
 
 #include "collective.h"
 
-/** One rank's line: ranks may be threads of one process. */
+/** The state of one rank's line; it is not static, because ranks may be threads of one process. */
 typedef struct progress {
-    double shown_at; /* microseconds, 0: nothing was measured yet */
+    double shown_at; /* time of the latest line (or of the first call), microseconds; 0: none yet */
     bool visible;
 } progress;
 
+/** Shows that @p done of @p calls are complete, unless the latest line is less than a second
+ *  old. */
 void progress_show(progress *p, const perf_case *c, size_t done, size_t calls);
+/** Erases the line. */
 void progress_clear(progress *p);
 
 #endif

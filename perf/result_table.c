@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table: every cell has a width; a number that is too long for its cell loses decimals, then
- * turns to an exponent, and never moves the columns after it.
+ * result_table: prints the header, rows and footer. Every cell has a fixed width: a number that is
+ * too long for its cell is printed with fewer decimals, or with an exponent, so that the columns
+ * after it stay aligned.
  */
 #include "result_table.h"
 #include "sysfs.h"
@@ -14,35 +15,26 @@
 
 /* ---- Before the rows ---- */
 
-static void note_environment(FILE *out)
-{
-    static const char *const names[] = {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK",
-                                        "NCCL_TESTS_DEVICE"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i]))
-            fprintf(out, "# Note: %s is set; ringperf has no use for it\n", names[i]);
-}
-
 static void note_options(FILE *out, const perf_options *options)
 {
     if (options->blocking == 1)
         fputs("# Blocking Enabled: wait and barrier after each inner iteration (-m)\n", out);
     if (options->blocking == 2)
-        fputs("# Blocking Enabled: host calls always wait, -z 2 changes nothing\n", out);
+        fputs("# Blocking Enabled: host calls always wait, so -z 2 changes nothing\n", out);
     if (options->blocking == 3)
         fputs("# Blocking Enabled: wait and barrier after each outer iteration (-n); time excludes "
               "barrier\n",
               out);
     if (options->parallel_init >= 0)
-        fprintf(out, "# Parallel Init: threads join concurrently, -p %d changes nothing\n",
+        fprintf(out, "# Parallel Init: threads always join in parallel, so -p %d changes nothing\n",
                 options->parallel_init);
     if (options->op != RING_SUM && !options->collective->reduces)
-        fprintf(out, "# Note: %s combines no values, -o changes nothing\n",
+        fprintf(out, "# Note: %s does not combine values, so -o changes nothing\n",
                 options->collective->name);
     if (options->root != 0 && !options->collective->rooted)
-        fprintf(out, "# Note: %s has no root, -r changes nothing\n", options->collective->name);
+        fprintf(out, "# Note: %s has no root, so -r changes nothing\n", options->collective->name);
     if (options->collective->empty)
-        fprintf(out, "# Note: %s moves no data, sizes and types change nothing\n",
+        fprintf(out, "# Note: %s moves no data, so sizes and types change nothing\n",
                 options->collective->name);
 }
 
@@ -57,27 +49,31 @@ static void note_method(FILE *out, const perf_options *options)
                                                                  : PERF_SLOWEST;
     fprintf(out, "# Time: %s over calls of %s; %s\n", options->hot ? "mean" : "median",
             across[average],
-            options->hot ? "back to back, buffers as the call before left them"
+            options->hot ? "back to back, buffers not rewritten between calls"
                          : "buffers rewritten before each call");
     fprintf(out, "# Buffers: %s\n", memories[options->memory]);
     if (options->graph > 0)
-        fprintf(out, "# Calls: captured into a graph, replayed %d time%s, one wait for all\n",
+        fprintf(out, "# Calls: captured into a graph, replayed %d time%s, with one wait for all\n",
                 options->graph, plural(options->graph));
     else if (options->stream)
-        fputs("# Calls: enqueued on a stream, one wait for all\n", out);
+        fputs("# Calls: enqueued on a stream, with one wait for all\n", out);
     if (options->prepared)
         fputs("# Calls: prepared once, then started (ring_prepared_start)\n", out);
     if (options->tagged)
         fputs("# Calls: tagged\n", out);
     if (!options->iters_given)
-        fputs("# Without -n, calls too long for 20 in 2 s are timed less, at least 5 times\n", out);
+        fputs("# Without -n, long calls are repeated fewer than 20 times: for 2 s, at least 5 "
+              "times\n",
+              out);
     if (options->per_iter && options->per_iter_skip)
-        fprintf(out, "# Per-Iteration Report: summary skips first %d iteration%s\n",
+        fprintf(out, "# Per-Iteration Report: the columns leave out the first %d iteration%s\n",
                 options->per_iter_skip, plural(options->per_iter_skip));
 }
 
 void table_header(FILE *out, const perf_options *options)
 {
+    static const char *const unused[] = {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK",
+                                         "NCCL_TESTS_DEVICE"};
     const bool factor = options->sizes.factor > 1;
     fprintf(out, "# ringperf version %d.%d.%d (columns of nccl-tests)\n", RING_VERSION_MAJOR,
             RING_VERSION_MINOR, RING_VERSION_PATCH);
@@ -91,7 +87,9 @@ void table_header(FILE *out, const perf_options *options)
             options->check, options->graph, options->unalign);
     note_method(out, options);
     note_options(out, options);
-    note_environment(out);
+    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
+        if (getenv(unused[i]))
+            fprintf(out, "# Note: ringperf does not use the variable %s\n", unused[i]);
     fputs("#\n# Using devices\n", out);
 }
 
@@ -146,7 +144,7 @@ void table_columns(FILE *out, const perf_options *options)
     column_line(out, options, units, half_units, "YYYY-MM-DD hh:mm:ss", "(us)");
 }
 
-/* A number in exactly @p width places. */
+/* Prints a number in exactly @p width characters. */
 static void print_number(FILE *out, int width, double value)
 {
     char text[64];
@@ -165,9 +163,9 @@ static void print_absent(FILE *out, int width)
     fprintf(out, "  %*s", width, "N/A");
 }
 
-static void print_cell(FILE *out, int width, bool there, double value)
+static void print_cell(FILE *out, int width, bool known, double value)
 {
-    if (there)
+    if (known)
         print_number(out, width, value);
     else
         print_absent(out, width);
@@ -175,29 +173,20 @@ static void print_cell(FILE *out, int width, bool there, double value)
 
 static void print_half(FILE *out, bool per_iter, const perf_result *result)
 {
-    const bool there = result->measured;
-    print_cell(out, 7, there, result->time_us);
-    print_cell(out, 6, there, result->algbw);
-    print_cell(out, 6, there, result->busbw);
-    if (there && result->checked)
+    const bool known = result->measured;
+    print_cell(out, 7, known, result->time_us);
+    print_cell(out, 6, known, result->algbw);
+    print_cell(out, 6, known, result->busbw);
+    if (known && result->checked)
         fprintf(out, "  %6g", (double)result->wrong.elements);
     else
         print_absent(out, 6);
     if (!per_iter)
         return;
-    print_cell(out, 7, there, result->spread.least);
-    print_cell(out, 7, there, result->spread.most);
-    print_cell(out, 7, there, result->spread.p99);
-    print_cell(out, 7, there, result->spread.cv);
-}
-
-static void print_timestamp(FILE *out)
-{
-    char text[32];
-    struct tm now;
-    const time_t seconds = time(NULL);
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &now));
-    fprintf(out, "  %19s", text);
+    print_cell(out, 7, known, result->spread.least);
+    print_cell(out, 7, known, result->spread.most);
+    print_cell(out, 7, known, result->spread.p99);
+    print_cell(out, 7, known, result->spread.cv);
 }
 
 void table_row(FILE *out, const perf_options *options, const perf_case *c,
@@ -209,8 +198,13 @@ void table_row(FILE *out, const perf_options *options, const perf_case *c,
             c->collective->rooted ? c->root : -1);
     print_half(out, options->per_iter, out_of_place);
     print_half(out, options->per_iter, in_place);
-    if (options->timestamps)
-        print_timestamp(out);
+    if (options->timestamps) {
+        char text[32];
+        struct tm now;
+        const time_t seconds = time(NULL);
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &now));
+        fprintf(out, "  %19s", text);
+    }
     print_cell(out, 9, latest->predicted_us > 0, latest->predicted_us);
     fputc('\n', out);
     fflush(out);
@@ -239,24 +233,18 @@ bool perf_good(const perf_options *options, const perf_totals *totals)
            perf_fast_enough(options, totals);
 }
 
-static const char *bandwidth_verdict(const perf_options *options, const perf_totals *totals)
-{
-    if (options->min_bandwidth < 0)
-        return "";
-    return perf_fast_enough(options, totals) ? "OK" : "FAILED";
-}
-
 void table_footer(FILE *out, const perf_options *options, const perf_totals *totals)
 {
     const double mib = 1024.0 * 1024.0;
     const uint64_t wrong = perf_wrong_values(totals);
+    const char *bandwidth_verdict = perf_fast_enough(options, totals) ? "OK" : "FAILED";
     if (totals->crowded)
-        fputs("# Note: ranks share cores: each waits for its turn, and no time is predicted\n",
+        fputs("# Note: ranks share cores, so they wait for each other, and no time is predicted\n",
               out);
     fprintf(out, "# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong,
             wrong ? "FAILED" : "OK");
     fprintf(out, "# %-20s : %g %s\n", "Avg bus bandwidth", perf_average_busbw(totals),
-            bandwidth_verdict(options, totals));
+            options->min_bandwidth < 0 ? "" : bandwidth_verdict);
     if (options->memory_report)
         fprintf(out, "# %-20s : communicator %.2f MiB | buffers %.2f MiB\n", "Memory usage",
                 (double)totals->comm_bytes / mib, (double)totals->buffer_bytes / mib);

@@ -29,9 +29,9 @@ static int measure_rank(const void *options, ring_comm *comm)
 #define HAS_KERNELS false
 #endif
 
-static int refuse_gpu(const char *why, const char *mend)
+static int refuse_gpu(const char *reason, const char *advice)
 {
-    fprintf(stderr, "ringperf: --device cuda: %s%s\n", why, mend);
+    fprintf(stderr, "ringperf: --device cuda: %s%s\n", reason, advice);
     return PERF_EXIT_ERROR;
 }
 
@@ -46,13 +46,14 @@ static const char *enter_gpu(const void *options, int local)
 
 static int launch_on_gpus(const perf_options *o)
 {
-    char why[80];
+    char reason[80];
     const int count = perf_gpu_count();
     if (count == 0)
         return refuse_gpu(perf_gpu_error(), "");
-    snprintf(why, sizeof why, "there is no GPU %d, but 0 to %d", o->gpu, count - 1);
+    snprintf(reason, sizeof reason, "there is no GPU %d; GPUs are numbered 0 to %d", o->gpu,
+             count - 1);
     if (o->gpu >= count)
-        return refuse_gpu(why, "; 'ringinfo' lists them");
+        return refuse_gpu(reason, ", and 'ringinfo' lists them");
     if (!HAS_KERNELS)
         return refuse_gpu("this libring was built without GPU kernels",
                           "; build it with nvcc 12.8 or newer, RING_CUDA=ON");

@@ -12,5 +12,5 @@ size_t perf_sizes_next(const perf_sizes *sizes, size_t bytes)
                            : __builtin_add_overflow(bytes, sizes->step, &next);
     if (wraps)
         return SIZE_MAX;
-    return next > bytes ? next : bytes + 1; /* 0 times anything is 0: go on from 1 byte */
+    return next > bytes ? next : bytes + 1; /* 0 times a factor is 0; continue with 1 byte */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch: with -t 1 the environment's communicator is the one that is measured. With more, or
- * ranks that enter something first, it only carries the unique id to the other processes, and the
- * threads join by that id.
+ * start: makes the communicators. If each process has one rank, and no `enter` function, the
+ * communicator of the environment is measured. Otherwise that communicator only distributes a
+ * unique id to all processes, and their threads join a second communicator by that id.
  */
 #include "start.h"
 #include "bench.h"
@@ -17,7 +17,7 @@ typedef struct thread_rank {
     launch_enter *enter;
     const ring_unique_id *id;
     int rank, ranks, local, local_ranks;
-    int thread, threads; /* among those of this process */
+    int thread, threads; /* number of this thread in its process, and number of its threads */
     int exit_status;
 } thread_rank;
 
@@ -25,7 +25,8 @@ static void run_rank(void *arg)
 {
     thread_rank *self = arg;
     ring_comm *comm;
-    /* Processes that a launcher tied to cores have fewer than all ranks of the host need. */
+    /* If a launcher has bound the processes, each has too few cores for all ranks of the host, and
+     * only its own threads share them. */
     if (self->local_ranks > 1 && !threads_take_cores(self->local, self->local_ranks))
         (void)threads_take_cores(self->thread, self->threads);
     const char *why_not = self->enter ? self->enter(self->options, self->local) : NULL;
@@ -42,7 +43,7 @@ static void run_rank(void *arg)
     ring_comm_destroy(comm);
 }
 
-/* @param first  the configuration of all ranks, with the numbers of the first one. */
+/* @param first  the configuration of all ranks, with the numbers of this process's first rank. */
 static int run_threads(int count, const thread_rank *first)
 {
     thread_rank ranks[PERF_MOST_THREADS];
@@ -54,7 +55,7 @@ static int run_threads(int count, const thread_rank *first)
     }
     const int started = threads_run(run_rank, ranks, sizeof *ranks, count);
     if (started < count) {
-        fprintf(stderr, "ringperf: only %d of %d threads could be started; lower -t\n", started,
+        fprintf(stderr, "ringperf: cannot start more than %d of %d threads; lower -t\n", started,
                 count);
         return PERF_EXIT_ERROR;
     }
@@ -65,7 +66,7 @@ static int run_threads(int count, const thread_rank *first)
     return worst;
 }
 
-/* The id of the threads' communicator, from the first process to all. */
+/* Rank 0 makes the unique id of the threads' communicator and broadcasts it to all processes. */
 static ring_status share_id(ring_comm *processes, ring_unique_id *id)
 {
     *id = (ring_unique_id){{0}};
@@ -79,7 +80,8 @@ static ring_status share_id(ring_comm *processes, ring_unique_id *id)
     return ring_broadcast(id, id, sizeof *id, RING_UINT8, 0, processes, NULL);
 }
 
-/* In this thread first: a failure then leaves no thread waiting for the others. */
+/* Calls `enter` for each rank in this thread before any thread starts, so that after a failure no
+ * thread waits for the others. */
 static ring_status try_to_enter(ring_comm *processes, const thread_rank *first, int count)
 {
     const char *why_not = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stopwatch: how ringperf, ringlimit and the MPI peers measure, written once so that their
- * figures compare. A call's time is that of its slowest rank; a measurement is the median
- * over calls. The header needs nothing but libc: programs of compare/ are built outside this tree.
+ * stopwatch: measures times for ringperf, ringlimit and the programs of compare/, which all use the
+ * same method so that their figures can be compared. The time of a call is that of its slowest
+ * rank; a measurement is the median over calls. This header needs only libc, because the programs
+ * of compare/ are built outside this source tree.
  */
 #ifndef PERF_STOPWATCH_H
 #define PERF_STOPWATCH_H
@@ -13,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOPWATCH_TICK_NS 4000 /* many times the ranks' spread after a barrier in shared memory */
+/* Much longer than the time between the first and the last rank that leave a barrier in shared
+ * memory. */
+#define STOPWATCH_TICK_NS 4000
 
 static inline int64_t stopwatch_ns(void)
 {
@@ -27,9 +30,10 @@ static inline double stopwatch_us(void)
     return (double)stopwatch_ns() * 1e-3;
 }
 
-/* Ranks leave a barrier a little apart, and the first one's wait for the last would count as time
- * of the call. So each waits for the next tick of the clock that the ranks of a host share: they
- * start together. A rank that leaves after a tick makes one call look long; the median drops it. */
+/* Waits for the next tick. Ranks leave a barrier at slightly different times, and the first rank's
+ * wait for the last would count as time of the call. After this function the ranks of a host, which
+ * share a clock, start together. If a tick falls between the ranks of one call, that call seems
+ * long; the median over calls ignores it. */
 static inline void stopwatch_gate(void)
 {
     const int64_t start = (stopwatch_ns() / STOPWATCH_TICK_NS + 1) * STOPWATCH_TICK_NS;
@@ -37,7 +41,8 @@ static inline void stopwatch_gate(void)
         ;
 }
 
-/* Spinning for a tick helps only where every rank has a core and the same clock. */
+/* @return 1 if the ranks should wait for a tick: each has a core of its own, and all share a
+ * clock. */
 static inline int stopwatch_gate_useful(int hosts, int local_ranks)
 {
     return hosts == 1 && local_ranks <= sysconf(_SC_NPROCESSORS_ONLN);
@@ -49,14 +54,14 @@ static inline int stopwatch_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts @p times; the mean of the two middle ones where there are two. */
+/* Sorts @p times. @return the median; for an even count, the mean of the two middle times. */
 static inline double stopwatch_median(double *times, size_t count)
 {
     qsort(times, count, sizeof *times, stopwatch_compare);
     return count % 2 ? times[count / 2] : 0.5 * (times[count / 2 - 1] + times[count / 2]);
 }
 
-/* Fills a rank's buffer before a call: small integers, exact in every sum. */
+/* Fills a rank's buffer before a call with small integers, whose sums are exact. */
 static inline void stopwatch_rewrite(float *buffer, size_t count, unsigned seed)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads: the starter holds a lock until it knows whether all have started; each thread
- * passes it before its body. A core is known by the smallest of its logical CPUs.
+ * threads: starts threads that all run or do not run at all. The caller holds a lock until it knows
+ * whether all threads have started, and each thread takes the lock before it runs its body. A core
+ * is identified by the smallest number of its logical CPUs.
  */
 #include "threads.h"
 #include "sysfs.h"
@@ -33,7 +34,7 @@ static void *member_main(void *arg)
     return NULL;
 }
 
-/* @return how many could be started. */
+/* @return the number of threads that were started. */
 static int start(crew *c, member *members, char *array, size_t size, int count)
 {
     int started = 0;
@@ -60,14 +61,6 @@ int threads_run(void (*body)(void *element), void *array, size_t size, int count
     return started;
 }
 
-static int core_of(int cpu)
-{
-    const double first = sysfs_number(cpu,
-                                      "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-                                      cpu);
-    return first >= 0 && first < CPU_SETSIZE ? (int)first : cpu;
-}
-
 bool threads_take_cores(int k, int count)
 {
     cpu_set_t allowed, mine;
@@ -78,7 +71,9 @@ bool threads_take_cores(int k, int count)
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed))
             continue;
-        core[cpu] = core_of(cpu);
+        const double first =
+            sysfs_number(cpu, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+        core[cpu] = first >= 0 && first < CPU_SETSIZE ? (int)first : cpu;
         if (number[core[cpu]] == 0)
             number[core[cpu]] = ++cores;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads: runs bodies that wait for each other, all or none: if one thread cannot be started, the
- * others would wait for it. Ties threads to cores.
+ * threads: runs a body in several threads that wait for each other, and binds threads to cores. If
+ * one thread cannot be started, no body runs, because the others would wait for that thread.
  */
 #ifndef PERF_THREADS_H
 #define PERF_THREADS_H
@@ -14,8 +14,9 @@
  *  @return how many threads could be started; no body has run if that is less than @p count. */
 int threads_run(void (*body)(void *element), void *array, size_t size, int count);
 
-/** Ties the calling thread to share @p k of @p count equal shares of the cores that it may use, as
- *  ringrun ties ranks. @return false, and it stays free: there are fewer cores than shares. */
+/** Divides the cores that the calling thread may use into @p count equal shares, and binds the
+ *  thread to share @p k, as ringrun binds ranks. @return false, without binding it, if there are
+ *  fewer cores than shares. */
 bool threads_take_cores(int k, int count);
 
 #endif

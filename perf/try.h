@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * try: the one macro that returns, as in the library's own rooms (whose headers perf/ does
- * not see).
+ * try: defines RING_TRY() for this folder, which does not include the library's internal headers.
  */
 #ifndef PERF_TRY_H
 #define PERF_TRY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Defines placeholders for transports whose library was missing at build time. They keep their
- * places in the table, because ranks of different builds identify transports by these places. */
+ * Defines placeholders for transports whose library was missing at build time. Ranks of different
+ * builds identify a transport by its index in the table, so a missing one must keep its entry. */
 #include "table.h"
 
 #define ABSENT(transport_name, package, what, power) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds a transport in the table by its name, for users' settings and for peers' offers. */
+ * Finds a transport in the table by the name that a user has set or a peer has offered. */
 #include "transport.h"
 
 #include <string.h>

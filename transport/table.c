@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists all transports in order of preference. A link uses the first one that can join its two
- * ranks. */
+ * Lists all transports in order of preference. Two ranks use the first one that can connect
+ * them. */
 #include "table.h"
 
 static const transport *const transports[] = {

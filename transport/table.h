@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table: declares all transports; each is defined in the folder of its name. To add a transport,
- * add one line here, one in table.c and one in CMakeLists.txt. */
+ * table: declares all transports; each is defined in the folder of the same name. To add a
+ * transport, add one line here, one in table.c and one in CMakeLists.txt. */
 #ifndef RING_TRANSPORT_TABLE_H
 #define RING_TRANSPORT_TABLE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Implements the casts of one level between float32 and the floats of 16 and 8 bits. They work on
- * whole vectors; a single element is put into a vector by itself. The float16 casts return exactly
- * the bits of the F16C instructions: a NaN becomes quiet and keeps its sign and leading payload
- * bits. */
+ * whole vectors; a single element is cast as the first element of a vector. The float16 casts
+ * return exactly the bits of the F16C instructions: a NaN becomes quiet, and keeps its sign and
+ * leading payload bits. */
 
 #define VECTOR_OF(type, bytes) \
     type __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias))
@@ -35,7 +35,7 @@ static ALWAYS_INLINE floats f16_widen(halves x)
     return LEVEL_F16_WIDEN(x);
 #else
     const words bits = widen_bits(x), magnitude = bits & 0x7fff;
-    const words normal = (magnitude << 13) + (112 << 23); /* the biases: 127 - 15 */
+    const words normal = (magnitude << 13) + (112 << 23); /* 112: exponent biases, 127 - 15 */
     const words subnormal = (words)(__builtin_convertvector(magnitude, floats) * 0x1p-24f);
     const words special = 0x7f800000 | magnitude << 13 | ((magnitude > 0x7c00) & 0x400000);
     const words finite = pick_words(magnitude < 0x400, subnormal, normal);
@@ -61,7 +61,7 @@ static ALWAYS_INLINE halves f16_narrow(floats x)
 #endif
 }
 
-/* Does not make a signalling NaN quiet. */
+/* Keeps a signalling NaN; quiet() makes it quiet. */
 static ALWAYS_INLINE floats bf16_widen(halves x)
 {
     return (floats)(widen_bits(x) << 16);
@@ -72,7 +72,7 @@ static ALWAYS_INLINE floats quiet(floats x)
     return (floats)((words)x | ((x != x) & 0x400000));
 }
 
-/* A NaN gets all bits set, which costs one operation. */
+/* Sets all bits of a NaN, which costs only one operation. */
 static ALWAYS_INLINE halves bf16_narrow(floats x)
 {
     const unsigned_words bits = (unsigned_words)x;
@@ -82,11 +82,12 @@ static ALWAYS_INLINE halves bf16_narrow(floats x)
 
 /* ---- The 8-bit formats of the Open Compute Project ---- */
 
-/* E4M3 has exponents from -6 up, 3 bits of mantissa, no infinity, and one NaN. */
+/* E4M3 has 4 bits of exponent, of which -6 is the smallest, and 3 bits of mantissa. It has no
+ * infinity, and one NaN of each sign. */
 static ALWAYS_INLINE floats e4m3_widen(quarters x)
 {
     const words bits = __builtin_convertvector(x, words), magnitude = bits & 0x7f;
-    const words normal = (magnitude << 20) + (120 << 23); /* the biases: 127 - 7 */
+    const words normal = (magnitude << 20) + (120 << 23); /* 120: exponent biases, 127 - 7 */
     const words subnormal = (words)(__builtin_convertvector(magnitude, floats) * 0x1p-9f);
     const words finite = pick_words(magnitude < 8, subnormal, normal);
     return (floats)(pick_words(magnitude == 0x7f, (words){0} + 0x7fc00000, finite) | (bits & 0x80)
@@ -125,7 +126,7 @@ static ALWAYS_INLINE quarters e5m2_narrow(floats x)
     return __builtin_convertvector(quarter | (bits >> 24 & 0x80), quarters);
 }
 
-/* ---- Arrays: dst (count) = src (count), by vectors, then the rest one by one ---- */
+/* ---- Arrays: dst (count) = src (count), in whole vectors, then the rest one by one ---- */
 
 static void f16_to_f32(float *dst, const uint16_t *src, size_t count)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds the folds of one level by including fold_type.h once for each element type. Floats of 16
- * and 8 bits are widened to float32, combined, and rounded back. */
+ * Defines the folds of one level by including fold_type.h once for each element type. Floats of 16
+ * and 8 bits are widened to float32, combined, and rounded to their type again. */
 
 enum {
-    FOLD_WIDTH = 4, /* vectors in flight, so that independent additions hide their latency */
-    FOLD_FEW = 8,   /* most arrays whose pointers fit into registers */
+    FOLD_WIDTH = 4, /* vectors in each round, so that independent additions hide their latency */
+    FOLD_FEW = 8,   /* most arrays whose pointers fit into registers                           */
 };
 
 /* The names in fold_type.h get the suffix of the type, so that each inclusion defines its own. */
@@ -158,12 +158,11 @@ enum {
 #undef scale_type
 #undef fold_type
 
-/* ---- float32 sums of a few arrays, which are a third faster with the pointers in registers ----
- */
+/* ---- float32 sums of up to FOLD_FEW arrays, a third faster with all pointers in registers ---- */
 
-/* out[k] (elements) = in[0] + in[1] + … (elements), FOLD_WIDTH vectors in each round. Callers pass
+/* outs[k] (count) = ins[0] + ins[1] + … (count), FOLD_WIDTH vectors in each round. Callers pass
  * constants as @p in_count and @p out_count, so that the compiler unrolls the inner loops.
- * @return the first element that is left over. */
+ * @return the first element of the rest, which is less than a round. */
 static ALWAYS_INLINE size_t sum_few(const fold_job *job, const int in_count, const int out_count)
 {
     enum { STEP = FOLD_WIDTH * LEVEL_BYTES };
@@ -192,8 +191,8 @@ static ALWAYS_INLINE size_t sum_few(const fold_job *job, const int in_count, con
     return at / sizeof(float);
 }
 
-/* Adds with sum_few() where the counts allow. @return the first element that is left to
- * fold_f32(). */
+/* Adds as many elements with sum_few() as possible. @return the first of the other elements, which
+ * fold_f32() must add. */
 static size_t sum_prefix(const fold_job *job)
 {
     if (job->in_count == 2 && job->out_count == 1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the folds of one element type. A result is combined in registers, a few vectors at a
- * time, and stored to all outputs. fold.h includes this once for each type and defines before:
+ * Implements the folds of one element type. Results are combined in registers, a few vectors at a
+ * time, and stored to all outputs. fold.h includes this file once for each type, after it has
+ * defined:
  *     SUFFIX  the suffix of the names (fold.h maps the plain names below to them)
  *     TYPE    the type of the arithmetic; unsigned for integers, so that sums and products wrap
  *     ORDER   the type of comparisons
@@ -16,7 +17,7 @@ typedef VECTOR_OF(TYPE, LEVEL_BYTES) vector;
 typedef VECTOR_OF(ORDER, LEVEL_BYTES) order;
 typedef VECTOR_OF(BITS, LEVEL_BYTES) bits;
 
-/* ---- Loads and stores: a vector, or one element in an otherwise empty vector ---- */
+/* ---- Loads and stores: a whole vector, or one element as the first of a vector of zeros ---- */
 
 static ALWAYS_INLINE vector load(const kernel_operand in, size_t at)
 {
@@ -71,8 +72,8 @@ static ALWAYS_INLINE vector pick(bits mask, vector a, vector b)
 
 #ifdef FLOAT
 
-/* The bits of both are combined by "or" unless one is less: so -0 is below +0, and NaNs stay NaNs.
- */
+/* If one of the two is less, both picks return it. Otherwise they are equal or there is a NaN, and
+ * "or" combines the bits of both, so that -0 is below +0, and a NaN stays a NaN. */
 static ALWAYS_INLINE vector least(vector a, vector b)
 {
     return (vector)((bits)pick(a < b, a, b) | (bits)pick(b < a, b, a));
@@ -83,7 +84,8 @@ static ALWAYS_INLINE vector greatest(vector a, vector b)
     return -least(-a, -b);
 }
 
-/* Sets all bits of a NaN, because the compiler decides which of two NaNs an addition returns. */
+/* Divides if @p divisor is not 0. Sets all bits of a NaN, because otherwise its bits would depend
+ * on the order in which the compiler adds two NaNs. */
 static ALWAYS_INLINE vector finish(vector x, int divisor)
 {
     if (divisor != 0)
@@ -118,7 +120,7 @@ static ALWAYS_INLINE vector truth(vector x)
 
 #endif
 
-/* @return the first input as a partial result. */
+/* @return the partial result of the first input alone. */
 static ALWAYS_INLINE vector enter(vector x, const ring_op op)
 {
 #ifndef FLOAT
@@ -161,9 +163,10 @@ static ALWAYS_INLINE vector combine(vector a, vector b, const ring_op op)
 
 /* ---- Loops: outs[k] (count) = finish(ins[0] op ins[1] op …) (count) ---- */
 
-/* Folds from element @p at in steps of @p width vectors. In each step it loads and combines the
- * vectors of one input after the other, then stores the results to each output.
- * @return the first element of the rest, which is less than a step. */
+/* Folds the elements from @p at on in steps of @p width vectors. Each step loads and combines the
+ * vectors of one input after the other, and then stores the results to each output.
+ * @param stream  store around the caches. @return the first element of the rest, which is less than
+ * a step. */
 static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t width,
                                   const ring_op op, const bool stream)
 {
@@ -190,7 +193,7 @@ static ALWAYS_INLINE size_t sweep(const fold_job *job, size_t at, const size_t w
     return at;
 }
 
-/* Folds the few elements at the end that do not fill a vector. */
+/* Folds the last elements, which do not fill a vector, one by one. */
 static ALWAYS_INLINE void edge(const fold_job *job, size_t at, const ring_op op)
 {
     for (; at < job->end; at++) {

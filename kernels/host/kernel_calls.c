@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the public calls of kernels.h on top of the level in use. Decisions that do not depend
- * on the level are made here: which folds are copies, and which outputs are stored around the
- * cache. */
+ * Implements the public calls of kernels.h with the functions of the level in use. It makes the
+ * decisions that do not depend on the level: which folds are copies, and which outputs are stored
+ * around the caches. */
 #include "kernel_table.h"
 
 #include <string.h>
 
 enum {
     CACHE_LINE = 64,
-    /* Stores around the cache pay from this many bytes read and written. They save reading the
-     * lines that are written, but the next reader must fetch them from memory. */
+    /* Stores around the caches pay off if a fold reads and writes at least this many bytes. They
+     * save fetching the lines that are written, but the next reader must fetch these from
+     * memory. */
     STREAM_BYTES = 16 << 20,
 };
 
@@ -32,7 +33,7 @@ size_t kernel_acc_size(ring_dtype dtype)
     }
 }
 
-/* @return true for the types that are combined in float32. */
+/* @return true for floats of 16 and 8 bits, which are combined in float32. */
 static bool is_narrow(ring_dtype dtype)
 {
     return dtype == RING_FLOAT16 || (dtype >= RING_BFLOAT16 && dtype <= RING_FLOAT8_E5M2);
@@ -46,7 +47,8 @@ static bool all_have(const kernel_operand *operands, int count, bool accumulator
     return true;
 }
 
-/* Changes a job that needs no arithmetic or no rounding to a job of a simpler type. */
+/* Changes the type of a job to float32 if it needs no casts, and to bytes if it needs no
+ * arithmetic. */
 static void simplify(fold_job *job)
 {
     size_t size = kernel_acc_size(job->dtype);
@@ -61,14 +63,15 @@ static void simplify(fold_job *job)
     }
     const bool is_copy = job->in_count == 1 && job->divisor == 0 && !kernel_is_logical(job->op);
     const bool of_bits = job->op >= RING_BAND && job->op <= RING_BXOR;
-    if (is_copy || of_bits) { /* the same on bytes */
+    if (is_copy || of_bits) { /* gives the same result on bytes */
         job->dtype = RING_UINT8;
         job->end *= size;
     }
 }
 
-/* @return true if the job is large, if its outputs are not also inputs (whose lines are in the
- * cache), and if all outputs begin at the same place in a cache line. */
+/* @return true if the outputs can and should be stored around the caches: the job is large, no
+ * output is also an input (whose lines are cached already), and all outputs begin at the same
+ * offset in a cache line. */
 static bool may_stream(const fold_job *job, size_t size)
 {
     const uintptr_t place = (uintptr_t)job->outs[0].data % CACHE_LINE;
@@ -85,6 +88,8 @@ static bool may_stream(const fold_job *job, size_t size)
     return true;
 }
 
+/* Folds up to the first cache line boundary of the outputs with plain stores, and the rest with
+ * stores around the caches. @param size  bytes of an element. */
 static void fold_streaming(const kernel_table *table, fold_job job, size_t size)
 {
     const size_t place = (uintptr_t)job.outs[0].data % CACHE_LINE;
@@ -100,8 +105,8 @@ static void fold_streaming(const kernel_table *table, fold_job job, size_t size)
     for (type *x = data; x < (type *)data + count; x++) \
     *x = (type)(*x / divisor)
 
-/* data (count) /= divisor. CPUs have no vector division of integers, so all levels share this
- * loop. */
+/* data (count) /= divisor. All levels share this loop, because CPUs have no vector instructions for
+ * the division of integers. */
 static void divide(void *data, size_t count, ring_dtype dtype, int divisor)
 {
     switch (dtype) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists the levels of this build and chooses among them. The choice is one atomic pointer, so that
- * any thread may make or read it. */
+ * Lists the SIMD levels of this build, and chooses one of them. The choice is one atomic pointer,
+ * so any thread may make or read it. */
 #include "kernel_table.h"
 
 #include <stdatomic.h>
@@ -25,16 +25,12 @@ static bool always(void)
 
 #ifdef KERNELS_X86
 
-/* Asks the CPU itself because Clang's __builtin_cpu_supports() does not accept "f16c". */
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
-}
-
+/* Uses the CPUID instruction for F16C, because Clang's __builtin_cpu_supports() does not accept
+ * "f16c". */
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && has_f16c();
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
 static bool has_avx512(void)
@@ -45,7 +41,7 @@ static bool has_avx512(void)
 
 #endif
 
-/* The best level comes first. */
+/* All levels, from the best to the reference. */
 static const simd_level levels[] = {
 #ifdef KERNELS_X86
     {"avx512", &kernel_table_avx512, has_avx512},
@@ -75,8 +71,9 @@ static const simd_level *choose_first(void)
     if (!atomic_compare_exchange_strong(&chosen, &before, level))
         return before;
     if (name && !wanted)
-        fprintf(stderr, "[ring] RING_SIMD=%s is unknown or this CPU lacks it; using %s\n", name,
-                level->name);
+        fprintf(stderr,
+                "[ring] RING_SIMD=%s is unknown or not supported by this CPU; using %s instead\n",
+                name, level->name);
     return level;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Defines the table of a level's functions. The functions of all levels are compiled from the same
- * source and compute the same bits; kernel_calls.c prepares the public calls for them. */
+ * Defines the table of the functions of one SIMD level. The functions of all levels are compiled
+ * from the same source and compute the same bits. kernel_calls.c calls them to implement the public
+ * functions of kernels.h, which describes their arguments. */
 #ifndef KERNEL_TABLE_H
 #define KERNEL_TABLE_H
 
@@ -16,11 +17,11 @@ typedef struct fold_job {
     ring_dtype dtype;
     ring_op op;
     int divisor;
-    bool stream; /* store around the cache; at begin every output is aligned to a cache line */
+    bool stream; /* store around the caches; element `begin` of each output starts a cache line */
 } fold_job;
 
 typedef struct kernel_table {
-    void (*fold)(fold_job *job); /* may change the job */
+    void (*fold)(fold_job *job); /* may change *job */
     void (*scale)(void *dst, const void *src, size_t count, ring_dtype dtype, double by);
     void (*f16_to_f32)(float *dst, const uint16_t *src, size_t count);
     void (*f32_to_f16)(uint16_t *dst, const float *src, size_t count);

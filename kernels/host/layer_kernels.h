@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the functions of one level that layers apply to each number or to each row. The loops
- * are plain, and the compiler vectorizes them. Where an output may be an input, "ivdep" promises
- * the compiler that no element depends on another. */
+ * Implements the functions of one level that layers of a network apply to each element or to each
+ * row. The compiler vectorizes their plain loops. If an output may be the same array as an input,
+ * "ivdep" promises the compiler that no element depends on another. */
 
 static void relu(float *out, const float *in, size_t count)
 {
@@ -15,7 +15,7 @@ static void relu_gradient(float *in_delta, const float *out_delta, const float *
 {
 #pragma GCC ivdep
     for (size_t i = 0; i < count; i++) {
-        const float delta = out_delta[i]; /* always read, so that there is no branch */
+        const float delta = out_delta[i]; /* read unconditionally, so that there is no branch */
         in_delta[i] = out[i] > 0.0F ? delta : 0.0F;
     }
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiles the kernels of one level. Each level_*.c includes this once, after it has defined
+ * Builds the kernels of one level. Each level_*.c includes this once, after it has defined
  *     LEVEL_TABLE               the name of its table
  *     LEVEL_BYTES               bytes of a vector
  *     LEVEL_STREAM(to, vector)  stores a vector around the cache; `to` is aligned
  *     LEVEL_FENCE()             orders such stores before later ones
  *     LEVEL_U16_WIDEN, LEVEL_F16_WIDEN, LEVEL_F16_NARROW
  *                               casts of a vector, if the CPU has instructions for them
- * Everything else is static. No operation may be fused or reordered (-ffp-contract=off, no
- * -ffast-math), so that all levels compute the same bits. */
+ * Everything except the table is static. The compiler must neither fuse nor reorder operations
+ * (-ffp-contract=off, no -ffast-math), so that all levels compute the same bits. */
 #ifndef KERNEL_LEVEL_H
 #define KERNEL_LEVEL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compiles the kernels for CPUs with AVX2 and F16C, with vectors of 32 bytes. */
+ * Builds the kernels for CPUs with AVX2 and F16C, with vectors of 32 bytes. */
 #include <immintrin.h>
 
 #define LEVEL_TABLE kernel_table_avx2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compiles the kernels for CPUs with AVX-512 (F, BW, DQ, VL) and F16C, with vectors of 64 bytes. */
+ * Builds the kernels for CPUs with AVX-512 (F, BW, DQ, VL) and F16C, with vectors of 64 bytes. */
 #include <immintrin.h>
 
 #define LEVEL_TABLE kernel_table_avx512

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compiles the reference level, which uses only the instructions that every CPU of the target has.
- */
+ * Builds the reference level, with only the instructions that every CPU of the target
+ * architecture has. */
 #define LEVEL_TABLE kernel_table_c
 #define LEVEL_BYTES 16
 #define LEVEL_STREAM(to, vector) (*(to) = (vector))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes the factors of optimiser steps, which the kernels of the host and of GPUs share. All is
- * computed in double, and each factor is rounded once to float32. */
+ * Computes the factors of optimiser steps, which the kernels of the host and of GPUs share. Each
+ * factor is computed in double and rounded once to float32. */
 #include "optimizer_factors.h"
 
 #include "kernels.h"

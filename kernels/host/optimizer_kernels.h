@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the optimiser steps of one level. Each makes one pass and rounds every operation by
- * itself, in PyTorch's order. The loops are plain, and the compiler vectorizes them. All arrays
- * have count elements. */
+ * Implements the optimiser steps of one level. Each makes one pass over its arrays of `count`
+ * elements, and rounds after every operation, in PyTorch's order. The compiler vectorizes the plain
+ * loops. kernels.h has the formulas. */
 
-/* So many partial sums that additions need not wait for each other. */
+/* The number of partial sums: enough that additions need not wait for each other. */
 enum { SQUARE_SUMS = 32 };
 
-/* Sum l adds the squares of the elements l, l + 32, l + 64, …; then the sums are added pairwise.
- * This order defines the result, so it is the same in all levels. */
+/* Partial sum l adds the squares of the elements l, l + 32, l + 64, …; then the partial sums are
+ * added pairwise. This order determines the result, so it is the same in all levels. */
 static double sum_squares(const float *x, size_t count)
 {
     double sums[SQUARE_SUMS] = {0};
@@ -69,8 +69,8 @@ static void lion_step(float *restrict p, const float *restrict grad, float *rest
 {
     const lion_factors f = *by;
     for (size_t i = 0; i < count; i++) {
-        const float g = f.scale * grad[i], way = f.beta1 * m[i] + f.blend1 * g;
-        const float sign = (way > 0 ? 1.0F : 0.0F) - (way < 0 ? 1.0F : 0.0F);
+        const float g = f.scale * grad[i], direction = f.beta1 * m[i] + f.blend1 * g;
+        const float sign = (direction > 0 ? 1.0F : 0.0F) - (direction < 0 ? 1.0F : 0.0F);
         p[i] = f.keep * p[i] - f.lr * sign;
         m[i] = f.beta2 * m[i] + f.blend2 * g;
     }

@@ -20,8 +20,9 @@ static const algo table[] = {
      .in_rank_order = true,
      .eager = true,
      .by_block = true,
-     .about = "each rank sends its vector to every rank that needs it, folds in rank order: one "
-              "message a pair, for short calls"},
+     .about =
+         "each rank sends its vector to every rank that needs it, and folds in rank order: one "
+         "message per pair, for short calls"},
     {.name = "direct",
      .supports = algo_direct_supports,
      BUILT_BY(algo_direct),
@@ -33,7 +34,8 @@ static const algo table[] = {
      .supports = algo_shared_collective,
      BUILT_BY(algo_ring),
      .by_block = true,
-     .about = "neighbours only, the same load on every link; fewest bytes"},
+     .about =
+         "each rank exchanges with its neighbours only: equal load on all links, fewest bytes"},
     {.name = "halving",
      .supports = algo_halving_supports,
      BUILT_BY(algo_halving),
@@ -42,20 +44,24 @@ static const algo table[] = {
     {.name = "tree",
      .supports = algo_tree_supports,
      BUILT_BY(algo_tree),
-     .about = "sums up, results down a binary tree of hosts and of each host's ranks: few hops"},
+     .about =
+         "sums go up and results come down a binary tree of hosts and of each host's ranks: few "
+         "hops"},
     {.name = "chain",
      .supports = algo_chain_supports,
      BUILT_BY(algo_chain),
      .keeps_sums = SET(PLAN_EXSCAN),
      .by_block = true,
      .in_rank_order = true,
-     .about = "a pipeline in rank order; sums combined in rank order for every size"},
+     .about = "a pipeline from rank to rank, which combines sums in rank order for every size"},
     {.name = "hierarchical",
      .supports = algo_hierarchical_supports,
      BUILT_BY(algo_hierarchical),
      .keeps_sums = SUMS,
      .for_hosts = true,
-     .about = "direct among the ranks of a host, rings among hosts: each sum leaves a host once"},
+     .about =
+         "direct exchange among the ranks of a host, rings among hosts: each sum leaves a host "
+         "once"},
 };
 
 const algo *algo_all(size_t *count)
@@ -76,7 +82,8 @@ bool algo_serves(const algo *a, plan_collective collective, const plan_world *wo
 {
     const plan_facts *facts = plan_facts_of(collective);
     if (facts->uneven && (!a->by_block || (a->eager && facts->personalized)))
-        return false; /* only two ranks know a block's length, so not all know if it fits a link */
+        return false; /* only two ranks know a block's length, so the others cannot
+                         tell whether it fits into a link */
     return a->supports(plan_collective_planned(collective)) &&
            (a->max_ranks == 0 || world->ranks <= a->max_ranks || facts->personalized) &&
            (a->in_rank_order || !world->rank_order || !facts->reduces);

@@ -9,8 +9,8 @@
 
 #include "plan.h"
 
-/** Most inputs or outputs of a fold, which must be those of a kernel. This room does not include
- *  kernels.h; core, which includes both, compares the two numbers. */
+/** Largest number of inputs or outputs of a fold. It must equal the kernels' limit, but this room
+ *  does not include kernels.h; core, which includes both headers, compares the two numbers. */
 enum { ALGO_MAX_OPERANDS = 64 };
 
 typedef struct algo_call {
@@ -25,8 +25,8 @@ typedef struct algo {
     int max_ranks;     /* most ranks of a plan; 0: no limit, as for all personalized collectives */
     /** @return true if the algorithm can perform the collective. */
     bool (*supports)(plan_collective collective);
-    /** @return the number of chunks for a call of @p bytes in all; depends only on the arguments.
-     */
+    /** @return the number of chunks for a call of @p bytes in all. It depends only on the
+     *  arguments. */
     int (*chunks)(plan_collective collective, const plan_world *world, size_t bytes);
     /** Builds and seals the plan; call->chunks is any multiple of chunks(collective, world, 0).
      *  @return NULL, with fail() called, if out of memory or if the call is not supported. */
@@ -37,8 +37,8 @@ typedef struct algo {
     bool in_rank_order;  /* combines every element in rank order if the world requires it     */
     bool by_block;       /* each operand, sums too, is within one block, so that blocks may have
                             any lengths                                                       */
-    bool for_hosts;      /* is chosen only for several hosts; on one host, other algorithms do
-                            the same                                                          */
+    bool for_hosts;      /* is chosen only for several hosts; on one host, another algorithm has
+                            equivalent plans                                                  */
 } algo;
 
 /** @return the table, which has *count entries. */
@@ -52,8 +52,8 @@ bool algo_serves(const algo *a, plan_collective collective, const plan_world *wo
 
 /** Prices a call by the highest price of a few ranks, which represent all classes of ranks.
  *  call->rank is ignored.
- *  @param[out] seconds  HUGE_VAL if the algorithm does not support the call, or would send more
- * than eager_max eagerly.
+ *  @param[out] seconds  HUGE_VAL if the algorithm does not support the call, or would send
+ *                       more than eager_max eagerly.
  *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds);

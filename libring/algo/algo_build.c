@@ -47,8 +47,8 @@ void algo_fill(plan *p, int hops, int far)
     p->fill_far = far < hops ? far : hops;
 }
 
-/* Writes the plan of a single rank. Reductions are finished (an average is divided) by a fold of
- * one input; other collectives copy. */
+/* Writes the plan of a single rank. A fold of one input finishes reductions (it divides an
+ * average); other collectives copy. */
 static void write_alone(plan *p)
 {
     if (p->collective == PLAN_BARRIER || p->collective == PLAN_EXSCAN)
@@ -66,15 +66,15 @@ static ring_status check_call(const algo *self, const algo_call *call)
 {
     const int ranks = call->world->ranks;
     if (!self->supports(call->collective))
-        return fail(RING_ERR_UNSUPPORTED, "%s does no %s", self->name,
+        return fail(RING_ERR_UNSUPPORTED, "the algorithm %s does not support %s", self->name,
                     plan_collective_name(call->collective));
     if (ranks < 1 || call->rank < 0 || call->rank >= ranks || call->root < 0 || call->root >= ranks)
-        return fail(RING_ERR_ARGUMENT, "%s: no plan for rank %d, root %d of %d rank%s", self->name,
-                    call->rank, call->root, ranks, plural(ranks));
+        return fail(RING_ERR_ARGUMENT, "%s: rank %d and root %d must be from 0 to %d", self->name,
+                    call->rank, call->root, ranks - 1);
     const int unit = self->chunks(call->collective, call->world, 0);
     if (call->chunks < 1 || call->chunks % unit != 0)
-        return fail(RING_ERR_ARGUMENT, "%s cuts %s into multiples of %d chunk%s, not into %d",
-                    self->name, plan_collective_name(call->collective), unit, plural(unit),
+        return fail(RING_ERR_ARGUMENT, "%s needs a multiple of %d chunk%s for %s, not %d",
+                    self->name, unit, plural(unit), plan_collective_name(call->collective),
                     call->chunks);
     return RING_OK;
 }

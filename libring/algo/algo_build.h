@@ -13,8 +13,9 @@ typedef void (*algo_writer)(plan *p, const plan_world *world);
  *  single rank need no @p write. */
 plan *algo_build(const char *name, const algo_call *call, algo_writer write);
 
-/** @return the first chunk of the block that rank @p from sends, or that rank @p to receives, or
- *  both; 0 if the collective has no blocks. */
+/** @return the first chunk of the block that rank @p from sends to rank @p to. In collectives
+ *  with one block for each rank, only one of the two ranks matters; 0 if the collective has no
+ *  blocks. */
 int algo_block(const plan *p, int from, int to);
 /** @return the number of chunks of a block. */
 int algo_block_chunks(const plan *p);
@@ -29,17 +30,17 @@ void algo_fill(plan *p, int hops, int far);
  *  the pipeline. */
 int algo_pipeline_chunks(size_t bytes);
 
-/** Writes a broadcast that sends every chunk from rank to rank, from the root to the rank before
- * it.
- */
+/** Writes a broadcast that passes every chunk from rank to rank: from the root round to the rank
+ *  before the root. */
 void algo_forward(plan *p, const plan_world *world);
 
-/** Writes one or two steps for a chunk. @param of  data of the algorithm. */
+/** Writes one or two steps for a chunk. @param of  the algorithm's own data. */
 typedef void (*algo_chunk_steps)(plan *p, const void *of, int chunk);
 /** Writes @p steps for chunks [chunk, chunk + times). */
 void algo_each_chunk(plan *p, int times, algo_chunk_steps steps, const void *of, int chunk);
-/** Writes @p up for all chunks, and @p down for chunks [first, first + count), each of which comes
- *  down @p lag ups after its own. */
+/** Interleaves the two directions of a pipeline: writes @p up for all chunks, and @p down for
+ *  chunks [first, first + count). The down step of a chunk comes @p lag up steps after the up step
+ *  of that chunk. */
 void algo_interleave(plan *p, algo_chunk_steps up, algo_chunk_steps down, const void *of, int first,
                      int count, int lag);
 

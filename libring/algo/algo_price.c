@@ -13,39 +13,41 @@ typedef struct priced {
 } priced;
 
 /* @return NULL if out of memory; the builder has set fail_text(). */
-static plan *plan_of(const priced *what, int rank)
+static plan *plan_of(const priced *request, int rank)
 {
-    algo_call call = what->call;
+    algo_call call = request->call;
     call.rank = rank;
-    return what->a->build(&call);
+    return request->a->build(&call);
 }
 
-static void add_far_traffic(const priced *what, const plan *p, uint64_t *out, uint64_t *in)
+static void add_far_traffic(const priced *request, const plan *p, uint64_t *out, uint64_t *in)
 {
     uint64_t sent, taken;
-    plan_far_traffic(p, what->call.world, what->count, what->element, what->acc, &sent, &taken);
+    plan_far_traffic(p, request->call.world, request->count, request->element, request->acc, &sent,
+                     &taken);
     *out += sent;
     *in += taken;
 }
 
-/* @param[out] share  bytes on the wire of the host for each byte of this rank, because the ranks of
- * a host use the wire at the same time. */
-static ring_status share_of_wire(const priced *what, const plan *own, double *share)
+/* The ranks of a host share its wire to other hosts.
+ * @param[out] share  bytes that all ranks of the host put on the wire (or take from it) for each
+ *                    byte of this rank; at least 1. */
+static ring_status share_of_wire(const priced *request, const plan *own, double *share)
 {
-    const plan_world *world = what->call.world;
+    const plan_world *world = request->call.world;
     uint64_t own_out = 0, own_in = 0, out = 0, in = 0;
     *share = 1;
     if (world->hosts > 1)
-        add_far_traffic(what, own, &own_out, &own_in);
+        add_far_traffic(request, own, &own_out, &own_in);
     if (own_out + own_in == 0)
         return RING_OK;
     for (int rank = 0; rank < world->ranks; rank++) {
         if (plan_host_of(world, rank) != plan_host_of(world, own->rank))
             continue;
-        plan *p = plan_of(what, rank);
+        plan *p = plan_of(request, rank);
         if (p == NULL)
             return RING_ERR_MEMORY;
-        add_far_traffic(what, p, &out, &in);
+        add_far_traffic(request, p, &out, &in);
         plan_free(p);
     }
     if (own_out > 0)
@@ -55,18 +57,18 @@ static ring_status share_of_wire(const priced *what, const plan *own, double *sh
     return RING_OK;
 }
 
-static ring_status price_of_rank(const priced *what, int rank, double *seconds)
+static ring_status price_of_rank(const priced *request, int rank, double *seconds)
 {
-    plan_prices prices = *what->prices;
+    plan_prices prices = *request->prices;
     double share;
-    plan *p = plan_of(what, rank);
+    plan *p = plan_of(request, rank);
     if (p == NULL)
         return RING_ERR_MEMORY;
-    ring_status status = share_of_wire(what, p, &share);
+    ring_status status = share_of_wire(request, p, &share);
     if (status == RING_OK) {
         prices.other_host.beta *= share;
-        status = plan_cost(p, what->call.world, what->count, what->element, what->acc, &prices,
-                           seconds);
+        status = plan_cost(p, request->call.world, request->count, request->element, request->acc,
+                           &prices, seconds);
     }
     plan_free(p);
     return status;
@@ -81,12 +83,12 @@ static int first_elsewhere(const plan_world *world)
     return 0;
 }
 
-/* The priced ranks are the ends and the middle of chains; the roots of trees, their children and
- * leaves; and the last rank of a host and the first of the next. */
+/* `some` lists the ranks to price: the ends and the middle of chains; the roots of trees, their
+ * children and leaves; and the last rank of one host and the first rank of the next host. */
 ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_t element,
                        size_t acc, const plan_prices *prices, double *seconds)
 {
-    const priced what = {a, *call, count, element, acc, prices};
+    const priced request = {a, *call, count, element, acc, prices};
     const int ranks = call->world->ranks, elsewhere = first_elsewhere(call->world);
     const int some[] = {0,         1 % ranks, ranks / 2,
                         ranks - 1, elsewhere, elsewhere > 0 ? elsewhere - 1 : 0};
@@ -95,12 +97,12 @@ ring_status algo_price(const algo *a, const algo_call *call, size_t count, size_
         return RING_OK;
     *seconds = 0;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        bool walked = false;
+        bool known = false;
         double own = 0;
         for (size_t k = 0; k < i; k++)
-            walked |= some[k] == some[i];
-        if (!walked)
-            RING_TRY(price_of_rank(&what, some[i], &own));
+            known |= some[k] == some[i];
+        if (!known)
+            RING_TRY(price_of_rank(&request, some[i], &own));
         *seconds = fmax(*seconds, own);
     }
     return RING_OK;

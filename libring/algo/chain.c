@@ -6,10 +6,10 @@
  * reduce or reduce-scatter, the last rank sends each sum to the rank that needs it. In a scan or
  * exscan, each rank keeps the sums that go up through it.
  *
- * Chunk c passes rank r on the way up in beat c + r. The number of beats until it returns decides
- * how a rank interleaves its ups and downs without idle waits. Sums that are relayed round a circle
- * are awaited one beat earlier, because each link on the way holds a chunk, and one of the links
- * must have room for the next chunk.
+ * Chunk c passes rank r on the way up at time c + r, counted in hops. It returns to the rank after
+ * a fixed number of hops, and so many up steps precede the first down step, so that the rank never
+ * waits idly. Sums that are relayed round a circle are awaited one hop earlier: each link of the
+ * circle holds a chunk, and one link must have room for the next chunk.
  */
 #include "algo_build.h"
 
@@ -100,16 +100,16 @@ static void give_to_root(plan *p, const void *of, int chunk)
     up_to(p, chunk, p->root);
 }
 
-/* @return true if the plan is circular: rank n - 1 sends sums to ranks that still send sums up, for
- * which it waits. */
+/* @return true if the plan is circular: rank n - 1 sends sums to a rank that is still sending
+ * partial sums up, for which rank n - 1 waits. */
 static bool sums_come_back(const plan *p)
 {
     const bool to_another = p->collective == PLAN_REDUCE_SCATTER || p->root != last_of(p);
     return p->ranks > 2 && to_another;
 }
 
-/* Only rank 0 sends from a buffer, so only it must wait. If a sum comes back to it, all its chunks
- * have been taken. */
+/* Only rank 0 sends from a buffer, so only rank 0 must wait until its chunks have been taken. A
+ * reduce to rank 0 needs no wait, because the sums that return prove it. */
 static void wait_for_rank_1(plan *p)
 {
     if (p->rank == 0)
@@ -199,14 +199,6 @@ static void exscan_chunk(plan *p, const void *of, int chunk)
     }
 }
 
-static void write_prefix(plan *p, const plan_world *world)
-{
-    algo_fill(p, last_of(p) - 1, world->hosts - 1);
-    algo_each_chunk(p, p->chunks, p->collective == PLAN_SCAN ? scan_chunk : exscan_chunk, NULL, 0);
-    if (p->collective == PLAN_EXSCAN)
-        wait_for_rank_1(p);
-}
-
 static void write_chain(plan *p, const plan_world *world)
 {
     switch (p->collective) {
@@ -220,8 +212,13 @@ static void write_chain(plan *p, const plan_world *world)
         write_reduce_scatter(p, world);
         break;
     case PLAN_SCAN:
+        algo_fill(p, last_of(p) - 1, world->hosts - 1);
+        algo_each_chunk(p, p->chunks, scan_chunk, NULL, 0);
+        break;
     case PLAN_EXSCAN:
-        write_prefix(p, world);
+        algo_fill(p, last_of(p) - 1, world->hosts - 1);
+        algo_each_chunk(p, p->chunks, exscan_chunk, NULL, 0);
+        wait_for_rank_1(p);
         break;
     default: /* all-reduce; or a barrier, which is an all-reduce of no elements */
         write_all_reduce(p, world);

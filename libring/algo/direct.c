@@ -51,7 +51,8 @@ static void fold_chunks(plan *p, int chunk, int chunks)
     plan_fold_into(p, PLAN_DST);
 }
 
-/* Waits until all peers have taken their messages, because they do not answer. */
+/* Waits until all peers have taken their messages, because the peers send no answers that would
+ * prove it. */
 static void wait_for_all(plan *p)
 {
     for (int i = 1; i < p->ranks; i++)
@@ -108,8 +109,8 @@ static void write_reduce_scatter(plan *p)
     wait_for_all(p);
 }
 
-/* In an all-gather or all-to-all, each rank sends a block to each peer and receives one from each.
- */
+/* In an all-gather or all-to-all, each rank sends a block to each peer and receives a block from
+ * each. */
 static void write_exchange(plan *p)
 {
     give_blocks(p);
@@ -136,7 +137,7 @@ static void write_giving(plan *p)
     wait_for_all(p);
 }
 
-/* Each rank sends its block to the root, which receives n - 1 of them into dst. */
+/* Each rank sends its block to the root, which receives n - 1 blocks into dst. */
 static void write_gather(plan *p)
 {
     if (p->rank != p->root) {
@@ -176,9 +177,8 @@ static void write_direct(plan *p, const plan_world *world)
     parts[p->collective](p);
 }
 
-/* Prefixes are not supported: in place, a rank would overwrite src while higher ranks still read
- * it.
- */
+/* Prefixes are not supported: in a call in place, a rank would overwrite its src while higher ranks
+ * still read it. */
 bool algo_direct_supports(plan_collective collective)
 {
     return algo_any_collective(collective) && !algo_is_prefix(collective);

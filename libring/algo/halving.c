@@ -6,11 +6,10 @@
  *
  * 2^k ranks take part. If there are more, 2 r of them form r pairs, and the spare of a pair sends
  * its vector to the other rank before the algorithm and receives the result after it. A rank that
- * takes part is a node; nodes are numbered in rank order. Node i exchanges with nodes i ^ 1, i ^ 2,
- * i ^ 4,
- * ..., so near ranks, which are mostly on one host, exchange the large halves. The sum of the lower
- * node is always the left operand, so every chunk is combined in rank order, neighbours first:
- * ((0 1) (2 3)) ((4 5) (6 7)).
+ * takes part is a node; nodes are numbered in rank order. Node i exchanges with nodes i ^ 1, then
+ * i ^ 2, then i ^ 4, and so on. So near ranks, which are mostly on one host, exchange the large
+ * halves. The sum of the lower node is always the left operand, so every chunk is combined in rank
+ * order, neighbours first: ((0 1) (2 3)) ((4 5) (6 7)).
  */
 #include "algo_build.h"
 
@@ -61,14 +60,6 @@ static void range_before(const cube *c, int bit, int *chunk, int *chunks)
     }
 }
 
-static void fold_spare(const cube *c)
-{
-    plan_fold(c->p, 0, c->p->chunks);
-    plan_fold_local(c->p, PLAN_SRC);
-    plan_fold_message(c->p, c->spare, PLAN_WIRE_DATA);
-    plan_fold_into(c->p, PLAN_SCRATCH);
-}
-
 /* In a halving step the node sends the half of its range that the peer keeps (chunks / (2 bit)
  * chunks), and folds the peer's message into its own half. The last step writes to dst. */
 static void halve(const cube *c, int bit)
@@ -106,8 +97,12 @@ static void exchange_halves(const cube *c, int bit)
  * then S / n', ..., S / 2 elements while doubling. */
 static void all_reduce(const cube *c)
 {
-    if (c->spare >= 0)
-        fold_spare(c);
+    if (c->spare >= 0) {
+        plan_fold(c->p, 0, c->p->chunks);
+        plan_fold_local(c->p, PLAN_SRC);
+        plan_fold_message(c->p, c->spare, PLAN_WIRE_DATA);
+        plan_fold_into(c->p, PLAN_SCRATCH);
+    }
     for (int bit = 1; bit < c->nodes; bit *= 2)
         halve(c, bit);
     for (int bit = c->nodes / 2; bit > 0; bit /= 2)
@@ -124,27 +119,22 @@ static void blocks_of(const cube *c, int node, int count, int *chunk, int *chunk
     *chunks = (end < c->nodes ? rank_of(c, end) : c->p->ranks) * parts - *chunk;
 }
 
-/* Each node sends all the blocks that it has, which are those of `bit` nodes. */
-static void exchange_blocks(const cube *c, int bit)
-{
-    const int peer = rank_of(c, c->node ^ bit), first = c->node & -bit;
-    int chunk, chunks;
-    blocks_of(c, first, bit, &chunk, &chunks);
-    plan_send(c->p, PLAN_DST, chunk, chunks, peer, PLAN_DST);
-    blocks_of(c, first ^ bit, bit, &chunk, &chunks);
-    plan_recv(c->p, peer, PLAN_DST, chunk, chunks);
-}
-
-/* In step k the node has the blocks of 2^k nodes, sends them to node ^ 2^k, and receives as many.
- */
+/* In step k (bit = 2^k) the node has the blocks of `bit` nodes, from node & -bit on. It sends them
+ * to node ^ bit, and receives that node's blocks. */
 static void all_gather(const cube *c)
 {
     const int parts = c->p->chunks / c->p->ranks, own = c->p->rank * parts;
     plan_copy(c->p, PLAN_SRC, own, PLAN_DST, own, parts);
     if (c->spare >= 0)
         plan_recv(c->p, c->spare, PLAN_DST, c->spare * parts, parts);
-    for (int bit = 1; bit < c->nodes; bit *= 2)
-        exchange_blocks(c, bit);
+    for (int bit = 1; bit < c->nodes; bit *= 2) {
+        const int peer = rank_of(c, c->node ^ bit), first = c->node & -bit;
+        int chunk, chunks;
+        blocks_of(c, first, bit, &chunk, &chunks);
+        plan_send(c->p, PLAN_DST, chunk, chunks, peer, PLAN_DST);
+        blocks_of(c, first ^ bit, bit, &chunk, &chunks);
+        plan_recv(c->p, peer, PLAN_DST, chunk, chunks);
+    }
 }
 
 /* ---- Collectives --------------------------------------------------------------- */
@@ -153,20 +143,10 @@ static void all_gather(const cube *c)
 static void write_spare(const cube *c)
 {
     plan *p = c->p;
-    const int actor = p->rank - 1, parts = p->chunks / plan_blocks(p->collective, p->ranks);
+    const int node = p->rank - 1, parts = p->chunks / plan_blocks(p->collective, p->ranks);
     const bool sums = p->collective == PLAN_ALL_REDUCE;
-    plan_send(p, PLAN_SRC, sums ? 0 : p->rank * parts, parts, actor, sums ? PLAN_WIRE : PLAN_DST);
-    plan_recv(p, actor, PLAN_DST, 0, p->chunks);
-}
-
-/* Waits for the last messages, because no later message of the peers proves that they were taken.
- */
-static void wait_for_peers(const cube *c)
-{
-    for (int bit = 1; bit < c->nodes; bit *= 2)
-        plan_wait(c->p, rank_of(c, c->node ^ bit), 0);
-    if (c->spare >= 0)
-        plan_wait(c->p, c->spare, 0);
+    plan_send(p, PLAN_SRC, sums ? 0 : p->rank * parts, parts, node, sums ? PLAN_WIRE : PLAN_DST);
+    plan_recv(p, node, PLAN_DST, 0, p->chunks);
 }
 
 static void write_halving(plan *p, const plan_world *world)
@@ -177,7 +157,7 @@ static void write_halving(plan *p, const plan_world *world)
         write_spare(&c);
         return;
     }
-    if (c.spare < 0) /* otherwise its own messages include the exchange with a spare */
+    if (c.spare < 0) /* otherwise this rank's own messages include those of a spare */
         algo_fill(p, c.pairs > 0 ? 2 : 0, 0);
     p->fill_chunks = p->chunks;
     if (p->collective == PLAN_ALL_REDUCE)
@@ -186,7 +166,11 @@ static void write_halving(plan *p, const plan_world *world)
         all_gather(&c);
     if (c.spare >= 0)
         plan_send(p, PLAN_DST, 0, p->chunks, c.spare, PLAN_DST);
-    wait_for_peers(&c);
+    /* No later message of the peers proves that they have taken the last messages. */
+    for (int bit = 1; bit < c.nodes; bit *= 2)
+        plan_wait(p, rank_of(&c, c.node ^ bit), 0);
+    if (c.spare >= 0)
+        plan_wait(p, c.spare, 0);
 }
 
 bool algo_halving_supports(plan_collective collective)

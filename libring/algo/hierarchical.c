@@ -3,16 +3,18 @@
  * hierarchical: combines direct access among the ranks of a host with rings among hosts, which all
  * ranks of a host use at the same time. Each block of the vector goes round the hosts. On each host
  * one rank, the block's owner there, folds the block from all ranks of the host in one pass,
- * together with the sum from the previous owner. So only sums leave a host, and each only once: 2
- * (H - 1) / H of the vector for an all-reduce among H hosts, for any number and placement of ranks.
+ * together with the sum from the previous host's owner. So only sums leave a host, and each sum
+ * only once: in an all-reduce among H hosts, 2 (H - 1) / H of the vector leave each host, for any
+ * number and placement of ranks.
  *
- * Block i of a host starts at the next host and ends at its own. Its owner on a host is the host's
- * rank i modulo the number of the host's ranks. In an all-reduce each host has as many blocks as
- * hosts have ranks on average, so owners share the work even if hosts differ. In collectives that
- * have a block for each rank, those blocks are used.
+ * Each host has some of the blocks. Block i of a host starts at the next host and ends at the host
+ * itself. On each host, the block's owner is the rank with index i modulo the number of ranks of
+ * that host. In an all-reduce each host has as many blocks as hosts have ranks on average, so
+ * owners share the work even if hosts differ. In collectives that have a block for each rank, those
+ * blocks are used.
  *
- * A block combines the ranks of the host after its own, then those of the next host, ..., and at
- * last those of its own host, one by one. With one rank on each host, this is the ring's order.
+ * A block of host h combines the ranks of host h + 1, then those of host h + 2, and so on, and
+ * finally those of host h, one by one. With one rank on each host, this is the ring's order.
  *
  * A chunk of a block is sent on before the next chunk is folded, and sums between hosts are kept in
  * scratch. No operand is relayed, so long calls need not be sliced because of the links.
@@ -77,7 +79,7 @@ static int previous_owner(const team *t, int block)
 
 /* ---- Blocks ---------------------------------------------------------------------- */
 
-static bool one_a_rank(plan_collective collective)
+static bool has_block_per_rank(plan_collective collective)
 {
     return collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALL_GATHER;
 }
@@ -89,14 +91,14 @@ static int columns_of(const plan_world *world)
 
 static int blocks_in_all(plan_collective collective, const plan_world *world)
 {
-    if (one_a_rank(collective))
+    if (has_block_per_rank(collective))
         return world->ranks;
     return columns_of(world) * (collective == PLAN_ALL_REDUCE ? world->hosts : 1);
 }
 
 static int blocks_of(const team *t, int host)
 {
-    return one_a_rank(t->p->collective) ? size_of(t, host) : t->columns;
+    return has_block_per_rank(t->p->collective) ? size_of(t, host) : t->columns;
 }
 
 /* All blocks of a rooted collective belong to the root's host, and one part of all of them is a
@@ -105,14 +107,14 @@ static int chunk_of(const team *t, int host, int block, int part)
 {
     if (plan_facts_of(t->p->collective)->rooted)
         return part * t->columns + block;
-    const bool all = one_a_rank(t->p->collective);
+    const bool all = has_block_per_rank(t->p->collective);
     return (all ? member(t, host, block) : host * t->columns + block) * t->parts + part;
 }
 
 /* ---- Towards a block's host ---------------------------------------------------------- */
 
-/* Sends the chunks of src of the host @p hops before this one to the owners of their blocks on this
- * host. */
+/* Handles one part of each block of the host that is @p hops before this host: sends this rank's
+ * chunks of src to the ranks of this host that own the blocks here. */
 static void give(const team *t, int hops, int part)
 {
     const int home = host_after(t, -hops), blocks = blocks_of(t, home);
@@ -143,9 +145,9 @@ static void fold_members(const team *t, int chunk, int operands)
     }
 }
 
-/* One hop of a chunk: folds the previous owner's sum (from hop 2 on) and the src of all ranks of
- * this host into scratch, and sends the sum to the next owner. The last hop finishes the sum. On
- * the first host, a rank that is alone there sends its src. */
+/* One hop of a chunk of a partial sum: folds the previous owner's sum (from hop 2 on) and the src
+ * of all ranks of this host into scratch, and sends the sum to the next owner. The last hop
+ * finishes the sum. On the first host, a rank that is alone on its host only sends its src. */
 static void fold_block(const team *t, int hops, int block, int chunk)
 {
     const bool begins = hops == 1, ends = hops == t->world->hosts;
@@ -169,8 +171,8 @@ static void fold_block(const team *t, int hops, int block, int chunk)
     plan_send(t->p, PLAN_SCRATCH, chunk, 1, next_owner(t, block), PLAN_WIRE);
 }
 
-/* The owner's work in hop @p hops: one chunk of each of its blocks of the host @p hops before this
- * one. */
+/* Hop @p hops of partial sums: this rank folds one part of each block that it owns, of the host
+ * that is @p hops before this host. */
 static void combine(const team *t, int hops, int part)
 {
     const int home = host_after(t, -hops), blocks = blocks_of(t, home);
@@ -194,9 +196,9 @@ static void pass_on(const team *t, int hops, plan_buffer from, int block, int ch
         plan_send(t->p, from, chunk, 1, next_owner(t, block), PLAN_DST);
 }
 
-/* Hop @p hops of the results: an owner receives a chunk from the previous owner, sends it to the
- * next owner first, because the wire is slowest, and then to the ranks of this host. Then it
- * receives the other owners' chunks. */
+/* Hop @p hops of the results: an owner receives a chunk from the previous host's owner. It sends
+ * the chunk first to the next host's owner, because the wire is slowest, and then to the ranks of
+ * this host. At the end, the rank receives the other owners' chunks. */
 static void gather(const team *t, int hops, int part)
 {
     const int home = host_after(t, -hops), blocks = blocks_of(t, home);
@@ -229,7 +231,7 @@ static void spread(const team *t, int part)
         hand_to_members(t, PLAN_SRC, first, t->columns);
 }
 
-/* ---- Waits for the last messages, which no later message proves to be taken ------------ */
+/* ---- Waits for messages that no later message proves to be taken ------------------------ */
 
 static void wait_for_owners(const team *t, int owners)
 {
@@ -240,7 +242,7 @@ static void wait_for_owners(const team *t, int owners)
     }
 }
 
-/* @return the last hop in which a member of this host sends blocks. */
+/* @return the last hop in which the rank with that index on this host sends blocks. */
 static int last_hop(const team *t, int index)
 {
     int hops = t->world->hosts - 1;
@@ -249,19 +251,8 @@ static int last_hop(const team *t, int index)
     return hops;
 }
 
-/* Waits for the members that send no blocks after this rank's last ones. The blocks of the others
- * prove that they have taken this rank's. */
-static void wait_for_members(const team *t)
-{
-    const int last = last_hop(t, t->index);
-    for (int i = 1; i < t->size; i++) {
-        const int index = (t->index + i) % t->size;
-        if (last_hop(t, index) <= last)
-            plan_wait(t->p, member(t, t->host, index), 0);
-    }
-}
-
-/* @return the most blocks of a host other than @p host, whose blocks are not sent on. */
+/* @return the largest number of blocks of a host, leaving out @p host, whose blocks are not sent to
+ * the next host. */
 static int most_blocks(const team *t, int host)
 {
     int most = 0;
@@ -296,8 +287,9 @@ static void each_part(const team *t, int from, int to, stage steps)
             steps(t, hops, part);
 }
 
-/* (1) Every rank sends its chunks to their owners. (2) Partial sums make H hops. (3) Results make H
- * hops. A member's result proves that it has folded the chunks that were sent to it. */
+/* (1) Every rank sends its chunks to their owners on its host. (2) Partial sums make H hops. (3)
+ * Results make H hops. The result of an owner proves that it has folded the chunks that it was
+ * sent. */
 static void all_reduce(const team *t)
 {
     const int hosts = t->world->hosts;
@@ -319,11 +311,17 @@ static void reduce_scatter(const team *t)
 
 static void all_gather(const team *t)
 {
-    const int own = t->p->rank * t->parts;
+    const int own = t->p->rank * t->parts, last = last_hop(t, t->index);
     each_part(t, 0, 0, gather);
     plan_copy(t->p, PLAN_SRC, own, PLAN_DST, own, t->parts);
     each_part(t, 1, t->world->hosts - 1, gather);
-    wait_for_members(t);
+    /* A member that sends blocks after this rank's last ones proves that it has taken this
+     * rank's blocks; the rank waits for the other members. */
+    for (int i = 1; i < t->size; i++) {
+        const int index = (t->index + i) % t->size;
+        if (last_hop(t, index) <= last)
+            plan_wait(t->p, member(t, t->host, index), 0);
+    }
     wait_for_next(t, most_blocks(t, host_after(t, 1)));
 }
 
@@ -404,7 +402,7 @@ bool algo_hierarchical_supports(plan_collective collective)
 
 int algo_hierarchical_chunks(plan_collective collective, const plan_world *world, size_t bytes)
 {
-    enum { MOST = 4 }; /* with a few chunks per block, the wire is busy while others are folded */
+    enum { MOST = 4 }; /* a few chunks keep the wire busy while the next ones are folded */
     const int blocks = blocks_in_all(collective, world);
     const int parts = algo_pipeline_chunks(bytes / (size_t)blocks);
     return blocks * (parts < MOST || plan_facts_of(collective)->rooted ? parts : MOST);

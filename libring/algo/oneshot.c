@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * oneshot: sends one message for each pair of ranks. Each rank eagerly sends its vector, or block,
- * to every rank that needs it, folds the received ones in rank order, 0, 1, ..., n - 1, in one
- * pass, and needs no acknowledgements. Every rank combines everything, so this is for short calls,
- * whose messages cost more than their bytes. All that one rank sends to another must fit into the
- * link.
+ * to every rank that needs it. A receiver folds the vectors in rank order, 0, 1, ..., n - 1, in one
+ * pass. No acknowledgements are needed. Every rank combines everything, so this is for short calls,
+ * whose messages cost more than their bytes. The messages from one rank to another must fit into
+ * the link together.
  */
 #include "algo_build.h"
 
@@ -49,8 +49,8 @@ static void copy_own(plan *p)
     plan_copy(p, PLAN_SRC, own, PLAN_DST, own, algo_block_chunks(p));
 }
 
-/* Sends count elements (all-reduce) or the peer's block (reduce-scatter) to each peer, and folds.
- */
+/* Sends count elements (all-reduce) or the peer's block (reduce-scatter) to each peer, and folds
+ * its own elements with those received. */
 static void fold_everywhere(plan *p)
 {
     send_to_all(p, PLAN_WIRE);
@@ -68,7 +68,7 @@ static void fold_prefix(plan *p)
         fold_from(p, count);
 }
 
-/* Sends a block to each peer and receives one from each; in a barrier they have no elements. */
+/* Sends a block to each peer and receives a block from each; in a barrier, blocks are empty. */
 static void exchange(plan *p)
 {
     send_to_all(p, PLAN_DST);

@@ -14,7 +14,7 @@
  */
 #include "algo_build.h"
 
-/* The same chunk of every block, which goes round the ring. */
+/* The chunks that go round the ring together: one chunk of each block. */
 typedef struct circle {
     plan *p;
     int parts, part; /* K; the number of the chunk in its block */
@@ -29,8 +29,8 @@ static int chunk_at(const circle *c, int back)
 
 /* ---- Reduce-scatter ------------------------------------------------------------ */
 
-/* The first hop brings the data of one rank; the later ones bring sums in the accumulator's type.
- */
+/* In the first hop the message is the data of one rank; in later hops it is a sum in the
+ * accumulator's type. */
 static void begin_fold(const circle *c, int hop, int chunk)
 {
     plan_fold(c->p, chunk, 1);
@@ -70,7 +70,7 @@ static void reduce_scatter(const circle *c)
 /* ---- All-gather ---------------------------------------------------------------- */
 
 /* In step k = 1 .. n - 1, rank r receives a chunk of block r - k from rank r - 1 into dst. It sends
- * all but the last one, of block r + 1, on to rank r + 1. */
+ * each of them on to rank r + 1, except the last chunk, which is of block r + 1. */
 static void gather(const circle *c)
 {
     plan_repeat(c->p, c->p->ranks - 2, -c->parts);
@@ -97,9 +97,8 @@ static void all_reduce(const circle *c)
 
 /* ---- Others -------------------------------------------------------------------- */
 
-/* After a reduce-scatter, every rank relays the sum of its block to the root, which writes it to
- * dst.
- */
+/* After a reduce-scatter, every rank relays the sum of its block to the root, which writes the sums
+ * to dst. */
 static void reduce(const circle *c)
 {
     if (c->p->rank == c->p->root) {
@@ -117,7 +116,8 @@ static void reduce(const circle *c)
     plan_fold_to(c->p, c->p->root, PLAN_WIRE);
 }
 
-/* A barrier is an all-gather of no elements: after n - 1 hops each rank has a message from all. */
+/* A barrier is an all-gather of no elements: after n - 1 hops, a message from every rank has
+ * reached each rank. */
 static void barrier(const circle *c)
 {
     plan_send(c->p, PLAN_SRC, chunk_at(c, 0), 1, c->next, PLAN_DST);

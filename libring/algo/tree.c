@@ -5,12 +5,13 @@
  * host has one edge to its parent host. Both trees are heaps: the children of position i are 2 i +
  * 1 and 2 i + 2.
  *
- * The root leads its host, and the root's host is the first. All other hosts and ranks are in their
- * order. Each rank adds its children's sums, those of other hosts first, to its own data.
+ * The root leads its host, and the root's host is the root of the tree of hosts. All other hosts
+ * and ranks follow in order of their numbers. Each rank adds its children's sums to its own data,
+ * those of children on other hosts first.
  */
 #include "algo_build.h"
 
-/* A rank's place. Hosts are counted from the root's host, and positions from the leader. */
+/* A rank's place: hosts are counted from the root's host, and positions from the host's leader. */
 typedef struct place {
     int host, position;
 } place;
@@ -22,8 +23,8 @@ typedef struct tree {
     int root;
     place own;
     int parent;                  /* rank; -1 at the root */
-    int children[MOST_CHILDREN]; /* ranks, those of other hosts first */
-    bool leaves[MOST_CHILDREN];  /* which of them have no children */
+    int children[MOST_CHILDREN]; /* ranks; leaders of other hosts come first */
+    bool leaves[MOST_CHILDREN];  /* true for each child that has no children */
     int child_count;
 } tree;
 
@@ -71,14 +72,6 @@ static int rank_at(const tree *t, place at)
     return rank;
 }
 
-static place place_of(const tree *t, int rank)
-{
-    const int hosts = t->world->hosts, number = plan_host_of(t->world, rank);
-    const int host = (number - host_number(t, 0) + hosts) % hosts, size = size_of(t, host);
-    const int position = ranks_before(t, number, rank) - first_position(t, host);
-    return (place){host, (position + size) % size};
-}
-
 /* ---- Edges ----------------------------------------------------------------------- */
 
 static int children_of(const tree *t, place of, place *children)
@@ -105,7 +98,10 @@ static tree tree_of(const plan *p, const plan_world *world)
 {
     tree t = {.world = world, .root = p->root};
     place children[MOST_CHILDREN], below[MOST_CHILDREN];
-    t.own = place_of(&t, p->rank);
+    const int hosts = world->hosts, number = plan_host_of(world, p->rank);
+    const int host = (number - host_number(&t, 0) + hosts) % hosts, size = size_of(&t, host);
+    const int position = ranks_before(&t, number, p->rank) - first_position(&t, host);
+    t.own = (place){host, (position + size) % size};
     t.parent = parent_of(&t, t.own);
     t.child_count = children_of(&t, t.own, children);
     for (int i = 0; i < t.child_count; i++) {
@@ -172,25 +168,8 @@ static void wait_for_children(plan *p, const tree *t)
         plan_wait(p, t->children[i], 0);
 }
 
-static void write_broadcast(plan *p, const tree *t)
-{
-    set_fill(p, t, 1);
-    algo_each_chunk(p, p->chunks, down, t, 0);
-    if (t->parent < 0)
-        plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, p->chunks);
-    wait_for_children(p, t);
-}
-
-static void write_reduce(plan *p, const tree *t)
-{
-    set_fill(p, t, 1);
-    algo_each_chunk(p, p->chunks, up, t, 0);
-    if (t->child_count == 0)
-        plan_wait(p, t->parent, 0);
-}
-
-/* Each rank first sends 2 * depth chunks up, because a chunk comes back from the root that many
- * chunks later. Then it alternates: one chunk goes up, and one comes down. */
+/* A chunk returns from the root 2 * depth hops after it went up, so a rank first sends 2 * depth
+ * chunks up. Then it alternates: one chunk goes up, and one chunk comes down. */
 static void write_all_reduce(plan *p, const tree *t)
 {
     const int depth = depth_of(t->own.host) + depth_of(t->own.position);
@@ -207,12 +186,23 @@ static void write_all_reduce(plan *p, const tree *t)
 static void write_tree(plan *p, const plan_world *world)
 {
     const tree t = tree_of(p, world);
-    if (p->collective == PLAN_BROADCAST)
-        write_broadcast(p, &t);
-    else if (p->collective == PLAN_REDUCE)
-        write_reduce(p, &t);
-    else /* or a barrier, which is an all-reduce of no elements */
+    switch (p->collective) {
+    case PLAN_BROADCAST:
+        set_fill(p, &t, 1);
+        algo_each_chunk(p, p->chunks, down, &t, 0);
+        if (t.parent < 0)
+            plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, p->chunks);
+        wait_for_children(p, &t);
+        break;
+    case PLAN_REDUCE:
+        set_fill(p, &t, 1);
+        algo_each_chunk(p, p->chunks, up, &t, 0);
+        if (t.child_count == 0)
+            plan_wait(p, t.parent, 0);
+        break;
+    default: /* all-reduce; or a barrier, which is an all-reduce of no elements */
         write_all_reduce(p, &t);
+    }
 }
 
 bool algo_tree_supports(plan_collective collective)

@@ -18,7 +18,7 @@
 
 #define RING_PRINTF(at, args) __attribute__((format(printf, at, args)))
 #define RING_CACHE_LINE 64
-/** Keeps rarely used code out of hot callers. */
+/** Marks a rarely used function, which the compiler then does not inline into hot callers. */
 #define RING_RARE __attribute__((noinline, cold))
 
 /** Asserts an invariant of libring, in debug and sanitizer builds. */
@@ -82,24 +82,24 @@ static inline void cpu_pause(void)
 }
 
 /** Yields the core. @return false if the yield took as long as a time slice, or was skipped because
- *  a recent one did. Then the core is shared with a thread that does not yield, and the caller had
- *  better sleep. */
+ *  a recent yield did. In both cases another thread keeps the core busy without yielding, and the
+ *  caller should sleep. */
 bool clock_yield(void);
-/** Makes one step of a polite wait, which spins first, then yields while yields are quick, and then
- *  should sleep.
- *  @param[in,out] looks  the steps so far, 0 at the start of the wait.
- *  @param crowded  there are more ranks than cores: yields always, since another rank gets the
- * core.
+/** Makes one step of a wait that is polite to other threads: the first steps spin, the next ones
+ *  yield the core as long as yields are quick, and after that the caller should sleep.
+ *  @param[in,out] steps  the number of steps so far, 0 at the start of the wait.
+ *  @param crowded  true if there are more ranks than cores. Slow yields then do not end the wait,
+ *                  since another rank uses the core.
  *  @return true when the caller should sleep. */
-bool wait_politely(unsigned *looks, bool crowded);
+bool wait_politely(unsigned *steps, bool crowded);
 /** @return true if the next step of wait_politely() would return true. */
-bool wait_is_sleepy(unsigned looks);
+bool wait_is_sleepy(unsigned steps);
 
 /* ---- Text ---------------------------------------------------------------------- */
 
-/** snprintf that reports truncation. @return false if it did not fit. */
+/** Formats text as snprintf() does. @return false if the text was truncated. */
 bool text_format(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
-/** Appends to the text in @p out. @return false if it did not fit. */
+/** Appends formatted text to the text in @p out. @return false if the text was truncated. */
 bool text_append(char *out, size_t size, const char *format, ...) RING_PRINTF(3, 4);
 /** Makes text from outside printable: terminates it, and replaces bytes that are neither printable
  *  ASCII nor well-formed UTF-8 by '?'. */
@@ -107,31 +107,37 @@ void text_make_printable(char *text, size_t size);
 
 /* ---- Files and descriptors -------------------------------------------------------- */
 
-/** Waits for @p events (poll), at most a second; may return RING_OK without them.
- *  @return RING_ERR_TIMEOUT if @p deadline has passed without them. */
+/** Waits up to a second for @p events, as in poll(). Callers must retry their operation in a loop,
+ *  since the second may pass without an event.
+ *  @return RING_OK after an event or the second; RING_ERR_TIMEOUT if @p deadline has passed without
+ *  an event; RING_ERR_SYSTEM. */
 ring_status fd_await(int fd, short events, double deadline);
-/** Reads/writes exactly @p bytes from/to a socket (blocking or not) before @p deadline. */
+/** Read or write exactly @p bytes on a socket, blocking or not, before @p deadline.
+ *  @return RING_OK, RING_ERR_TIMEOUT, RING_ERR_PEER if the connection has ended, or
+ *  RING_ERR_SYSTEM. */
 ring_status fd_read_all(int fd, void *data, size_t bytes, double deadline);
 ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline);
-/** Sets the size of a memfd and seals it. Beyond the limit on file sizes it returns an error and
- *  raises no signal. */
+/** Sets the size of a memfd and seals it, so that no process can change the size. If @p bytes
+ * exceed the process's limit on file sizes, it returns RING_ERR_MEMORY and does not raise SIGXFSZ.
+ */
 ring_status fd_size_and_seal(int fd, size_t bytes);
 
 /** Registers @p fd to be closed in forked children, so that peers notice the end of this process
- * even while its children are alive. From now on only fd_close() may close it. Meant for
- * connections; a listener may be made for a child.
- *  @return @p fd, so that it can enclose the call that opens one; a negative value is ignored. */
+ *  even while its children are alive. After this, only fd_close() may close it. Do not guard a
+ *  socket that a forked child may have to use, such as the one of a unique id.
+ *  @return @p fd, so that the call can enclose the one that opens it; a negative value is
+ *  ignored. */
 int fd_guard(int fd);
 void fd_close(int *fd);
 
 /** @return the number of forks between the process that loaded libring and this one. An object that
- *  was made at another number belongs to a parent. */
+ *  was created when the number was lower belongs to a parent process. */
 unsigned fork_generation(void);
 
 /* ---- Threads ------------------------------------------------------------------------ */
 
-/** Calls pthread_create() for a thread of the library with all signals blocked, so that they go to
- * the program's threads. @return 0 or an errno. */
+/** Starts a thread of the library, as pthread_create() does, with all signals blocked, so that
+ *  signals are delivered to the program's own threads. @return 0 or an errno. */
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds this process's cgroups by /proc/self/cgroup and /proc/self/mountinfo: the first file has
- * the path of its cgroup, the second one the folder where such paths are visible.
+ * Finds the folders of this process's cgroups. /proc/self/cgroup has the path of its cgroup, and
+ * /proc/self/mountinfo has the folder under which cgroup paths are mounted.
  */
 #include "cgroup.h"
 
@@ -13,15 +13,16 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* The criteria and results of a search in the lines of a file. */
+/* The criteria of a search in the two files, and the values that it has found. */
 typedef struct search {
     int version;
     const char *controller;
-    char path[PATH_BYTES];                   /* of this process's cgroup */
-    char top[PATH_BYTES], point[PATH_BYTES]; /* the mounted cgroup, and its mount point */
+    char path[PATH_BYTES];  /* this process's cgroup */
+    char top[PATH_BYTES];   /* the cgroup that is mounted; the process's cgroup is below it */
+    char point[PATH_BYTES]; /* the folder where that cgroup is mounted */
 } search;
 
-/* @return true if the comma-separated list has @p word. */
+/* @return true if the comma-separated list contains @p word. */
 static bool has_word(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -55,6 +56,7 @@ static bool parse_mount(char *line, search *s)
     return sscanf(line, "%*s %*s %*s %1023s %1023s", s->top, s->point) == 2;
 }
 
+/* Opens @p name under @p root, and parses line by line. @return true if parse() accepted a line. */
 static bool find(const char *root, const char *name, bool (*parse)(char *line, search *s),
                  search *s)
 {
@@ -70,16 +72,6 @@ static bool find(const char *root, const char *name, bool (*parse)(char *line, s
     return found;
 }
 
-/* @return the path below the mount point; "" if it is outside. A container may see its own cgroup
- * as the topmost one, or get a path outside its view. */
-static char *visible_path(search *s)
-{
-    const size_t hidden = strcmp(s->top, "/") == 0 ? 0 : strlen(s->top);
-    const bool inside = strncmp(s->path, s->top, hidden) == 0 &&
-                        (s->path[hidden] == '/' || s->path[hidden] == '\0');
-    return inside ? s->path + hidden : strcpy(s->path, "");
-}
-
 void cgroup_visit(const char *root, const char *controller,
                   void (*visit)(const cgroup *at, void *context), void *context)
 {
@@ -89,7 +81,12 @@ void cgroup_visit(const char *root, const char *controller,
         if (!find(root, "/proc/self/cgroup", parse_cgroup, &s) ||
             !find(root, "/proc/self/mountinfo", parse_mount, &s))
             continue;
-        char *seen = visible_path(&s);
+        /* In a container the mounted cgroup may be the container's own, so its path is cut off; or
+         * the process's path may be outside of it, and only the mounted cgroup is visited. */
+        const size_t hidden = strcmp(s.top, "/") == 0 ? 0 : strlen(s.top);
+        const bool inside = strncmp(s.path, s.top, hidden) == 0 &&
+                            (s.path[hidden] == '/' || s.path[hidden] == '\0');
+        char *seen = inside ? s.path + hidden : strcpy(s.path, "");
         for (char *end = seen + strlen(seen); end != NULL; end = strrchr(seen, '/')) {
             *end = '\0';
             const cgroup at = {version, folder, *seen != '\0' ? seen : "/"};

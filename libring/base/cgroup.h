@@ -8,14 +8,15 @@
 
 /** A cgroup that this process is in. */
 typedef struct cgroup {
-    int version;        /* 1 or 2: their files have different names */
-    const char *folder; /* where its files are */
-    const char *name;   /* for messages */
+    int version;        /* 1 or 2; the versions have different file names */
+    const char *folder; /* contains its files, such as memory.max */
+    const char *name;   /* its path below the mount point, for messages */
 } cgroup;
 
-/** Calls @p visit for each cgroup, of both versions, through which @p controller ("memory", "cpu")
- *  may limit this process: from its own to the topmost visible one.
- *  @param root  "" for this machine; tests pass the folder of an artificial one. */
+/** Calls @p visit for each cgroup, of both versions, whose @p controller ("memory", "cpu") may
+ * limit this process: its own cgroup, then each parent up to the topmost visible one.
+ *  @param root  a prefix of all paths: "" for this machine; tests pass a folder with files of their
+ *               own. */
 void cgroup_visit(const char *root, const char *controller,
                   void (*visit)(const cgroup *at, void *context), void *context);
 

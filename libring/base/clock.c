@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the clock and the polite wait. A wait spins briefly, then yields its core, and gives
- * up yielding when that gives the core to a thread that keeps it for a whole time slice.
+ * Implements the clock and the polite wait. A wait spins briefly, then yields its core. When a
+ * yield takes a whole time slice, another thread is busy on the core, and the wait stops yielding.
  */
 #include "base.h"
 
@@ -10,18 +10,19 @@
 #include <sched.h>
 #include <time.h>
 
-/* Numbers of steps. Measured on 2 cores: spinning longer than a few tens of steps before yielding
- * costs a time slice whenever there are more ranks than cores, and yields are cheap on a free core.
- */
-enum { SPIN_LOOKS = 8, CROWDED_LOOKS = 1, YIELD_LOOKS = 2000 };
-/* A yield that takes longer gave the core to a thread that uses its time slice. */
+/* The number of steps that spin (CROWDED_SPINS if there are more ranks than cores), and of the
+ * steps that yield. Measured on 2 cores: when there are more ranks than cores, spinning for more
+ * than a few tens of steps costs a time slice; and on a free core yields are cheap. */
+enum { SPIN_STEPS = 8, CROWDED_SPINS = 1, YIELD_STEPS = 2000 };
+/* s: a yield that takes longer gave the core to a thread that used up its time slice. */
 static const double long_yield = 0.5e-3;
-/* After a long yield this many are skipped, before another one shows whether that has changed. */
+/* After a long yield this many yields are skipped before one is tried again. All skipped yields of
+ * one wait count as one. */
 enum { YIELDS_SKIPPED = 64 };
-/* A wait that skips its yields spins for this many steps, for some tenths of a millisecond. */
-enum { LOOKS_INSTEAD = 500 };
+/* A wait that skips its yields makes this many steps that spin, some tenths of a millisecond. */
+enum { STEPS_INSTEAD = 500 };
 
-static _Thread_local int to_skip;
+static _Thread_local int to_skip; /* yields that are still to be skipped */
 
 double clock_now(void)
 {
@@ -64,31 +65,28 @@ bool clock_yield(void)
     return false;
 }
 
-bool wait_is_sleepy(unsigned looks)
+bool wait_is_sleepy(unsigned steps)
 {
-    return looks >= SPIN_LOOKS + YIELD_LOOKS;
+    return steps >= SPIN_STEPS + YIELD_STEPS;
 }
 
-/* Spins once in place of a yield. All yields of a wait that ends in sleep count as one. */
-static void spin_instead(unsigned *looks)
+bool wait_politely(unsigned *steps, bool crowded)
 {
-    cpu_pause();
-    *looks += YIELD_LOOKS / LOOKS_INSTEAD - 1;
-    to_skip -= wait_is_sleepy(*looks);
-}
-
-bool wait_politely(unsigned *looks, bool crowded)
-{
-    const unsigned look = (*looks)++;
-    if (look < (crowded ? CROWDED_LOOKS : SPIN_LOOKS))
+    const unsigned step = (*steps)++;
+    if (step < (crowded ? CROWDED_SPINS : SPIN_STEPS)) {
         cpu_pause();
-    else if (look >= SPIN_LOOKS + YIELD_LOOKS)
+    } else if (step >= SPIN_STEPS + YIELD_STEPS) {
         return true;
-    else if (crowded)
+    } else if (crowded) {
         sched_yield();
-    else if (to_skip > 0)
-        spin_instead(looks);
-    else if (!yield_is_quick())
-        *looks = SPIN_LOOKS + YIELD_LOOKS;
+    } else if (to_skip > 0) {
+        /* Spins once in place of several yields, and counts one skipped yield at the end of the
+         * wait. */
+        cpu_pause();
+        *steps += YIELD_STEPS / STEPS_INSTEAD - 1;
+        to_skip -= wait_is_sleepy(*steps);
+    } else if (!yield_is_quick()) {
+        *steps = SPIN_STEPS + YIELD_STEPS;
+    }
     return false;
 }

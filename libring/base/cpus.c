@@ -24,8 +24,9 @@ cpus_allowed cpus_read(void)
     return (cpus_allowed){.count = (uint32_t)CPU_COUNT(&mask), .set = hash};
 }
 
-/* Lowers *least to the quota of one cgroup. "200000 100000" is the time of two CPUs; "max 100000",
- * or -1 in version 1, is no limit. */
+/* Lowers the number of CPUs in *least (0: no limit yet) to the quota of one cgroup. The files have
+ * microseconds of CPU time per period: "200000 100000" grants two CPUs, and "max 100000", or -1 in
+ * version 1, means that there is no limit. */
 static void take_quota(const cgroup *at, void *least)
 {
     char line[128] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cpus: reports how many CPUs this process may use, which may be fewer than the machine has: an
- * affinity mask limits the CPUs, and a cgroup the time on them.
+ * cpus: reports how many CPUs this process may use. That may be fewer than the machine has, because
+ * an affinity mask limits the choice of CPUs, and a cgroup limits the CPU time.
  */
 #ifndef RING_CPUS_H
 #define RING_CPUS_H
@@ -19,7 +19,8 @@ typedef struct cpus_allowed {
  * report them. */
 cpus_allowed cpus_read(void);
 
-/** @return the CPU time per time that the cgroups grant, in CPUs; 0: no limit.
+/** @return the CPU time that the cgroups grant, in CPUs: 1.5 means 1.5 s of CPU time per second. 0
+ *  means that there is no limit.
  *  @param root  see cgroup_visit(). */
 double cpus_quota(const char *root);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads and writes whole buffers on sockets, with a deadline, and sizes memory files. It never
- * changes a socket's blocking mode, which a copy in another process may share.
+ * changes a socket's blocking mode, because another process may have a copy of the socket, and
+ * copies share the mode.
  */
 #include "base.h"
 
@@ -17,7 +18,7 @@ ring_status fd_await(int fd, short events, double deadline)
     struct pollfd entry = {.fd = fd, .events = events};
     const int ready = poll(&entry, 1, clock_ms_until(deadline, 1000));
     if (ready < 0 && errno != EINTR)
-        return fail(RING_ERR_SYSTEM, "poll: %m");
+        return fail(RING_ERR_SYSTEM, "waiting for a socket (poll): %m");
     if (ready <= 0 && clock_now() >= deadline)
         return fail(RING_ERR_TIMEOUT, "no answer from the peer before the deadline");
     return RING_OK;
@@ -59,7 +60,7 @@ ring_status fd_write_all(int fd, const void *data, size_t bytes, double deadline
     return RING_OK;
 }
 
-/* Checks the limit on file sizes first, since the kernel would end the process by SIGXFSZ. */
+/* Checks the limit on file sizes first, since ftruncate() beyond it raises SIGXFSZ. */
 ring_status fd_size_and_seal(int fd, size_t bytes)
 {
     struct rlimit limit;

@@ -3,9 +3,9 @@
  * Closes guarded descriptors in forked children. If the worker process of a data loader kept copies
  * of a rank's sockets, the peers would not notice that the rank was killed.
  *
- * A table has one bit per descriptor, so that guarding one takes no lock, and the child, which may
- * call only functions that are safe in a signal handler, just scans it. A fork in the few
- * instructions between opening a descriptor and guarding it is not covered.
+ * A table has one bit per descriptor, so guarding a descriptor takes no lock. The child, which may
+ * call only async-signal-safe functions, scans the table. If another thread forks between the
+ * opening of a descriptor and fd_guard(), the child keeps a copy of the descriptor.
  */
 #include "base.h"
 
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { WORD_BITS = 64, WORDS = (1 << 20) / WORD_BITS }; /* the limit of Linux, by default */
+enum { WORD_BITS = 64, WORDS = (1 << 20) / WORD_BITS }; /* Linux' default limit */
 
 static _Atomic uint64_t guarded[WORDS];
 static _Atomic unsigned generation;
@@ -44,8 +44,10 @@ void fd_close(int *fd)
     *fd = -1;
 }
 
-static void close_guarded(void)
+/* Closes this child's copies of the guarded descriptors. */
+static void in_child(void)
 {
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
     for (int word = 0; word < WORDS; word++) {
         uint64_t bits = atomic_load_explicit(&guarded[word], memory_order_relaxed);
         if (bits == 0)
@@ -54,12 +56,6 @@ static void close_guarded(void)
         for (; bits != 0; bits &= bits - 1)
             close(word * WORD_BITS + __builtin_ctzll(bits));
     }
-}
-
-static void in_child(void)
-{
-    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
-    close_guarded();
 }
 
 __attribute__((constructor)) static void watch_forks(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes log lines to stderr. Each message is one line that is written with one write(), so that
- * the lines of several ranks do not mix.
+ * Writes log lines to stderr. Each message is one line and is written by one write(), so that the
+ * lines of several ranks do not mix.
  */
 #include "base.h"
 
@@ -61,7 +61,7 @@ void log_at(log_level level, const char *format, ...)
 #ifdef RING_CHECKED
 void assertion_failed(const char *condition, const char *file, int line)
 {
-    log_error("%s:%d: %s does not hold: a bug in libring", file, line, condition);
+    log_error("%s:%d: assertion failed: %s; this is a bug in libring", file, line, condition);
     abort();
 }
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resolves names with getaddrinfo_a(), which runs in a thread of the C library, because a silent
- * name server would block getaddrinfo() for minutes.
+ * Resolves names with getaddrinfo_a(), which runs in a thread of the C library. getaddrinfo() could
+ * not be used, because it blocks for minutes if the name server does not answer.
  */
 #include "name_question.h"
 
@@ -9,7 +9,7 @@
 #include <time.h>
 
 struct name_question {
-    struct gaicb request; /* first */
+    struct gaicb request; /* getaddrinfo_a()'s request, which its thread reads and writes */
     struct addrinfo hints;
     char name[256], service[32];
     bool known; /* the name is a numeric address, so no server is asked */
@@ -38,8 +38,8 @@ name_question *name_ask_begin(const char *name, const char *service, const struc
     return NULL;
 }
 
-/* @return the error of getaddrinfo(); EAI_AGAIN after the deadline. A question that cannot be
- * cancelled is left allocated, because the thread that asks still uses it. */
+/* A request that cannot be cancelled after the deadline is not freed, because the C library's
+ * thread still uses it. */
 int name_ask_end(name_question *q, double deadline, struct addrinfo **found)
 {
     const struct gaicb *const list[] = {&q->request};

@@ -18,8 +18,8 @@ ring_status shared_object_load(const shared_object *object)
         void *found = dlsym(handle, symbol->name);
         memcpy(symbol->at, &found, sizeof found);
         if (found == NULL && !symbol->optional)
-            return fail(RING_ERR_UNSUPPORTED, "%s has no %s: %s", object->file, symbol->name,
-                        object->if_old);
+            return fail(RING_ERR_UNSUPPORTED, "the library %s has no function %s: %s", object->file,
+                        symbol->name, object->if_old);
     }
     return RING_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeps each thread's error text, and implements the public functions that describe statuses, data
- * types and operations by tables.
+ * types and operations. Tables hold their names and sizes.
  */
 #include "base.h"
 
@@ -18,7 +18,7 @@ static _Thread_local char fail_buffer[FAIL_TEXT_MAX];
 ring_status fail(ring_status status, const char *format, ...)
 {
     const int saved_errno = errno;
-    char text[FAIL_TEXT_MAX]; /* the arguments may point into the old text */
+    char text[FAIL_TEXT_MAX]; /* a copy, since the arguments may point into fail_buffer */
     NUMBERS_AS_IN_C;
     va_list args;
     va_start(args, format);
@@ -104,7 +104,8 @@ const char *ring_op_name(ring_op op)
     return (unsigned)op < RING_OP_COUNT ? ops[op] : "?";
 }
 
-/* Bitwise and logical operations are defined for integers only, a factor for floats only. */
+/* Bitwise and logical operations serve integers only, and RING_PREMUL_SUM, which multiplies by a
+ * factor, serves floats only. */
 int ring_op_serves(ring_op op, ring_dtype dtype)
 {
     const bool is_float = dtype >= RING_FLOAT16 && dtype <= RING_FLOAT8_E5M2;

@@ -30,8 +30,10 @@ bool text_append(char *out, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size - used;
 }
 
-/* @return the length in bytes of the printable UTF-8 character at @p at; 0 if there is none there.
- * Overlong forms, surrogates and the control characters up to U+009F are not printable. */
+/* @return the length in bytes of the UTF-8 character at @p at; 0 if the bytes are not a printable
+ * character. Overlong forms, surrogates and control characters (up to U+009F) do not count as
+ * printable. `forms` describes the first bytes of characters of 2, 3 and 4 bytes, and the least
+ * code of each length. */
 static size_t character_bytes(const unsigned char *at)
 {
     static const struct {

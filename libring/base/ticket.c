@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the callback that wakes sleeping waiters. Rooms below the core report a completion by it
- * without knowing the threads that wait.
+ * Keeps the callback that wakes sleeping threads. The core sets it, so that lower rooms, such as
+ * the transports, can report a completion without depending on the core.
  */
 #include "ticket.h"
 

@@ -11,16 +11,17 @@
 #include <stdatomic.h>
 
 typedef struct ticket {
-    _Atomic int status; /* RING_IN_PROGRESS until the operation has ended */
+    _Atomic int status; /* RING_IN_PROGRESS until the operation has ended; then its result */
 } ticket;
 
+/** Prepares a ticket, before its operation is started. */
 static inline void ticket_open(ticket *t)
 {
     atomic_store_explicit(&t->status, RING_IN_PROGRESS, memory_order_relaxed);
 }
 
-/** Ends the operation. A thread that sees the final status also sees the bytes that were moved
- *  (release / acquire). */
+/** Reports the end of the operation. A thread that reads the final status then also reads the bytes
+ *  that the operation has moved (release / acquire). */
 static inline void ticket_close(ticket *t, ring_status status)
 {
     atomic_store_explicit(&t->status, (int)status, memory_order_release);
@@ -31,8 +32,8 @@ static inline ring_status ticket_status(const ticket *t)
     return (ring_status)atomic_load_explicit(&t->status, memory_order_acquire);
 }
 
-/** Makes all waiting threads check again, after a completion that no descriptor signals. May be
- *  called by any thread that holds no lock. */
+/** Wakes all threads that wait for tickets, so that they check them again. It is for completions
+ *  that no descriptor signals. Any thread that holds no lock may call it. */
 void ticket_wake_all(void);
 /** Sets the function that ticket_wake_all() calls; once per process. */
 void ticket_on_wake(void (*wake)(void));

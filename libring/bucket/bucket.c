@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements gradient buckets on top of the public calls. Every rank starts its buckets in the same
- * order, even if its gradients become ready in another one: a bucket starts when it and all buckets
- * before it are full.
+ * Implements gradient buckets on top of the public calls. A bucket starts when all parameters of it
+ * and of the earlier buckets are ready, so every rank starts the buckets in the same order, even if
+ * the gradients become ready in another order.
  */
 #include "base.h"
 
@@ -10,10 +10,10 @@
 
 typedef struct bucket {
     size_t offset, count; /* elements */
-    size_t params;        /* parameters in it */
-    size_t missing;       /* parameters not ready yet */
-    ring_work *work;
-    bool finished;
+    size_t params;        /* number of parameters */
+    size_t missing;       /* number of parameters that are not ready yet */
+    ring_work *work;      /* its all_reduce; NULL: not started, or finished */
+    bool finished;        /* its all_reduce has ended */
 } bucket;
 
 struct ring_buckets {
@@ -21,7 +21,8 @@ struct ring_buckets {
     ring_dtype dtype;
     ring_op op;
     ring_comm *comm;
-    size_t params, bucket_count, started;
+    size_t params, bucket_count;
+    size_t started;    /* buckets that have been started in this round */
     ring_status error; /* the first error of this round */
     size_t *bucket_of; /* [params] */
     bool *ready;       /* [params] */
@@ -32,7 +33,7 @@ enum { DEFAULT_BUCKET_BYTES = 1 << 20 };
 
 /* ---- Dividing into buckets -------------------------------------------------------- */
 
-/* Adds up the elements, whose bytes must fit into one object. */
+/* Adds up the elements of all parameters. Their bytes must not exceed PTRDIFF_MAX. */
 static ring_status add_up(const size_t *counts, size_t params, ring_dtype dtype, size_t *total)
 {
     size_t bytes;
@@ -66,6 +67,7 @@ static void cut(ring_buckets *b, const size_t *counts, size_t end, size_t bucket
     }
 }
 
+/* Starts a new round, in which no parameter is ready. */
 static void rearm(ring_buckets *b)
 {
     for (size_t i = 0; i < b->params; i++)
@@ -87,8 +89,8 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
         ring_dtype_size(dtype) == 0 || (unsigned)op >= RING_OP_COUNT ||
         (uintptr_t)grads % ring_dtype_size(dtype) != 0)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_buckets_create: grads must be aligned, params at least 1, dtype and op "
-                    "known, and buckets, counts and comm not NULL");
+                    "ring_buckets_create: buckets, grads, counts and comm must not be NULL, params "
+                    "must be at least 1, dtype and op valid, and grads aligned to dtype");
     if (op == RING_PREMUL_SUM)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_create: premul_sum needs a factor for each "
                                        "call; multiply first, then use sum");
@@ -100,14 +102,15 @@ ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_
     RING_TRY(add_up(counts, params, dtype, &total));
     ring_buckets *b = calloc(1, sizeof *b);
     if (b == NULL)
-        return fail(RING_ERR_MEMORY, "creating buckets");
+        return fail(RING_ERR_MEMORY, "out of memory while creating buckets");
     *b = (ring_buckets){.grads = grads, .dtype = dtype, .op = op, .comm = comm, .params = params};
     b->bucket_of = calloc(params, sizeof *b->bucket_of);
     b->ready = calloc(params, sizeof *b->ready);
     b->buckets = calloc(params, sizeof *b->buckets);
     if (b->bucket_of == NULL || b->ready == NULL || b->buckets == NULL) {
         ring_buckets_destroy(b);
-        return fail(RING_ERR_MEMORY, "creating buckets of %zu parameter%s", params, plural(params));
+        return fail(RING_ERR_MEMORY, "out of memory while creating buckets of %zu parameter%s",
+                    params, plural(params));
     }
     cut(b, counts, total, bucket_bytes > 0 ? bucket_bytes : DEFAULT_BUCKET_BYTES);
     rearm(b);
@@ -121,7 +124,7 @@ void ring_buckets_destroy(ring_buckets *b)
         return;
     for (size_t i = 0; i < b->started; i++)
         if (!b->buckets[i].finished && ring_wait(&b->buckets[i].work) != RING_OK)
-            log_debug("a bucket ended with its communicator: %s", fail_text());
+            log_debug("a bucket failed with its communicator: %s", fail_text());
     free(b->bucket_of);
     free(b->ready);
     free(b->buckets);
@@ -143,7 +146,7 @@ static ring_status start_full_buckets(ring_buckets *b)
     return RING_OK;
 }
 
-/* Advances the running works without blocking. One ring_test() advances all works of the
+/* Advances the started buckets without blocking. One ring_test() advances all works of the
  * communicator, so the loop ends at the first bucket that is not finished. */
 static ring_status advance_running(ring_buckets *b)
 {
@@ -163,11 +166,15 @@ static ring_status advance_running(ring_buckets *b)
 
 ring_status ring_buckets_ready(ring_buckets *b, size_t index)
 {
-    if (b == NULL || index >= b->params)
-        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: there is no parameter %zu among %zu",
-                    index, b != NULL ? b->params : 0);
+    if (b == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_buckets_ready: buckets is NULL");
+    if (index >= b->params)
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_buckets_ready: index is %zu; it must be less than params, %zu", index,
+                    b->params);
     if (b->ready[index])
-        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu is already ready", index);
+        return fail(RING_ERR_USAGE, "ring_buckets_ready: parameter %zu was already marked as ready",
+                    index);
     b->ready[index] = true;
     b->buckets[b->bucket_of[index]].missing--;
     if (b->error == RING_OK)
@@ -177,19 +184,15 @@ ring_status ring_buckets_ready(ring_buckets *b, size_t index)
     return b->error;
 }
 
-static ring_status check_all_ready(const ring_buckets *b)
-{
-    for (size_t i = 0; i < b->params; i++)
-        if (!b->ready[i])
-            return fail(RING_ERR_USAGE, "ring_buckets_wait: parameter %zu was never ready", i);
-    return RING_OK;
-}
-
 ring_status ring_buckets_wait(ring_buckets *b)
 {
     if (b == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_buckets_wait: buckets is NULL");
-    ring_status status = b->error != RING_OK ? b->error : check_all_ready(b);
+    ring_status status = b->error;
+    for (size_t i = 0; i < b->params && status == RING_OK; i++)
+        if (!b->ready[i])
+            status = fail(RING_ERR_USAGE,
+                          "ring_buckets_wait: parameter %zu was not marked as ready", i);
     for (size_t i = 0; i < b->started; i++) {
         bucket *running = &b->buckets[i];
         if (running->finished)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Accepts connections, runs the handshake with each, and evicts peers when places run out. A
- * newcomer is accepted only when there is a place or a pending peer that has used up its patience,
- * so that a crowd of members does not evict itself.
+ * Accepts connections, runs the handshake with each peer, and evicts peers when places run out.
+ * Each pending peer may keep its place for a short time, its patience. A newcomer is accepted only
+ * when a place is free or the patience of a pending peer has ended, so that a crowd of members does
+ * not evict its own members.
  */
 #include "acceptor.h"
 
@@ -13,9 +14,9 @@
 #include <sys/socket.h>
 
 /* s: the time after which a pending peer may be evicted for a newer one; until then newcomers wait
- * in the kernel's queue. A hello arrives together with the connection, at any distance. A proof
- * arrives a round trip later, but a peer that needs that time has already shown by its hello that
- * it has the key. With a public key all peers are on this host, so they need less time. */
+ * in the kernel's queue. A member sends its hello together with the connection, so even over a long
+ * distance the hello arrives at once, and shows that the peer has the key. Its proof arrives a
+ * round trip later. If the key is public, all members are on this host and need less time. */
 #define HELLO_PATIENCE 0.005
 #define PROOF_PATIENCE 2.0
 #define PUBLIC_PATIENCE 0.02
@@ -47,14 +48,14 @@ static void remove_pending(acceptor *a, pending_peer *p)
     free(p);
 }
 
-/* @return when the peer may be evicted. */
+/* @return the time at which the peer may be evicted. */
 static double patience_ends(const pending_peer *p)
 {
     const double for_proof = p->acceptor->terms->users != NULL ? PUBLIC_PATIENCE : PROOF_PATIENCE;
     return p->handshake.started + (p->handshake.shows_key ? for_proof : HELLO_PATIENCE);
 }
 
-/* Chooses peers that have not shown the key first, and the oldest among equals.
+/* Chooses the oldest peer that has not shown the key; if there is none, the oldest one that has.
  * @return NULL if no peer may be evicted at @p now. */
 static pending_peer *next_to_evict(const acceptor *a, double now)
 {
@@ -77,26 +78,28 @@ bool acceptor_evict_any(void)
         if (p == NULL)
             continue;
         remove_pending(a, p);
-        a->room = max_size(a->count, 1); /* the descriptor is needed elsewhere */
+        a->room = max_size(a->count, 1); /* a newcomer must not take the freed descriptor */
         return true;
     }
     return false;
 }
 
-/* @return when the next newcomer can be accepted. */
+/* @return the time at which the next newcomer can be accepted: there is a free place or a peer to
+ * evict, and the pause after a failed accept() has ended. */
 static double opens_at(const acceptor *a)
 {
-    double polite = a->count >= a->room ? CONTROL_NEVER : 0;
-    for (size_t i = 0; i < a->count && polite > 0; i++) {
+    double place_at = a->count >= a->room ? CONTROL_NEVER : 0;
+    for (size_t i = 0; i < a->count && place_at > 0; i++) {
         const double end = patience_ends(a->pending[i]);
-        polite = end < polite ? end : polite;
+        place_at = end < place_at ? end : place_at;
     }
-    return polite > a->resume_at ? polite : a->resume_at;
+    return place_at > a->resume_at ? place_at : a->resume_at;
 }
 
 /* ---- Handshakes -------------------------------------------------------------------- */
 
-/* Logs one warning a minute at most, so that strangers cannot flood the log. */
+/* Logs that a peer was refused. At most one warning a minute is logged, so that strangers cannot
+ * flood the log. */
 static void note_refusal(acceptor *a, const net_address *from, const handshake *h, ring_status why)
 {
     char text[ADDRESS_TEXT_MAX], who[64] = "";
@@ -147,28 +150,31 @@ static void on_pending(control_source *s)
 
 /* ---- Accepting --------------------------------------------------------------------- */
 
-/* The failure may be temporary. Pending handshakes continue, until their deadlines. */
+/* Retries accept() after a pause, since it may fail temporarily. Pending handshakes continue. */
 static void pause_accepting(acceptor *a)
 {
     log_debug("accepting a connection: %m; retrying");
     a->resume_at = clock_now() + REST_SECONDS;
 }
 
-/* Lets the pending peers of this acceptor finish first; without any, evicts a stranger from another
- * acceptor. If there is none either, the process has too few descriptors. */
+/* Handles a lack of descriptors. If this acceptor has pending peers, it accepts no more until one
+ * of them has finished. Otherwise it evicts a pending peer of another acceptor. If there is no such
+ * peer either, the process has too few descriptors. */
 static void on_no_descriptor(acceptor *a)
 {
     if (a->count > 0) {
         a->room = a->count;
         return;
     }
-    const ring_status lack = fail(RING_ERR_SYSTEM, "accepting a connection: %m; see ulimit -n");
+    const ring_status lack = fail(
+        RING_ERR_SYSTEM, "accepting a connection: %m; raise the limit on open files (ulimit -n)");
     if (acceptor_evict_any())
         return;
     pause_accepting(a);
     a->refuse(a, lack);
 }
 
+/* Begins the handshake with a peer. @return false, without closing @p fd, if there is no memory. */
 static bool add_pending(acceptor *a, int fd, const net_address *from)
 {
     pending_peer *p = calloc(1, sizeof *p);
@@ -197,17 +203,14 @@ static void accept_one(acceptor *a)
     fd_close(&fd);
 }
 
-static bool has_newcomer(const acceptor *a)
-{
-    struct pollfd entry = {.fd = a->source.fd, .events = POLLIN};
-    return a->source.fd >= 0 && poll(&entry, 1, 0) > 0;
-}
-
 /* Accepts at most ACCEPTOR_PENDING peers at once, so that strangers cannot keep this thread from
  * its other work. */
 static void accept_waiting(acceptor *a)
 {
-    for (int i = 0; i < ACCEPTOR_PENDING && has_newcomer(a); i++) {
+    for (int i = 0; i < ACCEPTOR_PENDING && a->source.fd >= 0; i++) {
+        struct pollfd entry = {.fd = a->source.fd, .events = POLLIN};
+        if (poll(&entry, 1, 0) <= 0)
+            break;
         const double now = clock_now();
         pending_peer *p;
         while (a->count >= a->room && (p = next_to_evict(a, now)) != NULL)
@@ -230,7 +233,7 @@ static void on_listener(control_source *s)
     accept_waiting((acceptor *)s);
 }
 
-/* @return true if it listens but does not accept at present. */
+/* @return true if the acceptor listens, but has stopped watching for newcomers. */
 static bool is_resting(const acceptor *a)
 {
     return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
@@ -242,7 +245,7 @@ double acceptor_tick(acceptor *a, double now)
     for (size_t i = 0; i < a->count;) {
         pending_peer *p = a->pending[i];
         if (now >= p->handshake.expires)
-            advance(p); /* removes it, since it has expired */
+            advance(p); /* the handshake has expired, so this removes p */
         else if (p->handshake.expires < due)
             due = p->handshake.expires;
         i += i < a->count && a->pending[i] == p;
@@ -278,6 +281,6 @@ void acceptor_close(acceptor *a)
     while (a->count > 0)
         remove_pending(a, a->pending[0]);
     if (a->source.fd >= 0)
-        shutdown(a->source.fd, SHUT_RDWR); /* a copy in a parent stops listening, too */
+        shutdown(a->source.fd, SHUT_RDWR); /* a copy in a parent process stops listening, too */
     control_close(&a->source);
 }

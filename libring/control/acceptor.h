@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * acceptor: accepts connections on a listener, and admits only peers that prove membership.
- * Strangers occupy at most ACCEPTOR_PENDING sockets, each for a few seconds. When all these places
- * or all descriptors of the process are in use, it evicts peers whose hello does not show the key,
- * so that strangers cannot keep the members out. All functions run under the lock.
+ * acceptor: accepts connections on a listener, and admits only peers that prove membership. A peer
+ * whose handshake has not finished is pending. At most ACCEPTOR_PENDING peers are pending at a
+ * time, each for a few seconds. When all these places or all descriptors of the process are in use,
+ * the acceptor evicts peers whose hello does not show that they have the key, so that strangers
+ * cannot keep the members out. All functions run under the lock.
  */
 #ifndef RING_CONTROL_ACCEPTOR_H
 #define RING_CONTROL_ACCEPTOR_H
@@ -15,45 +16,48 @@ enum { ACCEPTOR_PENDING = 64 };
 
 struct acceptor;
 
-/** A peer that has connected and has not yet proved its membership. */
+/** A peer that has connected, and has not yet proved its membership. */
 typedef struct pending_peer {
     control_source source;
     struct acceptor *acceptor;
     handshake handshake;
-    net_address from;
+    net_address from; /* the peer's address, for the log */
 } pending_peer;
 
 typedef struct acceptor {
     control_source source; /* the listener */
     const handshake_terms *terms;
-    /** Decides about a member that has proved itself. RING_OK accepts the connection, RING_ERR_PEER
-     *  refuses it for now, RING_ERR_ABORTED forever. NULL: all are accepted. */
+    /** Decides whether to accept a connection of a member that has proved its membership. RING_OK
+     *  accepts it, RING_ERR_PEER refuses it now, and RING_ERR_ABORTED refuses it for good. NULL:
+     * all are accepted. */
     ring_status (*wants)(struct acceptor *a, const handshake_hello *hello);
-    /** Gets the connection @p fd of an accepted member, whose handshake was @p h; the callee owns
-     *  @p fd. */
+    /** Takes over the connection @p fd of an accepted member, whose handshake was @p h. */
     void (*admit)(struct acceptor *a, int fd, const handshake *h);
-    /** Reports RING_ERR_CONFIG: a member cannot take part; or RING_ERR_SYSTEM: no descriptor is
-     *  free, and there is no stranger to evict. fail_text() has the reason. */
+    /** Reports a failure, whose reason is fail_text(). RING_ERR_CONFIG: a member cannot work with
+     *  this rank, e.g. because of its version. RING_ERR_SYSTEM: no descriptor is free, and there is
+     *  no stranger to evict. */
     void (*refuse)(struct acceptor *a, ring_status status);
     void *context;
     pending_peer *pending[ACCEPTOR_PENDING]; /* oldest first */
     size_t count;
-    size_t room;           /* the limit of pending peers: lower after descriptors have run out */
-    double resume_at;      /* no accept() before that time, since one has failed */
-    double warned;         /* time of the last logged refusal, 0: never */
+    size_t room;           /* the limit of `count`; it is lowered when descriptors run out */
+    double resume_at;      /* the time of the next accept() after one that has failed */
+    double warned;         /* the time of the latest warning of a refusal; 0: there was none */
     struct acceptor *next; /* in the list of this process */
 } acceptor;
 
-/** Listens on the bound socket @p fd, which it owns from now on. @p like has the client, terms,
- *  callbacks and context. */
+/** Listens on the bound socket @p fd, which the acceptor owns after this, even if the call fails.
+ *  @param like  has the client, terms, callbacks and context, which are copied. */
 ring_status acceptor_open(acceptor *a, const acceptor *like, int fd);
-/** Evicts expired peers and accepts waiting ones. @return the time of the next call. */
+/** Removes pending peers that have expired, and accepts peers that wait. @return the time at which
+ * it must be called again. */
 double acceptor_tick(acceptor *a, double now);
-/** Closes all pending peers and the listener, including its copies in other processes. */
+/** Closes the connections of all pending peers, and the listener, whose copies in other processes
+ *  stop listening, too. */
 void acceptor_close(acceptor *a);
 
-/** Evicts a stranger from some acceptor of this process, to free a descriptor.
- *  @return false if there is no stranger. */
+/** Evicts a pending peer from one of the acceptors of this process, to free a descriptor.
+ *  @return false if there is no pending peer. */
 bool acceptor_evict_any(void);
 
 #endif

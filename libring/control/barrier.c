@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the barriers of the start and control_agree(). Barriers are numbered from 1, and each
- * connection remembers which number it has announced, so a message never needs to be queued.
+ * Implements the barriers of the start and control_agree(). Barriers are numbered from 1. Each
+ * connection stores the number that it has announced, so its next message follows from the
+ * counters, and messages need no queue.
  */
 #include "barrier.h"
 
 #include "peers.h"
 #include "verdict.h"
 
-/* s: after the earliest deadline of all ranks, at which rank 0 gives up. A failing rank needs time
- * to report its failure. */
+/* s: the times after the deadline of the start at which a rank proposes that it is late itself, and
+ * at which a waiting rank gives up. In between the report of a failing rank can arrive. */
 #define LATE_SECONDS 1.0
 #define PATIENCE 2.0
 
-/* @return the latest barrier that this rank and all ranks below it have reached. */
+/* @return the latest barrier that this rank and all ranks of its subtree have entered. */
 static int reached(const membership *m)
 {
     const int children = tree_children(m->world.rank, m->world.size);
@@ -24,6 +25,7 @@ static int reached(const membership *m)
     return least;
 }
 
+/* Sends the messages that follow from a change of the counters. */
 static void advance(membership *m)
 {
     if (m->world.rank == 0)
@@ -75,7 +77,7 @@ void barrier_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Names the child under which a rank is missing, as far as this rank knows. */
+/* Fails. The text names the child in whose subtree a rank is missing, else the parent. */
 static ring_status too_late(const membership *m)
 {
     const int first = tree_first_child(m->world.rank);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeps two logs of notes and floods them. The lasting log drops old notes after all neighbours
- * have them; the log of recent statements is a ring that overwrites the oldest. Each connection
- * counts the notes that it has sent of each log. A note that is known already is not forwarded, so
- * notes do not circulate. A note that was dropped and arrives again, over a new connection, counts
- * as new.
+ * have received them; the log of recent statements is a ring that overwrites the oldest. Each
+ * connection counts the notes of each log that were sent over it. A note that is in a log already
+ * is not forwarded, so notes do not circulate. A note that was dropped, and arrives again over a
+ * new connection, counts as new.
  */
 #include "bulletin.h"
 
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#define BYPASS_SECONDS 0.1 /* in which a neighbour must confirm a note */
+#define BYPASS_SECONDS 0.1 /* the time in which a neighbour must confirm a note */
 
 /* ---- Keeping ----------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static int oldest_kept(const bulletin *b)
     return b->count > b->room ? b->count - b->room : 0;
 }
 
-/* Statements of several ranks that wait in the same collective count as equal. */
+/* Statements of different ranks that wait in the same collective count as equal. */
 static bool is_same_statement(const control_message *a, const control_message *b)
 {
     const control_statement *x = &a->body.statement, *y = &b->body.statement;
@@ -49,7 +49,8 @@ static bool is_same(const control_message *a, const control_message *b)
     case CONTROL_VOTE:
         return a->rank == b->rank && a->count == b->count;
     case CONTROL_PRESENT:
-        /* Several threads of a rank may arrive at one round, and the earliest deadline counts. */
+        /* Several threads of a rank may arrive at one round with different deadlines, of which the
+         * earliest counts, so each of these notes is forwarded. */
         return a->rank == b->rank && a->count == b->count && a->status == b->status &&
                a->body.roll.key == b->body.roll.key &&
                (a->status != RING_OK || a->body.roll.remaining == b->body.roll.remaining);
@@ -62,36 +63,25 @@ static bool is_same(const control_message *a, const control_message *b)
     }
 }
 
-/* Remembers which statements of a rank have arrived, by their number and in any order, since the
- * small log forgets them soon and a note that arrives again would count as new. Very old numbers
- * count as seen. */
-static bool was_seen(const statements_seen *s, int count)
-{
-    const int age = s->latest - count;
-    return age >= SEEN_STATEMENTS || (age >= 0 && (s->bits >> age & 1));
-}
-
-static void mark_seen(statements_seen *s, int count)
-{
-    const int ahead = count - s->latest;
-    if (ahead > 0) {
-        s->bits = ahead < SEEN_STATEMENTS ? s->bits << ahead : 0;
-        s->latest = count;
-    }
-    s->bits |= UINT64_C(1) << (s->latest - count);
-}
-
+/* @return true if an equal note has arrived before. Statements are also recognized by their number,
+ * since the recent log overwrites them soon, and a copy that arrives later would count as new. A
+ * number that is lower than the latest one by SEEN_STATEMENTS counts as known. */
 static bool is_known(const membership *m, const control_message *note)
 {
     const bulletin *b = &m->bulletins[log_of(note)];
-    if (note->kind == CONTROL_STATEMENT && was_seen(&m->ranks[note->rank].statements, note->count))
-        return true;
+    if (note->kind == CONTROL_STATEMENT) {
+        const statements_seen *s = &m->ranks[note->rank].statements;
+        const int age = s->latest - note->count;
+        if (age >= SEEN_STATEMENTS || (age >= 0 && (s->bits >> age & 1)))
+            return true;
+    }
     for (int i = oldest_kept(b); i < b->count; i++)
         if (is_same(&b->notes[i % b->room], note))
             return true;
     return false;
 }
 
+/* Grows the lasting log if it is full. @return false if there is no memory. */
 static bool make_room(bulletin *b)
 {
     const int wanted = b->room > 0 ? 2 * b->room : 8;
@@ -124,22 +114,22 @@ static bool is_live_edge(const membership *m, const connection *c)
     return c->edge && connection_is_open(c) && !c->left && m->ranks[c->peer].lost == LOSS_NONE;
 }
 
-/* @return true if the neighbour must still confirm notes. It sends each note that it knows once, so
- * when it has sent as many notes as this rank keeps, it knows all of them. */
+/* @return true if the neighbour must still confirm notes. It sends each of its notes once, so when
+ * it has sent as many notes as this rank keeps, it has all of them. */
 static bool is_awaited(const membership *m, const connection *c)
 {
     return is_live_edge(m, c) && !c->bypassed &&
            c->confirmed < m->bulletins[BULLETIN_LASTING].count;
 }
 
-/* Losses stay: they are few, and every new connection must learn of them. */
+/* Losses are not dropped: they are few, and must be sent over every new connection. */
 static bool may_be_dropped(const control_message *note)
 {
     return note->kind != CONTROL_LOST;
 }
 
-/* Drops the @p count oldest notes of the lasting log that may be dropped. Where a connection has
- * sent a dropped note, or the peer has confirmed it, its counters go down by one. */
+/* Drops the @p count oldest notes of the lasting log that may be dropped. If a dropped note was
+ * sent over a connection, or the peer has confirmed it, the connection's counter is lowered. */
 static void drop_notes(membership *m, int count)
 {
     bulletin *b = &m->bulletins[BULLETIN_LASTING];
@@ -158,24 +148,19 @@ static void drop_notes(membership *m, int count)
     b->count = to;
 }
 
-/* Notes may be dropped after all neighbours have received and confirmed them. A bypassed neighbour
- * need not confirm, because it may never do so: it sends each note only once, and that may have
- * been before this rank dropped the note and received it again from another rank. */
-static bool may_prune(const membership *m)
-{
-    const int count = m->bulletins[BULLETIN_LASTING].count;
-    for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (is_awaited(m, c) || (is_live_edge(m, c) && c->announced[BULLETIN_LASTING] < count))
-            return false;
-    return count > bulletin_most_ends(m->world.size);
-}
-
+/* Drops old notes if there are too many, and if all neighbours have received and confirmed all
+ * notes. A bypassed neighbour need not confirm, because it may never do so: it sends each note only
+ * once, and that may have been before this rank dropped the note and received it again from
+ * another. */
 static void prune(membership *m)
 {
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
     const int most = bulletin_most_ends(m->world.size);
-    int ends = 0;
-    if (!may_prune(m))
+    int ends = 0; /* notes that may be dropped, which are about ended communicators */
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (is_awaited(m, c) || (is_live_edge(m, c) && c->announced[BULLETIN_LASTING] < b->count))
+            return;
+    if (b->count <= most)
         return;
     for (int i = 0; i < b->count; i++)
         ends += may_be_dropped(&b->notes[i]);
@@ -183,6 +168,7 @@ static void prune(membership *m)
         drop_notes(m, ends - most + BULLETIN_ENDS / 2);
 }
 
+/* Passes a note to a communicator. A loss concerns all communicators. */
 static void deliver(group *g, const control_message *note)
 {
     const control_rule *rule = &g->member->dispatch->rules[note->kind];
@@ -191,11 +177,19 @@ static void deliver(group *g, const control_message *note)
         rule->group_note(g, note);
 }
 
+/* Handles a new note: marks the number of a statement as known, and calls the note's rule. */
 static void apply(membership *m, const control_message *note)
 {
     const control_rule *rule = &m->dispatch->rules[note->kind];
-    if (note->kind == CONTROL_STATEMENT)
-        mark_seen(&m->ranks[note->rank].statements, note->count);
+    if (note->kind == CONTROL_STATEMENT) {
+        statements_seen *s = &m->ranks[note->rank].statements;
+        const int ahead = note->count - s->latest;
+        if (ahead > 0) {
+            s->bits = ahead < SEEN_STATEMENTS ? s->bits << ahead : 0;
+            s->latest = note->count;
+        }
+        s->bits |= UINT64_C(1) << (s->latest - note->count);
+    }
     if (rule->note != NULL)
         rule->note(m, note);
     for (group *g = m->groups; g != NULL; g = g->next)
@@ -251,8 +245,9 @@ void bulletin_replay(group *g, int which)
 
 /* ---- Sending ----------------------------------------------------------------------- */
 
-/* While ranks join, rank 0 sends a verdict only to ranks whose card has arrived, since the others
- * do not read yet. All other notes are for ranks that have all cards. */
+/* @return true if the note may be sent over @p c now. While ranks join, rank 0 sends a verdict to
+ * the ranks whose card has arrived, since the others do not read messages yet. All other notes are
+ * sent only to ranks that have all cards. */
 static bool is_for(const membership *m, const connection *c, const control_message *note)
 {
     if (note->kind == CONTROL_VERDICT)
@@ -260,6 +255,7 @@ static bool is_for(const membership *m, const connection *c, const control_messa
     return c->edge && !c->gives_cards && m->state >= STATE_LINKING;
 }
 
+/* Composes the next note of one log for @p c. @return false if there is none. */
 static bool announce(membership *m, connection *c, int which, control_message *out)
 {
     const bulletin *b = &m->bulletins[which];
@@ -271,8 +267,8 @@ static bool announce(membership *m, connection *c, int which, control_message *o
     if (!is_for(m, c, next))
         return false;
     c->announced[which]++;
-    m->start.notified += !c->edge &&
-                         m->ranks[c->peer].lost == LOSS_NONE; /* a lost rank may connect again */
+    /* Lost ranks are counted elsewhere, so one that connects again is not counted here. */
+    m->start.notified += !c->edge && m->ranks[c->peer].lost == LOSS_NONE;
     *out = *next;
     return true;
 }
@@ -282,12 +278,12 @@ bool bulletin_compose(membership *m, connection *c, control_message *out)
     return announce(m, c, BULLETIN_LASTING, out) || announce(m, c, BULLETIN_RECENT, out);
 }
 
-/* ---- When a neighbour does not answer ---------------------------------------------- */
+/* ---- Neighbours that do not confirm notes -------------------------------------------- */
 
 void bulletin_tick(membership *m, double now)
 {
     if (m->state < STATE_LINKING)
-        return; /* some ranks have no cards yet, and rank 0 sends to each directly */
+        return; /* some ranks have no cards yet; rank 0 sends verdicts to each of them directly */
     for (connection *c = m->connections; c != NULL; c = c->next) {
         const double since = c->heard > m->posted_at ? c->heard : m->posted_at;
         if (!is_awaited(m, c))
@@ -296,7 +292,7 @@ void bulletin_tick(membership *m, double now)
             membership_due(m, since + BYPASS_SECONDS);
             continue;
         }
-        c->bypassed = true; /* its neighbours in the tree get the notes from this rank */
+        c->bypassed = true; /* this rank sends the notes to the peer's neighbours in the tree */
         peers_dial_neighbour(m, tree_parent(c->peer));
         for (int i = 0; i < tree_children(c->peer, m->world.size); i++)
             peers_dial_neighbour(m, tree_first_child(c->peer) + i);

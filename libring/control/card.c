@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fills the cards and identifies hosts and processes by hashes. Two ranks are on the same host if
- * they share the boot of the kernel and the network namespace, so that abstract sockets and
+ * the boot id of the kernel and the network namespace are equal, so that abstract sockets and
  * 127.0.0.1 connect them. They are in the same process if pid, pid namespace and start time are
- * equal. The values are read again for each card, so a forked child gets its own.
+ * equal, too. The values are read again for each card, because they change when a process forks.
  */
 #include "card.h"
 
@@ -84,7 +84,7 @@ ring_status card_fill(control_card *card)
     card->cpus = cpus.count;
     card->cpu_set = cpus.set;
     if (gethostname(card->hostname, sizeof card->hostname) != 0 && errno != ENAMETOOLONG)
-        return fail(RING_ERR_SYSTEM, "gethostname: %m");
+        return fail(RING_ERR_SYSTEM, "reading the host's name (gethostname): %m");
     card->hostname[sizeof card->hostname - 1] = '\0';
     RING_TRY(host_hash(card->host));
     return process_hash(card->host, card->process);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * card: the facts about a rank that all other ranks need, as plain data of a fixed size. They say
- * where the rank can be reached, and which ranks share a host or a process with it.
+ * card: holds the facts about a rank that all other ranks need, as plain data of a fixed size: the
+ * addresses of its listeners, its CPUs and transports, and hashes of its host and process, which
+ * are equal for ranks that share them.
  */
 #ifndef RING_CONTROL_CARD_H
 #define RING_CONTROL_CARD_H
@@ -15,24 +16,25 @@ typedef struct control_card {
     int32_t rank;
     int32_t pid;
     uint32_t uid;
-    uint32_t transports;       /* bit i: transport_all()[i] allowed and usable here   */
-    uint32_t cpus;             /* number of CPUs it may run on                        */
-    uint32_t cpu_set;          /* hash of their set                                   */
-    uint32_t runs_programs;    /* it has an accelerator that may run calls            */
-    unsigned char host[16];    /* hash of boot id and network namespace: same host    */
-    unsigned char process[16]; /* hash of host, pid and start: same address space     */
+    uint32_t transports;       /* bit i: it may and can use transport_all()[i]         */
+    uint32_t cpus;             /* the number of CPUs on which it may run               */
+    uint32_t cpu_set;          /* hash of the set of these CPUs                        */
+    uint32_t runs_programs;    /* 1: it has an accelerator that may run calls          */
+    unsigned char host[16];    /* hash of the boot id and the network namespace        */
+    unsigned char process[16]; /* hash of host, pid namespace, pid and start time      */
     char hostname[CARD_NAME_MAX];
-    unsigned char address[ADDRESS_PACKED]; /* to which peers connect by TCP           */
-    char unix_name[CARD_NAME_MAX];         /* abstract socket for peers on its host   */
+    unsigned char address[ADDRESS_PACKED]; /* its TCP listener, see address_pack()     */
+    char unix_name[CARD_NAME_MAX];         /* its AF_UNIX listener, for its host       */
 } control_card;
 
 /** Fills in the fields that identify this process and its host, and its CPUs. */
 ring_status card_fill(control_card *card);
 /** Makes the texts of a received card printable. */
 void card_clean(control_card *card);
-/** @return true if both ranks are on one host and of one user, so that AF_UNIX connects them. */
+/** @return true if both ranks are on one host and of one user, so that AF_UNIX can connect them. */
 bool card_is_local(const control_card *a, const control_card *b);
-/** Writes "rank 2 (host7, pid 123)", or "rank 2" if its card has not arrived. */
+/** Writes the name of a rank for messages: "rank 2 (host7, pid 123)", or "rank 2" if its card has
+ * not arrived. */
 void card_name(const control_card *card, int rank, char *out, size_t size);
 
 #endif

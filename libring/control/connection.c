@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Turns bytes into messages and messages into bytes. A message that has arrived in part is kept
- * until the rest arrives, and one that was sent in part until the socket takes more.
+ * Receives and sends the messages of one connection. A message that has arrived in part is kept
+ * until the rest arrives, and a message that was sent in part until the socket accepts more bytes.
  */
 #include "connection.h"
 
@@ -64,6 +64,7 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
+/* Authenticates the complete message in c->in, and passes it on. */
 static void take_message(connection *c)
 {
     const control_dispatch *dispatch = c->member->dispatch;
@@ -77,8 +78,8 @@ static void take_message(connection *c)
     else
         dispatch->distrust(
             c->member, c, RING_ERR_SYSTEM,
-            "sent a control message that arrived altered: a proxy, adapter or driver "
-            "on the way corrupts data, or a third party forges it");
+            "sent a control message that was altered on the way: a proxy, an adapter or a "
+            "driver corrupts data, or a third party forges messages");
 }
 
 void connection_read(connection *c)
@@ -106,7 +107,7 @@ bool connection_is_busy(const connection *c)
     return c->sent < sizeof c->out;
 }
 
-/* @return false if the socket is full. */
+/* Sends bytes of c->out. @return false if the socket is full. */
 static bool send_some(connection *c)
 {
     const char *at = (const char *)&c->out + c->sent;
@@ -114,12 +115,13 @@ static bool send_some(connection *c)
                              MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0 && would_block())
         return false;
-    c->send_closed = put < 0; /* a message that can still be read may tell why, e.g. a goodbye */
+    c->send_closed = put < 0; /* reading continues: a goodbye may be among the unread messages */
     c->sent += put > 0 ? (size_t)put : 0;
     c->member->sent.bytes += put > 0 ? (uint64_t)put : 0;
     return true;
 }
 
+/* @return true if c->out has bytes to send, after composing the next message if necessary. */
 static bool has_output(connection *c)
 {
     if (connection_is_busy(c))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * connection: exchanges messages of a fixed size with one rank and never blocks. The next message
- * is composed when the socket can take it, from counters of the messages that were sent, so a
- * connection needs no queue, however slow its peer is.
+ * connection: sends and receives the control messages of one peer, and never blocks. The next
+ * message is composed when the socket accepts more bytes. It follows from the state of this rank
+ * and from counters of the messages that were sent, so a connection needs no queue, however slow
+ * its peer is.
  */
 #ifndef RING_CONTROL_CONNECTION_H
 #define RING_CONTROL_CONNECTION_H
@@ -16,43 +17,51 @@ struct membership;
 typedef struct connection {
     control_source source;
     struct membership *member;
-    int peer;
-    bool edge;           /* of the tree; otherwise the connection of a joining rank and rank 0 */
+    int peer;            /* its rank in the membership */
+    bool edge;           /* an edge of the tree; else it connects rank 0 and a joining rank */
     bool send_closed;    /* nothing more can be sent, but messages may still arrive */
     bool has_card;       /* at rank 0: the card of the peer has arrived */
-    bool distrusted;     /* a message was not genuine, and all later ones are dropped */
-    bool no_message_yet; /* the peer dialed and has sent nothing: it may close without being lost */
-    double heard, beat;  /* time of the last received bytes; time of the next heartbeat */
+    bool distrusted;     /* the MAC of a message was wrong, so all later messages are dropped */
+    bool no_message_yet; /* the peer dialed but sent nothing; its close does not count as a loss */
+    double heard, beat;  /* the time of the last received bytes; the time of the next heartbeat */
 
-    /* Progress of what this rank has sent over the connection, and the peer's replies. */
+    /* The messages that this rank has sent over the connection: `announced_X` is true, or a number,
+     * for the messages that have been composed. */
     bool announced_card, announced_seated, announced_terms;
-    bool gives_cards; /* cards are being sent */
-    int announced_cards;
-    int announced_ready, announced_go, announced_leavers;
-    int announced[2]; /* notes of each bulletin */
-    int confirmed;    /* notes of the lasting bulletin that the peer has sent, so knows */
-    bool bypassed;
-    bool announced_goodbye, left; /* left: the peer said goodbye, or CONTROL_SEATED */
-    bool announced_moved, moved;  /* moved: the peer no longer needs this leaving rank */
+    bool gives_cards;                  /* cards are being sent */
+    int announced_cards;               /* the number of cards */
+    int announced_ready, announced_go; /* the latest barrier */
+    int announced_leavers;             /* the number of ranks that have left */
+    int announced[2];                  /* the number of notes of each bulletin */
+    bool announced_goodbye, announced_moved;
+
+    /* The peer's messages. */
+    int confirmed; /* notes of the lasting bulletin that the peer has sent, which confirms them */
+    bool bypassed; /* the peer did not confirm notes in time */
+    bool left;     /* the peer has sent CONTROL_GOODBYE or CONTROL_SEATED */
+    bool moved;    /* the peer has sent CONTROL_MOVED: it no longer needs this leaving rank */
 
     control_keys keys;
     uint64_t messages_in, messages_out; /* complete messages */
     control_sealed in, out;
-    size_t got, sent; /* bytes read into `in`; bytes sent of `out`, all if it is idle */
+    size_t got;  /* bytes of `in` that have arrived */
+    size_t sent; /* bytes of `out` that were sent; all of them if no message is in flight */
     struct connection *next;
 } connection;
 
-/** Takes over @p fd, on which the handshake @p h has succeeded.
+/** Makes a connection of the socket @p fd, on which the handshake @p h has succeeded. The
+ * membership owns the connection. @param edge  see connection_join_tree().
  *  @return NULL if there is no memory or @p fd cannot be watched; @p fd is closed then. */
 connection *connection_new(struct membership *m, int fd, const handshake *h, bool edge);
-/** Makes the connection an edge of the tree. */
+/** Makes the connection an edge of the tree, so that all kinds of messages may use it. */
 void connection_join_tree(connection *c);
 /** Frees a connection that is closed and in no list. */
 void connection_free(connection *c);
-/** Reads all bytes that have arrived, and closes the connection at its end. The member's
- *  control_dispatch gets each message, and the end. */
+/** Reads all bytes that have arrived, and passes each message to the membership's control_dispatch.
+ *  Closes the connection if the peer has closed it, after control_dispatch.on_close(). */
 void connection_read(connection *c);
-/** Sends the messages that the member's control_dispatch composes, until the socket is full. */
+/** Sends the messages that the membership's control_dispatch composes, until there are no more or
+ * the socket is full. */
 void connection_write(connection *c);
 static inline bool connection_is_open(const connection *c)
 {
@@ -60,7 +69,7 @@ static inline bool connection_is_open(const connection *c)
 }
 /** @return true while a message has been sent in part. */
 bool connection_is_busy(const connection *c);
-/** Closes the sending direction, so that the peer reads all messages up to the end. */
+/** Closes the sending direction, so that the peer reads all messages and then the end. */
 void connection_shut(connection *c);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements joining, by a unique id or by the environment that the launcher has set, and reports a
- * failure of this rank to the others. A rank that is alone opens no socket and starts no thread.
+ * Implements joining, by a unique id or by the launcher's environment variables, and reports a
+ * failure of this rank to the other ranks. A communicator of one rank needs no socket and no
+ * thread.
  */
 #include "control.h"
 
@@ -25,7 +26,7 @@ static ring_status prepare(const settings *s)
 
 /* ---- Ids --------------------------------------------------------------------------- */
 
-/* Binds the address that the user has chosen, or @p otherwise. */
+/* Binds a socket to a free port of the address that the user has chosen, else of @p otherwise. */
 static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -61,16 +62,18 @@ typedef struct joiner {
     const settings *settings;
     launch_info launch;
     uint32_t transports;
-    ring_status failed; /* the failure before joining (control_refuse()), else RING_OK */
-    const char *why;    /* its text */
-    double deadline;
-    credential credential;
-    int listener; /* rank 0: bound to an address of the credential; -1: the membership owns it */
+    ring_status failed; /* this rank's failure before joining, for control_refuse(); or RING_OK */
+    const char *why;    /* the text of that failure */
+    double deadline;    /* of the start */
+    credential credential; /* the key, and the addresses of rank 0 */
+    int listener; /* at rank 0: the socket that is bound to an address of the credential, until
+                     the membership owns it; otherwise -1 */
 } joiner;
 
-#define REFUSING_SECONDS 1.0 /* to find the ranks to notify */
+#define REFUSING_SECONDS 1.0 /* the time in which a failed rank finds the other ranks */
 
-/* @param x  the source of the credential; NULL if the credential cannot change. */
+/* Joins: gathers the cards at rank 0, or sends the card to rank 0.
+ * @param x  the exchange that the credential is from; NULL if the credential cannot change. */
 static ring_status start(joiner *j, membership *m, id_exchange *x)
 {
     m->world.deadline = j->deadline;
@@ -86,31 +89,27 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
     return gathering_run(m, &j->credential, &j->listener);
 }
 
-/* @return false if the others know of the failure: rank 0 announces it, or the handshake has named
- * it on both sides, e.g. another version. */
-static bool must_report(const joiner *j, const membership *m)
-{
-    if (j->launch.rank == 0)
-        return j->listener >= 0 && j->launch.size > 1;
-    return m == NULL || (!m->start.at_rank_0 && control_verdict(&m->world) != RING_ERR_CONFIG);
-}
-
-/* Reports the failure to the other ranks. Frees the membership before that, since the reason may be
- * a lack of memory or descriptors. */
+/* Reports the failure to the other ranks, unless they have been notified: the membership has
+ * announced it, or a handshake has failed with RING_ERR_CONFIG, whose reason both ranks get. Frees
+ * the membership before that, since the reason may be a lack of memory or descriptors. */
 static ring_status report_failure(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
-    const bool unheard = must_report(j, m);
+    const bool must_report = j->launch.rank == 0
+                                 ? j->listener >= 0 && j->launch.size > 1
+                                 : m == NULL || (!m->start.at_rank_0 &&
+                                                 control_verdict(&m->world) != RING_ERR_CONFIG);
     text_format(text, sizeof text, "%s", fail_text());
     const last_word word = {j->launch.rank, j->launch.size, status, text, j->deadline};
     control_free(m != NULL ? &m->world : NULL);
-    if (unheard && word.rank == 0)
+    if (must_report && word.rank == 0)
         last_word_to_joiners(&j->credential, &word, j->listener);
-    else if (unheard)
+    else if (must_report)
         last_word_to_rank_0(&j->credential, &word);
     return fail(status, "%s", text);
 }
 
+/* Creates the membership and joins. A failure is reported to the other ranks. */
 static ring_status join_membership(joiner *j, id_exchange *x, control_world **out)
 {
     membership *m = NULL;
@@ -127,7 +126,8 @@ static ring_status join_membership(joiner *j, id_exchange *x, control_world **ou
 
 /* ---- By an id ---------------------------------------------------------------------- */
 
-/* @return at rank 0 the socket that is kept for the id, else -1. */
+/* @return at rank 0 the socket that control_make_id() has bound for the id; -1 if this process does
+ * not have it, and at the other ranks. */
 static int take_listener(int rank, const ring_unique_id *id)
 {
     int bound = -1;
@@ -153,7 +153,7 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
 
 /* ---- By the environment ------------------------------------------------------------ */
 
-/* Rank 0 makes an id and publishes it. */
+/* At rank 0: binds the listener, makes an id and publishes it. */
 static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
 {
     net_address at;
@@ -164,25 +164,22 @@ static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
     return id_exchange_publish(x, id);
 }
 
-static ring_status await_id(const joiner *j, id_exchange *x, ring_unique_id *id)
-{
-    const ring_status status = id_exchange_wait(x, j->deadline, id);
-    return status != RING_ERR_TIMEOUT
-               ? status
-               : fail(status,
-                      "rank %d did not learn within %g s (RING_INIT_TIMEOUT) where rank 0 is: %s",
-                      j->launch.rank, j->settings->init_timeout, fail_text());
-}
-
 static ring_status join_by_exchange(joiner *j, control_world **out)
 {
     id_exchange *x;
     ring_unique_id id;
-    const bool hosts = j->launch.rank == 0;
     RING_TRY(id_exchange_open(&j->launch, j->settings, j->deadline, &x));
-    ring_status status = hosts ? publish_id(j, x, &id) : await_id(j, x, &id);
-    if (status != RING_OK && hosts)
-        status = id_exchange_refuse(x, status);
+    ring_status status;
+    if (j->launch.rank == 0) {
+        status = publish_id(j, x, &id);
+        if (status != RING_OK)
+            status = id_exchange_refuse(x, status);
+    } else {
+        status = id_exchange_wait(x, j->deadline, &id);
+        if (status == RING_ERR_TIMEOUT)
+            fail(status, "rank %d did not get rank 0's address within %g s (RING_INIT_TIMEOUT): %s",
+                 j->launch.rank, j->settings->init_timeout, fail_text());
+    }
     if (status == RING_OK)
         status = credential_from_id(&id, &j->credential);
     if (status == RING_OK)
@@ -208,7 +205,7 @@ static ring_status join_by_env(joiner *j, control_world **out)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* @param id  NULL: by the environment. */
+/* Joins by a unique id, or by the environment if @p id is NULL. */
 static ring_status join(joiner *j, const ring_unique_id *id, control_world **out)
 {
     *out = NULL;
@@ -265,7 +262,7 @@ void control_start(control_world *world, void (*wake)(void *), void *context)
         m->state = STATE_RUNNING;
         sodium_memzero(m->job->key, sizeof m->job->key); /* no rank can join any more */
         if (m->served)
-            membership_due(m, 0); /* neighbours may have left already */
+            membership_due(m, 0); /* neighbours may have left before the start has ended */
     }
     if (group_is_decided(g))
         wake(context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Composes, signs and checks messages. A received message is checked in all its fields before any
- * part acts on it, because even a member may be faulty.
+ * Composes, authenticates and checks messages. All fields of a received message are checked before
+ * any part of control acts on it, because even a member of the job may be faulty.
  */
 #include "control_message.h"
 
@@ -10,7 +10,8 @@
 #include <sodium.h>
 #include <string.h>
 
-/* The longest accepted duration: the longest time-out, and what rounding may add to it. */
+/* s: the longest accepted duration. It is the longest timeout that a user can set, and a second for
+ * rounding. */
 #define MOST_SECONDS (NUMBER_SECONDS_MOST + 1)
 
 void control_message_begin(control_message *m, enum control_kind kind, int rank)
@@ -28,7 +29,7 @@ void control_message_reason(control_message *m, enum control_kind kind, int rank
     text_format(m->body.text, sizeof m->body.text, "%s", text); /* a longer text is cut */
 }
 
-/* ---- Seals ------------------------------------------------------------------------- */
+/* ---- MACs -------------------------------------------------------------------------- */
 
 static void make_mac(const control_sealed *s, const unsigned char *key, uint64_t number,
                      unsigned char mac[CONTROL_MAC])
@@ -56,7 +57,7 @@ bool control_message_is_genuine(const control_sealed *s, const unsigned char key
 
 /* ---- Checks ------------------------------------------------------------------------ */
 
-/* @return the error of this number; RING_ERR_INTERNAL if it is not an error. */
+/* @return @p status if it is an error that this version defines; otherwise RING_ERR_INTERNAL. */
 static ring_status known_error(int32_t status)
 {
     switch (status) {
@@ -70,6 +71,7 @@ static ring_status known_error(int32_t status)
     }
 }
 
+/* Corrects a status that must be an error, and its text. @return true. */
 static bool check_error(control_message *m, char *text, size_t size)
 {
     m->status = (int32_t)known_error(m->status);
@@ -85,6 +87,7 @@ static bool check_reason(control_message *m)
     return check_error(m, m->body.text, sizeof m->body.text);
 }
 
+/* A roll's message has either a set of ranks or the text of an error, in the same bytes. */
 static bool check_roll(control_message *m, int size)
 {
     const bool names_ranks = m->status == RING_OK ||

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control message: defines all messages on the channel after the handshake. They are plain data of
- * one size, so that a connection needs no framing; docs/wire-protocol.md has their layout.
+ * control message: defines the messages on the control channel, which follow the handshake. They
+ * are plain data of one size, so a connection needs no framing; docs/wire-protocol.md has their
+ * layout.
  */
 #ifndef RING_CONTROL_MESSAGE_H
 #define RING_CONTROL_MESSAGE_H
 
 #include "control.h"
 
+/** The kinds of messages. "Down" and "up" are directions in the tree, whose top is rank 0. Messages
+ *  "to all" are notes, see bulletin.h. */
 enum control_kind {
-    CONTROL_CARD = 1, /* to rank 0: the joining rank's card, and the time it will wait */
-    CONTROL_TERMS,    /* down: settings that must be equal on all ranks; the cards follow */
-    CONTROL_CARDS,    /* down: `count` cards, beginning with the one of `rank` */
-    CONTROL_SEATED,   /* to rank 0: the sender has all cards and uses the tree from now on */
-    CONTROL_READY,    /* up: the sender and all ranks below it have reached barrier `count` */
-    CONTROL_GO,       /* down: all ranks have reached barrier `count` */
-    CONTROL_PROPOSAL, /* up: a reason to end a communicator, which the top decides on */
-    CONTROL_VERDICT,  /* to all: how a communicator ended */
-    CONTROL_BEAT,
+    CONTROL_CARD = 1,  /* to rank 0: the joining rank's card, and the time that it will wait */
+    CONTROL_TERMS,     /* down: settings that must be equal on all ranks; the cards follow */
+    CONTROL_CARDS,     /* down: `count` cards, beginning with the one of `rank` */
+    CONTROL_SEATED,    /* to rank 0: the sender has all cards, and uses only the tree after this */
+    CONTROL_READY,     /* up: the sender and all ranks below it have reached barrier `count` */
+    CONTROL_GO,        /* down: all ranks have reached barrier `count` */
+    CONTROL_PROPOSAL,  /* up: a reason to end a communicator, which the top decides on */
+    CONTROL_VERDICT,   /* to all: how a communicator ended */
+    CONTROL_BEAT,      /* to a neighbour: the sender is alive */
     CONTROL_STATEMENT, /* to all: the `count`-th statement of `rank` about a call */
     CONTROL_LOST,      /* to all: `rank` has ended or is silent; `count` is the enum loss */
-    CONTROL_VOTE,      /* to all: `rank` continues, in round `count`; 0: it does not */
+    CONTROL_VOTE,      /* to all: `rank` votes to continue in round `count`; 0: it resigns */
     CONTROL_DECISION,  /* to all: the ranks that continue, decided in round `count` */
     CONTROL_LEFT,      /* to all: `count` ranks that have left */
     CONTROL_GOODBYE,   /* from a leaving rank to its neighbours */
@@ -36,14 +39,15 @@ enum {
     CONTROL_SHRINK_MOST = 8 * (CONTROL_TEXT - 8)
 };
 enum { CONTROL_ROLL_TEXT = CONTROL_TEXT - 32, CONTROL_ROLL_MOST = 8 * CONTROL_ROLL_TEXT };
+/** The ways in which a rank can be lost: it does not answer, but may be alive; or it has ended. */
 enum loss { LOSS_NONE, LOSS_SILENT, LOSS_ENDED };
 
 typedef struct control_message {
-    uint64_t communicator; /* the id of the communicator that it is about */
-    uint32_t kind;
-    int32_t rank;   /* the rank that it is about, or its sender */
-    int32_t status; /* of a proposal or a verdict */
-    int32_t count;
+    uint64_t communicator; /* the id of the communicator that the message is about */
+    uint32_t kind;         /* an enum control_kind */
+    int32_t rank;          /* the rank that the message is about, or its sender */
+    int32_t status;        /* a ring_status, for kinds that report an error or a decision */
+    int32_t count;         /* see enum control_kind */
     union {
         struct {
             double remaining; /* s, until the deadline of the sender's start */
@@ -66,7 +70,7 @@ typedef struct control_message {
         } decision; /* if the status is RING_OK; otherwise there is a text */
         struct {
             uint64_t key;        /* identifies the roll within its communicator */
-            uint64_t id;         /* of a closed round: for a communicator of its ranks */
+            uint64_t id;         /* of a closed round: an id for a communicator of its ranks */
             double remaining;    /* s, until the deadline of the arriving rank */
             int32_t wanted, tag; /* the number of ranks of the roll, and the caller's tag */
             union {
@@ -78,19 +82,19 @@ typedef struct control_message {
     } body;
 } control_message;
 
-_Static_assert(sizeof(control_message) == 512, "messages have one size");
+_Static_assert(sizeof(control_message) == 512, "the size of messages is part of the protocol");
 
 enum { CONTROL_KEY = 32, CONTROL_MAC = 16 };
 
-/** A message on the wire. Its MAC is computed with the key of the connection and direction, and
- *  covers the number of the message, so a message that was changed, left out, repeated or injected
- *  is detected. */
+/** A message on the wire. Its MAC is computed with the connection's key for the direction, and
+ * covers the number of the message, so that altered, dropped, repeated and injected messages are
+ *  detected. */
 typedef struct control_sealed {
     control_message message;
     unsigned char mac[CONTROL_MAC];
 } control_sealed;
 
-/** Sets of ranks in messages are bit sets. */
+/** Read and change a set of ranks in a message: bit r % 8 of byte r / 8 is rank r. */
 static inline bool control_has_bit(const unsigned char *bits, int rank)
 {
     return bits[rank / 8] >> rank % 8 & 1;
@@ -101,19 +105,19 @@ static inline void control_set_bit(unsigned char *bits, int rank)
     bits[rank / 8] |= (unsigned char)(1u << rank % 8);
 }
 
-/** Adds the MAC to the message, which is the @p number-th of its direction, counted from 0. */
+/** Computes the MAC of a message. @param number  of the earlier messages in this direction. */
 void control_message_seal(control_sealed *s, const unsigned char key[CONTROL_KEY], uint64_t number);
 /** @return true if the MAC fits the message, the key and the number. */
 bool control_message_is_genuine(const control_sealed *s, const unsigned char key[CONTROL_KEY],
                                 uint64_t number);
 
-/** Checks a received message and makes its texts printable. Replaces an unknown status by
- *  RING_ERR_INTERNAL, and an empty text by the text of the status.
- *  @return false if a field is invalid in a world of @p size ranks. */
+/** Checks a received message and makes its texts printable. Where the status must be an error, it
+ *  replaces any other value by RING_ERR_INTERNAL, and an empty text by the status's name.
+ *  @return false if a field is invalid in a membership of @p size ranks. */
 bool control_message_check(control_message *m, int size);
 /** Clears @p m, and sets kind and rank. */
 void control_message_begin(control_message *m, enum control_kind kind, int rank);
-/** Makes @p m a proposal or a verdict; a text that is too long is cut. */
+/** Makes @p m a message with a status and its reason; a text that is too long is truncated. */
 void control_message_reason(control_message *m, enum control_kind kind, int rank,
                             ring_status status, const char *text);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the event loop of the control thread. An event has a pointer to its source, which
- * another thread may have freed since the event was fetched. So the loop drops the remaining events
- * of a batch when any source was released; epoll reports them again.
+ * Implements the event loop of the control thread. An event of epoll has a pointer to its source,
+ * which may have been freed since the event was fetched. So when any source is released, the loop
+ * drops the remaining events of its batch; epoll reports them again if they still apply.
  */
 #include "control_thread.h"
 
@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 enum { EVENTS = 32 };
-#define STALL_LEAST 0.05 /* s; longer delays mean that this process was not running */
+#define STALL_LEAST 0.05 /* s: a timer that is later shows that the process did not run */
 
 static struct {
     pthread_mutex_t life; /* guards starting and stopping the thread; taken before the lock */
     pthread_mutex_t lock;
     pthread_t thread;
-    size_t users;
-    bool stopping;
-    int epoll, bell;
-    bool asleep;
+    size_t users;    /* clients */
+    bool stopping;   /* the thread must end */
+    int epoll, bell; /* bell: an eventfd that wakes the thread */
+    bool asleep;     /* the thread sleeps, until sleeps_until, and the bell was not rung */
     double sleeps_until;
     control_client *clients;
     uint64_t releases; /* number of sources released so far */
@@ -53,7 +53,7 @@ void control_due(control_client *c, double moment)
         c->due = moment;
     if (!loop.asleep || moment >= loop.sleeps_until)
         return;
-    loop.asleep = false; /* one bell is enough */
+    loop.asleep = false; /* so that the bell is rung once only */
     ring_bell();
 }
 
@@ -65,13 +65,13 @@ ring_status control_watch(control_source *s, uint32_t events)
     if (s->watched && s->events == events)
         return RING_OK;
     if (epoll_ctl(loop.epoll, s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, s->fd, &event) != 0)
-        return fail(RING_ERR_SYSTEM, "epoll_ctl: %m");
+        return fail(RING_ERR_SYSTEM, "watching a descriptor (epoll_ctl): %m");
     s->watched = true;
     s->events = events;
     return RING_OK;
 }
 
-/* Removes the descriptor from epoll: closing it would not, if a forked child has a copy. */
+/* Removes the descriptor from epoll, since closing it does not if a forked child has a copy. */
 int control_release(control_source *s)
 {
     const int fd = s->fd;
@@ -115,6 +115,7 @@ static void dispatch(control_source *s)
     s->ready(s);
 }
 
+/* Calls tick() of the clients whose timers are due, and of all clients after a stall. */
 static void serve_clients(double now, double stall)
 {
     for (control_client *c = loop.clients; c != NULL; c = c->next) {
@@ -175,7 +176,8 @@ static ring_status open_loop(void)
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (loop.epoll < 0 || loop.bell < 0 ||
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.bell, &event) != 0)
-        return fail(RING_ERR_SYSTEM, "starting the control thread: %m; see ulimit -n");
+        return fail(RING_ERR_SYSTEM,
+                    "starting the control thread: %m; raise the limit on open files (ulimit -n)");
     loop.stopping = false;
     errno = thread_start(&loop.thread, run, NULL);
     return errno == 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting the control thread: %m");
@@ -232,8 +234,8 @@ static void give_up_both(void)
     pthread_mutex_unlock(&loop.life);
 }
 
-/* The child has no control thread, and fd_guard() closes its copies of the descriptors. Copies of
- * the parent's communicators stay in its memory and are not used. */
+/* The child has no control thread, and its copies of guarded descriptors are closed (fd_guard()).
+ * The copies of the parent's communicators stay in its memory and are not used. */
 static void in_child(void)
 {
     loop.users = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dials data sockets, gives each to the sink of its communicator exactly once, and holds those that
- * arrive before there is a sink.
+ * Opens data sockets and passes each to the sink of its communicator exactly once. Sockets that
+ * arrive before there is a sink are held in a list of the membership.
  */
 #include "data_sockets.h"
 
@@ -12,19 +12,19 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-#define MOST_PAUSE 0.05
-enum { HELD_MOST = 1024 };
+#define MOST_PAUSE 0.05    /* s: the longest pause between two tries of a dialer */
+enum { HELD_MOST = 1024 }; /* the most sockets that are held */
 
 struct held_socket {
     handshake_purpose purpose;
     control_socket socket;
-    int peer;
+    int peer; /* its rank in the membership */
     bool local;
-    double until;
+    double until; /* the time at which it is closed */
     held_socket *next;
 };
 
-/** A socket that a sink has taken. */
+/** A record of a socket that a sink has taken, so that no second one is opened for its purpose. */
 struct opened_socket {
     int peer;
     uint16_t traffic, index;
@@ -41,6 +41,7 @@ static bool is_opened(const group *g, int peer, uint16_t traffic, uint16_t index
     return o != NULL;
 }
 
+/* @return the dialer of a socket of @p g for a purpose; NULL if there is none. */
 static dialer *dialer_of(const group *g, int peer, uint16_t traffic, uint16_t index)
 {
     for (dialer *d = g->member->dialers; d != NULL; d = d->next)
@@ -51,7 +52,7 @@ static dialer *dialer_of(const group *g, int peer, uint16_t traffic, uint16_t in
     return NULL;
 }
 
-static void forget_latest(group *g)
+static void remove_latest_opened(group *g)
 {
     struct opened_socket *o = g->opened;
     g->opened = o->next;
@@ -73,9 +74,9 @@ ring_status data_sockets_want(const membership *m, const handshake_hello *hello)
     return RING_OK;
 }
 
-/* ---- Handing over ------------------------------------------------------------------ */
+/* ---- Sockets for the sink ------------------------------------------------------------ */
 
-/* Makes the socket blocking and gives it to the sink. @return false if it is not wanted. */
+/* Makes the socket blocking and passes it to the sink. @return false if it was not taken. */
 static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
                          const control_socket *socket)
 {
@@ -90,15 +91,16 @@ static bool give_to_sink(group *g, int peer, const control_purpose *purpose,
     fcntl(socket->fd, F_SETFL, fcntl(socket->fd, F_GETFL) & ~O_NONBLOCK);
     if (g->sink(g->sink_context, group_rank(g, peer), purpose, RING_OK, socket))
         return true;
-    forget_latest(g);
+    remove_latest_opened(g);
     return false;
 }
 
-/* Gives @p socket to the sink, or closes it, and wipes its keys; the sink has a copy of them. */
+/* Passes @p socket to the sink, or closes it, and wipes its keys, of which the sink has a copy. */
 static void hand_over(group *g, int peer, const control_purpose *purpose, control_socket *socket)
 {
     if (group_rank(g, peer) < 0 || !give_to_sink(g, peer, purpose, socket)) {
-        log_debug("rank %d: unexpected socket (traffic %u)", peer, purpose->traffic);
+        log_debug("closing a socket with rank %d that is not wanted (kind of traffic %u)", peer,
+                  purpose->traffic);
         fd_close(&socket->fd);
     }
     sodium_memzero(socket, sizeof *socket);
@@ -119,14 +121,16 @@ static control_purpose purpose_of(const handshake_purpose *p, bool local)
                              .local = local};
 }
 
-/* ---- Holding ----------------------------------------------------------------------- */
+/* ---- Held sockets ------------------------------------------------------------------- */
 
 static void hold(membership *m, int peer, const handshake_purpose *purpose, bool local,
                  control_socket *socket)
 {
     held_socket *h = m->held.count < HELD_MOST ? malloc(sizeof *h) : NULL;
     if (h == NULL) {
-        log_debug("rank %d: too many sockets for communicators that do not exist here yet", peer);
+        log_debug(
+            "closing a socket with rank %d: too many wait for communicators that do not exist yet",
+            peer);
         fd_close(&socket->fd);
         return;
     }
@@ -141,8 +145,8 @@ static void hold(membership *m, int peer, const handshake_purpose *purpose, bool
     membership_due(m, h->until);
 }
 
-/* Releases the held sockets of one communicator, or of all (NULL), that expire by @p now: gives
- * them to @p taker, or closes them if it is NULL. */
+/* Removes the held sockets that expire by @p now, of one communicator or of all (NULL). Passes them
+ * to the sink of @p taker, or closes them if it is NULL. */
 static void release_held(membership *m, const uint64_t *communicator, double now, group *taker)
 {
     for (held_socket **at = &m->held.sockets; *at != NULL;) {
@@ -211,8 +215,8 @@ static void give_failure(group *g, int peer, const control_purpose *purpose, rin
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     const control_purpose purpose = purpose_of(&d->purpose, d->local);
-    group *g = group_find(d->context,
-                          d->purpose.communicator); /* not NULL: leaving drops dialers */
+    /* Not NULL, since leaving a communicator drops its dialers. */
+    group *g = group_find(d->context, d->purpose.communicator);
     if (status != RING_OK) {
         give_failure(g, d->peer, &purpose, status == RING_ERR_ABORTED ? RING_ERR_PEER : status);
         return;
@@ -240,7 +244,7 @@ void data_sockets_end(group *g)
 {
     data_sockets_forget(g->member, g->world.id);
     while (g->opened != NULL)
-        forget_latest(g);
+        remove_latest_opened(g);
     end_dials(g->member, g, -1, control_verdict(&g->world), g->text);
 }
 
@@ -281,8 +285,8 @@ ring_status control_dial(control_world *world, int peer, const control_purpose *
                          double deadline)
 {
     if (peer < 0 || peer >= world->size || peer == world->rank)
-        return fail(RING_ERR_INTERNAL, "rank %d of %d dials rank %d", world->rank, world->size,
-                    peer);
+        return fail(RING_ERR_INTERNAL, "rank %d of %d cannot dial rank %d", world->rank,
+                    world->size, peer);
     control_lock();
     const ring_status status = dial(group_of(world), peer, purpose, deadline);
     control_unlock();

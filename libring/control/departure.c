@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Composes and handles goodbyes, and implements control_leave(), which ends the channel after the
- * last communicator. A leaving rank closes a connection only when the peer has read everything, and
- * when no rank below still needs it.
+ * Composes and handles goodbyes, and implements control_leave(), which closes the connections after
+ * the last communicator. A leaving rank closes the sending direction of its connections when no
+ * neighbour needs it any more as a way up (losses.h). The peers then read all messages, and close
+ * the connections.
  */
 #include "departure.h"
 
@@ -16,11 +17,11 @@
 
 #include <string.h>
 
-/* s: the time for peers to read the last messages, which they confirm by closing, and for late
- * ranks to connect to rank 0 of a failed start. */
+/* s: the longest time that leaving takes: peers read the last messages and then close their
+ * connections, and late ranks connect to rank 0 of a failed start. */
 #define LEAVING_SECONDS 1.0
 
-/* ---- On the channel ---------------------------------------------------------------- */
+/* ---- Messages ----------------------------------------------------------------------- */
 
 void departure_receive(membership *m, connection *c, const control_message *message)
 {
@@ -34,11 +35,12 @@ void departure_receive(membership *m, connection *c, const control_message *mess
         c->left = true;
         losses_on_close(m, c);
     }
-    membership_due(m, 0); /* a vote may be complete without the ranks that have left */
+    membership_due(m, 0); /* votes are not awaited from ranks that have left */
     losses_adopt_later(m);
     peers_flush(m);
 }
 
+/* Composes a list of ranks that have left. @return false if all of them were sent over @p c. */
 static bool compose_left(const membership *m, connection *c, control_message *out)
 {
     const int news = m->goodbyes.count - c->announced_leavers;
@@ -58,8 +60,8 @@ bool departure_compose(membership *m, connection *c, control_message *out)
         return false;
     if (compose_left(m, c, out))
         return true;
-    /* A leaving rank above waits for this message; until then it watches this rank, and announces
-     * its loss or goodbye to the others. */
+    /* A leaving rank that was this rank's way up waits for this message. Until it arrives, the
+     * leaving rank watches this rank, and would announce its loss or goodbye to the others. */
     if (c->left && c->peer < m->world.rank && !c->announced_moved && losses_has_way_up(m)) {
         control_message_begin(out, CONTROL_MOVED, m->world.rank);
         c->announced_moved = true;
@@ -74,8 +76,8 @@ bool departure_compose(membership *m, connection *c, control_message *out)
 
 /* ---- Leaving ----------------------------------------------------------------------- */
 
-/* Rank 0 of a failed start waits a moment for ranks that have not connected yet, which would
- * otherwise dial in vain until their deadline. After a time-out it has waited long enough. */
+/* @return true if rank 0 of a failed start must wait for ranks that have not connected yet, since
+ * they would dial until their deadline. If the start has timed out, rank 0 does not wait again. */
 static bool awaits_latecomers(const membership *m)
 {
     int done = m->start.notified;
@@ -87,7 +89,7 @@ static bool awaits_latecomers(const membership *m)
     return done < m->world.size - 1;
 }
 
-/* @return true if all peers have closed their connections in turn, except lost ones, and all notes
+/* @return true if all peers, except lost ones, have closed their connections, too, and all notes
  * are delivered. */
 static bool is_complete(const membership *m)
 {
@@ -97,7 +99,8 @@ static bool is_complete(const membership *m)
     return bulletin_is_spread(m) && !awaits_latecomers(m);
 }
 
-/* @return true while a rank below may depend on this one: it has not moved, left or been lost. */
+/* @return true while a neighbour with a higher number may need this rank as its way up: it has not
+ * moved to another way up, left, or been lost. */
 static bool is_needed(const membership *m)
 {
     for (const connection *c = m->connections; c != NULL && m->started; c = c->next)
@@ -107,7 +110,8 @@ static bool is_needed(const membership *m)
     return false;
 }
 
-/* Half-closes connections that have nothing left to send, so that the peers read up to the end. */
+/* Sends the last messages, and closes the sending direction of connections that have no more to
+ * send, so that the peers read all messages and then the end. */
 static void tick_leaving(membership *m, double now)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
@@ -128,8 +132,8 @@ void departure_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Says goodbye, if the membership was started, and closes the connections. */
-static void run(membership *m)
+/* Says goodbye, if control_start() was called, and closes the connections. */
+static void leave(membership *m)
 {
     if (!m->served)
         return;
@@ -140,9 +144,9 @@ static void run(membership *m)
     acceptor_close(&m->local);
     peers_drop_dialers(m, HANDSHAKE_JOIN);
     peers_drop_dialers(m, HANDSHAKE_LINK);
-    if (m->bulletins[BULLETIN_LASTING].count == 0) /* otherwise they deliver lasting notes */
+    if (m->bulletins[BULLETIN_LASTING].count == 0) /* else these dialers deliver lasting notes */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
-    tick_leaving(m, clock_now()); /* sends the goodbyes before anything else can happen */
+    tick_leaving(m, clock_now()); /* sends the goodbyes before the lock is released */
     while (!is_complete(m) && clock_now() < m->goodbyes.stop_by)
         (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
@@ -156,7 +160,8 @@ static void run(membership *m)
     control_exit(&m->client);
 }
 
-/* Locked. @return true if @p g was the last communicator of the membership. */
+/* Ends the callbacks of @p g, under the lock. @return true if it was the membership's last
+ * communicator. */
 static bool detach(group *g)
 {
     membership *m = g->member;
@@ -164,7 +169,7 @@ static bool detach(group *g)
     while (*at != NULL && *at != g)
         at = &(*at)->next;
     if (*at == NULL)
-        return false; /* this rank has left it before */
+        return false; /* control_leave() was called before */
     *at = g->next;
     m->left_ids[m->left_groups++ % GROUPS_LEFT_KEPT] = g->world.id;
     g->wake = NULL;
@@ -184,7 +189,7 @@ void control_leave(control_world *world)
     const bool last = detach(g);
     control_unlock();
     if (last)
-        run(g->member);
+        leave(g->member);
 }
 
 void control_free(control_world *world)

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define FIRST_PAUSE 0.001
+#define FIRST_PAUSE 0.001 /* s */
 
 static void end(dialer *d, ring_status status)
 {
@@ -25,13 +25,14 @@ void dialer_drop(dialer *d)
     d->ended = true;
 }
 
-/* Schedules the next try: the other side may not listen yet, or a stranger may hold its port for a
- * moment. */
+/* Schedules the next try: the peer may not listen yet, or a stranger may use its port for a short
+ * time. */
 static void try_later(dialer *d, ring_status why)
 {
     control_close(&d->source);
     d->busy = false;
-    if (d->why != RING_ERR_AUTH || why == RING_ERR_AUTH) { /* a stranger is the better reason */
+    /* A stranger at the address explains a failure better than any other reason. */
+    if (d->why != RING_ERR_AUTH || why == RING_ERR_AUTH) {
         d->why = why;
         text_format(d->text, sizeof d->text, "%s", fail_text());
     }
@@ -46,6 +47,7 @@ static void on_ready(control_source *s)
     dialer_go((dialer *)s);
 }
 
+/* Starts a try: opens a socket, and begins to connect. */
 static ring_status start(dialer *d)
 {
     int fd;
@@ -65,19 +67,13 @@ static ring_status step(dialer *d)
     ring_status status = RING_OK;
     if (!d->busy)
         while ((status = start(d)) == RING_ERR_SYSTEM && acceptor_evict_any())
-            continue; /* a stranger had the descriptor */
+            continue; /* an evicted stranger has freed a descriptor */
     RING_TRY(status);
     status = handshake_step(&d->handshake);
     return status == RING_IN_PROGRESS &&
                    control_watch(&d->source, handshake_events(&d->handshake)) != RING_OK
                ? RING_ERR_SYSTEM
                : status;
-}
-
-static bool is_final(const dialer *d, ring_status status)
-{
-    return status == RING_OK || status == RING_ERR_CONFIG || status == RING_ERR_ABORTED ||
-           d->most_pause <= 0 || (status == RING_ERR_SYSTEM && !d->frugal);
 }
 
 void dialer_go(dialer *d)
@@ -87,7 +83,10 @@ void dialer_go(dialer *d)
     ring_status status = RING_IN_PROGRESS;
     if (d->busy || clock_now() >= d->again)
         status = step(d);
-    if (status != RING_IN_PROGRESS && is_final(d, status)) {
+    const bool retries = status != RING_OK && status != RING_ERR_CONFIG &&
+                         status != RING_ERR_ABORTED && d->most_pause > 0 &&
+                         (status != RING_ERR_SYSTEM || d->frugal);
+    if (status != RING_IN_PROGRESS && !retries) {
         end(d, status);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dialer: opens one outgoing connection, and retries after short pauses until the other side has
- * proved its membership. It never blocks; all functions run under the lock.
+ * dialer: opens one outgoing connection, and retries after short pauses until the peer has proved
+ * its membership. It never blocks; all functions run under the lock.
  */
 #ifndef RING_CONTROL_DIALER_H
 #define RING_CONTROL_DIALER_H
@@ -15,28 +15,30 @@ typedef struct dialer {
     net_address to;
     int peer;
     handshake_purpose purpose;
-    bool local;        /* the peer is on this host; passed on to the sink of a link */
-    double patience;   /* s, for the other side's proof */
-    double most_pause; /* s, the longest pause between two tries; 0: only one try */
+    bool local;        /* the peer is on this host; passed on to the sink of a data socket */
+    double patience;   /* s: the time in which the peer must prove its membership */
+    double most_pause; /* s: the longest pause between two tries; 0: there is only one try */
     double deadline;
-    bool frugal; /* retries when no descriptor is free, where other dialers fail */
+    bool frugal; /* retries if no descriptor is free; other dialers fail */
     /** Called once, at the end. RING_OK: the callee owns @p fd, and d->handshake has the hellos.
-     *  RING_ERR_CONFIG: the other side is a member that cannot work with this rank. Any other
-     *  status: the dialer failed, and fail_text() has the reason. */
+     *  RING_ERR_CONFIG: the peer is a member that cannot work with this rank. Any other status: the
+     *  dialer has failed. fail_text() has the reason of a failure. */
     void (*done)(struct dialer *d, ring_status status, int fd);
     void *context;
 
     handshake handshake;
-    bool busy, ended;
-    double again, pause; /* time of the next try, and the pause before it */
-    ring_status why;     /* the status of the most telling failed try; RING_OK: none has failed */
-    char text[256];      /* its text */
+    bool busy;           /* a try is in flight */
+    bool ended;          /* the dialer is to be freed */
+    double again, pause; /* the time of the next try, and the pause before it, s */
+    ring_status why;     /* why a try has failed: the latest RING_ERR_AUTH, else the latest failure;
+                            RING_OK: no try has failed */
+    char text[256];      /* the text of that failure */
     struct dialer *next;
 } dialer;
 
-/** Starts the next try when it is due, and advances the current one as far as possible. */
+/** Starts the next try if it is due, and advances the current one as far as possible. */
 void dialer_go(dialer *d);
-/** @return when dialer_go() must be called again if there is no event before. */
+/** @return the time at which dialer_go() must be called if there is no event before. */
 double dialer_due(const dialer *d);
 /** Ends the dialer without calling done(). */
 void dialer_drop(dialer *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Defines the rule for each kind of message, and the order in which the parts compose messages and
- * tick. This is the only file of the room that knows all parts.
+ * handle timers. This is the only file of the room that includes the headers of all parts.
  */
 #include "dispatch.h"
 
@@ -33,7 +33,7 @@ static const control_rule rules[CONTROL_KINDS] = {
     [CONTROL_GO] = {barrier_receive},
     [CONTROL_PROPOSAL] = {verdict_receive},
     [CONTROL_VERDICT] = {bulletin_receive, verdict_on_note, verdict_end_group},
-    [CONTROL_BEAT] = {NULL}, /* connection.c has noted the time */
+    [CONTROL_BEAT] = {NULL}, /* connection.c has stored the time of its arrival */
     [CONTROL_STATEMENT] = {bulletin_receive, NULL, statement_on_note},
     [CONTROL_LOST] = {bulletin_receive, losses_on_note, verdict_end_group},
     [CONTROL_VOTE] = {bulletin_receive, NULL, shrink_on_note},
@@ -45,8 +45,9 @@ static const control_rule rules[CONTROL_KINDS] = {
     [CONTROL_ROLL] = {bulletin_receive, roll_on_note, roll_replay},
 };
 
-/* Cards go to rank 0 over connections of joining ranks. Before such a connection becomes an edge of
- * the tree, only the kinds of messages that the start needs may arrive over it. */
+/* @return true if a message of this kind may arrive over @p c. Joining ranks send their cards to
+ * rank 0 over connections that are not edges of the tree. Over such a connection only the kinds of
+ * messages that joining needs may arrive. */
 static bool is_timely(const membership *m, const connection *c, uint32_t kind)
 {
     const bool to_rank_0 = kind == CONTROL_CARD || kind == CONTROL_SEATED;
@@ -64,6 +65,7 @@ static void receive(membership *m, connection *c, control_message *message)
         rules[message->kind].receive(m, c, message);
 }
 
+/* Asks the parts for the next message, in the order of urgency. */
 static bool compose(membership *m, connection *c, control_message *out)
 {
     if (!joining_compose(m, c, out) && !bulletin_compose(m, c, out) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses a cipher, and checks that this processor can run it. AES-256-GCM needs instructions that
- * not all processors have; ChaCha20 runs everywhere.
+ * Chooses a cipher, and checks that this processor supports it. AES-256-GCM needs instructions that
+ * not all processors have; ChaCha20 runs on all processors.
  */
 #include "encryption.h"
 
@@ -36,7 +36,9 @@ ring_status encryption_follow(settings *s, encryption rank_0)
                                      "applies to all ranks; set it to the same value on all ranks");
     RING_TRY(check_processor(rank_0));
     if (rank_0 != s->encrypt && s->encrypt != ENCRYPT_NO && s->encrypt != ENCRYPT_BEST)
-        log_warn("RING_ENCRYPT names another cipher here, but rank 0's applies to all ranks");
+        log_warn(
+            "RING_ENCRYPT chooses another cipher on this rank than on rank 0, whose choice applies "
+            "to all ranks");
     s->encrypt = rank_0;
     return RING_OK;
 }

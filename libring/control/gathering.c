@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Admits joining ranks at rank 0 and stores their cards. When the last card arrives, the rendezvous
- * closes and the cards are handed out; a rank that joins twice, or is lost, fails the start.
+ * Admits joining ranks at rank 0 and stores their cards. When the last card arrives, the listener
+ * for joining ranks is closed and the cards are handed out. The start fails if two processes join
+ * as the same rank, or if a rank is lost.
  */
 #include "gathering.h"
 
@@ -22,17 +23,9 @@ static bool is_missing(const membership *m, int rank)
     return m->world.cards[rank].rank != rank;
 }
 
-static void refuse_duplicate(membership *m, const control_card *second)
-{
-    char text[CONTROL_TEXT];
-    const control_card *first = &m->world.cards[second->rank];
-    text_format(text, sizeof text,
-                "two processes claim to be rank %d: pid %d on %s and pid %d on %s", second->rank,
-                first->pid, first->hostname, second->pid, second->hostname);
-    verdict_decide(m, RING_ERR_CONFIG, text);
-}
-
-static void seat(membership *m, const control_message *message)
+/* Stores a card, and hands out the cards after the last one. The earliest deadline of all ranks
+ * becomes the deadline of the start. */
+static void store_card(membership *m, const control_message *message)
 {
     const control_card *card = &message->body.join.card;
     const double deadline = clock_now() + message->body.join.remaining;
@@ -51,7 +44,7 @@ static void seat(membership *m, const control_message *message)
 void gathering_receive(membership *m, connection *c, const control_message *message)
 {
     if (message->kind == CONTROL_SEATED) {
-        c->left = true; /* from now on, its end does not mean that the rank is lost */
+        c->left = true; /* the rank may close this connection without being lost */
         connection_shut(c);
         return;
     }
@@ -59,11 +52,18 @@ void gathering_receive(membership *m, connection *c, const control_message *mess
         control_close(&c->source);
         return;
     }
+    const bool failed = membership_has_failed(m);
     c->has_card = true;
-    if (!membership_has_failed(m) && !is_missing(m, c->peer))
-        refuse_duplicate(m, &message->body.join.card);
-    else if (!membership_has_failed(m) && m->state == STATE_JOINING)
-        seat(m, message);
+    if (!failed && !is_missing(m, c->peer)) {
+        char text[CONTROL_TEXT];
+        const control_card *first = &m->world.cards[c->peer], *second = &message->body.join.card;
+        text_format(text, sizeof text,
+                    "two processes claim to be rank %d: pid %d on %s and pid %d on %s",
+                    second->rank, first->pid, first->hostname, second->pid, second->hostname);
+        verdict_decide(m, RING_ERR_CONFIG, text);
+    } else if (!failed && m->state == STATE_JOINING) {
+        store_card(m, message);
+    }
     peers_flush(m);
 }
 
@@ -74,7 +74,7 @@ void gathering_on_close(membership *m, const connection *c)
         losses_report(m, c->peer, LOSS_ENDED, "its process ended or its connection broke");
 }
 
-/* ---- Newcomers --------------------------------------------------------------------- */
+/* ---- Joining ranks ------------------------------------------------------------------ */
 
 static void on_admitted(acceptor *a, int fd, const handshake *h)
 {
@@ -82,10 +82,11 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
         fd_close(&fd);
     else if (connection_new(a->context, fd, h, false) == NULL)
         verdict_propose_own(a->context,
-                            fail(RING_ERR_MEMORY, "admitting rank %d", handshake_peer(h)));
+                            fail(RING_ERR_MEMORY, "no memory to admit rank %d", handshake_peer(h)));
 }
 
-/* A rank that is refused with RING_ERR_CONFIG knows the reason from the same handshake. */
+/* Fails the start. A rank that is refused with RING_ERR_CONFIG gets the reason in its own
+ * handshake, so it counts as notified. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
@@ -126,6 +127,7 @@ static int list_missing(const membership *m, char *out, size_t bytes)
     return count;
 }
 
+/* Fails the start with the list of the missing ranks. */
 static void time_out(membership *m)
 {
     char ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
@@ -155,12 +157,12 @@ void gathering_tick(membership *m, double now)
 
 static ring_status open_rendezvous(membership *m, int *listener)
 {
-    const acceptor seats = {.source.client = &m->client,
-                            .terms = m->job,
-                            .admit = on_admitted,
-                            .refuse = on_refused,
-                            .context = m};
-    const ring_status status = acceptor_open(&m->rendezvous, &seats, *listener);
+    const acceptor like = {.source.client = &m->client,
+                           .terms = m->job,
+                           .admit = on_admitted,
+                           .refuse = on_refused,
+                           .context = m};
+    const ring_status status = acceptor_open(&m->rendezvous, &like, *listener);
     if (status == RING_OK)
         *listener = -1;
     else
@@ -168,13 +170,13 @@ static ring_status open_rendezvous(membership *m, int *listener)
     return status;
 }
 
-/* Locked. */
+/* Gathers the cards under the lock, which control_wait() releases meanwhile. */
 static ring_status gather(membership *m, int *listener)
 {
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
     m->start.cards_here = 1;
-    memcpy(m->job->session, session, sizeof session); /* joining ranks get it with the proof */
+    memcpy(m->job->session, session, sizeof session); /* joining ranks get it in the handshake */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));
     membership_due(m, m->world.deadline);

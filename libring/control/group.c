@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the communicators of a membership and makes new ones. A new communicator gets the kept
- * notes, so that losses from before its creation end it at once.
+ * Finds the communicators of a membership and creates new ones. The kept notes are delivered to a
+ * new communicator, so that a loss that is known already ends it at once.
  */
 #include "group.h"
 
@@ -55,7 +55,7 @@ bool control_left(const control_world *world, int peer)
 
 /* ---- Deriving ---------------------------------------------------------------------- */
 
-/* Checks the list of ranks. @param[out] rank  this rank's index in it. */
+/* Checks the list of ranks. @param[out] rank  the index of this rank in the list. */
 static ring_status find_own(const control_world *of, const int *ranks, int count, int *rank)
 {
     *rank = -1;
@@ -118,7 +118,7 @@ static group *new_group(const group *of, uint64_t id, const int *ranks, int coun
     return g;
 }
 
-/* Locked. */
+/* Adds the communicator to its membership, under the lock. */
 static ring_status enter(membership *m, group *g)
 {
     if (group_find(m, g->world.id) != NULL)
@@ -139,7 +139,8 @@ ring_status control_derive(control_world *of, uint64_t id, const int *ranks, int
     RING_TRY(find_own(of, ranks, count, &rank));
     group *g = new_group(group_of(of), id, ranks, count, rank);
     if (g == NULL)
-        return fail(RING_ERR_MEMORY, "making a communicator of %d rank%s", count, plural(count));
+        return fail(RING_ERR_MEMORY, "no memory to make a communicator of %d rank%s", count,
+                    plural(count));
     control_lock();
     const ring_status status = enter(g->member, g);
     control_unlock();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Receives the terms and cards from the rank above, and sends them to the ranks below. Rank 0 uses
- * the connections over which its children joined; other ranks dial their children, which await the
- * cards.
+ * Receives the terms, which are rank 0's settings, and the cards from the parent, and sends them to
+ * the children. Rank 0 uses the connections over which its children joined. The other ranks dial
+ * their children, which have joined at rank 0 and wait for the cards.
  */
 #include "handout.h"
 
@@ -13,16 +13,18 @@
 
 #include <string.h>
 
-#define MOST_PAUSE 0.05
+#define MOST_PAUSE 0.05 /* s: the longest pause between two tries of a dialer */
 
 /* ---- Receiving --------------------------------------------------------------------- */
 
+/* Warns if this rank's value of a setting differs from rank 0's. */
 static void warn_overruled(const char *name, double mine, double theirs)
 {
     if (mine > theirs || mine < theirs)
-        log_warn("%s=%g here, but rank 0's %g applies to all ranks", name, mine, theirs);
+        log_warn("%s=%g on this rank, but rank 0's %g applies to all ranks", name, mine, theirs);
 }
 
+/* Adopts rank 0's settings. */
 static ring_status take_terms(membership *m, const control_message *message)
 {
     settings *s = &m->world.settings;
@@ -35,7 +37,8 @@ static ring_status take_terms(membership *m, const control_message *message)
     warn_overruled("RING_CHECKSUM", s->checksum, message->body.terms.checksum);
     warn_overruled("RING_REPRODUCIBLE", s->reproducible, message->body.terms.reproducible);
     if (strncmp(s->algo, algo, sizeof s->algo) != 0)
-        log_warn("RING_ALGO=%s here, but rank 0's \"%.31s\" applies to all ranks", s->algo, algo);
+        log_warn("RING_ALGO=%s on this rank, but rank 0's \"%.31s\" applies to all ranks", s->algo,
+                 algo);
     s->timeout = message->body.terms.timeout;
     s->peer_timeout = message->body.terms.peer_timeout;
     s->channels = message->body.terms.channels;
@@ -50,7 +53,7 @@ void handout_receive(membership *m, connection *c, const control_message *messag
     if (m->state != STATE_JOINING || m->world.rank == 0 || c->peer != tree_parent(m->world.rank)) {
         losses_protocol_error(m, c);
     } else if (message->kind == CONTROL_TERMS) {
-        connection_join_tree(c); /* the child of rank 0 keeps the connection over which it joined */
+        connection_join_tree(c); /* a child of rank 0 keeps the connection over which it joined */
         const ring_status status = take_terms(m, message);
         if (status != RING_OK)
             verdict_propose_own(m, status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the states of the handshake, its MACs, and the comparison of the two hellos. Nothing
- * is read beyond the handshake, so the socket can be given to other code afterwards.
+ * Implements the states of the handshake, its MACs, and the comparison of the two hellos. It never
+ * reads a byte after the handshake, so other code can read the socket from there.
  */
 #include "handshake.h"
 #include "card.h"
@@ -13,11 +13,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { ORDER_MARK = 0x01020304, ORDER_SWAPPED = 0x04030201, HANDSHAKE_MARK = 16 };
+enum {
+    ORDER_MARK = 0x01020304,    /* hello.order of this machine's byte order */
+    ORDER_SWAPPED = 0x04030201, /* hello.order of the opposite byte order */
+    HANDSHAKE_MARK = 16         /* bytes of the mark: the MAC in a dialer's nonce */
+};
 static const char magic[8] = "ringboot";
 
-/* Computes a MAC by the key over a dialer's hello, except the second half of the nonce, where the
- * MAC is stored. */
+/* Computes the mark of a dialer's hello: a MAC of all bytes before the second half of the nonce,
+ * where the mark is stored. */
 static void make_mark(const handshake_terms *terms, const handshake_hello *hello,
                       unsigned char out[HANDSHAKE_MARK])
 {
@@ -79,7 +83,8 @@ uint32_t handshake_events(const handshake *h)
 
 /* ---- Bytes ------------------------------------------------------------------------- */
 
-/* Never waits: a few hundred bytes always fit into the buffer of a new socket. */
+/* Sends all bytes without waiting, since the few bytes of a handshake fit into the buffer of a new
+ * socket. */
 static ring_status send_all(handshake *h, const void *data, size_t bytes)
 {
     const char *at = data;
@@ -88,27 +93,28 @@ static ring_status send_all(handshake *h, const void *data, size_t bytes)
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && errno == EAGAIN)
-            return fail(RING_ERR_PEER, "the other side reads too slowly");
+            return fail(RING_ERR_PEER, "the peer reads too slowly");
         if (put < 0)
-            return fail(RING_ERR_PEER, "sending to the other side: %m");
+            return fail(RING_ERR_PEER, "sending to the peer: %m");
         at += put;
         bytes -= (size_t)put;
     }
     return RING_OK;
 }
 
-/* Never reads more than @p want bytes, so that bytes after the handshake stay in the socket. */
+/* Receives a message of exactly @p want bytes into h->in, so that later bytes stay in the socket.
+ * @return RING_IN_PROGRESS if bytes are missing. */
 static ring_status receive(handshake *h, size_t want)
 {
     while (h->got < want) {
         const ssize_t got = recv(h->fd, h->in + h->got, want - h->got, MSG_DONTWAIT);
         if (got == 0)
-            return fail(RING_ERR_PEER, "the other side closed the connection");
+            return fail(RING_ERR_PEER, "the peer closed the connection");
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return errno == EAGAIN ? RING_IN_PROGRESS
-                                   : fail(RING_ERR_PEER, "reading from the other side: %m");
+                                   : fail(RING_ERR_PEER, "receiving from the peer: %m");
         h->got += (size_t)got;
     }
     h->got = 0;
@@ -117,6 +123,7 @@ static ring_status receive(handshake *h, size_t want)
 
 /* ---- Proofs ------------------------------------------------------------------------ */
 
+/* Computes a MAC of both hellos. @param side  [8] a label for the use of the MAC. */
 static void prove(const handshake *h, const char *side, unsigned char mac[HANDSHAKE_MAC])
 {
     crypto_auth_hmacsha256_state state;
@@ -154,8 +161,8 @@ static ring_status check_proof(const handshake *h, const char *side, const unsig
     unsigned char want[HANDSHAKE_MAC];
     prove(h, side, want);
     if (sodium_memcmp(want, mac, sizeof want) != 0)
-        return fail(RING_ERR_AUTH, "the other side could not prove that it belongs to this job "
-                                   "(another secret, or another job)");
+        return fail(RING_ERR_AUTH, "the peer could not prove that it belongs to this job: it has "
+                                   "another secret or belongs to another job");
     return peer_check(h->fd, h->terms->users);
 }
 
@@ -184,7 +191,7 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not the peer that rank %d expects", theirs->rank,
                     mine->rank);
-    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank does not know the session */
+    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank gets the session only now */
                    memcmp(mine->session, theirs->session, sizeof mine->session) == 0
                ? RING_OK
                : fail(RING_ERR_PEER, "rank %d belongs to another start of this job", theirs->rank);
@@ -192,7 +199,8 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
 
 /* ---- States ------------------------------------------------------------------------ */
 
-/* A socket may connect to itself on one host while no process listens on the port. */
+/* @return true if the socket is connected to itself, which the kernel allows on one host if no
+ * process listens on the port. */
 static bool is_itself(int fd)
 {
     struct sockaddr_storage a = {0}, b = {0};
@@ -229,13 +237,13 @@ static ring_status on_hello(handshake *h)
     RING_TRY(receive(h, sizeof h->dialer));
     memcpy(&h->dialer, h->in, sizeof h->dialer);
     if (memcmp(h->dialer.magic, magic, sizeof magic) != 0)
-        return fail(RING_ERR_AUTH, "the other side does not speak this protocol");
+        return fail(RING_ERR_AUTH, "the peer does not use libring's protocol");
     make_mark(h->terms, &h->dialer, want);
     h->shows_key = sodium_memcmp(want, h->dialer.nonce + HANDSHAKE_NONCE - HANDSHAKE_MARK,
                                  sizeof want) == 0;
     h->acceptor = handshake_hello_to(h->terms, h->dialer.rank, &h->dialer.purpose);
-    randombytes_buf(h->acceptor.nonce,
-                    HANDSHAKE_NONCE); /* without a mark, which a stranger could send back */
+    /* The acceptor's nonce has no mark, since a stranger could send the hello back as its own. */
+    randombytes_buf(h->acceptor.nonce, HANDSHAKE_NONCE);
     answer.hello = h->acceptor;
     prove(h, acceptor_side, answer.mac);
     RING_TRY(send_all(h, &answer, sizeof answer));
@@ -254,15 +262,8 @@ static ring_status on_answer(handshake *h)
     RING_TRY(send_all(h, proof, sizeof proof));
     RING_TRY(compare(&h->dialer, &h->acceptor));
     h->state = HANDSHAKE_WELCOME;
-    h->expires = 1e300; /* the other side is a member, which may be slow from now on */
+    h->expires = 1e300; /* the peer is a member, which may take any time for the welcome */
     return RING_OK;
-}
-
-static ring_status on_proof(handshake *h)
-{
-    RING_TRY(receive(h, HANDSHAKE_MAC));
-    RING_TRY(check_proof(h, dialer_side, h->in));
-    return compare(&h->acceptor, &h->dialer);
 }
 
 ring_status handshake_welcome(handshake *h)
@@ -272,17 +273,10 @@ ring_status handshake_welcome(handshake *h)
 
 void handshake_decline(handshake *h)
 {
-    (void)send_all(h, "l", 1); /* a dialer that misses it retries */
+    (void)send_all(h, "l", 1); /* if it does not arrive, the dialer retries */
 }
 
-static ring_status on_welcome(handshake *h)
-{
-    RING_TRY(receive(h, 1));
-    if (h->in[0] == 'l')
-        return fail(RING_ERR_ABORTED, "it has left the communicator");
-    return h->in[0] == 'w' ? RING_OK : fail(RING_ERR_PEER, "the other side sent no valid welcome");
-}
-
+/* Handles the next message or event. @param[out] done  set in the last state of each side. */
 static ring_status step_once(handshake *h, bool *done)
 {
     switch (h->state) {
@@ -294,12 +288,18 @@ static ring_status step_once(handshake *h, bool *done)
         return on_answer(h);
     case HANDSHAKE_PROOF:
         *done = true;
-        return on_proof(h);
+        RING_TRY(receive(h, HANDSHAKE_MAC));
+        RING_TRY(check_proof(h, dialer_side, h->in));
+        return compare(&h->acceptor, &h->dialer);
     case HANDSHAKE_WELCOME:
         *done = true;
-        return on_welcome(h);
+        RING_TRY(receive(h, 1));
+        if (h->in[0] == 'l')
+            return fail(RING_ERR_ABORTED, "it has left the communicator");
+        return h->in[0] == 'w' ? RING_OK
+                               : fail(RING_ERR_PEER, "the peer's answer to the proof is invalid");
     }
-    return fail(RING_ERR_INTERNAL, "a handshake in state %d", (int)h->state);
+    return fail(RING_ERR_INTERNAL, "a bug in libring: invalid handshake state %d", (int)h->state);
 }
 
 ring_status handshake_step(handshake *h)
@@ -309,7 +309,7 @@ ring_status handshake_step(handshake *h)
     while (!done && status == RING_OK)
         status = step_once(h, &done);
     if (status == RING_IN_PROGRESS && clock_now() >= h->expires)
-        status = fail(RING_ERR_TIMEOUT, "the other side did not finish the handshake within %g s",
+        status = fail(RING_ERR_TIMEOUT, "the peer did not finish the handshake within %g s",
                       h->expires - h->started);
     return status;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sends heartbeats and measures the silence of neighbours. Any received bytes count as a sign of
- * life, and a heartbeat is sent only when no other message is due.
+ * Sends heartbeats and measures the silence of neighbours. Any received bytes show that a neighbour
+ * is alive, and a heartbeat is sent only if there is no other message for it.
  */
 #include "heartbeat.h"
 
 #include "losses.h"
 
-#define FOLLOW_SECONDS 0.3
+#define FOLLOW_SECONDS 0.3 /* the delay of a heartbeat after another message */
 
+/* @return the seconds between two heartbeats. */
 static double interval(const membership *m)
 {
     const double fifth = m->world.settings.peer_timeout / 5;
@@ -34,7 +35,8 @@ void heartbeat_expedite(membership *m, connection *c)
     membership_due(m, c->beat);
 }
 
-/* After a stall of this process each peer has at least one more interval to be heard. */
+/* After a stall of this process, a peer counts as silent after one more interval at the earliest.
+ */
 void heartbeat_forgive(membership *m, double now, double stall)
 {
     const double least = now - m->world.settings.peer_timeout + interval(m);
@@ -49,20 +51,15 @@ void heartbeat_forgive(membership *m, double now, double stall)
     }
 }
 
-/* Reads first: bytes that have arrived unread are a sign of life, too. */
-static bool is_silent(connection *c, double now, double limit)
-{
-    if (now - c->heard <= limit)
-        return false;
-    connection_read(c);
-    return connection_is_open(c) && clock_now() - c->heard > limit;
-}
-
-static void judge(membership *m, connection *c, double now)
+/* Reports the peer as lost if nothing has arrived from it for too long. */
+static void check_silence(membership *m, connection *c, double now)
 {
     char why[128];
     const double limit = m->world.settings.peer_timeout;
-    if (is_silent(c, now, limit)) {
+    const bool suspected = now - c->heard > limit;
+    if (suspected)
+        connection_read(c); /* unread bytes may have arrived in time */
+    if (suspected && connection_is_open(c) && clock_now() - c->heard > limit) {
         text_format(why, sizeof why,
                     "no sign of life for %g s (RING_PEER_TIMEOUT); its process is stopped or its "
                     "host is cut off",
@@ -79,7 +76,7 @@ void heartbeat_tick(membership *m, double now)
         if (!connection_is_open(c) || m->state == STATE_LEAVING)
             continue;
         if (c->edge && !membership_has_failed(m) && !c->left && m->ranks[c->peer].lost == LOSS_NONE)
-            judge(m, c, now);
+            check_silence(m, c, now);
         connection_write(c);
         if (connection_is_open(c) && !c->send_closed && c->beat > now)
             membership_due(m, c->beat);

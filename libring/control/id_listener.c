@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the sockets of unique ids in a list of this process. It is the only state of control that
- * exists without a membership.
+ * Keeps the sockets of unique ids in a list of the process. The list is the only state of control
+ * that does not belong to a membership.
  */
 #include "id_listener.h"
 
@@ -12,14 +12,15 @@
 
 typedef struct id_listener {
     ring_unique_id id;
-    int bound;
-    pid_t maker;
-    double expires;
+    int bound;      /* the socket */
+    pid_t maker;    /* the process that made the id; a forked child has a copy of the list */
+    double expires; /* the time at which the socket is closed */
     struct id_listener *next;
 } id_listener;
 
 static id_listener *list;
 
+/* @return the socket of the removed entry. */
 static int remove_one(id_listener **at)
 {
     id_listener *l = *at;
@@ -51,7 +52,7 @@ ring_status id_listener_add(const ring_unique_id *id, int bound, double seconds)
     id_listener *l = malloc(sizeof *l);
     if (l == NULL) {
         fd_close(&bound);
-        return fail(RING_ERR_MEMORY, "making a unique id");
+        return fail(RING_ERR_MEMORY, "no memory to make a unique id");
     }
     *l = (id_listener){.id = *id,
                        .bound = bound,
@@ -62,6 +63,8 @@ ring_status id_listener_add(const ring_unique_id *id, int bound, double seconds)
     return RING_OK;
 }
 
+/* Removes the entry of @p id; with @p only_copies only if this process has not made it.
+ * @return its socket; -1 if there is no such entry. */
 static int take(const ring_unique_id *id, bool only_copies)
 {
     for (id_listener **at = &list; *at != NULL; at = &(*at)->next)

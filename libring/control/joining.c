@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dials all addresses where rank 0 may be until it answers, sends this rank's card, and waits for
- * the cards of all. While rank 0 does not answer, the exchange is asked for newer addresses.
+ * Dials all addresses at which rank 0 may listen until it answers, sends this rank's card, and
+ * waits for the cards of all ranks. While rank 0 does not answer, it looks for a new id in the
+ * exchange.
  */
 #include "joining.h"
 
@@ -13,19 +14,20 @@
 #include <sodium.h>
 #include <string.h>
 
-/* s: after the deadline, for rank 0 to give up and to send the reason. */
+/* s: the time after the deadline in which rank 0 sends the reason why the start has failed. */
 #define VERDICT_PATIENCE 2.0
-#define LOOK_SECONDS 0.01 /* between two looks into the exchange */
-/* s: for rank 0 to answer a redial. It serves only joining ranks, so it answers soon. */
+#define LOOK_SECONDS 0.01 /* between two calls of id_exchange_look() */
+/* s: the time in which rank 0 must answer a second dial. */
 #define RETURN_PATIENCE 1.0
 
+/* The state of the search for rank 0. */
 typedef struct search {
     membership *member;
     credential *credential;
     id_exchange *exchange;
 } search;
 
-/* ---- On the channel ---------------------------------------------------------------- */
+/* ---- The connection to rank 0 --------------------------------------------------------- */
 
 bool joining_compose(membership *m, connection *c, control_message *out)
 {
@@ -56,8 +58,9 @@ static void on_redialed(dialer *d, ring_status status, int fd)
                        "rank 0 was lost while ranks were joining: the peer closed the connection");
 }
 
-/* Redials rank 0 once, since the connection may have broken although rank 0 is alive and awaits
- * this rank as before. If rank 0 already had this rank's card, it fails the start. */
+/* Dials rank 0 a second time, since the connection may have broken although rank 0 is alive. If
+ * rank 0 has received this rank's card, it counts the break as a loss, and the start fails;
+ * otherwise it still waits for this rank. */
 void joining_on_close(membership *m, const connection *c)
 {
     const dialer once = {.purpose.kind = HANDSHAKE_JOIN,
@@ -76,6 +79,7 @@ void joining_on_close(membership *m, const connection *c)
 
 /* ---- Finding rank 0 ---------------------------------------------------------------- */
 
+/* Opens this rank's listeners, and sends its card over the connection to rank 0. */
 static void on_found(membership *m, const handshake *h, int fd)
 {
     ring_status status = listeners_open(m, h->acceptor.session);
@@ -84,7 +88,7 @@ static void on_found(membership *m, const handshake *h, int fd)
     if (status != RING_OK)
         fd_close(&fd);
     else if ((c = connection_new(m, fd, h, false)) == NULL)
-        status = fail(RING_ERR_MEMORY, "joining as rank %d", m->world.rank);
+        status = fail(RING_ERR_MEMORY, "no memory to join as rank %d", m->world.rank);
     m->start.at_rank_0 = c != NULL;
     if (c != NULL)
         connection_write(c);
@@ -103,29 +107,30 @@ static void on_dialed(dialer *d, ring_status status, int fd)
         verdict_decide(m, status, fail_text());
 }
 
+/* Starts a dialer for each address of the credential. */
 static ring_status dial_places(search *v)
 {
     membership *m = v->member;
     const credential *c = v->credential;
     memcpy(m->job->key, c->key, sizeof m->job->key);
     m->start.one_place = c->places == 1;
-    for (size_t i = c->places;
-         i-- > 0;) { /* the list is a stack, and the first place must be first */
-        const dialer stubborn = {.purpose.kind = HANDSHAKE_JOIN,
-                                 .terms = m->job,
-                                 .to = c->at[i],
-                                 .patience = HANDSHAKE_SECONDS,
-                                 .deadline = CONTROL_NEVER,
-                                 .most_pause = c->places > 1 ? 0.2 : 0.05,
-                                 .frugal = true,
-                                 .done = on_dialed};
-        RING_TRY(peers_start_dialer(m, &stubborn));
+    /* Runs backwards, so that the dialer of the first address is the first in the list. */
+    for (size_t i = c->places; i-- > 0;) {
+        const dialer like = {.purpose.kind = HANDSHAKE_JOIN,
+                             .terms = m->job,
+                             .to = c->at[i],
+                             .patience = HANDSHAKE_SECONDS,
+                             .deadline = CONTROL_NEVER,
+                             .most_pause = c->places > 1 ? 0.2 : 0.05,
+                             .frugal = true,
+                             .done = on_dialed};
+        RING_TRY(peers_start_dialer(m, &like));
     }
     return RING_OK;
 }
 
-/* Asks the exchange again, and dials the new places if its answer has changed. Releases the lock
- * meanwhile, since files may be slow. */
+/* Looks up the id again, and dials the new addresses if the id has changed. Releases the lock
+ * during the lookup, since files may be slow. */
 static ring_status refresh_places(search *v)
 {
     ring_unique_id id;
@@ -148,7 +153,7 @@ static ring_status refresh_places(search *v)
     return dial_places(v);
 }
 
-/* Runs after each failed try, which makes a tick due. */
+/* A failed try of a dialer makes a tick due, so this runs after each of them. */
 void joining_tick(membership *m)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -161,6 +166,7 @@ void joining_tick(membership *m)
              first->text);
 }
 
+/* Fails with the reason why rank 0 was not found. @param first  the first dialer, or NULL. */
 static ring_status not_found(const membership *m, const dialer *first, const credential *c)
 {
     char text[ADDRESS_TEXT_MAX];
@@ -173,6 +179,7 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
                 m->world.settings.init_timeout, tried ? first->text : "no answer");
 }
 
+/* Dials until rank 0 has admitted this rank, the start has failed, or the deadline has passed. */
 static ring_status find(search *v)
 {
     membership *m = v->member;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports a failure with a handshake and one message of the channel. It waits in the calling
- * thread, because there may be no control thread.
+ * Reports a failure by a handshake and one control message: a verdict of rank 0, or a proposal of
+ * another rank. It blocks the calling thread, because there may be no control thread.
  */
 #include "last_word.h"
 
@@ -14,11 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE 1.0     /* s: until rank 0 listens, or the next rank connects */
-#define HOST_SECONDS 5.0 /* s: rank 0 stops after this time, even if more ranks connect */
-#define GUEST_SECONDS \
-    0.5 /* s: for each of them, so that a stranger does not delay members for long */
-#define PAUSE 0.01
+#define PATIENCE 1.0      /* s: the longest wait until rank 0 listens, or the next rank connects */
+#define TOTAL_SECONDS 5.0 /* s: rank 0 stops after this time, even if more ranks connect */
+#define PEER_SECONDS 0.5  /* s: for one peer; short, since strangers may connect before members */
+#define PAUSE 0.01        /* s: between two tries */
 
 static double sooner(double a, double b)
 {
@@ -40,6 +39,7 @@ static ring_status finish_handshake(handshake *h, double until)
     return status;
 }
 
+/* Sends the failure as a control message of the kind @p kind. @return true if it was sent. */
 static bool send_word(const handshake *h, const last_word *w, enum control_kind kind, double until)
 {
     char host[64] = "?", text[CONTROL_TEXT];
@@ -54,8 +54,8 @@ static bool send_word(const handshake *h, const last_word *w, enum control_kind 
     return fd_write_all(h->fd, &word, sizeof word, until) == RING_OK;
 }
 
-/* Waits until the peer has closed. Closing with unread bytes would reset the connection, and the
- * message would be discarded. */
+/* Waits until the peer has closed the connection. If this rank closed it while received bytes are
+ * unread, the kernel would reset the connection, and the peer would lose the message. */
 static void await_reader(int fd, double until)
 {
     char unread[1024];
@@ -67,10 +67,11 @@ static void await_reader(int fd, double until)
 
 /* ---- Rank 0 ------------------------------------------------------------------------ */
 
+/* Reports the failure to a peer that has connected. @return true if it was a member. */
 static bool answer(const handshake_terms *terms, const last_word *w, int fd)
 {
     handshake h;
-    const double until = clock_now() + GUEST_SECONDS;
+    const double until = clock_now() + PEER_SECONDS;
     handshake_accept(&h, fd, terms);
     if (finish_handshake(&h, until) != RING_OK || handshake_welcome(&h) != RING_OK ||
         !send_word(&h, w, CONTROL_VERDICT, until))
@@ -82,14 +83,14 @@ static bool answer(const handshake_terms *terms, const last_word *w, int fd)
 void last_word_to_joiners(const credential *c, const last_word *w, int listener)
 {
     handshake_terms terms = terms_of(c, w);
-    const double end = clock_now() + HOST_SECONDS;
+    const double end = clock_now() + TOTAL_SECONDS;
     double until = clock_now() + PATIENCE;
     int notified = 0;
     (void)listen(listener, SOMAXCONN);
     while (notified < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
-            clock_sleep(PAUSE); /* there may be no free descriptor at the moment */
+            clock_sleep(PAUSE); /* there may be no free descriptor for a short time */
         if (fd >= 0 && answer(&terms, w, fd)) {
             until = clock_now() + PATIENCE;
             notified++;
@@ -99,8 +100,9 @@ void last_word_to_joiners(const credential *c, const last_word *w, int listener)
     sodium_memzero(&terms, sizeof terms);
 }
 
-/* ---- The others -------------------------------------------------------------------- */
+/* ---- The other ranks --------------------------------------------------------------- */
 
+/* Reports the failure to rank 0 if it listens at @p to. @return true if the message was sent. */
 static bool report_at(const handshake_terms *terms, const last_word *w, const net_address *to,
                       double until)
 {
@@ -112,23 +114,23 @@ static bool report_at(const handshake_terms *terms, const last_word *w, const ne
     fd_guard(fd);
     const handshake_hello hello = handshake_hello_to(terms, 0, &purpose);
     (void)connect(fd, &to->at.any, to->length);
-    handshake_dial(&h, fd, terms, &hello, GUEST_SECONDS);
-    const bool said = finish_handshake(&h, until) == RING_OK &&
+    handshake_dial(&h, fd, terms, &hello, PEER_SECONDS);
+    const bool sent = finish_handshake(&h, until) == RING_OK &&
                       send_word(&h, w, CONTROL_PROPOSAL, until);
-    if (said)
+    if (sent)
         await_reader(fd, until);
     fd_close(&fd);
-    return said;
+    return sent;
 }
 
 void last_word_to_rank_0(const credential *c, const last_word *w)
 {
     handshake_terms terms = terms_of(c, w);
     const double until = sooner(clock_now() + PATIENCE, w->deadline);
-    bool said = false;
-    for (size_t i = 0; !said && clock_now() < until; i++) {
-        said = report_at(&terms, w, &c->at[i % c->places], until);
-        if (!said)
+    bool sent = false;
+    for (size_t i = 0; !sent && clock_now() < until; i++) {
+        sent = report_at(&terms, w, &c->at[i % c->places], until);
+        if (!sent)
             clock_sleep(PAUSE);
     }
     sodium_memzero(&terms, sizeof terms);

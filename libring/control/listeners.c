@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Binds the listeners to one address, never to the wildcard, and admits peers: they become
- * neighbours in the tree, or open data sockets.
+ * Opens the listeners on one address, never on the wildcard address, and admits peers. An admitted
+ * connection becomes an edge of the tree or a data socket.
  */
 #include "listeners.h"
 
@@ -14,12 +14,13 @@
 #include <sodium.h>
 #include <string.h>
 
-#define LACK_SECONDS 1.0 /* without a free descriptor, after which this rank fails */
+#define LACK_SECONDS 1.0 /* a rank that lacks descriptors for longer fails */
 
 /* ---- Addresses --------------------------------------------------------------------- */
 
-/* Chooses the address of the settings, or by default the one from which rank 0 is reached. Without
- * a secret the settings are ignored, and rank 0 is at 127.0.0.1. */
+/* Chooses the address that the settings ask for; by default the one from which packets to rank 0
+ * leave. Without a secret the settings are ignored; the address is then 127.0.0.1, as that of rank
+ * 0. */
 static ring_status choose_address(const settings *s, const credential *c, int rank,
                                   net_address *own)
 {
@@ -53,7 +54,7 @@ static ring_status bind_local(membership *m)
     address_unix_name(card->unix_name);
     net_address at = address_unix(card->unix_name);
     if (address_bind(&at, &fd) != RING_OK)
-        return fail(RING_ERR_SYSTEM, "%s", fail_text());
+        return fail(RING_ERR_SYSTEM, "%s", fail_text()); /* not RING_IN_PROGRESS */
     m->local.source.fd = fd_guard(fd);
     return RING_OK;
 }
@@ -92,13 +93,14 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
     connection_write(c);
 }
 
+/* Decides about a member that has proved its membership: acceptor.wants(). */
 static ring_status on_proved(acceptor *a, const handshake_hello *hello)
 {
     return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
 }
 
-/* Without a free descriptor a start fails at once. Later some may be freed in a moment; if not,
- * this rank fails, since its peers would wait for it in vain. */
+/* If no descriptor is free, a start fails at once. After the start, descriptors may be freed soon;
+ * if they are not, this rank fails, so that peers do not wait for it until their deadline. */
 static void on_refused(acceptor *a, ring_status status)
 {
     membership *m = a->context;
@@ -117,12 +119,12 @@ ring_status listeners_open(membership *m, const unsigned char session[HANDSHAKE_
 {
     memcpy(m->terms->session, session, HANDSHAKE_SESSION);
     crypto_auth_hmacsha256(m->terms->key, session, HANDSHAKE_SESSION, m->job->key);
-    const acceptor either = {.source.client = &m->client,
-                             .terms = m->terms,
-                             .wants = on_proved,
-                             .admit = on_admitted,
-                             .refuse = on_refused,
-                             .context = m};
-    RING_TRY(acceptor_open(&m->tcp, &either, m->tcp.source.fd));
-    return acceptor_open(&m->local, &either, m->local.source.fd);
+    const acceptor like = {.source.client = &m->client,
+                           .terms = m->terms,
+                           .wants = on_proved,
+                           .admit = on_admitted,
+                           .refuse = on_refused,
+                           .context = m};
+    RING_TRY(acceptor_open(&m->tcp, &like, m->tcp.source.fd));
+    return acceptor_open(&m->local, &like, m->local.source.fd);
 }

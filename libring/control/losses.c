@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records losses and the ranks that have left, and dials new ways up. The rank to which a rank must
- * connect follows from the tree and from the ranks that are gone, so all ranks compute the same one
- * without an agreement as soon as they know of the same losses.
+ * Records the ranks that were lost or have left, and dials new ways up. A rank's way up is computed
+ * from the tree and the ranks that are gone. So as soon as all ranks have been notified of the same
+ * losses, they compute the same ways up, without further messages.
  */
 #include "losses.h"
 
@@ -11,8 +11,10 @@
 #include "peers.h"
 #include "verdict.h"
 
-#define ATTACH_SECONDS 0.05 /* before dialing a way up: needless when all ranks leave */
-#define ADOPT_SECONDS 0.3   /* in which a rank whose way up is now this one must connect */
+/* s: the delay before a new way up is dialed, which is unnecessary if all ranks are leaving. */
+#define ATTACH_SECONDS 0.05
+/* s: the time in which ranks whose new way up is this rank must connect to it. */
+#define ADOPT_SECONDS 0.3
 
 void losses_left(membership *m, int rank)
 {
@@ -36,7 +38,7 @@ static void seek_way_up(membership *m)
     membership_due(m, m->ways.attach_at);
 }
 
-/* Composes a note with the same text on all ranks that notice the loss. */
+/* Several neighbours may report one loss, so the text does not depend on the reporting rank. */
 void losses_report(membership *m, int rank, enum loss how, const char *why)
 {
     char name[128], text[CONTROL_TEXT];
@@ -47,7 +49,7 @@ void losses_report(membership *m, int rank, enum loss how, const char *why)
     text_format(text, sizeof text, "%s was lost%s%s", name, m->state == STATE_JOINING ? " " : ": ",
                 m->state == STATE_JOINING ? "while ranks were joining" : why);
     if (m->state < STATE_LINKING)
-        m->ranks[rank].lost = how; /* ranks that have not joined yet get only the verdict */
+        m->ranks[rank].lost = how; /* joining ranks get the verdict of the start, but no notes */
     if (!m->started)
         verdict_decide(m, RING_ERR_PEER, text);
     if (m->state < STATE_LINKING)
@@ -88,12 +90,13 @@ void losses_protocol_error(membership *m, const connection *c)
 
 /* ---- A new way up ------------------------------------------------------------------ */
 
+/* @return true if @p to can be the way up of @p from. */
 static bool may_lead_up(const membership *m, int from, int to)
 {
     return membership_has(m, to) && (from != m->world.rank || !m->ranks[to].unreachable);
 }
 
-/* @return the rank to which @p rank should connect, as far as this rank knows: the nearest
+/* @return the way up of @p rank, by the losses of which this rank was notified: the nearest
  * remaining ancestor in the tree, else the lowest remaining rank; -1 if @p rank is the top. */
 static int way_up_from(const membership *m, int rank)
 {
@@ -106,6 +109,7 @@ static int way_up_from(const membership *m, int rank)
     return -1;
 }
 
+/* @return true if this rank neither has a way up nor is dialing one. */
 static bool needs_way_up(const membership *m)
 {
     return !peers_has_way_up(m) && !peers_are_dialed(m, 0, m->world.rank - 1);
@@ -116,6 +120,8 @@ bool losses_has_way_up(const membership *m)
     return peers_has_way_up(m) || (needs_way_up(m) && way_up_from(m, m->world.rank) < 0);
 }
 
+/* Dials a new way up. If no rank can be one, this rank is the top, and reports the rank that did
+ * not answer in time as lost. */
 static void attach(membership *m)
 {
     const int above = way_up_from(m, m->world.rank);
@@ -124,12 +130,13 @@ static void attach(membership *m)
         peers_dial_neighbour(m, above);
     else if (m->ways.unanswered >= 0)
         losses_report(m, m->ways.unanswered, LOSS_SILENT,
-                      "it did not answer after the rank between was gone");
+                      "it did not answer when another rank tried to reconnect to it");
 }
 
-/* ---- Ranks below a rank that is gone ----------------------------------------------- */
+/* ---- Ranks whose way up is this rank ------------------------------------------------- */
 
-static bool lost_one_above(const membership *m, int rank)
+/* @return true if an ancestor of @p rank in the tree was lost. */
+static bool lost_ancestor(const membership *m, int rank)
 {
     for (int above = tree_parent(rank); above >= 0; above = tree_parent(above))
         if (m->ranks[above].lost != LOSS_NONE)
@@ -137,13 +144,14 @@ static bool lost_one_above(const membership *m, int rank)
     return false;
 }
 
-/* A rank that cannot be reached has ended; or it left after all ranks above it had left, so that it
- * had no rank to say goodbye to. After the first failed dial its goodbye may still be on the way,
- * so only the second one decides. A rank that does not answer in time is silent. */
-static void on_orphan_dialed(dialer *d, ring_status status, int fd)
+/* Handles the dial of a rank that had not connected. If its listener is closed, the rank has ended,
+ * or it has left without a neighbour that could receive its goodbye, because its ancestors had left
+ * before. Its goodbye may also be in flight, so the first failed dial is followed by a second one.
+ * A rank that does not answer in time counts as silent. */
+static void on_adopted(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    const char *why = "it could not be reached after the rank between was gone";
+    const char *why = "it did not accept a connection when another rank tried to reconnect to it";
     const bool again = status == RING_ERR_SYSTEM || !m->ranks[d->peer].unreachable;
     if (status == RING_OK) {
         peers_welcome(d, fd);
@@ -153,7 +161,7 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
         losses_report(m, d->peer, LOSS_SILENT, why);
     else if (again)
         m->ranks[d->peer].unreachable = true;
-    else if (lost_one_above(m, d->peer))
+    else if (lost_ancestor(m, d->peer))
         losses_report(m, d->peer, LOSS_ENDED, why);
     else
         losses_left(m, d->peer);
@@ -161,9 +169,10 @@ static void on_orphan_dialed(dialer *d, ring_status status, int fd)
     peers_flush(m);
 }
 
-/* @return true if this rank must dial @p rank: a rank below, whose way up is this one, has not
- * connected; or a rank above did not answer, and left this rank at the top. */
-static bool is_orphan(const membership *m, int rank)
+/* @return true if this rank must dial @p rank (which has no effect if they are connected). It is a
+ * rank with a higher number, whose way up is this rank; or a rank with a lower number that this
+ * rank could not reach, so that this rank is now the top. */
+static bool must_dial(const membership *m, int rank)
 {
     if (membership_has_left(m, rank) || m->ranks[rank].lost == LOSS_ENDED)
         return false;
@@ -186,8 +195,8 @@ void losses_tick(membership *m, double now)
     if (now >= m->ways.adopt_at) {
         m->ways.adopt_at = CONTROL_NEVER;
         for (int r = 0; r < m->world.size; r++)
-            if (is_orphan(m, r)) /* it may have ended with the rank between, unnoticed by others */
-                peers_dial_neighbour_by(m, r, on_orphan_dialed);
+            if (must_dial(m, r))
+                peers_dial_neighbour_by(m, r, on_adopted);
     }
     membership_due(m, needs_way_up(m) ? m->ways.attach_at : CONTROL_NEVER);
     membership_due(m, m->ways.adopt_at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocates, fills and frees a membership, and frees its connections and dialers that have ended.
- * The keys of the membership are in a page that is locked in memory and wiped when it is freed.
+ * Creates and frees a membership, and frees its connections and dialers that have ended. The keys
+ * of the membership are in a page that is locked in memory and wiped when it is freed.
  */
 #include "membership.h"
 
@@ -33,12 +33,12 @@ void membership_free_ended(membership *m)
     }
 }
 
-/* Allocates the page with the keys. If the process may not lock memory, it is an ordinary page. */
+/* Allocates the page with the keys. If the process may not lock memory, the page is not locked. */
 static ring_status make_terms(membership *m)
 {
     m->job = sodium_malloc(2 * sizeof *m->job);
     if (m->job == NULL)
-        return fail(RING_ERR_MEMORY, "storing the key of a start");
+        return fail(RING_ERR_MEMORY, "no memory to store the key of a start");
     memset(m->job, 0, 2 * sizeof *m->job);
     m->terms = m->job + 1;
     m->job->rank = m->terms->rank = m->world.rank;
@@ -46,6 +46,7 @@ static ring_status make_terms(membership *m)
     return RING_OK;
 }
 
+/* Allocates the arrays, and fills in this rank's card. */
 static ring_status fill(membership *m, const settings *s, uint32_t transports)
 {
     const size_t size = (size_t)m->world.size;
@@ -53,13 +54,15 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     m->ranks = calloc(size, sizeof *m->ranks);
     m->goodbyes.leavers = calloc(size, sizeof *m->goodbyes.leavers);
     m->all.votes = calloc(size, sizeof *m->all.votes);
-    bulletin *recent = &m->bulletins[BULLETIN_RECENT]; /* allocated now: waiting ranks must not fail
-                                                          for lack of memory */
+    /* The log of statements is allocated now, since a rank that waits must not fail for lack of
+     * memory. */
+    bulletin *recent = &m->bulletins[BULLETIN_RECENT];
     recent->notes = calloc(BULLETIN_STATEMENTS, sizeof *recent->notes);
     recent->room = BULLETIN_STATEMENTS;
     if (m->world.cards == NULL || m->ranks == NULL || m->goodbyes.leavers == NULL ||
         m->all.votes == NULL || recent->notes == NULL)
-        return fail(RING_ERR_MEMORY, "storing the cards of %zu rank%s", size, plural(size));
+        return fail(RING_ERR_MEMORY, "no memory to store the cards of %zu rank%s", size,
+                    plural(size));
     for (size_t r = 0; r < size; r++)
         m->world.cards[r].rank = -1;
     control_card *card = &m->world.cards[m->world.rank];
@@ -96,7 +99,7 @@ ring_status membership_new(const settings *s, const launch_info *launch, uint32_
     membership *m = calloc(1, sizeof *m);
     *out = NULL;
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "joining as rank %d", launch->rank);
+        return fail(RING_ERR_MEMORY, "no memory to join as rank %d", launch->rank);
     m->world.start = m;
     m->world.rank = launch->rank;
     m->world.size = launch->size;
@@ -126,7 +129,8 @@ void membership_free(membership *m)
 {
     if (m->job != NULL && m->job->users != NULL)
         fclose(m->job->users);
-    fd_close(&m->rendezvous.source.fd); /* open if the start failed before the thread served it */
+    /* The listeners are open if the start has failed before the thread served the membership. */
+    fd_close(&m->rendezvous.source.fd);
     fd_close(&m->tcp.source.fd);
     fd_close(&m->local.source.fd);
     sodium_free(m->job); /* wipes it */

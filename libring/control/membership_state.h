@@ -15,21 +15,23 @@
 #include "tree.h"
 
 enum control_state {
-    STATE_JOINING, /* rank 0 gathers the cards; the others find it and send theirs */
-    STATE_CARDS,   /* all cards have arrived, and are sent to the ranks below */
+    STATE_JOINING, /* rank 0 gathers the cards; the other ranks find rank 0 and send their cards */
+    STATE_CARDS,   /* all cards have arrived, and are being sent to the ranks below */
     STATE_LINKING, /* the caller opens its links, and calls control_agree() */
     STATE_RUNNING, /* control_start() was called */
     STATE_LEAVING  /* control_leave() was called for the last communicator */
 };
 
-/** A log of notes to all ranks, see bulletin.h. */
+/** A log of notes, which are messages to all ranks, see bulletin.h. */
 typedef struct bulletin {
     control_message *notes; /* [room] the latest notes; note i is at i % room */
-    int count, room;
+    int count; /* of notes; in BULLETIN_RECENT, those that were overwritten count, too */
+    int room;  /* the length of `notes` */
 } bulletin;
 enum { BULLETIN_LASTING, BULLETIN_RECENT, BULLETINS, BULLETIN_STATEMENTS = 32 };
-/** The limit of notes about ended communicators, besides two for each rank. When it is exceeded,
- *  half of this number are dropped at once. */
+/** The limit of kept notes about ended communicators is this number and two for each rank, see
+ *  bulletin_most_ends(). When it is exceeded, BULLETIN_ENDS / 2 notes more than necessary are
+ *  dropped at once. */
 enum { BULLETIN_ENDS = 256 };
 
 typedef struct proposal proposal;       /* verdict.c      */
@@ -38,32 +40,37 @@ typedef struct held_socket held_socket; /* data_sockets.c */
 
 enum { GROUPS_LEFT_KEPT = 256, SEEN_STATEMENTS = 64 };
 
-/** The statements of a rank that have arrived: bit i stands for number latest - i. */
+/** The numbers of the statements of one rank that have arrived: bit i is set if number latest - i
+ *  has arrived. */
 typedef struct statements_seen {
     int latest;
     uint64_t bits;
 } statements_seen;
 
-/** The state of a rank of the membership, as far as this rank knows. */
+/** The state of another rank of the membership, as far as this rank has been notified. */
 typedef struct rank_state {
     enum loss lost;
-    atomic_bool left;
-    bool unreachable; /* it did not answer when this rank needed a way up */
-    statements_seen statements;
+    atomic_bool left;           /* it has said goodbye */
+    bool unreachable;           /* a dial to it has failed since the last one that succeeded */
+    statements_seen statements; /* its statements */
 } rank_state;
 
 /** The functions that handle messages of one kind; each may be NULL. */
 typedef struct control_rule {
+    /** Called for each message that arrives over @p c. */
     void (*receive)(struct membership *m, connection *c, const control_message *message);
-    /* Called for a new note to all ranks, once; then for each communicator that it is about. */
+    /** Called once for each new note, before group_note(). */
     void (*note)(struct membership *m, const control_message *note);
+    /** Called for a note and each communicator that it is about. When this rank creates a
+     *  communicator, it is called for the kept notes about it. */
     void (*group_note)(group *g, const control_message *note);
 } control_rule;
 
-/** The callbacks by which lower files report events to the parts, which they do not include
- *  (dispatch.h). */
+/** The callbacks by which lower files, such as connection.c, report events to the parts of control
+ *  (dispatch.h) without including their headers. */
 typedef struct control_dispatch {
     const control_rule *rules; /* [CONTROL_KINDS] */
+    /** Checks and handles a message that has arrived over @p c. */
     void (*receive)(struct membership *m, connection *c, control_message *message);
     /** Reports that the peer of @p c cannot be trusted: see losses_distrust(). */
     void (*distrust)(struct membership *m, const connection *c, ring_status status,
@@ -81,10 +88,10 @@ typedef struct membership {
         group all;           /* the communicator of the start, which begins with its world */
     };
     group *groups;                       /* communicators that this rank has not left */
-    uint64_t left_ids[GROUPS_LEFT_KEPT]; /* the latest communicators that it has left */
-    size_t left_groups;
-    int references; /* communicators that are not freed */
-    uint32_t ids_given;
+    uint64_t left_ids[GROUPS_LEFT_KEPT]; /* ids of the communicators that it has left most lately */
+    size_t left_groups;                  /* the number of communicators that it has left */
+    int references;                      /* communicators that are not freed */
+    uint32_t ids_given;                  /* results of group_new_id() so far */
     const control_dispatch *dispatch;
     control_client client;
     enum control_state state;
@@ -92,12 +99,13 @@ typedef struct membership {
     bool started;           /* control_start() was called */
     pthread_cond_t changed; /* signalled on every change that a caller may wait for */
 
-    handshake_terms *job;   /* of joining; both are in a page that is locked and never dumped */
-    handshake_terms *terms; /* of all later handshakes */
-    acceptor rendezvous, tcp, local;
+    /* The keys and expectations of handshakes: of joining, and of all later ones. Both are in a
+     * page that is locked in memory and left out of core dumps. */
+    handshake_terms *job, *terms;
+    acceptor rendezvous, tcp, local; /* the listeners: rank 0's for joining ranks; for members */
     struct {
-        double since, last;
-    } lack; /* the time in which no descriptor was free for new connections */
+        double since, last; /* the first and the latest failure of a series */
+    } lack;                 /* failures to accept a connection because no descriptor was free */
     connection *connections;
     dialer *dialers;
     rank_state *ranks; /* [size] */
@@ -106,18 +114,18 @@ typedef struct membership {
     } sent;
 
     struct {
-        int cards_here;      /* cards that have arrived, this rank's own included at rank 0 */
-        int notified;        /* at rank 0: ranks, except lost ones, that know of its failure */
-        bool at_rank_0;      /* other ranks: rank 0 has welcomed this rank */
+        int cards_here;      /* the number of cards that have arrived; rank 0 counts its own card */
+        int notified;        /* at rank 0: how many ranks, without lost ones, got its failure */
+        bool at_rank_0;      /* other ranks: rank 0 has admitted this rank */
         bool came_back;      /* other ranks: it redialed rank 0 after the first connection broke */
-        net_address root_at; /* other ranks: the address where rank 0 was found */
-        bool warned;         /* a warning of a stranger at rank 0's address was logged */
+        net_address root_at; /* other ranks: the address of rank 0 that was dialed last */
+        bool warned;         /* the warning of a stranger at rank 0's address was logged */
         bool one_place;      /* rank 0 has only one possible address */
     } start;                 /* gathering.c, joining.c, handout.c */
     struct {
-        int entered, passed;       /* barriers, counted from 1 */
-        int below[CONTROL_FANOUT]; /* the barrier that all ranks below each child have reached */
-    } barrier;                     /* of the start: barrier.c */
+        int entered, passed;       /* the numbers, from 1, of the latest barriers of this rank */
+        int below[CONTROL_FANOUT]; /* [child] the latest barrier of all ranks in its subtree */
+    } barrier;                     /* barriers of the start: barrier.c */
 
     bulletin bulletins[BULLETINS]; /* notes to all ranks: bulletin.c */
     double posted_at;              /* the time of the latest lasting note */
@@ -125,20 +133,21 @@ typedef struct membership {
     struct {
         double lost_at;   /* the time of the latest loss */
         int unanswered;   /* the latest rank that did not answer a dial in time; -1: none */
-        double attach_at; /* when to dial a new way up */
-        double adopt_at;  /* when ranks whose way up is now this rank should have connected */
-    } ways;               /* losses.c */
+        double attach_at; /* the time at which this rank dials a new way up */
+        double adopt_at;  /* the time at which this rank dials the ranks whose way up it now is, if
+                             they have not connected by then */
+    } ways;               /* the ways up: losses.c */
     struct {
         int *leavers; /* [size], in the order in which this rank learned of them */
         int count;
-        double stop_by; /* the latest time at which this rank leaves */
+        double stop_by; /* the time at which this rank leaves even without answers */
     } goodbyes;         /* departure.c */
     struct {
         struct roll *rolls;
-        struct roll_caller *callers; /* calls of this rank that wait for the end of a round */
+        struct roll_caller *callers; /* this rank's calls that wait for the end of a round */
     } calls;                         /* roll.c */
     struct {
-        held_socket *sockets; /* waiting for a sink */
+        held_socket *sockets; /* data sockets that peers dialed before there was a sink for them */
         int count;
     } held; /* data_sockets.c */
 } membership;
@@ -154,13 +163,13 @@ static inline bool membership_has_left(const membership *m, int rank)
     return atomic_load_explicit(&m->ranks[rank].left, memory_order_relaxed);
 }
 
-/** @return true unless the rank is lost or has left. */
+/** @return true if the rank is neither lost nor has left. */
 static inline bool membership_has(const membership *m, int rank)
 {
     return !membership_has_left(m, rank) && m->ranks[rank].lost == LOSS_NONE;
 }
 
-/** @return true if the rank can be reached by AF_UNIX. */
+/** @return true if the rank can be reached through its AF_UNIX socket. */
 static inline bool membership_is_local(const membership *m, int rank)
 {
     return card_is_local(&m->world.cards[rank], &m->world.cards[m->world.rank]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peer credentials: checks which user is at the other end of a local connection. Where the job has
- * no secret, this check takes its place.
+ * peer credentials: checks that the process at the other end of a local connection belongs to this
+ * user. If a job has no secret, this check keeps other users out.
  */
 #ifndef RING_CONTROL_PEER_CREDENTIALS_H
 #define RING_CONTROL_PEER_CREDENTIALS_H
@@ -10,11 +10,13 @@
 
 #include <stdio.h>
 
-/** Opens the kernel's table of connections. It is opened in advance because strangers may occupy
- * all descriptors when a member has to be looked up. @return NULL if the table cannot be read. */
+/** Opens the kernel's table of TCP connections. Callers open it in advance, because strangers may
+ *  occupy all descriptors at the time when a peer must be checked.
+ *  @return NULL if the table cannot be opened. */
 FILE *peer_table(void);
-/** @return RING_OK if the process at the other end belongs to our user. AF_UNIX sockets are always
- *  checked, TCP over 127.0.0.1 only with a @p table. */
+/** @return RING_OK if the process at the other end belongs to this process's user; RING_ERR_AUTH if
+ *  not. AF_UNIX sockets are always checked; TCP sockets, over 127.0.0.1, only if @p table is not
+ *  NULL. */
 ring_status peer_check(int fd, FILE *table);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the connection that leads up, and starts and drops dialers. An ended dialer is only marked,
- * and freed at the end of the event, because callers may still walk the list. Neighbours are dialed
- * once, without a second try.
+ * Finds the connection that leads up, and starts and drops dialers. A dialer that has ended is only
+ * marked, and is freed at the end of the event, because callers may still walk the list. A dialer
+ * of a neighbour does not retry.
  */
 #include "peers.h"
 
 #include <stdlib.h>
 
+/* @return the open connection to the lowest-numbered rank below this rank's number that is not
+ * lost; NULL if there is none. @param stays  leaves out ranks that have said goodbye. */
 static connection *lowest(const membership *m, bool stays)
 {
     connection *up = NULL;
@@ -42,7 +44,7 @@ ring_status peers_start_dialer(membership *m, const dialer *like)
 {
     dialer *d = malloc(sizeof *d);
     if (d == NULL)
-        return fail(RING_ERR_MEMORY, "dialing rank %d", like->peer);
+        return fail(RING_ERR_MEMORY, "no memory to dial rank %d", like->peer);
     *d = *like;
     d->source = (control_source){.fd = -1, .client = &m->client};
     d->context = m;
@@ -84,14 +86,6 @@ void peers_tick(membership *m, double now)
 
 /* ---- Dialing neighbours ------------------------------------------------------------ */
 
-static bool has_edge_to(const membership *m, int peer)
-{
-    for (const connection *c = m->connections; c != NULL; c = c->next)
-        if (connection_is_open(c) && c->edge && c->peer == peer)
-            return true;
-    return false;
-}
-
 bool peers_are_dialed(const membership *m, int first, int last)
 {
     for (const dialer *d = m->dialers; d != NULL; d = d->next)
@@ -103,8 +97,11 @@ bool peers_are_dialed(const membership *m, int first, int last)
 
 void peers_dial_neighbour_by(membership *m, int peer, void (*done)(dialer *d, ring_status, int fd))
 {
-    if (peer == m->world.rank || has_edge_to(m, peer) || peers_are_dialed(m, peer, peer))
+    if (peer == m->world.rank || peers_are_dialed(m, peer, peer))
         return;
+    for (const connection *c = m->connections; c != NULL; c = c->next)
+        if (connection_is_open(c) && c->edge && c->peer == peer)
+            return; /* it is a neighbour already */
     const dialer once = {.purpose.kind = HANDSHAKE_CONTROL,
                          .deadline = CONTROL_NEVER,
                          .patience = m->world.settings.peer_timeout,

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peers: finds and opens the connections by which this rank reaches others. It knows the connection
- * that leads up, sends on all connections, and starts dialers, for neighbours in the tree and other
- * purposes.
+ * peers: finds and opens the connections of this rank. It finds the connection that leads up, sends
+ * messages on all connections, and starts dialers: for neighbours in the tree, for joining, and for
+ * data sockets.
  */
 #ifndef RING_CONTROL_PEERS_H
 #define RING_CONTROL_PEERS_H
 
 #include "membership_state.h"
 
-/** @return the connection that leads up: the one to the lowest-numbered neighbour that is not lost
- *  and has a lower number than this rank; while joining, the one to rank 0. That neighbour may be
- *  leaving, and waiting for this rank to find another. NULL: this rank is the top. */
+/** @return the connection that leads up. It is the one to the lowest-numbered neighbour that is not
+ *  lost, if that has a lower number than this rank; while joining, the one to rank 0. The neighbour
+ *  may be leaving, and waiting until this rank has found another way up. NULL: this rank is the
+ * top. */
 connection *peers_up(const membership *m);
-/** @return true if a connection leads up to a rank that is not leaving. */
+/** @return true if a connection leads up to a rank that has not said goodbye. */
 bool peers_has_way_up(const membership *m);
-/** Sends all messages that are due after a change, and wakes waiting callers. */
+/** Sends all messages that follow from a change of state, and wakes waiting callers. */
 void peers_flush(membership *m);
 
-/** Starts a copy of the dialer @p like, which has the address, the purpose and the callback. */
+/** Starts a dialer. @param like  has the terms, address, purpose, times and callback, which are
+ *  copied. @return RING_OK or RING_ERR_MEMORY. */
 ring_status peers_start_dialer(membership *m, const dialer *like);
-/** Starts a copy of @p like to the listener of @p peer: AF_UNIX if @p local, else TCP. */
+/** Starts a dialer like @p like to the listener of @p peer: AF_UNIX if @p local, else TCP. */
 ring_status peers_start_dialer_to(membership *m, int peer, bool local, const dialer *like);
-/** Drops the dialers of one handshake_kind, or all (0), without calling their callbacks. */
+/** Drops the dialers of one handshake_kind (0: all dialers) without calling their callbacks. */
 void peers_drop_dialers(membership *m, int kind);
-/** Starts the tries that are due. */
+/** Starts the tries of dialers that are due. */
 void peers_tick(membership *m, double now);
 
-/** Dials @p peer as a neighbour, unless it is one, is lost, has left, or is not a valid rank. If it
- *  cannot be reached, this rank looks for a new way up at once. */
+/** Dials @p peer as a neighbour, unless it is a neighbour already, is lost, has left, or is not a
+ * valid rank. If it cannot be reached, this rank looks for a new way up at once. */
 void peers_dial_neighbour(membership *m, int peer);
 /** Dials @p peer as a neighbour with the callback @p done, even if it is lost or has left. */
 void peers_dial_neighbour_by(membership *m, int peer, void (*done)(dialer *d, ring_status, int fd));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collects the arrivals of each round, closes rounds, and implements the calls that wait for the
- * answer: control_meet(), control_agree_id() and control_agree_made().
+ * answer of a round: control_meet(), control_agree_id() and control_agree_made().
  */
 #include "roll.h"
 
@@ -11,37 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The keys of a communicator's rolls. A call of a list of ranks has a hash from KEY_LISTS on. */
+/** The keys of a communicator's rolls: control_meet(); control_agree_made(); and
+ * control_agree_id(), whose key is a hash of the list, KEY_LISTS or greater. */
 enum { KEY_BARRIER, KEY_MADE, KEY_LISTS };
 
 /** The latest round of a roll, open or closed. */
 typedef struct roll_round {
-    control_message close;                 /* the note that will close it; has a reported error */
+    control_message close; /* the note that will close the round, with the error that
+                              a rank has reported, if any */
     unsigned char came[CONTROL_ROLL_TEXT]; /* bits: ranks of the membership that have arrived */
-    int count;                             /* number of these ranks */
-    double close_by;                       /* the earliest deadline; later the time of its end */
+    int count;                             /* the number of these ranks */
+    double close_by; /* open: the earliest deadline; closed: the time of its end */
 } roll_round;
 
 struct roll {
     uint64_t communicator, key;
-    int closed;        /* the latest closed round */
-    roll_round *round; /* NULL: no longer needed */
+    int closed;        /* the number of the latest closed round, from 1; 0: there is none */
+    roll_round *round; /* NULL: no round has begun, or the latest one is not needed any more */
     struct roll *next;
 };
 
 /** A call of this rank that waits for the answer of a round. */
 struct roll_caller {
     uint64_t communicator, key;
-    int wanted, tag;
-    int round; /* the round that it is in; 0: none yet */
+    int wanted, tag; /* the number of ranks to wait for; the tag of the list */
+    int round;       /* the number of the round that the call is in; 0: none yet */
     double deadline;
-    bool complains; /* it has announced that the round cannot succeed */
-    bool answered;
-    control_message answer;
+    bool complains;         /* it has announced that the round cannot succeed */
+    bool answered;          /* `answer` is set */
+    control_message answer; /* the note that has closed the round */
     struct roll_caller *next;
 };
 
-/* @return true if the note lists ranks; otherwise it has the text of an error. */
+/* @return true if a closing note lists ranks; otherwise it has an error and its text. */
 static bool names_ranks(const control_message *close)
 {
     return close->status == RING_OK || close->status == RING_IN_PROGRESS;
@@ -57,6 +59,7 @@ static roll *find(const membership *m, uint64_t communicator, uint64_t key)
     return r;
 }
 
+/* @return the roll of a key, which is created if necessary; NULL if there is no memory. */
 static roll *find_or_make(membership *m, uint64_t communicator, uint64_t key)
 {
     roll *r = find(m, communicator, key);
@@ -93,7 +96,8 @@ static bool is_open(const roll *r)
     return r->round != NULL && r->round->close.count > r->closed;
 }
 
-/* Keeps open rounds: other ranks may be in them, and this rank may have to close them. */
+/* Rolls with an open round are kept, since other ranks may be in the round, and this rank may have
+ * to close it. */
 void roll_forget(membership *m, uint64_t communicator)
 {
     roll *next;
@@ -104,7 +108,7 @@ void roll_forget(membership *m, uint64_t communicator)
     }
 }
 
-/* @return false if there is no memory for a round. */
+/* Allocates the round of a roll. @return false if there is no memory. */
 static bool make_room(roll *r)
 {
     if (r->round == NULL)
@@ -112,6 +116,7 @@ static bool make_room(roll *r)
     return r->round != NULL;
 }
 
+/* Begins the round of the arrival @p note. */
 static void begin_round(roll *r, const control_message *note)
 {
     if (!make_room(r))
@@ -128,18 +133,9 @@ static void begin_round(roll *r, const control_message *note)
 
 /* ---- Closing ----------------------------------------------------------------------- */
 
-static bool is_closer(const membership *m)
-{
-    int r = 0;
-    if (m->state < STATE_LINKING || m->state == STATE_LEAVING)
-        return false;
-    while (r < m->world.rank && !membership_has(m, r))
-        r++;
-    return r == m->world.rank;
-}
-
-/* A round ends when all ranks have arrived, at its deadline, or after an error. When a rank has
- * reported a lack of memory the round stays open, since later callers must get the error. */
+/* A round is closed when all ranks have arrived, at its deadline, or after an error. If a rank has
+ * reported a lack of memory, the round stays open until then, since ranks that arrive later must
+ * get the error, too. */
 static bool can_close(const roll_round *o, double now)
 {
     const ring_status trouble = names_ranks(&o->close) ? RING_OK : (ring_status)o->close.status;
@@ -161,7 +157,10 @@ static void close_round(membership *m, const roll *r)
     roll_on_note(m, &note); /* closes the round here even if the bulletin knew the note */
 }
 
-/* @return true if a round was closed, which changes the list. */
+/* Closes one of the rounds that are due. Closing changes the list of rolls, so the caller starts
+ * again.
+ * @param settled  the time before which no round may be closed. @return true if it closed a round.
+ */
 static bool close_one(membership *m, double now, double settled)
 {
     for (const roll *r = m->calls.rolls; r != NULL; r = r->next) {
@@ -178,15 +177,20 @@ static bool close_one(membership *m, double now, double settled)
 
 void roll_tick(membership *m, double now)
 {
+    /* The last notes of a rank that was just lost must arrive first. */
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
-    if (m->calls.rolls == NULL || !is_closer(m))
+    if (m->calls.rolls == NULL || m->state < STATE_LINKING || m->state == STATE_LEAVING)
         return;
+    for (int lower = 0; lower < m->world.rank; lower++)
+        if (membership_has(m, lower))
+            return; /* the lowest remaining rank closes the rounds */
     while (close_one(m, now, settled))
         ;
 }
 
-/* ---- On the channel ---------------------------------------------------------------- */
+/* ---- Notes -------------------------------------------------------------------------- */
 
+/* Adds an arrived rank to the round, or the error that it reports. */
 static void add_arrival(roll_round *o, const control_message *note)
 {
     const double deadline = clock_now() + note->body.roll.remaining;
@@ -202,20 +206,15 @@ static void add_arrival(roll_round *o, const control_message *note)
     memcpy(o->close.body.roll.text, note->body.roll.text, sizeof note->body.roll.text);
 }
 
-/* @return true if the round of the arrival has ended. The arriving rank may not have known that,
- * and must not open the round again. Rolls of communicators that this rank is not in are dropped at
- * the end of a round, so for them the bulletin is asked. */
-static bool is_over(const membership *m, const control_message *present)
-{
-    const roll *r = find(m, present->communicator, present->body.roll.key);
-    return present->count <= (r != NULL ? r->closed : bulletin_last_round(m, present));
-}
-
 static void on_present(membership *m, const control_message *note)
 {
-    if (is_over(m, note))
+    /* The round may have been closed before the rank arrived, and must not begin again. Rolls of
+     * communicators that this rank is not in are dropped at the end of a round; for these the
+     * bulletin has the number of the round. */
+    roll *r = find(m, note->communicator, note->body.roll.key);
+    if (note->count <= (r != NULL ? r->closed : bulletin_last_round(m, note)))
         return;
-    roll *r = find_or_make(m, note->communicator, note->body.roll.key);
+    r = find_or_make(m, note->communicator, note->body.roll.key);
     if (r != NULL && (r->round == NULL || r->round->close.count < note->count))
         begin_round(r, note);
     if (r == NULL || r->round == NULL)
@@ -225,8 +224,8 @@ static void on_present(membership *m, const control_message *note)
     membership_due(m, 0);
 }
 
-/* Answers the callers of the round in which this rank arrived in time. Callers that were too late
- * enter the next round themselves. */
+/* Answers the calls of this rank that are in the closed round, if it has arrived in time. Otherwise
+ * these calls enter the next round (await_answer()). */
 static void answer(const membership *m, const control_message *note)
 {
     for (struct roll_caller *c = m->calls.callers; c != NULL; c = c->next) {
@@ -238,7 +237,8 @@ static void answer(const membership *m, const control_message *note)
     }
 }
 
-/* Keeps a round in which ranks were missing, since find_other_list() may look for it. */
+/* Frees the round of a roll unless ranks were missing, since find_other_list() reads such rounds.
+ */
 static void end_round(roll *r, const control_message *note)
 {
     if (r->round == NULL || is_open(r))
@@ -263,7 +263,7 @@ static void on_closed(membership *m, const control_message *note)
     end_round(r, note);
     answer(m, note);
     if (!is_open(r) && group_find(m, r->communicator) == NULL)
-        drop(m, r); /* if this rank creates the communicator later, the bulletin replays the note */
+        drop(m, r); /* bulletin_replay() delivers the note if the communicator is created later */
 }
 
 void roll_on_note(membership *m, const control_message *note)
@@ -281,8 +281,8 @@ void roll_replay(group *g, const control_message *note)
 
 /* ---- Callers ----------------------------------------------------------------------- */
 
-/* Announces to all ranks that this rank has arrived. @param trouble  RING_OK, or the reason why the
- * round cannot succeed, with @p text. */
+/* Announces to all ranks that this rank has arrived.
+ * @param trouble  RING_OK, or the error, with its @p text, for which the round cannot succeed. */
 static void announce_arrival(membership *m, const struct roll_caller *c, ring_status trouble,
                              const char *text)
 {
@@ -300,6 +300,7 @@ static void announce_arrival(membership *m, const struct roll_caller *c, ring_st
     bulletin_post(m, &note);
 }
 
+/* @return true if another call of this rank waits for a round of the same roll. */
 static bool another_waits(const membership *m, uint64_t communicator, uint64_t key)
 {
     const struct roll_caller *c = m->calls.callers;
@@ -308,8 +309,8 @@ static bool another_waits(const membership *m, uint64_t communicator, uint64_t k
     return c != NULL;
 }
 
-/* Enters the next round if this caller is in none, or its round was closed without this rank. A
- * lack of memory is announced once per round, since the others act on the first note. */
+/* Enters the next round if the call is in no round, or its round was closed without this rank. A
+ * lack of memory is announced to the others, so that they do not wait for this rank. */
 static ring_status enter_round(membership *m, struct roll_caller *c)
 {
     roll *r = find_or_make(m, c->communicator, c->key);
@@ -332,9 +333,10 @@ static ring_status verdict_of(const group *g)
     return fail(control_verdict(&g->world), "%s", g->text);
 }
 
-/* Waits for the answer, entering the next round when it was too late for one. A verdict of @p ends
- * ends the call: at once, or with @p complains after the other ranks of the round were notified and
- * their answer has arrived. @return RING_OK if c->answer is set. */
+/* Waits for the answer, and enters the next round when the call was too late for one. A verdict of
+ * the communicator @p ends ends the call at once; but with @p complains, this rank first announces
+ * the verdict to the other ranks of the round, and waits until it is closed.
+ * @return RING_OK if c->answer is set. */
 static ring_status await_answer(membership *m, struct roll_caller *c, const group *ends,
                                 bool complains)
 {
@@ -359,6 +361,8 @@ static ring_status await_answer(membership *m, struct roll_caller *c, const grou
     }
 }
 
+/* Adds the call to the list of waiting calls, and waits for its answer. @return RING_OK if all
+ * ranks have arrived, RING_IN_PROGRESS if c->answer lists those that have, or an error. */
 static ring_status call_roll(membership *m, struct roll_caller *c, const group *ends,
                              bool complains)
 {
@@ -366,7 +370,7 @@ static ring_status call_roll(membership *m, struct roll_caller *c, const group *
     c->next = *at;
     *at = c;
     const ring_status status = await_answer(m, c, ends, complains);
-    while (*at != c) /* others may have entered meanwhile */
+    while (*at != c) /* other calls may have been added meanwhile */
         at = &(*at)->next;
     *at = c->next;
     RING_TRY(status);
@@ -406,6 +410,7 @@ ring_status control_meet(control_world *world, double deadline, bool *came)
 
 /* ---- Lists of ranks ---------------------------------------------------------------- */
 
+/* @return the key of the roll for a list of ranks: a hash of the ranks and the tag. */
 static uint64_t key_of(const group *g, const control_list *list)
 {
     uint64_t key = 0;
@@ -422,7 +427,8 @@ static uint64_t key_of(const group *g, const control_list *list)
     return key < KEY_LISTS ? key + KEY_LISTS : key;
 }
 
-/* @return a recent round of another list at which the rank has arrived; NULL if there is none. */
+/* @return the closing note of a recent round for another list of the same communicator, at which
+ * @p rank of the membership has arrived; NULL if there is none. */
 static const control_message *find_other_list(const membership *m, const control_message *here,
                                               int rank)
 {
@@ -441,6 +447,8 @@ static void add_text(char *out, size_t size, const char *text)
     text_format(out + used, size - used, "%s", text);
 }
 
+/* Appends the name of a missing rank to @p out, and the other list with which it has called, if
+ * any. */
 static void add_missing(const group *g, const control_message *close, int rank, char *out,
                         size_t size)
 {
@@ -456,7 +464,7 @@ static void add_missing(const group *g, const control_message *close, int rank, 
     add_text(out, size, one);
 }
 
-/* Locked. Fails with the names of the ranks that did not arrive. */
+/* Fails with the names of the ranks that did not arrive. The caller holds the lock. */
 static ring_status name_missing(const group *g, const control_list *list,
                                 const control_message *close)
 {
@@ -471,7 +479,7 @@ static ring_status name_missing(const group *g, const control_list *list,
                 missing, list->count, names);
 }
 
-/* Locked. */
+/* Calls the roll of a list of ranks, and names the missing ranks. The caller holds the lock. */
 static ring_status call_list(const group *g, const control_list *list, struct roll_caller *c,
                              const group *ends, bool complains)
 {
@@ -504,7 +512,7 @@ ring_status control_agree_id(control_world *world, const control_list *list, uin
     return status;
 }
 
-/* A rank that could not create the communicator announces that, and needs no answer. */
+/* A rank that could not create the communicator announces that, and does not wait for an answer. */
 ring_status control_agree_made(control_world *world, const control_list *list, uint64_t id,
                                control_world *made, ring_status mine)
 {

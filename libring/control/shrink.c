@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts the votes for continuing, decides, and derives the new communicator. Two groups of ranks
- * must never continue separately, so a rank that is silent, but may be alive, can block the
- * decision.
+ * Counts the votes for continuing, decides, and derives the new communicator. Two separate groups
+ * of ranks must never continue, so a rank that is silent but may be alive can prevent the decision.
  */
 #include "shrink.h"
 
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESIGNED = -1 };
+enum { RESIGNED = -1 }; /* the vote of a rank that has left the communicator */
 
 /* ---- Remaining ranks --------------------------------------------------------------- */
 
@@ -20,6 +19,7 @@ static enum loss loss_of(const group *g, int r)
     return g->member->ranks[group_member_rank(g, r)].lost;
 }
 
+/* @return true if rank @p r of the communicator remains: it is not lost, and has not left. */
 static bool is_there(const group *g, int r)
 {
     return loss_of(g, r) == LOSS_NONE && !control_left(&g->world, r) && g->votes[r] != RESIGNED;
@@ -38,6 +38,7 @@ static int count(const group *g, bool (*is)(const group *g, int r))
     return ranks;
 }
 
+/* @return true if this rank is the lowest remaining one, which decides. */
 static bool is_leader(const group *g)
 {
     int r = 0;
@@ -48,6 +49,7 @@ static bool is_leader(const group *g)
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
+/* @return true if a remaining rank is on the host of @p rank. */
 static bool shares_host(const group *g, int rank)
 {
     const control_card *cards = g->world.cards;
@@ -57,8 +59,7 @@ static bool shares_host(const group *g, int rank)
     return false;
 }
 
-/* @return a silent rank, with @p near only one that shares its host with a remaining rank; -1 if
- * there is none. */
+/* @return a silent rank; with @p near, one on the host of a remaining rank; -1 if there is none. */
 static int find_silent(const group *g, bool near)
 {
     for (int r = 0; r < g->world.size; r++)
@@ -68,9 +69,9 @@ static int find_silent(const group *g, bool near)
     return -1;
 }
 
-/* @return RING_OK, or the reason why the ranks may not continue. A silent rank on a host of a
- * remaining one is only stopped, and could wake up. Other silent ranks may be beyond a broken
- * network, where they may decide, too; so the voters must be a majority. */
+/* @return RING_OK, or the reason why the ranks may not continue. A silent rank on the host of a
+ * remaining rank is only stopped, and could resume. Other silent ranks may be cut off by a broken
+ * network, and could decide to continue, too; so the voters must be a majority. */
 static ring_status judge(const group *g)
 {
     char name[128];
@@ -82,16 +83,21 @@ static ring_status judge(const group *g)
     card_name(&g->member->world.cards[silent], silent, name, sizeof name);
     if (near >= 0)
         return fail(RING_ERR_PEER,
-                    "%s is stopped, not gone: it could wake up and write; kill it and shrink again",
+                    "%s is stopped, but has not ended: it could resume and write to shared memory; "
+                    "kill it and shrink again",
                     name);
     return 2 * voters > g->world.size
                ? RING_OK
                : fail(RING_ERR_PEER,
-                      "%s may still be alive beyond a broken network, and only %d of %d ranks are "
-                      "here, not more than half; shrink again when it is gone",
+                      "%s may still be alive, cut off by a broken network, and only %d of %d ranks "
+                      "have "
+                      "called ring_comm_shrink, which is not a majority; shrink again when that "
+                      "rank "
+                      "has ended",
                       name, voters, g->world.size);
 }
 
+/* Announces the decision of this round. */
 static void decide(group *g)
 {
     control_message note;
@@ -111,10 +117,11 @@ static void decide(group *g)
 
 void shrink_tick(membership *m, double now)
 {
+    /* The last notes of a rank that was just lost must arrive before a decision. */
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
     for (group *g = m->groups; g != NULL; g = g->next) {
         if (g->decide_by < CONTROL_NEVER && count(g, has_voted) == 0)
-            g->decide_by = CONTROL_NEVER; /* all voters are lost, or the round has ended */
+            g->decide_by = CONTROL_NEVER; /* all voters were lost, or the round has ended */
         if (g->decide_by >= CONTROL_NEVER || !is_leader(g))
             continue;
         const bool ripe = now >= g->decide_by || count(g, has_voted) == count(g, is_there) ||
@@ -126,7 +133,7 @@ void shrink_tick(membership *m, double now)
     }
 }
 
-/* ---- On the channel ---------------------------------------------------------------- */
+/* ---- Notes -------------------------------------------------------------------------- */
 
 static void on_vote(group *g, const control_message *note)
 {
@@ -142,7 +149,8 @@ static void on_vote(group *g, const control_message *note)
         g->decide_by = deadline;
 }
 
-/* Stores the decision in the group, since the bulletin may drop it before a late caller asks. */
+/* Stores the decision in the group, since the bulletin may drop the note before this rank calls
+ * control_shrink(). */
 static void on_decision(group *g, const control_message *note)
 {
     if (note->count < g->round)
@@ -165,13 +173,13 @@ void shrink_on_note(group *g, const control_message *note)
     membership_due(g->member, 0);
 }
 
-/* @return the latest decision if it made a communicator, else NULL. */
+/* @return the latest decision if it is to continue; NULL if it is an error, or there is none. */
 static const control_message *success(const group *g)
 {
     return g->decision != NULL && g->decision->status == RING_OK ? g->decision : NULL;
 }
 
-/* Votes in @p round; 0 resigns. */
+/* Announces this rank's vote in @p round; round 0 resigns. */
 static void vote(group *g, int round, double deadline)
 {
     control_message note;
@@ -190,7 +198,8 @@ void shrink_resign(group *g)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Locked. */
+/* Votes, unless the ranks have decided to continue already, and waits for the decision of this
+ * round. The caller holds the lock. */
 static ring_status await_decision(group *g, double deadline, control_message *decision)
 {
     membership *m = g->member;
@@ -210,13 +219,15 @@ static ring_status await_decision(group *g, double deadline, control_message *de
     return RING_OK;
 }
 
+/* Creates the communicator of the ranks that continue, if this rank is one of them. */
 static ring_status take(group *g, const control_message *decision, control_world **out)
 {
     int members = 0;
     const unsigned char *in = decision->body.decision.members;
     int *ranks = malloc((size_t)g->world.size * sizeof *ranks);
     if (ranks == NULL)
-        return fail(RING_ERR_MEMORY, "shrinking a communicator of %d ranks", g->world.size);
+        return fail(RING_ERR_MEMORY, "no memory to shrink a communicator of %d ranks",
+                    g->world.size);
     for (int r = 0; r < g->world.size; r++)
         if (control_has_bit(in, r))
             ranks[members++] = r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sends this rank's statements through the bulletin, and passes those of other ranks to the sink of
- * their communicator.
+ * Sends this rank's statements as notes (bulletin.h), and passes the statements of other ranks to
+ * the sink of their communicator.
  */
 #include "statement.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statement: sends a rank's statements about its calls to all ranks of a communicator; their
- * meaning is defined in core/call_reports.c. Each rank numbers its own statements, so that one that
- * arrives twice is not forwarded again.
+ * statement: sends a rank's statements about its calls (control_statement) to all ranks of a
+ * communicator. core/call_reports.c uses them to explain why ranks wait. Each rank numbers its own
+ * statements, so that a statement that arrives twice is forwarded only once.
  */
 #ifndef RING_CONTROL_STATEMENT_H
 #define RING_CONTROL_STATEMENT_H

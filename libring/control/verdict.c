@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the proposals to end communicators, and decides on them: normally the top of the tree does,
- * or the proposing rank if the top does not answer in time.
+ * Keeps the proposals to end communicators, and decides on them. Normally the rank at the top of
+ * the tree decides. If it does not answer in time, each rank that has the proposal decides itself.
  */
 #include "verdict.h"
 
@@ -11,19 +11,20 @@
 
 #include <stdlib.h>
 
-#define ANSWER_SECONDS 0.2  /* for the top to answer a proposal */
-#define SUSPECT_SECONDS 0.4 /* until the real culprit is known */
+#define ANSWER_SECONDS 0.2  /* the time in which the top must answer a proposal */
+#define SUSPECT_SECONDS 0.4 /* the time in which the rank that caused a failure can report it */
 
 /** A proposal to end a communicator that the top has not answered yet. */
 struct proposal {
     control_message message;
     int announced_to; /* the rank to which it was sent; -1: none */
-    double decide_by; /* without an answer by then, this rank decides */
+    double decide_by; /* the time at which this rank decides if there is no answer */
     proposal *next;
 };
 
 /* ---- Deciding ---------------------------------------------------------------------- */
 
+/* Makes a proposal the verdict, and announces it. */
 static void decide(membership *m, const control_message *reason)
 {
     control_message note = *reason;
@@ -57,8 +58,8 @@ void verdict_on_note(membership *m, const control_message *note)
     data_sockets_forget(m, note->communicator);
 }
 
-/* Writes the text before it stores the verdict with release order; later the text never changes. So
- * readers that see the verdict may read the text without the lock. */
+/* Writes the text, and then stores the verdict with release order. The text does not change after
+ * that, so a thread that has loaded the verdict may read the text without the lock. */
 void verdict_end_group(group *g, const control_message *note)
 {
     const bool lost = note->kind == CONTROL_LOST;
@@ -72,7 +73,7 @@ void verdict_end_group(group *g, const control_message *note)
         g->wake(g->wake_context);
 }
 
-/* Keeps the proposal for the rank above, or decides if this rank is the top. */
+/* Stores the proposal and sends it up. If this rank is the top, makes it the verdict. */
 static void consider(membership *m, const control_message *reason)
 {
     const group *g = group_find(m, reason->communicator); /* NULL: this rank is not in it */
@@ -96,7 +97,7 @@ static void consider(membership *m, const control_message *reason)
 
 void verdict_receive(membership *m, connection *c, const control_message *reason)
 {
-    c->has_card |= !c->edge; /* a failing rank proposes instead of sending its card */
+    c->has_card |= !c->edge; /* a joining rank that fails sends a proposal instead of its card */
     consider(m, reason);
 }
 
@@ -144,7 +145,7 @@ bool verdict_compose(membership *m, connection *c, control_message *out)
     return false;
 }
 
-/* Proposes that the suspect was lost, since no rank has reported another cause. */
+/* Proposes that the suspect was lost, since there is no verdict with another cause. */
 static void accuse(group *g)
 {
     char text[CONTROL_TEXT];
@@ -178,7 +179,8 @@ void verdict_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Locked. Waits until the top answers, or the proposal is overdue and this thread decides. */
+/* Waits until the top answers, or the proposal is overdue and this thread decides. The caller holds
+ * the lock. */
 static void await_verdict(const group *g)
 {
     const double deadline = clock_now() + ANSWER_SECONDS;
@@ -237,7 +239,7 @@ void control_announce(control_world *world, ring_status mine)
     const double deadline = clock_now() + SUSPECT_SECONDS;
     while (mine == RING_ERR_PEER && g->member->served && !group_is_decided(g))
         if (!control_wait(&g->member->changed, deadline))
-            break; /* no other rank has reported a failure that caused this one */
+            break; /* no other rank has reported the failure that caused the loss of a peer */
     verdict_propose_own(g->member, mine);
     await_verdict(g);
     control_unlock();

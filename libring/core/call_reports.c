@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges reports about calls between ranks, over the control channel. A call that a rank refuses
- * takes its number and sends nothing, but is reported to all ranks, and a rank that did make the
- * call ends the communicator with the reason; if all ranks refused the call, nothing happens. A
- * rank that waits for a long time reports its call as well, so that ranks that made different calls
- * find out, whichever of them waits.
+ * Exchanges reports about calls between ranks, over the control channel. A rank that refuses a call
+ * sends no data for it, but reports the refusal to all ranks. A rank that has made this call then
+ * ends the communicator with the reported reason; if all ranks refuse the call, the communicator
+ * continues. A rank that waits for a long time reports the call that it waits in, and a rank that
+ * has made a different call with the same number ends the communicator.
  */
 #include "call_reports.h"
 
@@ -14,8 +14,8 @@
 #include "progress_thread.h"
 #include "sleep.h"
 
-/* @return the slot for a new report: the next free one, or that of the report with the highest call
- * number; REPORTS_KEPT if the new one's number is higher still. */
+/* If all slots are in use, the report with the highest call number is dropped, because this rank
+ * reaches that call last. @return the slot for the new report; REPORTS_KEPT to drop the new one. */
 static int slot_for(const call_reports *reports, const control_statement *new)
 {
     int last = 0;
@@ -48,7 +48,7 @@ static void receive_report(void *context, int rank, const control_statement *sta
     progress_call(comm);
 }
 
-/* The caller holds the lock of the reports. */
+/* The caller holds reports.lock, or no more reports can arrive. */
 static void set_judged(ring_comm *comm)
 {
     if (comm->reports.fresh)
@@ -70,16 +70,9 @@ void reports_stop(ring_comm *comm)
 
 /* ---- Reports of other ranks ----------------------------------------------------------------- */
 
-static call_signature call_of(const control_statement *s)
-{
-    call_signature call = signature_unpack(s->signature);
-    call.count = s->count;
-    call.root = s->root;
-    return call;
-}
-
-/* Compares a reported send with this rank's recv of that number, or a recv with its send.
- * @return CALL_UNKNOWN if this rank's call has ended or the report is for another rank. */
+/* Compares the send of another rank with this rank's recv of the same number, or its recv with this
+ * rank's send. @return CALL_UNKNOWN if this rank's call has ended or the report is for another
+ * rank. */
 static own_call compare_pair(const ring_comm *comm, int rank, const control_statement *s,
                              call_signature *mine)
 {
@@ -98,31 +91,28 @@ static own_call compare_pair(const ring_comm *comm, int rank, const control_stat
     return s->number >= calls ? CALL_NOT_MADE : CALL_UNKNOWN;
 }
 
-static own_call compare(const ring_comm *comm, int rank, const control_statement *s,
-                        call_signature *mine)
-{
-    if (s->peer >= 0)
-        return compare_pair(comm, rank, s, mine);
-    const call_signature theirs = call_of(s);
-    *mine = mismatch_own(comm, s->number);
-    return mismatch_compare(comm, s->number, s->signature, &theirs);
-}
-
-/* Judges all reports, and keeps those about calls that this rank has not made yet. */
+/* Compares each report with this rank's call of the same number. Keeps the reports about calls that
+ * this rank has not made yet, and removes the others. */
 static ring_status judge_all(const ring_comm *comm, call_reports *reports)
 {
     int kept = 0;
     for (int i = 0; i < reports->count; i++) {
         const control_statement *s = &reports->of[i];
         const int rank = reports->rank[i];
-        call_signature mine;
-        const own_call own = compare(comm, rank, s, &mine);
+        call_signature mine, theirs = signature_unpack(s->signature);
+        own_call own;
+        theirs.count = s->count;
+        theirs.root = s->root;
+        if (s->peer >= 0) {
+            own = compare_pair(comm, rank, s, &mine);
+        } else {
+            mine = mismatch_own(comm, s->number);
+            own = mismatch_compare(comm, s->number, s->signature, &theirs);
+        }
         if (s->refused && (own == CALL_OTHER || own == CALL_SAME))
             return mismatch_refused(comm, &mine, s->number, rank, s->text);
-        if (own == CALL_OTHER) {
-            const call_signature theirs = call_of(s);
+        if (own == CALL_OTHER)
             return mismatch_differ(comm, &mine, s->number, rank, &theirs, s->number);
-        }
         if (own != CALL_NOT_MADE)
             continue;
         reports->of[kept] = *s;
@@ -155,7 +145,7 @@ void reports_refuse(ring_comm *comm, const call_signature *call)
     channel *on = NULL;
     text_format(refusal.text, sizeof refusal.text, "%s", fail_text());
     if (facts->pairwise && call->tagged)
-        return; /* it has no call number by which a peer could find its own call */
+        return; /* tagged calls have no number by which the peer could find its call */
     if (facts->pairwise &&
         (!has_peer || channel_get(comm, TRAFFIC_PAIR, 0, call->root, &on) != RING_OK))
         return; /* no other rank is affected */

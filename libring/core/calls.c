@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the public collectives, sends and receives. Each describes itself as a prepared_call;
- * start() checks it against the facts of its collective before anything is sent, and then turns it
- * into a work. */
+ * Implements the public collectives, sends and receives. Each public function describes its call as
+ * a prepared_call. start() checks all arguments before anything is sent, and then starts a work for
+ * the call. */
 #include "calls.h"
 
 #include "automatic.h"
@@ -34,8 +34,11 @@ static ring_status check_buffers(const program *p, const call_buffers *b)
         return fail(RING_ERR_ARGUMENT, "ring_%s: %s is NULL but has %zu element%s", p->facts->name,
                     no_dst ? "dst" : "src", count, plural(count));
     if ((((uintptr_t)b->src | (uintptr_t)b->dst) & (align - 1)) != 0)
-        return fail(RING_ERR_ARGUMENT, "ring_%s: buffers of %s must be aligned to %zu bytes",
-                    p->facts->name, ring_dtype_name(p->call.dtype), align);
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_%s: src is %p and dst is %p; both must be aligned to %zu bytes, the size "
+                    "of %s",
+                    p->facts->name, b->src, (const void *)b->dst, align,
+                    ring_dtype_name(p->call.dtype));
     return RING_OK;
 }
 
@@ -62,11 +65,12 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
     if (b->src_bytes == 0 || b->dst_bytes == 0 || src + b->src_bytes <= dst ||
         dst + b->dst_bytes <= src || is_in_place(p, b))
         return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "ring_%s: src and dst overlap without being in place",
+    return fail(RING_ERR_ARGUMENT,
+                "ring_%s: src and dst overlap, but the call is not in place as ring.h defines it",
                 p->facts->name);
 }
 
-/* @param[out] by  the accelerator that owns the memory; NULL: the host does. */
+/* @param[out] by  the accelerator that owns the memory; NULL if it is host memory. */
 static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
                                     const accelerator **by)
 {
@@ -205,8 +209,9 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
     memcpy(options, given, min_size(given->size, sizeof *options));
     if (!(options->timeout >= 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.timeout must be a number of seconds, or 0 for RING_TIMEOUT",
-                    name);
+                    "ring_%s: ring_call.timeout is %g; it must be a positive number of seconds, or "
+                    "0 for RING_TIMEOUT",
+                    name, options->timeout);
     return RING_OK;
 }
 
@@ -215,7 +220,7 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
 ring_status call_await(work *w)
 {
     if (wait_for_work(w, 0) == RING_IN_PROGRESS) {
-        w->result.detached = true; /* nothing will wait for it any more */
+        w->result.detached = true; /* no thread waits for it any more */
         return fail(RING_IN_PROGRESS,
                     "ring_%s: ring_call.after was not set within RING_TIMEOUT; the call continues "
                     "in the background",
@@ -228,7 +233,8 @@ ring_status call_await(work *w)
     return status;
 }
 
-/* @return the work if its caller waits for it; else NULL, for it may already have been recycled. */
+/* Starts a work. @return the work if its caller must wait for it. Otherwise NULL, because the work
+ * may have ended and been recycled. */
 static work *run(work *w, const ring_call *options, bool beside)
 {
     const bool stays = options->work == NULL && options->on_done == NULL && options->stream == NULL;
@@ -238,8 +244,8 @@ static work *run(work *w, const ring_call *options, bool beside)
     return stays ? w : NULL;
 }
 
-/* Fails the communicator: the other ranks may already be in the call and must not wait for this
- * one. */
+/* Fails the communicator, because other ranks may have started the call and would wait for this
+ * rank. */
 static ring_status cannot_start(ring_comm *comm, ring_status status)
 {
     char text[1024]; /* room for the longest fail_text() */
@@ -250,13 +256,8 @@ static ring_status cannot_start(ring_comm *comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-static bool is_refusal(ring_status status)
-{
-    return status == RING_ERR_ARGUMENT || status == RING_ERR_UNSUPPORTED;
-}
-
-/* Until a recv from any source is matched with a send, it uses the program of a recv from this rank
- * itself. */
+/* A recv from any source uses the program of a recv from this rank itself until it is matched with
+ * a send. */
 static ring_status find_program(prepared_call *c, plan_shape *shape)
 {
     ring_comm *comm = c->comm;
@@ -309,7 +310,7 @@ static ring_status check_fine(ring_comm *comm)
     return fail(comm_verdict(comm), "%s", comm->failure.text);
 }
 
-/* As check_fine(), and first collects failures of graph replays, which no work reports. */
+/* As check_fine(), but first collects failures of graph replays, since no work reports them. */
 static ring_status check_ready(ring_comm *comm)
 {
     const bool looks = comm->device_calls != NULL && comm->works.first == NULL;
@@ -346,8 +347,7 @@ static ring_status enter_stream(prepared_call *c)
     return c->program->device != NULL ? device_call_start(c) : stream_stop(c);
 }
 
-/* Releases the lock meanwhile: enqueueing may block until earlier calls end, which need the lock.
- */
+/* Enqueueing may block until earlier calls end, which need the lock, so the lock is released. */
 static ring_status stop_stream(prepared_call *c)
 {
     atomic_fetch_add(&c->program->kept, 1);
@@ -358,7 +358,8 @@ static ring_status stop_stream(prepared_call *c)
     return status;
 }
 
-/* @param status  the result of the checks. */
+/* Starts a call that has been checked, adds it to the open group, or reports that it was refused.
+ * @param status  the result of the checks. */
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
@@ -367,7 +368,8 @@ static ring_status launch(prepared_call *c, ring_status status)
         if (c->captured)
             return status;
     }
-    if (status != RING_OK && !is_refusal(status))
+    /* A call is only refused for its arguments; other errors end the communicator. */
+    if (status != RING_OK && status != RING_ERR_ARGUMENT && status != RING_ERR_UNSUPPORTED)
         return cannot_start(c->comm, status);
     if (call_group_is_open()) {
         const ring_status kept = call_group_add(c, status);
@@ -406,14 +408,8 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
     c->options = (ring_call)RING_CALL_INIT;
     *out = prepared_keep(c);
     return *out != NULL ? RING_OK
-                        : fail(RING_ERR_MEMORY, "preparing ring_%s", c->program->facts->name);
-}
-
-/* @return ring_call.prepared; NULL if the caller's struct is older than that field. */
-static ring_prepared **kept_of(const ring_call *options)
-{
-    const size_t end = offsetof(ring_call, prepared) + sizeof options->prepared;
-    return options != NULL && options->size >= end ? options->prepared : NULL;
+                        : fail(RING_ERR_MEMORY, "out of memory while preparing ring_%s",
+                               c->program->facts->name);
 }
 
 /* Starts a call, or prepares it if its options ask for that. @param c  holds the communicator, the
@@ -421,7 +417,9 @@ static ring_prepared **kept_of(const ring_call *options)
 static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
     const char *name = plan_collective_name(c->call.collective);
-    ring_prepared **kept = kept_of(options);
+    /* A program that was built with an older ring.h passes a struct without this field. */
+    const size_t end = offsetof(ring_call, prepared) + sizeof options->prepared;
+    ring_prepared **kept = options != NULL && options->size >= end ? options->prepared : NULL;
     if (kept != NULL)
         *kept = NULL;
     ring_status status = c->comm != NULL ? comm_check_own(c->comm, name)
@@ -439,7 +437,7 @@ static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *o
 
 static ring_status start_again(const prepared_call *prepared, const ring_call *call)
 {
-    /* Copied field by field: other threads may be changing the list fields. */
+    /* The fields are copied one by one, because other threads may be changing the list links. */
     prepared_call c = {.comm = prepared->comm,
                        .call = prepared->call,
                        .program = prepared->program,
@@ -490,7 +488,7 @@ void ring_prepared_destroy(ring_prepared *prepared)
         prepared_drop(prepared);
 }
 
-/* ---- Calls that the library makes itself ---------------------------------------------------- */
+/* ---- The library's own calls ---------------------------------------------------------------- */
 
 ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes)
 {
@@ -661,7 +659,7 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
                         dtype, RING_SUM, root, comm, call);
 }
 
-/* ---- List forms: v-forms with an address for each block ----------------------------------- */
+/* ---- List forms, which are v-forms with an address for each block -------------------------- */
 
 ring_status ring_all_gather_list(const void *src, void *const *dsts, const size_t *counts,
                                  ring_dtype dtype, ring_comm *comm, const ring_call *call)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * calls: starts calls whose arguments were checked, and makes the collectives that the library
- * needs itself. */
+ * calls: starts calls whose arguments have been checked, for the public functions and for groups of
+ * calls, and makes the one collective that the library itself uses. */
 #ifndef RING_CORE_CALLS_H
 #define RING_CORE_CALLS_H
 
 #include "prepared.h"
 
-/** Starts a call. The caller holds the lock. @param beside  calls of other communicators start
- *  together with it. @param[out] stays  the work if the caller must wait for it, else NULL. */
+/** Starts a call. The caller holds the lock. @param beside  true if the same group starts calls of
+ *  other communicators. @param[out] stays  the work if the caller must wait for it, else NULL. */
 ring_status call_launch(const prepared_call *call, bool beside, work **stays);
-/** Runs an in-place all_gather of @p bytes per rank; a communicator that is still starting may use
- *  it. */
+/** Gathers @p bytes of each rank in place, and blocks until that is done. Unlike the public calls,
+ *  it may be used while the communicator is starting. @param all  [bytes * ranks] */
 ring_status call_all_gather(ring_comm *comm, void *all, size_t bytes);
-/** Waits for a work that call_launch() returned, and recycles it. The caller holds the lock. */
+/** Waits for a work that call_launch() returned, and recycles it. The caller holds the lock.
+ *  @return RING_IN_PROGRESS if ring_call.after was not set in time; the work then continues. */
 ring_status call_await(work *w);
 
 #endif

@@ -9,8 +9,8 @@
 ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
 {
     work **at = &c->waiting[kind], *last = c->last[kind];
-    if (*at != NULL && last->wait.number <= number) /* usually it goes last, without a walk */
-        at = &last->wait.next;
+    if (*at != NULL && last->wait.number <= number)
+        at = &last->wait.next; /* usually the work goes to the end, so the list is not searched */
     while (*at != NULL && (*at)->wait.number <= number)
         at = &(*at)->wait.next;
     ring_assert(w->wait.on == NULL && !w->result.finished && c->index == w->index);
@@ -27,20 +27,17 @@ ring_status channel_await(work *w, channel *c, wait_kind kind, uint64_t number)
     return RING_IN_PROGRESS;
 }
 
-static bool frame_is_here(const channel *c)
-{
-    uint32_t value;
-    const _Atomic uint32_t *news = c->link->transport->news(c->link, &value);
-    return news == NULL || atomic_load_explicit(news, memory_order_acquire) == value;
-}
-
 work *channel_ready(channel *c, wait_kind kind)
 {
     work *w = c->waiting[kind];
-    if (w == NULL ||
-        (w->wait.kind == WAIT_FRAME ? w->wait.number != c->received || !frame_is_here(c)
-                                    : w->wait.number != c->sent))
+    if (w == NULL || w->wait.number != (kind == WAIT_FRAME ? c->received : c->sent))
         return NULL;
+    if (kind == WAIT_FRAME) {
+        uint32_t value;
+        const _Atomic uint32_t *news = c->link->transport->news(c->link, &value);
+        if (news != NULL && atomic_load_explicit(news, memory_order_acquire) != value)
+            return NULL;
+    }
     c->waiting[kind] = w->wait.next;
     w->wait.on = NULL;
     return w;

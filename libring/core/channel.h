@@ -3,13 +3,13 @@
  * channel: sends and receives the messages between this rank and one other, as frames of a link.
  *
  * Message numbers: a work that starts reserves the next message numbers of each channel that it
- * uses, one for each message of its program there. All ranks start works in the same order, so both
- * ends assign the same numbers, and messages are sent and received in that order. Works therefore
- * overlap without tags to match, no message is ever set aside, and an earlier work never waits for
- * a later one.
+ * uses, one for each message that its program exchanges there. All ranks start works in the same
+ * order, so both ends assign the same numbers, and messages are sent and received in that order.
+ * Works can therefore overlap without matching tags, a receiver never buffers messages that arrive
+ * out of order, and an earlier work never waits for a later one.
  *
- * Waiting: a work that cannot continue waits on one channel, for one of three events. The channel
- * keeps the list of waiting works, so that an engine turn visits only channels that have some.
+ * Waiting: a work that cannot continue waits on one channel, for one of the events of wait_kind. An
+ * engine turn visits only channels on which works wait.
  */
 #ifndef RING_CORE_CHANNEL_H
 #define RING_CORE_CHANNEL_H
@@ -37,8 +37,8 @@ struct work;
 struct tagged_peer;
 
 typedef enum wait_kind {
-    WAIT_FRAME, /* for a frame of its message */
-    WAIT_ROOM,  /* for its turn in the order of messages, or for room on the link */
+    WAIT_FRAME, /* until a frame of its message arrives */
+    WAIT_ROOM,  /* until its message is the next to be sent, and the link has room */
     WAIT_FREE,  /* until the peer or the link has released its chunks, or a transfer has ended */
     WAIT_KINDS
 } wait_kind;
@@ -48,7 +48,7 @@ typedef struct posted {
     struct posted *next;
     struct work *work;
     int32_t peer;    /* index among the work's peers */
-    bool stored;     /* a notice only: the bytes are already in the peer's buffer */
+    bool stored;     /* the bytes are already in the peer's buffer; only a notice is sent */
     bool placed;     /* the peer receives it directly into its dst */
     bool by_value;   /* must not be sent by reference */
     bool copy;       /* the bytes are copied when they are put into a frame */
@@ -58,8 +58,8 @@ typedef struct posted {
     size_t segment;        /* bytes of a carried frame */
     uint64_t put_at;       /* address in the peer's memory; 0: no put */
     const accelerator *by; /* the accelerator that owns `data`; NULL: the host does */
-    ticket brought;        /* closes when the next frame's bytes are in host memory */
-    bool asked;            /* `by` is copying them */
+    ticket brought;        /* signals that `by` has copied the next frame's bytes to the host */
+    bool asked;            /* `by` was asked for that copy, which has not ended */
 } posted;
 
 typedef struct channel {
@@ -67,7 +67,7 @@ typedef struct channel {
     ring_comm *comm;
     int32_t rank; /* the peer */
     enum channel_traffic traffic;
-    int32_t index;                    /* among the channels of this pair and traffic */
+    int32_t index;                    /* among the channels of this pair and kind of traffic */
     struct channel *next_greeting;    /* in the list of channels whose links are not open yet */
     bool dialed;                      /* a socket exists or was requested */
     bool lost;                        /* the link was found to be broken */
@@ -78,11 +78,12 @@ typedef struct channel {
     posted *posts;                    /* queued messages, sorted by number */
     struct work *waiting[WAIT_KINDS]; /* sorted by number */
     struct work *last[WAIT_KINDS];    /* ends of those lists, valid while they are not empty */
-    bool armed;                       /* a thread sleeps on the link */
-    bool armed_out;                   /* and wakes when it can send, too */
-    uint64_t armed_at;                /* frames_received when it was armed */
-    uint64_t poll_mark;               /* equals comm_sleep's: the progress thread sleeps on it */
-    struct tagged_peer *tagged;       /* TRAFFIC_TAGGED: its messages; else NULL */
+    bool armed;                       /* a thread sleeps until a frame arrives on the link */
+    bool armed_out;                   /* that thread also wakes when the link can send */
+    uint64_t armed_at;                /* the link's frames_received when it was armed */
+    uint64_t poll_mark;               /* equal to comm_sleep.poll_mark if the progress thread sleeps
+                                         on this channel */
+    struct tagged_peer *tagged;       /* the messages of TRAFFIC_TAGGED; else NULL */
 } channel;
 
 /** The state of a work on one of its channels. */
@@ -92,8 +93,8 @@ typedef struct work_peer {
     uint64_t first_ref;         /* number of the first message sent by reference, or UINT64_MAX */
     uint64_t flush_mark;        /* the link's frames_sent after the work's latest frame */
     uint64_t dst_ref;           /* the peer's dst buffer; 0: unknown or cannot be mapped */
-    bool dst_announced;         /* dst_ref was read from the first message; later messages do not
-                                   change it, or a fold would store only the rest of its result */
+    bool dst_announced;         /* dst_ref was read from the first message. Later messages do not
+                                   change it, so that a fold stores all of its result or nothing */
     bool ref_in;                /* a message arrived by reference */
     size_t ahead;               /* bytes of the current fold's result that were already sent */
 } work_peer;
@@ -120,11 +121,11 @@ ring_status channel_await(struct work *work, channel *c, wait_kind kind, uint64_
 /** Removes the first work that waits here for @p kind, if it may be able to continue.
  *  @return the work, or NULL. */
 struct work *channel_ready(channel *c, wait_kind kind);
-/** Removes all works that wait here for free chunks, and returns them as a list. */
+/** Removes all works that wait here for WAIT_FREE. @return them as a list, linked by wait.next. */
 struct work *channel_take_free(channel *c);
 /** @return a work that waits here or has a message queued; NULL if there is none. */
 struct work *channel_first_waiter(const channel *c);
-/** @return true if something here waits to be sent or released, and not only for the peer. */
+/** @return true if a message waits to be sent, or a work waits for the release of its chunks. */
 bool channel_wants_out(const channel *c);
 /** @return true if no work waits here, no message is queued, and the link holds no frames. */
 bool channel_is_idle(const channel *c);

@@ -17,8 +17,8 @@ static bool same_call(const work *w, const transport_frame *frame)
             (frame->ext.root == w->call.root || !facts->rooted));
 }
 
-/* In some v-forms only two ranks know a count, so it is not in the signature; the lengths of the
- * message are compared instead. */
+/* In some v-forms only two ranks know a count, so the count is not in the signature. The length of
+ * the message is compared with the expected one instead. */
 static ring_status check_length(const work *w, const channel *c, const transport_frame *frame,
                                 size_t total)
 {
@@ -59,7 +59,7 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
     const void *payload;
     if (c->received != number)
         return RING_IN_PROGRESS;
-    w->wait.last = c; /* for the message, if the link fails */
+    w->wait.last = c; /* the error names this peer if the link fails */
     RING_TRY(c->link->transport->peek(c->link, &in->frame, &payload));
     RING_TRY(check_frame(w, c, in->frame, number, total * from->width,
                          w->step.position * from->width, w->program->segment * from->width));
@@ -72,7 +72,7 @@ static ring_status peek(work *w, const operand *from, uint64_t number, size_t to
         peer->dst_ref = in->frame->ext.dst_ref;
     }
     if ((in->frame->flags & FRAME_REF) == 0 || channel_transfers(c))
-        return RING_OK; /* without a mapping, channel_fetch() gets the message later */
+        return RING_OK; /* if the link cannot map the message, channel_fetch() gets it later */
     in->payload = channel_map(w, c, in->frame->ext.src_ref, in->bytes);
     return in->payload != NULL ? RING_OK : RING_ERR_PEER;
 }
@@ -86,7 +86,7 @@ ring_status channel_peek(work *w, const operand *from, size_t total, arrival *in
                : status;
 }
 
-/* A release is sent only if a message arrived by reference: otherwise no sender waits for it. */
+/* The peer waits for the release of its messages only if one of them was sent by reference. */
 void channel_consume(work *w, int32_t from, const arrival *in, bool last)
 {
     work_peer *peer = &w->peers[from];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends messages as frames of a link, and queues those for which the link has no room yet. A
- * message is carried, sent by reference, put into the peer's memory, or already stored there. */
+ * Sends messages as frames of a link, and queues those for which the link has no room yet. The
+ * frames carry a message's bytes, refer to them, or report that they are in the peer's memory. */
 #include "channel_out.h"
 
 #include "references.h"
@@ -21,7 +21,7 @@ ring_status channels_keep_posts(ring_comm *comm, int count)
     for (int i = 0; i < count; i++) {
         posted *p = malloc(sizeof *p);
         if (p == NULL)
-            return fail(RING_ERR_MEMORY, "creating the communicator");
+            return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
         keep_spare(comm, p);
     }
     return RING_OK;
@@ -77,7 +77,7 @@ static ring_status send_frame(work *w, work_peer *peer, const transport_frame *f
                               const void *payload, bool copy)
 {
     transport_link *l = peer->on->link;
-    w->wait.last = peer->on; /* for the message, if the link fails */
+    w->wait.last = peer->on; /* the error names this peer if the link fails */
     RING_TRY(l->transport->send(l, frame, payload, copy));
     note_frame(w, peer);
     return RING_OK;
@@ -128,7 +128,7 @@ RING_RARE static ring_status put_message(posted *m, work_peer *peer)
     const transport_frame frame = long_frame(m->work, peer, m->number, FRAME_STORED, m->bytes,
                                              m->bytes);
     transport_link *l = peer->on->link;
-    m->work->wait.last = peer->on; /* for the message, if the link fails */
+    m->work->wait.last = peer->on; /* the error names this peer if the link fails */
     RING_TRY(l->transport->put(l, &frame, m->data, m->put_at));
     note_frame(m->work, peer);
     count_message(m->work, peer, m->bytes);
@@ -152,7 +152,7 @@ static ring_status send_segments(posted *m, work_peer *peer, size_t end)
     return RING_OK;
 }
 
-/* Lets the accelerator copy the next frame's bytes into room that the link has reserved. */
+/* Makes the accelerator copy the next frame's bytes into room that the link has reserved. */
 static ring_status bring_segment(posted *m, channel *c, size_t bytes, void **room)
 {
     RING_TRY(channel_reserve(c, m->number, room));
@@ -200,7 +200,8 @@ static ring_status send_message(posted *m)
         return send_from_device(m, peer);
     if (m->bytes <= TRANSPORT_INLINE)
         return send_inline(m, peer);
-    /* Inputs of a fold are sent by reference only if the link maps them: a get needs a buffer. */
+    /* If the link cannot map memory, the receiver gets a referenced message into its dst. It has no
+     * buffer into which it could get an input of a fold. */
     const bool may_refer = !m->by_value && m->done == 0 && m->bytes >= REFERENCE_MIN_BYTES &&
                            (m->placed || !channel_transfers(peer->on));
     const uint64_t ref = may_refer ? channel_ref(m->work, peer->on, m->data, m->bytes) : 0;
@@ -247,7 +248,7 @@ ring_status channel_post(posted *message)
     else
         kept = malloc(sizeof *kept);
     if (kept == NULL)
-        return fail(RING_ERR_MEMORY, "queueing a message to rank %d", c->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while queueing a message to rank %d", c->rank);
     *kept = *message;
     kept->work->step.posted++;
     insert(c, kept);
@@ -297,7 +298,7 @@ ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *
     const ring_status status = send_frame(w, peer, &frame, room, true);
     if (status == RING_IN_PROGRESS)
         return fail(RING_ERR_INTERNAL,
-                    "the link to rank %d refused a frame in the room that it had reserved",
+                    "the link to rank %d has no room for a frame for which it had reserved room",
                     peer->on->rank);
     RING_TRY(status);
     count_sent(w, peer, bytes, last);

@@ -14,9 +14,9 @@ ring_status channel_post(posted *message);
 /** Sends as much of an eager or relayed message as the link has room for. @return RING_IN_PROGRESS
  *  if it is not the next in order or the link is full: the caller keeps @p message and retries. */
 ring_status channel_send(posted *message);
-/** Sends whole segments, except the last one, of a message of which the first @p ready bytes are
- *  final, as far as the link has room. @p message->done counts them; channel_post() sends the
- *  rest. */
+/** Sends the first segments of a message while a fold still computes the others: the segments
+ *  within the first @p ready bytes, as far as the link has room, and never the last segment. Adds
+ *  their bytes to @p message->done. channel_post() sends the rest. */
 ring_status channel_send_ahead(posted *message, size_t ready);
 /** Reserves room for the next carried frame of a relayed message. @return RING_IN_PROGRESS as
  *  channel_send() does. */
@@ -25,7 +25,8 @@ ring_status channel_reserve(channel *c, uint64_t number, void **room);
  *  @param total  bytes of the message. */
 ring_status channel_send_room(work *w, int32_t to, uint64_t number, const void *room, size_t done,
                               size_t bytes, size_t segment, size_t total);
-/** Sends the queued messages as far as the link has room. @param[out] moved  set if any moved. */
+/** Sends the queued messages as far as the link has room. @param[out] moved  set to true if bytes
+ *  were sent. */
 ring_status channel_flush(channel *c, bool *moved);
 /** @return true if the chunks of the work's first @p messages to @p peer have been released. */
 bool channel_is_free(const work *work, int32_t peer, uint64_t messages);

@@ -40,7 +40,7 @@ static ring_status grow(channel_table *t)
     bigger.slots = calloc(bigger.capacity, sizeof(channel *));
     if (active == NULL || bigger.slots == NULL) {
         free(bigger.slots);
-        return fail(RING_ERR_MEMORY, "growing the table of channels");
+        return fail(RING_ERR_MEMORY, "out of memory while growing the table of channels");
     }
     bigger.active = active;
     bigger.active_count = t->active_count;
@@ -65,7 +65,7 @@ ring_status channel_get(ring_comm *comm, enum channel_traffic traffic, int32_t i
         RING_TRY(grow(t));
     channel *c = calloc(1, sizeof *c);
     if (c == NULL)
-        return fail(RING_ERR_MEMORY, "making a channel to rank %d", rank);
+        return fail(RING_ERR_MEMORY, "out of memory while making a channel to rank %d", rank);
     *c = (channel){.link = placeholder_link(),
                    .comm = comm,
                    .rank = rank,

@@ -45,16 +45,6 @@ ring_status comm_check_own(const ring_comm *comm, const char *call)
 
 /* ---- Destroying ----------------------------------------------------------------- */
 
-/* Waits for the verdict of a failing communicator, while call reports can still arrive. */
-static void await_reason(ring_comm *comm)
-{
-    comm_lock(comm);
-    failure_await(comm);
-    if (comm->device_calls != NULL) /* runs may have ended without being collected */
-        (void)engine_turn(comm, TURN_BYTES);
-    comm_unlock(comm);
-}
-
 /* Aborts the communicator if works are unfinished: peers may still read and write this rank's
  * buffers for them. */
 static void abort_unfinished(ring_comm *comm)
@@ -74,8 +64,8 @@ static void abort_unfinished(ring_comm *comm)
     comm_unlock(comm);
 }
 
-/* Eager messages are sent without waiting for their receivers, so a frame that no call has consumed
- * shows that ranks made different calls. */
+/* Logs an error if a frame has arrived that no call has consumed. Such a frame shows that ranks
+ * made different calls; an eager send does not wait for its receiver, so no call has noticed. */
 static void look_for_left_over(ring_comm *comm)
 {
     channel *c;
@@ -88,8 +78,8 @@ static void look_for_left_over(ring_comm *comm)
     }
 }
 
-/* Waits until the links have announced to their peers how far this rank has read: the peers may
- * wait for that. */
+/* Waits up to half a second until all links have announced the frames that this rank has consumed,
+ * because peers may wait for this room. */
 static void await_announced(ring_comm *comm)
 {
     const double deadline = clock_now() + 0.5;
@@ -105,7 +95,11 @@ static void end_parts(ring_comm *comm)
 {
     prepared_forget(comm);
     members_remove(comm);
-    await_reason(comm);
+    comm_lock(comm);
+    failure_await(comm); /* while call reports can still arrive and explain the failure */
+    if (comm->device_calls != NULL) /* runs may have ended without being collected */
+        (void)engine_turn(comm, TURN_BYTES);
+    comm_unlock(comm);
     reports_stop(comm);
     opening_stop(comm);
     abort_unfinished(comm);
@@ -240,7 +234,8 @@ static ring_comm_info info_of(ring_comm *comm)
 ring_status ring_comm_get_info(const ring_comm *comm, ring_comm_info *info)
 {
     if (comm == NULL || info == NULL || info->size == 0)
-        return fail(RING_ERR_ARGUMENT, "ring_comm_get_info: want comm, info and info->size");
+        return fail(RING_ERR_ARGUMENT,
+                    "ring_comm_get_info: comm or info is NULL, or info->size is 0");
     RING_TRY(comm_check_own(comm, "comm_get_info"));
     ring_comm *changing = (ring_comm *)(uintptr_t)comm; /* only its lock and caches change */
     const size_t size = min_size(info->size, sizeof *info);

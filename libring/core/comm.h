@@ -18,8 +18,8 @@
 #include <poll.h>
 #include <stdatomic.h>
 
-/** Calls whose packed signatures are kept. A peer cannot lag by more calls than that, because a
- * link holds no more small messages. */
+/** The number of calls whose packed signatures are kept, and the signature that is kept for a
+ *  refused call. No peer lags by as many calls, because a link holds fewer small messages. */
 enum { HISTORY_CALLS = 4096, HISTORY_REFUSED = 0 };
 
 /** Measures for how long the collectives have made no progress. */
@@ -51,10 +51,10 @@ typedef struct comm_start {
 
 /** The lists of works of a communicator. */
 typedef struct comm_works {
-    work *first, **end;     /* works in flight, in call order */
-    work *held, **held_end; /* those that the next engine turn advances, linked by wait.next */
-    work *pool;             /* idle */
-    work *all;
+    work *first, **end;      /* works in flight, in call order */
+    work *held, **held_end;  /* works that the next engine turn advances, linked by wait.next */
+    work *pool;              /* idle works */
+    work *all;               /* all works, idle or not */
     work *done, **done_end;  /* ended works whose on_done is due, in the order of their ends */
     bool calls_done;         /* a thread is calling on_done functions */
     _Atomic int32_t waiters; /* calls that threads wait for; a waiting thread advances all works */
@@ -64,9 +64,9 @@ typedef struct comm_works {
 /** The state of threads that sleep until works of the communicator move, see sleep.h. */
 typedef struct comm_sleep {
     struct sleeping_threads *threads;
-    _Atomic uint32_t wakes; /* how often its sleepers were woken */
-    uint32_t wakes_seen;    /* that count when the engine last looked */
-    atomic_bool by_thread;  /* the progress thread advances its orphans */
+    _Atomic uint32_t wakes; /* counts the times that sleeping threads were woken */
+    uint32_t wakes_seen;    /* `wakes` when the engine last read it */
+    atomic_bool by_thread;  /* the progress thread advances the communicator's orphans */
     bool polls_all;         /* the progress thread sleeps on all channels with this poll_mark */
     uint64_t poll_mark;
 } comm_sleep;
@@ -94,7 +94,7 @@ typedef struct comm_history {
 /** The failure of a communicator, see failure.c. */
 typedef struct comm_failure {
     bool pending;       /* control was asked for the verdict and has not answered yet */
-    bool seeks_reason;  /* meanwhile, a call report may explain why a link broke */
+    bool seeks_reason;  /* a link broke, and a call report may still explain why */
     _Atomic int status; /* the ring_status that ended the communicator; RING_OK: it is alive */
     char text[1024];    /* written once, before status */
 } comm_failure;
@@ -190,7 +190,8 @@ static inline bool comm_has_waiters(const ring_comm *comm)
     return atomic_load_explicit(&comm->works.waiters, memory_order_relaxed) > 0;
 }
 
-/** Judges the call reports of other ranks, see reports_judge(). One load if there are none. */
+/** Judges the call reports of other ranks, see reports_judge(). Without reports, it costs one
+ *  atomic load. */
 static inline ring_status reports_check(ring_comm *comm)
 {
     const bool any = atomic_load_explicit(&comm->reports.any, memory_order_relaxed);
@@ -204,7 +205,7 @@ static inline const char *comm_host(const ring_comm *comm, int rank)
 }
 
 /* ---- comm_lock.c ---- */
-/** Takes the lock when it is not free at once. The progress thread gives way to waiting threads. */
+/** Takes a lock that another thread holds. The progress thread gives way to waiting threads. */
 void comm_lock_wait(ring_comm *comm);
 static inline void comm_lock(ring_comm *comm)
 {
@@ -215,20 +216,22 @@ static inline void comm_lock(ring_comm *comm)
  *  @return true if it was taken. */
 bool comm_try_lock(ring_comm *comm);
 /** Releases the lock, and calls the on_done functions of works that have ended. Wakes the progress
- *  thread if orphans are left. */
+ *  thread if no other thread advances the orphans. */
 void comm_unlock(ring_comm *comm);
 
 /* ---- comm.c ---- */
-/** Waits until the communicator has started. @param call  the caller's name, for the message.
+/** Waits until the communicator has started. @param call  the caller's name, for the error.
  *  @return RING_OK; the reason why the start failed; or RING_ERR_USAGE in a forked child of the
  *  process that created it, which holds only a copy without sockets, threads and peers. */
 ring_status comm_check_own(const ring_comm *comm, const char *call);
 
 /* ---- failure.c ---- */
-/** Ends the communicator with @p status and fail_text(), which @p w (may be NULL) met. Returns at
- *  once; the communicator ends when control has the verdict. The first failure wins. */
+/** Ends the communicator with @p status and the text of fail_text(). Returns at once; the
+ *  communicator ends when control has the verdict. Later failures are ignored.
+ *  @param w  the work that failed; NULL: none. */
 void comm_fail(ring_comm *comm, const work *w, ring_status status);
-/** As comm_fail(), where @p suspect's peer (may be NULL) may have caused RING_ERR_PEER. */
+/** As comm_fail(). @param suspect  the channel whose peer may be the cause of RING_ERR_PEER; NULL:
+ *  none. */
 void comm_fail_by(ring_comm *comm, const work *w, const channel *suspect, ring_status status);
 /** Adopts the verdict of a failing communicator if control has it by now. Called in each engine
  *  turn. */
@@ -238,7 +241,8 @@ void failure_settle(ring_comm *comm);
 void failure_await(ring_comm *comm);
 /** Adopts control's verdict. @return RING_OK, or the status that ended the communicator. */
 ring_status comm_verdict(ring_comm *comm);
-/** Waits for a pending verdict. @return it, with its text. The caller does not hold the lock. */
+/** Waits for a pending verdict. The caller does not hold the lock. @return RING_OK, or the status
+ *  of the verdict, with its text in fail_text(). */
 ring_status comm_check_alive(ring_comm *comm);
 /** @return true if the communicator has not failed. Two atomic loads. */
 static inline bool comm_is_fine(const ring_comm *comm)
@@ -250,8 +254,10 @@ static inline bool comm_is_fine(const ring_comm *comm)
 /* ---- opening.c ---- */
 /** Registers with control to receive data sockets. Call it before the barrier of the start. */
 ring_status opening_new(ring_comm *comm);
+/** Stops receiving data sockets, and closes those over which no link has been opened. */
 void opening_stop(ring_comm *comm);
-/** Opens links over the sockets that arrived, as far as possible without blocking. */
+/** Opens links over the sockets that arrived, as far as possible without blocking.
+ *  @param[out] moved  set to true if a link was opened. */
 void opening_turn(ring_comm *comm, bool *moved);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes and releases the communicator's lock. Releasing it also calls the on_done functions that
- * are due, and wakes the progress thread if works are left to it. */
+ * Takes and releases the communicator's lock. Releasing the lock also calls the on_done functions
+ * that are due, and wakes the progress thread if no other thread advances the orphans. */
 #include "call_group.h"
 #include "progress_thread.h"
 #include "sleep.h"
@@ -25,8 +25,8 @@ RING_RARE void comm_lock_wait(ring_comm *comm)
     atomic_fetch_sub(&comm->wanting, 1);
 }
 
-/* @return true if orphans are left that only the progress thread will advance. A thread that waits
- * for one work of the communicator advances all of them. */
+/* @return true if there are orphans that only the progress thread can advance. A thread that waits
+ * for any work of the communicator advances all of its works. */
 static bool leaves_orphans(const ring_comm *comm)
 {
     return atomic_load_explicit(&comm->works.orphans, memory_order_relaxed) > 0 &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Creates communicators that only their members call for. The members agree on an id, each creates
- * its part, and no member returns before all have done so; other ranks of the parent take no part.
+ * Implements ring_comm_create() and ring_comm_exclude(), which only the members of the new
+ * communicator call. The members agree on an id, and each creates its part of the communicator. No
+ * member returns before all of them have created their parts.
  */
 #include "call_group.h"
 #include "init.h"
@@ -20,7 +21,8 @@ static bool is_listed(const int *ranks, int count, int rank)
     return false;
 }
 
-/* Allocates nothing, so that a rank without memory still takes part and the others learn of it. */
+/* Compares all pairs instead of allocating memory, so that a rank without free memory still takes
+ * part in the agreement and the other members learn of its failure. */
 static ring_status check_list(const ring_comm *parent, const int *ranks, int count,
                               const char *call)
 {
@@ -45,8 +47,8 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
     RING_TRY(call_group_refuse(call));
     if (count < 0 || count > parent->ranks || (ranks == NULL && count > 0))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ranks is NULL or has %d rank%s; the parent has %d rank%s", call,
-                    count, plural(count), parent->ranks, plural(parent->ranks));
+                    "ring_%s: count is %d%s; expected a list of 0 to %d ranks of the parent", call,
+                    count, ranks == NULL ? " and ranks is NULL" : "", parent->ranks);
     return check_list(parent, ranks, count, call);
 }
 
@@ -83,7 +85,7 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
     if (tag < 0)
         return fail(RING_ERR_ARGUMENT, "ring_comm_create: tag is %d; it must be 0 or more", tag);
     if (!is_listed(ranks, count, parent->rank))
-        return fail(RING_ERR_ARGUMENT, "ring_comm_create: this rank, %d, is not in the list",
+        return fail(RING_ERR_ARGUMENT, "ring_comm_create: the list does not contain this rank (%d)",
                     parent->rank);
     control_list list = {.ranks = ranks, .count = count, .tag = tag};
     return make_all(parent, &list, out, "comm_create");
@@ -94,12 +96,13 @@ ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring
     RING_TRY(check_call(comm, ranks, count, out, "comm_exclude"));
     if (is_listed(ranks, count, comm->rank))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_comm_exclude: this rank, %d, is in the list; only ranks that are not in "
-                    "it may call ring_comm_exclude()",
+                    "ring_comm_exclude: the list contains this rank (%d); only ranks that are not "
+                    "in the list may call ring_comm_exclude()",
                     comm->rank);
     int *staying = malloc((size_t)comm->ranks * sizeof *staying);
     if (staying == NULL)
-        return fail(RING_ERR_MEMORY, "ring_comm_exclude: listing %d ranks", comm->ranks);
+        return fail(RING_ERR_MEMORY, "ring_comm_exclude: out of memory while listing %d ranks",
+                    comm->ranks);
     control_list list = {.ranks = staying, .tag = EXCLUDE_TAG};
     for (int r = 0; r < comm->ranks; r++)
         if (!is_listed(ranks, count, r))

@@ -6,7 +6,7 @@
 #include "card.h"
 
 /** @param cards  [ranks] the cards of all ranks.
- *  @param quota  CPUs' worth of time that the ranks of this host share; 0: no limit.
+ *  @param quota  the CPU time that the ranks of this host may use together, in CPUs; 0: no limit.
  *  @return true if there are more ranks on @p rank's host than the quota, or more of them with
  *  @p rank's CPU mask than CPUs in it. */
 bool crowding_found(const control_card *cards, int ranks, int rank, double quota);

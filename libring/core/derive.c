@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Derives communicators from others: split, dup and shrink. A split takes one all_gather over the
- * parent. Derived communicators share the control connections, and dial links only when a call
- * needs them. No rank returns its communicator before all ranks have created their parts.
+ * Implements split, dup and shrink, which derive a communicator from a parent. A split gathers the
+ * arguments of all ranks with one all_gather over the parent. Derived communicators share the
+ * control connections of the parent, and dial links only when a call needs them. No rank returns
+ * its communicator before all ranks have created their parts.
  */
 #include "call_group.h"
 #include "call_reports.h"
@@ -20,11 +21,6 @@ typedef struct split_card {
 enum { CARD_NUMBERS = sizeof(split_card) / sizeof(uint64_t) };
 _Static_assert(sizeof(split_card) == CARD_NUMBERS * sizeof(uint64_t), "a card is whole numbers");
 
-static bool comes_before(const split_card *cards, int a, int b)
-{
-    return cards[a].key != cards[b].key ? cards[a].key < cards[b].key : a < b;
-}
-
 /* Sorts the ranks of this rank's colour by key, then by rank, with an insertion sort.
  * @param[out] ranks  [parent->ranks] the sorted ranks. @return their number. */
 static int choose_ranks(const ring_comm *parent, const split_card *cards, int *ranks)
@@ -34,7 +30,8 @@ static int choose_ranks(const ring_comm *parent, const split_card *cards, int *r
         int at = count;
         if (cards[r].colour != cards[parent->rank].colour)
             continue;
-        for (; at > 0 && comes_before(cards, r, ranks[at - 1]); at--)
+        /* Ranks of equal keys stay in order, because r is higher than those sorted so far. */
+        for (; at > 0 && cards[r].key < cards[ranks[at - 1]].key; at--)
             ranks[at] = ranks[at - 1];
         ranks[at] = r;
         count++;
@@ -49,8 +46,8 @@ static ring_status derive(ring_comm *parent, const split_card *cards, ring_comm 
         return RING_OK;
     int *ranks = malloc((size_t)parent->ranks * sizeof *ranks);
     if (ranks == NULL)
-        return fail(RING_ERR_MEMORY, "splitting a communicator of %d rank%s", parent->ranks,
-                    plural(parent->ranks));
+        return fail(RING_ERR_MEMORY, "out of memory while splitting a communicator of %d rank%s",
+                    parent->ranks, plural(parent->ranks));
     const int count = choose_ranks(parent, cards, ranks);
     const ring_status status = comm_derive(parent, cards[ranks[0]].id, ranks, count, out);
     free(ranks);
@@ -77,7 +74,7 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
     return status == RING_OK ? RING_OK : comm_undo(out, status);
 }
 
-/* The other ranks are in the all_gather: a call report ends it there. */
+/* Reports the all_gather as refused, because the other ranks would wait in it for this rank. */
 static ring_status refuse(ring_comm *parent, ring_status status)
 {
     const call_signature gathering = {.collective = PLAN_ALL_GATHER,
@@ -102,7 +99,8 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
         return refuse(parent, open);
     split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
     if (cards == NULL)
-        return refuse(parent, fail(RING_ERR_MEMORY, "splitting a communicator of %d rank%s",
+        return refuse(parent, fail(RING_ERR_MEMORY,
+                                   "out of memory while splitting a communicator of %d rank%s",
                                    parent->ranks, plural(parent->ranks)));
     const split_card mine = {.colour = colour, .key = key, .id = control_new_id(parent->world)};
     const ring_status status = split(parent, cards, &mine, out);
@@ -115,8 +113,8 @@ ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)
     return ring_comm_split(parent, 0, 0, out);
 }
 
-/* Ends the calls of this rank, so that no surviving rank touches their buffers after all of them
- * have entered the shrink. */
+/* Ends this rank's calls on the failed communicator. Once all survivors have entered the shrink, no
+ * rank accesses the buffers of these calls any more. */
 static ring_status end_calls(ring_comm *broken)
 {
     comm_lock(broken);

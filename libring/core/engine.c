@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Implements the engine, which runs works through their programs as far as possible without
- * blocking. A turn advances the held works, then those that wait on active channels; from time to
- * time the deadlines are checked.
+ * blocking. An engine turn first advances the held works, and then the works that wait on active
+ * channels. engine_look() checks the deadlines.
  */
 #include "engine.h"
 
@@ -39,8 +39,8 @@ static bool has_post(const channel *c, const work *w)
     return false;
 }
 
-/* @return a channel whose link has not handed over all of the work's messages; NULL: there is
- * none. */
+/* @return a channel with a queued message of the work, or whose link has not flushed the work's
+ * frames; NULL if there is none. */
 static channel *unsent(const work *w)
 {
     for (int32_t i = 0; i < w->program->peer_count; i++) {
@@ -176,56 +176,50 @@ static ring_status run_channel(channel *c, bool *moved)
     return advance_all(channel_take_free(c), moved);
 }
 
-static void deactivate(ring_comm *comm, int32_t i)
-{
-    channel_table *t = &comm->channels;
-    channel *last = t->active[--t->active_count];
-    t->active[i]->place = -1;
-    t->active[i] = last;
-    if (last->place >= 0)
-        last->place = i;
-}
-
 static ring_status run_channels(ring_comm *comm, bool *moved)
 {
-    for (int32_t i = 0; i < comm->channels.active_count;) {
-        channel *c = comm->channels.active[i];
+    channel_table *t = &comm->channels;
+    for (int32_t i = 0; i < t->active_count;) {
+        channel *c = t->active[i];
         RING_TRY(run_channel(c, moved));
-        if (channel_is_idle(c))
-            deactivate(comm, i);
-        else
+        if (!channel_is_idle(c)) {
             i++;
+            continue;
+        }
+        channel *last = t->active[--t->active_count]; /* takes the place of the idle channel */
+        c->place = -1;
+        t->active[i] = last;
+        if (last->place >= 0)
+            last->place = i;
     }
     return RING_OK;
 }
 
-/* The first failure only sets c->lost, so that the next turn reads frames that arrived before it.
- */
-static bool push_failed(channel *c, ring_status status)
-{
-    const work *w = channel_first_waiter(c);
-    const bool again = c->lost;
-    c->lost = true;
-    if (again && w != NULL)
-        comm_fail_by(c->comm, w, c, status);
-    return again && w != NULL;
-}
-
-/* Calls progress() of the active links when no work could move: it flushes frames that they hold
- * and detects broken connections. A failed link ends the communicator if a work waits for it. */
+/* Calls progress() of the active links, because no work could move: it flushes frames that the
+ * links hold, and detects broken connections. A broken link ends the communicator if a work waits
+ * for it. */
 static void push_links(ring_comm *comm)
 {
     for (int32_t i = 0; i < comm->channels.active_count; i++) {
         channel *c = comm->channels.active[i];
         const ring_status status = c->link->transport->progress(c->link);
-        if (failed(status) && push_failed(c, status))
+        if (!failed(status))
+            continue;
+        /* The first failure only sets c->lost, so that the next turn still consumes the frames that
+         * arrived before it. */
+        const work *w = channel_first_waiter(c);
+        const bool again = c->lost;
+        c->lost = true;
+        if (again && w != NULL) {
+            comm_fail_by(comm, w, c, status);
             return;
+        }
     }
 }
 
-/* Calls progress() of idle links that write to peers' memory: a peer may need to learn how far this
- * rank has read, or that this end has moved to another rail. If an idle link is broken, the next
- * call that uses it reports that. */
+/* Calls progress() of idle links that write to peers' memory. The peer may wait for an announcement
+ * of consumed frames, or for the notice that this end has moved to another rail. If an idle link is
+ * broken, the next call that uses it reports the error. */
 static void push_idle_links(ring_comm *comm)
 {
     channel *c;
@@ -259,8 +253,9 @@ static void end_all(ring_comm *comm, ring_status status)
         work_finish(comm->works.first, status);
 }
 
-/* Waits for the verdict before ending works, because peers get their buffers back with it. Without
- * works, streams may still be held by runs of calls that never became works. */
+/* Ends works only once the verdict is known. Until then, peers may still access this rank's
+ * buffers, which its callers may reuse when their calls end. If there are no works, runs of device
+ * calls may still hold streams. */
 void engine_end_if_failed(ring_comm *comm)
 {
     failure_settle(comm);
@@ -275,7 +270,7 @@ void engine_end_if_failed(ring_comm *comm)
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn.bytes = 0;
-    /* With a single rank no other thread would continue the rest. */
+    /* On a single rank no other thread would run the ops that exceed the limit. */
     comm->turn.most = comm->ranks > 1 ? most_bytes : SIZE_MAX;
 }
 
@@ -315,7 +310,7 @@ void engine_start(work *w)
         }
     }
     if (!w->result.finished)
-        sleep_wake_callers(comm); /* no sleeper has this work's channel in its poll list yet */
+        sleep_wake_callers(comm); /* callers that sleep do not poll this work's channel yet */
 }
 
 /* ---- Clocks ------------------------------------------------------------------------ */
@@ -350,12 +345,12 @@ static ring_status timed_out(const work *w)
                 w->wait.last->rank, comm_host(w->comm, w->wait.last->rank));
 }
 
-/* A deadline starts at the first check, which follows the first turn without progress. It includes
- * the time that a stream takes to reach the call. */
+/* A work's timeout starts at the first check, which follows the first turn without progress. It
+ * includes the time that a stream takes to reach the call. */
 static work *find_overdue(const ring_comm *comm, double now)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next) {
-        /* If the lead of several channels is done, the deadlines of its other parts count. */
+        /* A lead that has run its ops waits for its other parts, which have their own deadlines. */
         const bool waits_for_parts = w->program->channels > 1 &&
                                      w->step.slice >= w->program->slices && w->wait.on == NULL;
         if (work_awaits_event(w) || waits_for_parts)
@@ -377,8 +372,8 @@ static work *first_collective(const ring_comm *comm)
     return NULL;
 }
 
-/* Reports this rank's call to all ranks after each interval without progress, not only the first:
- * a peer may have been late. */
+/* After each interval without progress, reports this rank's call to all ranks and checks the frame
+ * that has arrived. The check is repeated because a peer may make a different call later. */
 static ring_status check_stall(ring_comm *comm, work *w, double now)
 {
     comm_stall *stall = &comm->stall;
@@ -393,8 +388,8 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     return mismatch_check_stalled(w);
 }
 
-/* Checks the health of accelerators whose streams or folds works wait for.
- * @param[out] affected  a work that waits for a failed one. */
+/* Checks the health of the accelerators for whose streams or folds works wait.
+ * @param[out] affected  a work that waits for a failed accelerator. */
 static ring_status check_accelerators(const ring_comm *comm, work **affected)
 {
     const accelerator *last = NULL;

@@ -25,7 +25,7 @@ ring_status ring_event_create(ring_event **event)
     ring_event *e = malloc(sizeof *e);
     *event = e;
     if (e == NULL)
-        return fail(RING_ERR_MEMORY, "creating an event");
+        return fail(RING_ERR_MEMORY, "out of memory while creating an event");
     atomic_init(&e->status, RING_IN_PROGRESS);
     atomic_init(&e->holders, 1);
     return RING_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends communicators that fail. The first failure on any rank ends the communicator on all of them.
- * A rank that only sees a broken link asks control for the cause before the peer is blamed. Until
- * control has the verdict the communicator is failing: none of its works moves, and each engine
- * turn asks for the verdict. No thread waits for it with the lock held.
+ * Ends communicators that fail. The first failure on any rank ends the communicator on all ranks. A
+ * broken link may only be a consequence of a failure elsewhere, so its rank asks control for the
+ * cause before it blames the peer. Until control has the verdict, no work of the communicator
+ * moves, and each engine turn asks for the verdict. No thread waits for it with the lock held.
  */
 #include "progress_thread.h"
 #include "sleep.h"
@@ -50,7 +50,7 @@ void failure_settle(ring_comm *comm)
     if (!comm->failure.pending)
         return;
     sleep_look(comm);
-    /* The peer may have refused this rank's call and left; a call report then says so. */
+    /* The peer may have refused this rank's call and left. A call report then tells the reason. */
     if (comm->failure.seeks_reason && reports_check(comm) != RING_OK) {
         comm->failure.seeks_reason = false;
         control_propose(comm->world, RING_ERR_MISMATCH, fail_text());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements work handles as a table of slots. The table grows by blocks that never move, so a slot
- * stays at its address. */
+ * Implements work handles as a table of slots. The table grows by blocks of slots, which never
+ * move in memory. */
 #include "handle.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { BLOCK = 256, BLOCKS = 16384, INDEX_BITS = 22 };
 typedef struct slot {
     uint32_t generation; /* odd while in use */
     uint32_t next_free;
-    int32_t users; /* calls that are using it */
-    bool ended;    /* no call can enter it any more */
+    int32_t users; /* calls between handle_enter() and handle_leave() */
+    bool ended;    /* handle_enter() rejects it */
     handle_view view;
 } slot;
 
@@ -81,7 +81,8 @@ ring_status handle_new(ring_comm *comm, struct work *work, uint32_t *slot_number
     }
     pthread_mutex_unlock(&table.lock);
     *slot_number = index;
-    return index != 0 ? RING_OK : fail(RING_ERR_MEMORY, "creating another work handle");
+    return index != 0 ? RING_OK
+                      : fail(RING_ERR_MEMORY, "out of memory while creating another work handle");
 }
 
 ring_status handle_enter(const ring_work *handle, const char *call)

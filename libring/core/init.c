@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Creates communicators, either by joining a new world or over a world that control has derived
- * from another communicator's. */
+ * Creates communicators. The world of a communicator is either joined through the rendezvous, or
+ * derived by control from the world of another communicator. */
 #include "init.h"
 
 #include "accelerators.h"
@@ -30,7 +30,7 @@ static ring_status number_hosts(ring_comm *comm)
     const control_card *cards = comm->world->cards;
     int32_t *host_of = malloc((size_t)comm->ranks * sizeof *host_of);
     if (host_of == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     comm->plan_world = (plan_world){.ranks = comm->ranks,
                                     .host_of = host_of,
                                     .rank_order = comm->settings.reproducible};
@@ -53,7 +53,7 @@ static ring_status start_parts(ring_comm *comm)
 {
     comm->history.packed = calloc(HISTORY_CALLS, sizeof *comm->history.packed);
     if (comm->history.packed == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     RING_TRY(channels_keep_posts(comm, SPARE_POSTS));
     RING_TRY(number_hosts(comm));
     RING_TRY(links_map(comm));
@@ -64,15 +64,15 @@ static ring_status start_parts(ring_comm *comm)
     return opening_new(comm);
 }
 
-/* Control calls this when it has news, perhaps a verdict. */
+/* The control thread calls this when it has received a message, which may be a verdict. */
 static void wake(void *context)
 {
     device_calls_wake(context);
     sleep_wake(context);
 }
 
-/* Ranks of a derived communicator have no barrier here, because control keeps sockets that arrive
- * early. */
+/* Ranks of a derived communicator need no barrier here: control keeps data sockets that a peer
+ * opens before this rank has created its part. */
 static ring_status start(ring_comm *comm, bool derived)
 {
     const ring_status status = start_parts(comm);
@@ -89,7 +89,7 @@ static ring_comm *comm_alloc(int rank, int ranks)
 {
     ring_comm *comm = calloc(1, sizeof *comm);
     if (comm == NULL) {
-        fail(RING_ERR_MEMORY, "creating the communicator");
+        fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
         return NULL;
     }
     comm->generation = fork_generation();
@@ -129,18 +129,6 @@ ring_status comm_undo(ring_comm **comm, ring_status status)
     return fail(status, "%s", text);
 }
 
-/* Reports the failure, so that ranks that already have the communicator do not wait for this one.
- */
-static ring_status give_up(ring_comm *comm, ring_status status)
-{
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "%s", fail_text());
-    if (control_verdict(comm->world) == RING_OK)
-        control_report(comm->world, status, text);
-    ring_comm_destroy(comm);
-    return fail(status, "%s", text);
-}
-
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
                      double started, ring_comm **out)
 {
@@ -156,7 +144,12 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         *out = comm;
         return RING_OK;
     }
-    return give_up(comm, status);
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    if (control_verdict(comm->world) == RING_OK) /* or other ranks would wait for this one */
+        control_report(comm->world, status, text);
+    ring_comm_destroy(comm);
+    return fail(status, "%s", text);
 }
 
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
@@ -281,7 +274,7 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     ring_comm *comm = start != NULL ? comm_alloc(rank, size) : NULL;
     if (comm == NULL) {
         free(start);
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     }
     start->comm = comm;
     start->settings = *s;
@@ -291,12 +284,13 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
     return start_apart(start, out);
 }
 
-/* A program that ignores it has no communicator that would tell the reason later. */
-static ring_status tell(const ring_config *config, ring_status status)
+/* Logs an error of a start, because a program that ignores the error has no communicator from which
+ * it could get the reason later. */
+static ring_status log_failure(const ring_config *config, ring_status status)
 {
     if (status == RING_OK || config->quiet)
         return status;
-    log_set_rank(0, 0); /* it has no rank; ranks that fail for the same reason print the same */
+    log_set_rank(0, 0); /* ranks that fail for the same reason print the same line */
     log_error("%s", fail_text());
     return status;
 }
@@ -332,7 +326,8 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     if (comm != NULL)
         *comm = NULL;
     const ring_status status = read_config(config, &given);
-    return tell(&given, status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
+    return log_failure(&given,
+                       status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
 }
 
 static ring_status init_by_env(ring_comm **comm, const ring_config *config)
@@ -356,5 +351,5 @@ static ring_status init_by_env(ring_comm **comm, const ring_config *config)
 ring_status ring_comm_init_env(ring_comm **comm)
 {
     static const ring_config none = RING_CONFIG_INIT;
-    return tell(&none, init_by_env(comm, &none));
+    return log_failure(&none, init_by_env(comm, &none));
 }

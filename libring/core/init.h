@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * init: creates communicators over worlds, for init.c itself and for derived communicators. */
+ * init: creates a communicator over a world, both for the public ring_comm_init*() and for calls
+ * that derive a communicator from another. */
 #ifndef RING_CORE_INIT_H
 #define RING_CORE_INIT_H
 
 #include "comm.h"
 
-/** Creates a communicator over @p world, and takes ownership of that, also on failure.
+/** Creates a communicator over @p world, and takes ownership of @p world even if it fails.
  *  @param parent  the communicator from which it is derived; NULL: none.
  *  @param a  the accelerator that may run its calls; NULL: none.
  *  @param started  when the start began, in seconds of clock_now(). */
@@ -16,8 +17,8 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
  *  ranks of the parent, in the order of their new ranks. */
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
                         ring_comm **out);
-/** Destroys a communicator (NULL is allowed) that another rank could not create; fail_text() is
- *  kept. @return @p status. */
+/** Destroys a communicator that another rank could not create, and sets it to NULL, which it may
+ *  already be. Keeps fail_text(). @return @p status. */
 ring_status comm_undo(ring_comm **comm, ring_status status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the transport for each pair of ranks: the strongest that both allow and that reaches.
- * Both ranks of a pair decide from their two cards alone, so they agree.
+ * Chooses the transport for each pair of ranks: the first of the list that both ranks allow and
+ * that can join them. Both ranks choose from their two cards alone, so they choose the same.
  */
 #include "links.h"
 
@@ -12,16 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* @return false, and logs the reason, if this transport cannot be used. */
-static bool works_here(const transport *t, const settings *s)
-{
-    char why[256] = "";
-    if (t->probe(&s->ib, why, sizeof why))
-        return true;
-    log_info("transport %s is not used: %s", t->name, why);
-    return false;
-}
 
 ring_status links_mask(const settings *s, uint32_t *mask)
 {
@@ -34,9 +24,13 @@ ring_status links_mask(const settings *s, uint32_t *mask)
         asked |= all[i]->powers & TRANSPORT_ASKED ? 1u << i : 0;
     }
     RING_TRY(settings_transports(s, names, count, asked, mask));
-    for (size_t i = 0; i < count; i++)
-        if ((*mask & 1u << i) && !works_here(all[i], s))
-            *mask &= ~(1u << i);
+    for (size_t i = 0; i < count; i++) {
+        char why[256] = "";
+        if (!(*mask & 1u << i) || all[i]->probe(&s->ib, why, sizeof why))
+            continue;
+        log_info("transport %s is not used: %s", all[i]->name, why);
+        *mask &= ~(1u << i);
+    }
     return *mask != 0 ? RING_OK
                       : fail(RING_ERR_CONFIG,
                              "none of the transports that RING_TRANSPORT=%s allows works here; "
@@ -67,7 +61,8 @@ int links_rails(const settings *s, uint32_t mask)
                           : 1;
 }
 
-/* @param sealed  frames between hosts must be encrypted. */
+/* @return true if the transport can join the ranks of two cards. @param sealed  frames between
+ * hosts must be encrypted. */
 static bool reaches(const transport *t, const control_card *a, const control_card *b, bool sealed)
 {
     const bool same_host = memcmp(a->host, b->host, sizeof a->host) == 0 && a->uid == b->uid;
@@ -104,8 +99,8 @@ const transport *links_strongest(const ring_comm *comm, int a, int b, uint16_t *
 
 /* ---- Which pairs can map memory? ---------------------------------------------------------- */
 
-/* A class of ranks that have the same links to all other ranks, because they are in one process and
- * allow the same transports. */
+/* The ranks of one process that allow the same transports. They have the same links to all other
+ * ranks, so links_map() compares pairs of classes instead of pairs of ranks. */
 typedef struct card_class {
     const control_card *card;
     int host, members;
@@ -134,14 +129,6 @@ static int classify(const ring_comm *comm, card_class *classes)
     return count;
 }
 
-/* Only ranks of one host map memory, and their links need no encryption, so sealed is false. */
-static bool maps(const control_card *a, const control_card *b)
-{
-    uint16_t number;
-    const transport *t = strongest(a, b, false, &number);
-    return t != NULL && (t->powers & TRANSPORT_CAN_MAP) != 0;
-}
-
 /* @return true if each pair of ranks on different hosts is joined by a transport with rails. */
 static bool all_have_rails(const ring_comm *comm, const card_class *classes, int count)
 {
@@ -161,13 +148,16 @@ ring_status links_map(ring_comm *comm)
 {
     card_class *classes = malloc((size_t)comm->ranks * sizeof *classes);
     if (classes == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     const int count = classify(comm, classes);
     comm->links.maps_all = comm->links.maps_hosts = true;
     for (int a = 0; a < count && comm->links.maps_hosts; a++) {
         for (int b = a; b < count; b++) {
             const bool alone = a == b && classes[a].members == 1;
-            const bool map = alone || maps(classes[a].card, classes[b].card);
+            uint16_t number;
+            /* Only ranks of one host map memory, and their links need no encryption. */
+            const transport *t = strongest(classes[a].card, classes[b].card, false, &number);
+            const bool map = alone || (t != NULL && (t->powers & TRANSPORT_CAN_MAP) != 0);
             comm->links.maps_all &= map;
             comm->links.maps_hosts &= map || classes[a].host != classes[b].host;
         }
@@ -179,15 +169,15 @@ ring_status links_map(ring_comm *comm)
 
 /* ---- This rank's links --------------------------------------------------------------------- */
 
-/* Logs the stronger transport that a pair would use if RING_ENCRYPT did not exclude it.
- * @return true if there is one. */
+/* If RING_ENCRYPT excludes a stronger transport than the chosen one, logs that.
+ * @return true if it was logged. */
 static bool note_unsealed(const ring_comm *comm, int peer, const transport *taken)
 {
     const control_card *cards = comm->world->cards;
     uint16_t number;
     const transport *other = strongest(&cards[comm->rank], &cards[peer], false, &number);
     if (other != taken)
-        log_info("%s is not used between hosts: it does not encrypt, as RING_ENCRYPT requires",
+        log_info("%s is not used between hosts: RING_ENCRYPT requires encryption, which it lacks",
                  other->name);
     return other != taken;
 }
@@ -197,10 +187,10 @@ static ring_status no_transport(const ring_comm *comm, int peer)
     const control_card *cards = comm->world->cards;
     return fail(
         RING_ERR_CONFIG,
-        "no transport joins rank %d (%s) and rank %d (%s)%s: allow tcp in RING_TRANSPORT on "
-        "both",
+        "no transport can join rank %d (%s) and rank %d (%s)%s; allow tcp in RING_TRANSPORT on "
+        "both ranks",
         comm->rank, cards[comm->rank].hostname, peer, cards[peer].hostname,
-        is_sealed(comm) ? " and encrypts (RING_ENCRYPT)" : "");
+        is_sealed(comm) ? " with encryption, which RING_ENCRYPT requires" : "");
 }
 
 ring_status links_check(ring_comm *comm)

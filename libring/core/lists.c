@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the list forms, which are v-forms with an address for each block. Their programs are
- * those of v-forms with contiguous blocks, so new addresses need no new program. An operand has the
- * number of its block and its offset in the contiguous vector. A work has a base address for each
- * block: where the vector would start if the block were in its place.
+ * Implements the list forms, which are v-forms with an address for each block. They use the
+ * programs of v-forms with contiguous blocks, so new addresses need no new program: an operand
+ * holds the number of its block, and its offset in the contiguous vector. A work has a base address
+ * for each block, which is the block's address minus its offset in the vector, so that base plus
+ * operand offset is the operand's address.
  */
 #include "lists.h"
 
@@ -94,11 +95,11 @@ static ring_status overlap(const program *p, const list_block *a, const list_blo
 }
 
 /* Checks that blocks do not overlap. As in v-forms, blocks that are only read may overlap unless
- * they are reduced. One pass over the sorted blocks is enough, because of each side only the block
- * that ends last can reach into the next one. */
+ * they are reduced. The blocks are sorted by their starts, so one pass suffices: it compares each
+ * block with the furthest end of the earlier blocks, for each side separately. */
 static ring_status check_apart(const program *p, const list_block *all, int count)
 {
-    const list_block *last[2] = {NULL, NULL}; /* of each side, the earlier block that ends last */
+    const list_block *last[2] = {NULL, NULL}; /* [side] the earlier block with the furthest end */
     for (const list_block *b = all; b < all + count; b++) {
         for (int side = 0; side < 2; side++) {
             const bool both_read = b->side == PLAN_SRC && side == PLAN_SRC && !p->facts->reduces;
@@ -120,7 +121,8 @@ ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b
     if (comm->memory.list_blocks == NULL)
         comm->memory.list_blocks = malloc(most * sizeof *comm->memory.list_blocks);
     if (comm->memory.list_blocks == NULL)
-        return fail(RING_ERR_MEMORY, "checking the blocks of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while checking the blocks of ring_%s",
+                    p->facts->name);
     const int count = collect(comm->memory.list_blocks, p, b, comm->ranks);
     sort(comm->memory.list_blocks, count);
     return check_apart(p, comm->memory.list_blocks, count);
@@ -129,9 +131,9 @@ ring_status lists_check(ring_comm *comm, const program *p, const call_buffers *b
 /* ---- A work ------------------------------------------------------------------------------- */
 
 struct list_room {
-    int held;          /* regions */
+    int held;          /* number of regions held */
     uint64_t *regions; /* [2 * ranks] */
-    uintptr_t bases[]; /* [2][ranks] */
+    uintptr_t bases[]; /* [2 sides][ranks] see the head of this file */
 };
 
 ring_status lists_make_room(work *w)
@@ -142,31 +144,29 @@ ring_status lists_make_room(work *w)
     struct list_room *room = malloc(sizeof *room +
                                     places * (sizeof *room->bases + sizeof *room->regions));
     if (room == NULL)
-        return fail(RING_ERR_MEMORY, "storing the addresses of the blocks of a call");
+        return fail(RING_ERR_MEMORY,
+                    "out of memory while storing the addresses of the blocks of a call");
     room->held = 0;
     room->regions = (uint64_t *)(void *)(room->bases + places);
     w->list_room = room;
     return RING_OK;
 }
 
-static uintptr_t *bind_side(const work *w, int side, const void *const *list)
+void lists_bind(work *w, const call_buffers *b)
 {
     const int ranks = w->comm->ranks;
     const size_t size = ring_dtype_size(w->call.dtype);
-    uintptr_t *bases = w->list_room->bases + (ptrdiff_t)side * ranks;
-    for (int i = 0; i < ranks; i++)
-        bases[i] = (uintptr_t)list[i] - w->program->shape.displs[side][i] * size;
-    return bases;
-}
-
-/* Products are contiguous, even if src is a list. */
-void lists_bind(work *w, const call_buffers *b)
-{
-    for (int side = 0; side < 2; side++)
-        if (b->lists[side] != NULL)
-            w->bases[side] = bind_side(w, side, b->lists[side]);
+    for (int side = 0; side < 2; side++) {
+        if (b->lists[side] == NULL)
+            continue;
+        uintptr_t *bases = w->list_room->bases + (ptrdiff_t)side * ranks;
+        for (int i = 0; i < ranks; i++)
+            bases[i] = (uintptr_t)b->lists[side][i] - w->program->shape.displs[side][i] * size;
+        w->bases[side] = bases;
+    }
     if (!w->buffers.products.missing)
         return;
+    /* The products of src and the factor are contiguous, even if src is a list. */
     w->buffers.products.list = w->bases[PLAN_SRC];
     w->bases[PLAN_SRC] = NULL;
 }
@@ -185,7 +185,7 @@ uint64_t lists_hold(work *w, int side, uint64_t (*hold)(const void *, size_t))
         else if (bytes > 0)
             return 0;
     }
-    return region_ref_to(REGION_HEAP_ID, 0); /* a dummy: list_room holds the regions */
+    return region_ref_to(REGION_HEAP_ID, 0); /* not 0; list_room has the regions to be released */
 }
 
 void lists_release(work *w)

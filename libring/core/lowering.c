@@ -23,7 +23,8 @@ typedef struct lowering {
     size_t element, acc;
     program *p; /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
-    bool by_chunk; /* ranges become one op per chunk, because a slice of a range has gaps */
+    bool by_chunk; /* a step over several chunks becomes one op for each chunk, because the slices
+                      of several chunks are not contiguous */
 } lowering;
 
 /* ---- Operands ----------------------------------------------------------------------- */
@@ -41,6 +42,8 @@ static int32_t peer_index(const plan *p, int32_t rank)
     return low;
 }
 
+/* @return true if the operand holds partial sums in the accumulator's type. @param partner  the
+ * other operand of a send, recv or copy; NULL in a fold. */
 static bool is_accumulator(const plan_loc *loc, const plan_loc *partner)
 {
     if (loc->buffer == PLAN_SCRATCH)
@@ -50,21 +53,16 @@ static bool is_accumulator(const plan_loc *loc, const plan_loc *partner)
     return loc->wire == PLAN_WIRE_ACC || (partner != NULL && partner->buffer == PLAN_SCRATCH);
 }
 
-/* The scratch memory of a sliced program holds only one slice of each chunk. */
-static size_t scratch_offset(const lowering *low, int32_t chunk)
-{
-    const plan *p = low->plan;
-    if (low->p->slices > 1)
-        return (size_t)(chunk - p->scratch_first) * low->p->slice;
-    return plan_span_of(&low->layout, PLAN_SCRATCH, chunk, 1).offset -
-           plan_span_of(&low->layout, PLAN_SCRATCH, p->scratch_first, 1).offset;
-}
-
 static void place_operand(const lowering *low, const plan_loc *loc, operand *at)
 {
+    const int32_t first = low->plan->scratch_first;
     plan_span span = {0};
-    if (loc->buffer == PLAN_SCRATCH)
-        span.offset = scratch_offset(low, loc->chunk);
+    if (loc->buffer == PLAN_SCRATCH && low->p->slices > 1)
+        /* The scratch memory of a sliced program holds only one slice of each chunk. */
+        span.offset = (size_t)(loc->chunk - first) * low->p->slice;
+    else if (loc->buffer == PLAN_SCRATCH)
+        span.offset = plan_span_of(&low->layout, PLAN_SCRATCH, loc->chunk, 1).offset -
+                      plan_span_of(&low->layout, PLAN_SCRATCH, first, 1).offset;
     else if (loc->buffer != PLAN_WIRE)
         span = plan_span_of(&low->layout, (plan_buffer)loc->buffer, loc->chunk, loc->chunks);
     at->offset = span.offset * at->width;
@@ -173,8 +171,9 @@ static void lower_steps(lowering *low)
 
 /* ---- Slices ----------------------------------------------------------------------- */
 
-/* A message that is carried through shared memory is cut into a few frames, so that one end copies
- * while the other folds. On a network the transfer takes longer than both, so it is not cut. */
+/* A message that is carried through shared memory is cut into two frames, so that one rank copies
+ * the second frame while the other folds the first. On a network the transfer takes longer than
+ * copying and folding, so the message is cut only into segments. @return bytes of a frame. */
 static size_t segment_bytes(const lowering *low, size_t message)
 {
     enum { FRAMES = 2, LEAST = 8192 };
@@ -184,8 +183,8 @@ static size_t segment_bytes(const lowering *low, size_t message)
     return min_size(max_size(part, LEAST), low->limits->segment);
 }
 
-/* @return the most chunks that a plan sends to one peer if it sends each once: all, unless each
- * block is for one rank. */
+/* @return the most chunks that a plan sends to one peer if it sends each chunk once. These are all
+ * chunks, but only those of one block if each block is for one rank. */
 static size_t chunks_to_peer(const lowering *low)
 {
     const plan *p = low->plan;
@@ -212,24 +211,19 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
     return max_size(limit, 1);
 }
 
-/* @return the channels among which a call is divided; each one's slice is worth its cost. */
-static int32_t channels_for(const lowering *low, size_t longest)
-{
-    if (low->p->to_self || low->p->call.tagged)
-        return 1;
-    const size_t worth = longest * low->element / low->limits->per_channel;
-    return (int32_t)max_size(1, min_size(worth, (size_t)low->limits->channels));
-}
-
 /* Chunk 0 is the longest chunk of even blocks, so all ranks compute the same number of slices.
- * v-forms in which only two ranks know a count have one slice. */
+ * v-forms in which only two ranks know a count have one slice. A call gets an additional channel
+ * only if each channel has per_channel bytes to move. */
 static void set_slices(lowering *low, const algo *a)
 {
     program *p = low->p;
     const size_t longest = plan_span_of(&low->layout, PLAN_WIRE, 0, 1).count;
     const bool unknown = p->facts->uneven && p->facts->personalized;
     p->segment = segment_bytes(low, unknown ? SIZE_MAX : longest * low->acc) / low->acc;
-    p->channels = channels_for(low, longest);
+    const size_t worth = longest * low->element / low->limits->per_channel;
+    p->channels = (int32_t)max_size(1, min_size(worth, (size_t)low->limits->channels));
+    if (p->to_self || p->call.tagged)
+        p->channels = 1;
     p->slice = slice_limit(low, a, longest);
     p->slices = longest > p->slice ? (int32_t)((longest + p->slice - 1) / p->slice) : 1;
     p->channels = p->slices < p->channels ? p->slices : p->channels;
@@ -268,7 +262,7 @@ ring_status program_lower(const lowering_limits *limits, const plan *of, const a
     low.layout.shape = p->call.shape;
     lower_steps(&low);
     if (!allocate(p, of, low.ops, low.operands))
-        return fail(RING_ERR_MEMORY, "lowering the plan of %s for %d rank%s",
+        return fail(RING_ERR_MEMORY, "out of memory while lowering the plan of %s for %d rank%s",
                     plan_collective_name(of->collective), of->ranks, plural(of->ranks));
     for (int32_t i = 0; i < of->peer_count; i++)
         p->peers[i].rank = of->peers[i].rank;

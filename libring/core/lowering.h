@@ -11,19 +11,19 @@
 
 /** Facts about links that lowering needs. They are the same on all ranks. */
 typedef struct lowering_limits {
-    size_t segment;     /* most bytes of a carried frame */
-    bool few_frames;    /* cut carried messages in two, if the frames are not longer than segment */
-    size_t window;      /* frames that a link can hold in flight */
-    size_t eager;       /* bytes that a call may send to a peer without waiting for it */
-    size_t outstanding; /* bytes that a slice may send to a peer; SIZE_MAX: no limit */
-    size_t scratch;     /* bytes of partial sums */
-    int32_t channels;   /* the most channels */
-    size_t per_channel; /* bytes of a chunk that are worth one more channel */
+    size_t segment;     /* the most bytes of a carried frame */
+    bool few_frames;    /* carry a message in two frames if they are not longer than a segment */
+    size_t window;      /* the frames that a link can hold in flight */
+    size_t eager;       /* the bytes that a call may send to a peer without waiting for it */
+    size_t outstanding; /* the bytes that a slice may send to a peer; SIZE_MAX: no limit */
+    size_t scratch;     /* the most bytes of partial sums */
+    int32_t channels;   /* the most channels of a call */
+    size_t per_channel; /* a call gets one channel for this many bytes of its longest chunk */
 } lowering_limits;
 
-/** Fills in @p p except its channels (program.on); its call, facts and shape are already set.
- *  @param a  the algorithm of the plan; NULL: send or recv.
- *  @return RING_OK or RING_ERR_MEMORY; free it with program_free() in both cases. */
+/** Lowers the plan @p of to the program @p p, whose call, facts and shape are already set. The
+ *  caller then fills in the channels (program.on). @param a  the algorithm of the plan; NULL for a
+ *  send or recv. @return RING_OK or RING_ERR_MEMORY; in both cases the caller frees the program. */
 ring_status program_lower(const lowering_limits *limits, const plan *of, const algo *a, program *p);
 
 #endif

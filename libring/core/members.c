@@ -8,12 +8,12 @@
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t left;
+    pthread_cond_t left; /* signals that a communicator is not held any more */
     ring_comm *first;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-/* Empties the list in a forked child: the communicators belong to the parent, one of whose threads
- * may have held the lock. */
+/* Empties the list in a forked child, because the communicators belong to the parent. Renews the
+ * lock, because a thread of the parent may have held it at the fork. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -22,7 +22,7 @@ static void in_child(void)
     progress_forget();
 }
 
-/* ---- Visits ------------------------------------------------------------------------ */
+/* ---- Iterating ----------------------------------------------------------------------- */
 
 static bool has_orphans(const ring_comm *comm)
 {
@@ -83,7 +83,7 @@ void members_add(ring_comm *comm)
     if (!comm->sleep.by_thread)
         return;
     progress_enter();
-    if (has_orphans(comm)) /* it got them before it was in the list */
+    if (has_orphans(comm)) /* from before it was in the list */
         progress_kick();
 }
 
@@ -96,7 +96,7 @@ static bool take_out(ring_comm *comm)
     if (*at == NULL)
         return false;
     *at = comm->member.next;
-    comm->member.next = NULL; /* a walk that holds this communicator ends here */
+    comm->member.next = NULL; /* members_next() of a thread that holds it returns NULL */
     return true;
 }
 

@@ -6,10 +6,13 @@
 
 #include "comm.h"
 
+/** Adds a communicator, and starts to serve it with the progress thread if its settings ask for
+ *  that. */
 void members_add(ring_comm *comm);
+/** Removes a communicator if it is in the list, and waits until no thread holds it. */
 void members_remove(ring_comm *comm);
-/** Iterates over the communicators that have orphans. Each one is held, so that it is not freed,
- *  until it is passed as @p last. @param last  NULL at first.
+/** Iterates over the communicators that have orphans. The returned communicator is held, so that it
+ *  is not freed, until it is passed as @p last. @param last  NULL in the first call.
  *  @return the next communicator; NULL after the last one. */
 ring_comm *members_next(ring_comm *last);
 /** Keeps a communicator from being freed until members_let_go(). */

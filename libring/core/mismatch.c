@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares calls of different ranks, and writes the messages of errors that differing calls
- * cause. */
+ * Compares calls of different ranks, and writes the errors for calls that differ. */
 #include "mismatch.h"
 
 /* ---- This rank's collectives ---------------------------------------------------------------- */
 
-static const work *under_way(const ring_comm *comm, uint64_t seq)
+static const work *find_in_flight(const ring_comm *comm, uint64_t seq)
 {
     for (const work *w = comm->works.first; w != NULL; w = w->next)
         if (w->seq == seq && !w->program->facts->pairwise)
@@ -13,12 +12,12 @@ static const work *under_way(const ring_comm *comm, uint64_t seq)
     return NULL;
 }
 
-static bool is_remembered(const ring_comm *comm, uint64_t seq)
+static bool is_in_history(const ring_comm *comm, uint64_t seq)
 {
     return seq < comm->history.calls && comm->history.calls - seq <= HISTORY_CALLS;
 }
 
-static uint64_t remembered(const ring_comm *comm, uint64_t seq)
+static uint64_t history_entry(const ring_comm *comm, uint64_t seq)
 {
     return comm->history.packed[seq % HISTORY_CALLS];
 }
@@ -28,12 +27,12 @@ own_call mismatch_compare(const ring_comm *comm, uint64_t seq, uint64_t packed,
 {
     if (seq >= comm->history.calls)
         return CALL_NOT_MADE;
-    if (!is_remembered(comm, seq))
+    if (!is_in_history(comm, seq))
         return CALL_UNKNOWN;
-    if (remembered(comm, seq) == HISTORY_REFUSED)
+    if (history_entry(comm, seq) == HISTORY_REFUSED)
         return CALL_REFUSED;
-    const work *w = under_way(comm, seq);
-    const bool same = packed == remembered(comm, seq) &&
+    const work *w = find_in_flight(comm, seq);
+    const bool same = packed == history_entry(comm, seq) &&
                       (w == NULL || (theirs->count == w->call.count &&
                                      (theirs->root == w->call.root || !w->program->facts->rooted)));
     return same ? CALL_SAME : CALL_OTHER;
@@ -41,16 +40,18 @@ own_call mismatch_compare(const ring_comm *comm, uint64_t seq, uint64_t packed,
 
 call_signature mismatch_own(const ring_comm *comm, uint64_t seq)
 {
-    const work *w = under_way(comm, seq);
+    const work *w = find_in_flight(comm, seq);
     if (w != NULL)
         return w->call;
-    return is_remembered(comm, seq) ? signature_unpack(remembered(comm, seq)) : comm->info.latest;
+    return is_in_history(comm, seq) ? signature_unpack(history_entry(comm, seq))
+                                    : comm->info.latest;
 }
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
-/* @param did  the verb of the other rank's deed: "called" or "refused it:".
- * @param object  its object: the other call or the reason. */
+/* @param caller  a rank that made @p call. @param other  a rank that made another call or refused
+ * this one. @param did  "called" or "refused it:". @param object  the other call, or the reason of
+ * the refusal. */
 static ring_status differ(const ring_comm *comm, int caller, const call_signature *call,
                           uint64_t seq, int other, const char *did, const char *object)
 {
@@ -79,7 +80,7 @@ ring_status mismatch_collective(const ring_comm *comm, uint64_t my_seq, int rank
                                 const call_signature *theirs, uint64_t their_seq)
 {
     const call_reports *s = &comm->reports;
-    if (is_remembered(comm, my_seq) && remembered(comm, my_seq) == HISTORY_REFUSED)
+    if (is_in_history(comm, my_seq) && history_entry(comm, my_seq) == HISTORY_REFUSED)
         return differ(comm, rank, theirs, my_seq, comm->rank,
                       "refused it:", s->own_number == my_seq ? s->own : "its arguments were wrong");
     const call_signature mine = mismatch_own(comm, my_seq);
@@ -96,8 +97,8 @@ ring_status mismatch_check_pair(const work *w, int rank, const call_signature *t
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* @return the call number of a frame, which carries only its low 16 bits. The number closest to
- * @p near is the right one. */
+/* @return the call number of a frame. The frame carries only the low 16 bits; the number with these
+ * bits that is closest to @p near is the right one. */
 static uint64_t call_of(const transport_frame *frame, uint64_t near)
 {
     return near + (uint64_t)(int64_t)(int16_t)(frame->call - (uint16_t)near);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens links to peers. When a call first names a peer, either end requests a socket over the
- * control channel (placeholder_link.c); sockets that arrive are kept until the next engine turn of
- * the communicator.
+ * Opens links to peers. The first call that uses a channel requests a socket over the control
+ * channel (placeholder_link.c). Control delivers the socket to both ranks, and each of them opens
+ * its end of the link in the next engine turn.
  *
- * A peer's eager messages need this end to accept the socket and to complete the handshake even if
- * no thread waits here. Therefore a socket that arrived, and a link that is not open yet, count as
- * orphans.
+ * A peer may send eager messages while no thread of this rank waits in a call. Each queued socket,
+ * and each link whose handshake is not complete, therefore counts as an orphan, so that the
+ * progress thread opens the link.
  */
 #include "placeholder_link.h"
 #include "progress_thread.h"
@@ -32,7 +32,8 @@ struct opening {
     arrival_note *first, **end;
 };
 
-/* Control calls this, with its lock held, when a socket arrives or could not be made. */
+/* Control calls this, with its lock held, when a socket has arrived or could not be made.
+ * @return true if this communicator takes the socket. */
 static bool note_arrival(void *context, int peer, const control_purpose *purpose,
                          ring_status status, const control_socket *socket)
 {
@@ -100,7 +101,8 @@ static ring_status open_link(const ring_comm *comm, const arrival_note *note, tr
     uint16_t number;
     const transport *t = links_strongest(comm, comm->rank, note->peer, &number);
     transport_keys keys = keys_of(comm, &note->socket);
-    const bool misbehaves = comm->settings.fault[0] != '\0'; /* and has a descriptor of its own */
+    /* A link of RING_FAULT shares no descriptor with other links of the pair. */
+    const bool misbehaves = comm->settings.fault[0] != '\0';
     const transport_pair pair = {.owner = comm->world->start,
                                  .peer = comm->world->cards[note->peer].rank,
                                  .wake = sleep_wake,
@@ -135,7 +137,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     }
     (*on)->dialed = true;
     if (note->status != RING_OK)
-        return fail(note->status, "no connection with rank %d (%s): %s%s", note->peer,
+        return fail(note->status, "cannot connect to rank %d (%s): %s%s", note->peer,
                     comm_host(comm, note->peer), note->why,
                     note->status == RING_ERR_TIMEOUT
                         ? "; does a firewall block ports between the hosts?"
@@ -151,7 +153,7 @@ static ring_status attach(ring_comm *comm, arrival_note *note, channel **on)
     return RING_OK;
 }
 
-/* Advances the handshakes of links, and removes links that are now open or broken from the list. */
+/* Advances the handshakes of links. Removes the links that are now open or broken from the list. */
 static void push_greetings(ring_comm *comm, bool *moved)
 {
     for (channel **at = &comm->greeting; *at != NULL;) {
@@ -191,13 +193,13 @@ void opening_turn(ring_comm *comm, bool *moved)
         push_greetings(comm, moved);
 }
 
-/* ---- Life -------------------------------------------------------------------------------- */
+/* ---- Creation and destruction ------------------------------------------------------------ */
 
 ring_status opening_new(ring_comm *comm)
 {
     struct opening *o = calloc(1, sizeof *o);
     if (o == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     pthread_mutex_init(&o->lock, NULL);
     o->end = &o->first;
     comm->opening = o;

@@ -3,16 +3,6 @@
  * that carries it. */
 #include "operand.h"
 
-static uintptr_t base_of(const work *w, const operand *at)
-{
-    if (at->buffer == PLAN_SCRATCH)
-        return (uintptr_t)w->scratch;
-    const int side = at->buffer == PLAN_SRC ? PLAN_SRC : PLAN_DST;
-    if (w->bases[side] != NULL)
-        return w->bases[side][at->block];
-    return side == PLAN_SRC ? (uintptr_t)w->buffers.src : (uintptr_t)w->buffers.dst;
-}
-
 /* Scratch memory holds only the current slice, so its operands skip no earlier slices. */
 char *operand_address(const work *w, const program_op *o, const operand *at)
 {
@@ -24,7 +14,13 @@ char *operand_address(const work *w, const program_op *o, const operand *at)
                 w->step.position <= program_count(w->program, o, w->step.slice));
     ring_assert(at->buffer != PLAN_DST || first <= w->buffers.dst_bytes);
     ring_assert(at->buffer != PLAN_SCRATCH || first <= w->program->scratch);
-    return (char *)(base_of(w, at) + first);
+    const int side = at->buffer == PLAN_SRC ? PLAN_SRC : PLAN_DST;
+    uintptr_t base = side == PLAN_SRC ? (uintptr_t)w->buffers.src : (uintptr_t)w->buffers.dst;
+    if (at->buffer == PLAN_SCRATCH)
+        base = (uintptr_t)w->scratch;
+    else if (w->bases[side] != NULL)
+        base = w->bases[side][at->block];
+    return (char *)(base + first);
 }
 
 uint64_t operand_message(const work *w, const operand *at, bool out)

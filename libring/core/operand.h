@@ -7,10 +7,11 @@
 
 /** @return the local memory of an operand at the work's current position. */
 char *operand_address(const work *w, const program_op *o, const operand *at);
-/** @return the number of an operand's message on its channel. @param out  the operand is sent. */
+/** @return the number of an operand's message on its channel.
+ *  @param out  true if the operand is sent, false if it is received. */
 uint64_t operand_message(const work *w, const operand *at, bool out);
-/** @return the message to an operand of @p elements elements of @p width bytes each; the caller
- *  sets its data. */
+/** @return a message to the operand @p to, of @p elements elements of @p width bytes each. The
+ *  caller sets its data. */
 static inline posted operand_posted(work *w, const operand *to, size_t elements, size_t width)
 {
     return (posted){.work = w,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs engine turns for orphans. The progress thread (progress_loop.c) and threads that wait for
- * other works both do it, so a thread may wait for communicators in any order, and a call that was
- * started ends while its caller computes.
+ * Runs engine turns for orphans. The progress thread (progress_loop.c) advances orphans so that
+ * calls end while their callers compute. A thread that waits for a work advances the orphans of
+ * other communicators, so that threads may wait for communicators in any order.
  */
 #include "orphans.h"
 
@@ -45,8 +45,9 @@ static void on_ticket(void)
         progress_kick();
 }
 
-/* Starts works whose event was set. If another thread holds a lock and saw the gate closed, the
- * progress thread looks again; without it, this thread waits for the lock. */
+/* Starts works whose event was set. If another thread holds a communicator's lock, it may have
+ * found the gate still closed, so the work must be checked again. The progress thread does this; if
+ * it does not serve the communicator, this thread waits for the lock. */
 static void start_gated(void)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -59,7 +60,7 @@ static void start_gated(void)
     }
 }
 
-/* Called when an event was set: wakes sleeping threads, and starts orphans that waited for it. */
+/* Called when an event was set. Wakes sleeping threads, and starts orphans that waited for it. */
 static void on_event(void)
 {
     members_wake();

@@ -59,7 +59,7 @@ static int no_wake_fd(const transport_link *l)
     return -1;
 }
 
-/* A thread may sleep on the link: the arrival of the socket wakes all sleepers. */
+/* A thread may sleep on the link, because the arrival of the socket wakes all sleepers. */
 static bool sleep_on(transport_link *l, bool wants_send)
 {
     (void)l, (void)wants_send;

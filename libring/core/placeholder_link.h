@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * placeholder_link: serves as the link of a channel until its socket arrives. */
+ * placeholder_link: is the link of a channel until the channel's socket arrives, and requests the
+ * socket. */
 #ifndef RING_CORE_PLACEHOLDER_LINK_H
 #define RING_CORE_PLACEHOLDER_LINK_H
 
@@ -7,7 +8,7 @@
 
 /** @return the link that accepts and delivers nothing; there is one per process. */
 transport_link *placeholder_link(void);
-/** Requests a socket for the channel, which arrives later; returns at once. */
+/** Requests a socket for the channel, and returns at once. The socket arrives in opening.c. */
 ring_status channel_dial(channel *c);
 
 #endif

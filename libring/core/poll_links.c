@@ -7,12 +7,12 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* The longest sleep: after it a thread checks deadlines and the progress of other threads. */
+/* The longest sleep. After it, a thread checks deadlines and the progress of other threads. */
 enum { SLEEP_MS = 50 };
 
 /* No descriptor reports that a stream has reached its stop, or that a fold of an accelerator is
- * complete, so sleeps are short while a work waits for that, and grow with the time waited so far.
- * Seconds. */
+ * complete. While a work waits for one of these, each sleep is therefore short: it grows from
+ * least_step to most_step, in seconds. */
 static const double least_step = 50e-6, most_step = 1e-3;
 
 /* @return true if an accelerator folds or copies for a work. */
@@ -48,10 +48,10 @@ static void sleep_on(struct pollfd *entries, size_t used, double deadline, doubl
         (void)poll(entries, used, clock_ms_until(deadline, SLEEP_MS));
 }
 
-/* Arms the link, so that its descriptor reports news. A frame that was peeked at is not news: only
- * later frames wake a sleeper. A frame is therefore peeked at unless a work is ready to consume it;
- * tagged frames are always consumed.
- * @return false if the link already has news. */
+/* Arms the link, so that its descriptor reports new frames. A frame that has been peeked at is not
+ * new and does not wake a sleeper. The next frame is therefore peeked at, unless a work is ready to
+ * consume it; tagged frames are always consumed.
+ * @return false if there is already a new frame, or the link can send a waiting one. */
 static bool arm_channel(channel *c, struct pollfd *entry)
 {
     transport_link *l = c->link;
@@ -73,10 +73,10 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     return true;
 }
 
-/* Arms the links of all active channels. Held works need no entry: a thread that has found nothing
- * to do so often has left only works with closed gates, works whose folds run on accelerators, for
- * which sleeps are short, and works that wait for these.
- * @return the number of entries, or 0 if a link already has news. */
+/* Arms the links of all active channels. Held works need no entries: after several turns without
+ * progress, a held work waits for its gate, for a fold on an accelerator, or for another held work.
+ * Sleeps are short while an accelerator folds.
+ * @return the number of entries, or 0 if arm_channel() returned false. */
 static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *entries)
 {
     size_t used = 0;
@@ -92,8 +92,8 @@ static size_t arm_channels(ring_comm *comm, const wakeup_fd *by, struct pollfd *
     return used;
 }
 
-/* Undoes enter(), also if that returned 0. An event may wake several sleepers, so only the last of
- * them to leave drains the links' descriptors. */
+/* Undoes enter(), even if enter() returned 0. Several threads may sleep on the same descriptors, so
+ * only the last one drains and disarms the links. */
 static void leave(ring_comm *comm, const sleeping_thread *n, bool calls)
 {
     sleep_end(comm, n);
@@ -232,7 +232,7 @@ void poll_list_sleep(poll_list *s, double deadline)
         leave(comm, &s->comms[i]->self, s->calls);
         if (s->calls)
             comm_unlock(comm);
-        else /* the progress thread looks at the works next anyway: it must not kick itself */
+        else /* comm_unlock() might make the progress thread kick itself */
             pthread_mutex_unlock(&comm->lock);
     }
     wakeup_fd_give_back(s->by);

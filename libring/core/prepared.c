@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps copies of calls that start later. All kept calls of the process are in one list, in which
- * prepared_forget() finds those of a destroyed communicator. */
+ * Keeps copies of calls that start later. All kept calls of the process are in one list, so that
+ * prepared_forget() finds the calls of a communicator that is being destroyed. */
 #include "prepared.h"
 
 #include "event.h"

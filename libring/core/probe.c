@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Implements ring_barrier_probe(), a barrier that reports missing ranks without ending the
- * communicator. It uses only the control connections, so it needs no link, and calls in flight on
- * the communicator continue meanwhile.
+ * communicator. It uses only the control connections, so it opens no links and does not disturb
+ * the calls in flight.
  */
 #include "call_group.h"
 #include "numbers.h"
@@ -24,21 +24,12 @@ static int list_missing(const ring_comm *comm, const bool *came, int *missing)
     return count;
 }
 
-/* Writes the names of the missing ranks: "1 (host7), 4 (host9)". */
-static void name_missing(const ring_comm *comm, const bool *came, char *out, size_t size)
-{
-    out[0] = '\0';
-    for (int r = 0; r < comm->ranks; r++)
-        if (!came[r] &&
-            !text_append(out, size, "%s%d (%s)", out[0] != '\0' ? ", " : "", r, comm_host(comm, r)))
-            return;
-}
-
 static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missing, int *count)
 {
     char names[300];
     if (came == NULL)
-        return fail(RING_ERR_MEMORY, "ring_barrier_probe: listing %d ranks", comm->ranks);
+        return fail(RING_ERR_MEMORY, "ring_barrier_probe: out of memory while listing %d ranks",
+                    comm->ranks);
     const ring_status status = control_meet(comm->world, clock_now() + seconds, came);
     if (status == RING_OK)
         return RING_OK;
@@ -50,9 +41,15 @@ static ring_status probe(ring_comm *comm, double seconds, bool *came, int *missi
     const int absent = list_missing(comm, came, missing);
     if (count != NULL)
         *count = absent;
-    name_missing(comm, came, names, sizeof names);
-    return fail(RING_IN_PROGRESS, "ring_barrier_probe: %d of %d ranks had not called in time: %s",
-                absent, comm->ranks, names);
+    names[0] = '\0'; /* becomes "1 (host7), 4 (host9)", as far as there is room */
+    bool fits = true;
+    for (int r = 0; r < comm->ranks && fits; r++)
+        if (!came[r])
+            fits = text_append(names, sizeof names, "%s%d (%s)", names[0] != '\0' ? ", " : "", r,
+                               comm_host(comm, r));
+    return fail(RING_IN_PROGRESS,
+                "ring_barrier_probe: timed out; %d of %d ranks had not called: %s", absent,
+                comm->ranks, names);
 }
 
 ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count)

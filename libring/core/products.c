@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Computes the products for RING_PREMUL_SUM: a rank multiplies its src by its factor before the
- * first op, and the program of a sum reads the products instead of src:
+ * Computes the products for RING_PREMUL_SUM. A rank multiplies its src by its factor before the
+ * first op, and then runs the program of a sum with the products as src:
  *
  *     products (src elements) = src (src elements) * scale
  *
  * If this rank has a dst as long as src, the products are written there and the call continues in
- * place. Otherwise they are written to memory that the communicator keeps for later calls; it is
- * shared with the ranks of the host, which can read it in place.
+ * place. Otherwise they are written to memory that the communicator keeps for later calls. If
+ * possible, this memory is shared with the other ranks of the host, which then read it in place.
  */
 #include "products.h"
 

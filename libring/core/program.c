@@ -30,16 +30,11 @@ void program_free(program *p)
     free(p);
 }
 
-static enum channel_traffic traffic_of(const program *p)
-{
-    if (p->call.tagged)
-        return TRAFFIC_GRANTED;
-    return p->facts->pairwise ? TRAFFIC_PAIR : TRAFFIC_COLLECTIVE;
-}
-
 static ring_status find_channels(ring_comm *comm, const plan *of, program *p)
 {
-    const enum channel_traffic traffic = traffic_of(p);
+    const enum channel_traffic traffic = p->call.tagged       ? TRAFFIC_GRANTED
+                                         : p->facts->pairwise ? TRAFFIC_PAIR
+                                                              : TRAFFIC_COLLECTIVE;
     for (int32_t index = 0; index < p->channels; index++)
         for (int32_t i = 0; i < p->peer_count; i++)
             RING_TRY(channel_get(comm, traffic, index, of->peers[i].rank,
@@ -61,16 +56,6 @@ static lowering_limits limits_of(const ring_comm *comm)
                              .per_channel = TRANSPORT_SEGMENT};
 }
 
-/* Chooses the algorithm and the number of chunks. Send and recv have no algorithm. */
-static ring_status choose(ring_comm *comm, const call_signature *call, tuner_choice *choice)
-{
-    const size_t bytes = signature_bytes(call, comm->ranks);
-    *choice = (tuner_choice){.algorithm = NULL, .chunks = 1, .eager = bytes <= EAGER_BYTES};
-    if (plan_facts_of(call->collective)->pairwise)
-        return RING_OK;
-    return tuner_choose(comm->tuner, call, choice);
-}
-
 /* ---- Arguments, which are checked once per program -------------------------------------- */
 
 static ring_status check_types(const call_signature *call, const plan_facts *facts)
@@ -89,7 +74,8 @@ static ring_status check_types(const call_signature *call, const plan_facts *fac
     return RING_OK;
 }
 
-/* @param[out] bytes  the size of a vector of `count` elements, or of one such block per rank. */
+/* @param blocks  the vector has a block of `count` elements for each rank, else one block.
+ * @param[out] bytes  the size of the vector. */
 static ring_status vector_bytes(const program *p, bool blocks, const ring_comm *comm, size_t *bytes)
 {
     size_t elements;
@@ -117,7 +103,7 @@ static ring_status bind_call(program *p, const ring_comm *comm)
     RING_TRY(check_types(&p->call, p->facts));
     if ((p->facts->rooted || p->facts->pairwise) &&
         (p->call.root < 0 || p->call.root >= comm->ranks))
-        return fail(RING_ERR_ARGUMENT, "ring_%s: %s %d; the communicator has ranks 0 to %d",
+        return fail(RING_ERR_ARGUMENT, "ring_%s: %s is %d; the communicator has ranks 0 to %d",
                     p->facts->name, p->facts->pairwise ? "peer" : "root", p->call.root,
                     comm->ranks - 1);
     p->to_self = p->facts->pairwise && is_root;
@@ -143,10 +129,12 @@ static ring_status find_plan(const ring_comm *comm, const program *kept, const c
 
 static ring_status build(ring_comm *comm, const program *kept, program *p)
 {
-    tuner_choice choice;
     size_t algorithms;
     RING_TRY(bind_call(p, comm));
-    RING_TRY(choose(comm, &p->call, &choice));
+    const size_t bytes = signature_bytes(&p->call, comm->ranks);
+    tuner_choice choice = {.algorithm = NULL, .chunks = 1, .eager = bytes <= EAGER_BYTES};
+    if (!p->facts->pairwise) /* send and recv have no algorithm */
+        RING_TRY(tuner_choose(comm->tuner, &p->call, &choice));
     RING_TRY(find_plan(comm, kept, &p->call, &choice, &p->from));
     const plan *of = p->from->plan;
     const call_way way = {.chunks = choice.chunks,
@@ -165,7 +153,8 @@ ring_status program_new(ring_comm *comm, const program *kept, const call_signatu
 {
     program *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(call->collective));
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s",
+                    plan_collective_name(call->collective));
     p->call = *call;
     p->facts = plan_facts_of(call->collective);
     const ring_status status = build(comm, kept, p);

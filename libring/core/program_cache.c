@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Implements the cache of programs as a hash table that is searched by call, and a list in the
- * order of use from which the oldest programs are evicted. */
+ * order of use. The programs that have not been used for longest are evicted. */
 #include "program_cache.h"
 
 #include "shape.h"
@@ -21,7 +21,9 @@ struct program_cache {
 ring_status programs_new(struct program_cache **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out != NULL ? RING_OK : fail(RING_ERR_MEMORY, "creating the cache of programs");
+    return *out != NULL
+               ? RING_OK
+               : fail(RING_ERR_MEMORY, "out of memory while creating the cache of programs");
 }
 
 static void unlink_use(struct program_cache *cache, program *p)
@@ -62,8 +64,8 @@ void programs_free(struct program_cache *cache)
     free(cache);
 }
 
-/* Evicts old programs until the cache is within its bounds. Programs in use always stay, and so
- * does the latest one, whatever its size. */
+/* Evicts old programs until the cache is within its limits. Programs in use always stay, and so
+ * does the latest one, even if it alone exceeds the limits. */
 static void keep_bounds(struct program_cache *cache)
 {
     program *newer;
@@ -122,7 +124,7 @@ ring_status programs_get(ring_comm *comm, const call_signature *call, program **
     if (p == NULL) {
         RING_TRY(program_new(comm, cache->latest, call, &p));
         keep(cache, p);
-    } else if (p->newer != cache->latest) { /* two calls that alternate are not moved */
+    } else if (p->newer != cache->latest) { /* the two latest programs may stay in any order */
         unlink_use(cache, p);
         link_latest(cache, p);
     }

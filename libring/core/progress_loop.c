@@ -4,9 +4,10 @@
  * would, sleeps while there are no orphans, and starts calls when a graph's replay reaches them.
  *
  * Callers have priority: the loop takes a communicator's lock only if it is free, holds it for a
- * short turn, and skips communicators with waiting threads. comm_unlock() wakes it if orphans are
- * left. Over links for which a core copies, the loop could take time from ranks that compute, so it
- * yields its core before each turn and does not spin if another thread uses the core.
+ * short turn, and skips communicators with waiting threads. comm_unlock() wakes the loop if it
+ * leaves orphans. Over links through shared memory, the loop copies the data itself and could take
+ * time from ranks that compute. It therefore yields its core before each pass, and does not spin if
+ * another thread uses the core.
  */
 #include "calls.h"
 #include "members.h"
@@ -17,49 +18,34 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* ---- Is its core shared? --------------------------------------------------------------- */
+/* ---- Engine turns ------------------------------------------------------------------------ */
 
-/* A yield that takes this long gave the core to a busy thread. */
+/* If a yield takes this many seconds, a busy thread has used the core. */
 static const double long_yield = 1e-4;
-/* Yields the core before a turn. @return true if another thread used it. */
-static bool shares_core(void)
-{
-    const double before = clock_now();
-    sched_yield();
-    return clock_now() - before >= long_yield;
-}
-
-/* ---- Moving ---------------------------------------------------------------------------- */
-
-/* Passes without progress before the thread sleeps: it spins, then yields, for some tens of
- * microseconds in all. */
+/* Consecutive passes without progress after which the thread yields instead of spinning, and after
+ * which it sleeps. It sleeps after some tens of microseconds in all. */
 enum { SPIN_LOOKS = 8, VAIN_LOOKS = 72 };
-/* Seconds of the shortest and the longest sleep on links, which doubles in between. The longest
- * sleep bounds the delay of events that no descriptor reports. */
+/* Seconds of the shortest and the longest sleep on links. Each sleep is twice as long as the one
+ * before, until something moves. The longest sleep bounds the delay of events that no descriptor
+ * reports. */
 static const double least_pause = 1e-3, most_pause = 50e-3;
-/* The sleep without polling links, used when callers wait for calls as soon as they start them. */
+/* Milliseconds of a doze, which is a sleep without polling links. The thread dozes while there is
+ * nothing to poll, because callers wait for their calls themselves. */
 enum { DOZE_MS = 1 };
 
 typedef struct progress_loop {
     unsigned looks; /* passes without progress */
     bool pending;   /* some works may move soon, and no thread waits for them */
-    bool crowded;   /* ranks share cores, so it must not spin */
-    bool shares;    /* it shares this core with a thread that computes */
-    bool useful;    /* it has moved something since its last sleep */
-    bool dozed;     /* it has dozed, and no kick came meanwhile */
+    bool crowded;   /* ranks share cores, so the thread must not spin */
+    bool shares;    /* the thread shares its core with a thread that computes */
+    bool useful;    /* something has moved since the thread's last sleep */
+    bool dozed;     /* the thread has dozed, and no kick has arrived during the doze */
     double pause;   /* seconds of the next sleep on links */
     poll_list sleep;
 } progress_loop;
 
-/* @return true if a core copies for this communicator's links, so that the loop should give way to
- * threads that compute. */
-static bool is_paced(const ring_comm *comm)
-{
-    return comm->links.maps_all && comm->settings.progress == PROGRESS_AUTO;
-}
-
-/* Runs one engine turn for each communicator with orphans, and yields the core before the first
- * paced one. @return true if anything moved. */
+/* Runs one engine turn for each communicator with orphans. Before the first one whose links copy
+ * data with a core, yields the core to threads that compute. @return true if anything moved. */
 static bool advance_all(progress_loop *loop)
 {
     bool moved = false, offered = false;
@@ -67,9 +53,12 @@ static bool advance_all(progress_loop *loop)
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
         if (!c->sleep.by_thread)
             continue;
-        if (is_paced(c) && !offered)
-            loop->shares = shares_core();
-        offered |= is_paced(c);
+        if (c->links.maps_all && c->settings.progress == PROGRESS_AUTO && !offered) {
+            const double before = clock_now();
+            sched_yield();
+            loop->shares = clock_now() - before >= long_yield;
+            offered = true;
+        }
         const orphans_turn seen = orphans_advance(c);
         moved |= seen == ORPHANS_MOVED;
         loop->pending |= seen != ORPHANS_BUSY;
@@ -97,15 +86,15 @@ static void await_bell(int ms)
     (void)poll(&bell, 1, ms);
 }
 
-/* Sleeps for a moment. A kick during a doze costs its caller no system call. */
+/* Sleeps for DOZE_MS. `idle` is not set, so a caller that kicks the thread makes no system call. */
 static void doze(progress_loop *loop)
 {
     await_bell(DOZE_MS);
     loop->dozed = !atomic_exchange(&progress.kicked, false);
 }
 
-/* Adds all communicators to the poll list, except those whose locks are taken: their threads kick
- * when they unlock, because `idle` is set. */
+/* Adds all communicators with orphans to the poll list, except those whose locks are taken. Because
+ * `idle` is set, the threads that hold these locks kick the progress thread when they unlock. */
 static void enter_all(progress_loop *loop)
 {
     for (ring_comm *c = members_next(NULL); c != NULL; c = members_next(c)) {
@@ -114,7 +103,7 @@ static void enter_all(progress_loop *loop)
         members_hold(c);
         if (!poll_list_add(&loop->sleep, c))
             members_let_go(c);
-        comm_unlock(c); /* kicks if the poll list does not cover all that works wait for */
+        comm_unlock(c); /* kicks the thread if works wait for anything that it does not poll */
     }
 }
 
@@ -142,7 +131,7 @@ static void sleep_until_called(progress_loop *loop)
     s->awake = false;
     s->step = 0;
     const ssize_t got = read(progress.bell, &rings, sizeof rings);
-    (void)got; /* the bell is only drained */
+    (void)got; /* reading only drains the bell */
     loop->useful = loop->dozed = false;
 }
 

@@ -19,8 +19,8 @@ bool orphans_are_left(void)
     return atomic_load_explicit(&orphans, memory_order_relaxed) > 0;
 }
 
-/* Works of a single rank wait only for events, and setting an event starts them, so they do not
- * need the progress thread. */
+/* Works of a single rank wait only for events. The thread that sets the event starts them, so they
+ * do not need the progress thread. */
 static bool are_counted(const ring_comm *comm)
 {
     return comm->ranks > 1 || comm->sleep.by_thread;
@@ -69,23 +69,19 @@ static void make(void)
     fd_close(&progress.bell);
 }
 
-static void wake_or_make(void)
+/* The exchanges of `kicked` here and in sleep_until_called() order the two threads: either the
+ * thread sees the caller's orphans, or the caller sees `idle`. */
+void progress_kick(void)
 {
+    atomic_exchange(&progress.kicked, true);
+    if (!atomic_load(&progress.idle))
+        return;
     pthread_mutex_lock(&progress.lock);
     if (progress.made && atomic_exchange(&progress.idle, false))
         ring_bell();
     else if (!progress.made && !progress.failed && progress.users > 0)
         make();
     pthread_mutex_unlock(&progress.lock);
-}
-
-/* The exchanges of `kicked` here and in sleep_until_called() order the two threads: either the
- * thread sees the caller's orphans, or the caller sees `idle`. */
-void progress_kick(void)
-{
-    atomic_exchange(&progress.kicked, true);
-    if (atomic_load(&progress.idle))
-        wake_or_make();
 }
 
 void progress_enter(void)
@@ -108,7 +104,7 @@ static void stop_thread(void)
     pthread_mutex_lock(&progress.lock);
     fd_close(&progress.bell);
     reset_state();
-    /* A communicator that was created meanwhile may have kicked without effect. */
+    /* A kick of a communicator that was created while this thread waited had no effect. */
     const bool again = progress.users > 0;
     pthread_mutex_unlock(&progress.lock);
     if (again)

@@ -10,33 +10,35 @@
 
 /** State that the thread's loop (progress_loop.c) shares with its callers. */
 typedef struct progress_state {
-    void *(*body)(void *);
+    void *(*body)(void *); /* the thread's loop, set by progress_loop.c */
     pthread_mutex_t lock;
     pthread_t thread;
-    size_t users; /* communicators that it serves */
-    int bell;     /* the eventfd that wakes it */
-    bool made, ending, failed;
-    atomic_bool stopping;
-    atomic_bool idle;   /* the thread sleeps or does not exist: a kick must wake or create it */
-    atomic_bool kicked; /* it was kicked while it was awake */
+    size_t users;         /* communicators that it serves */
+    int bell;             /* the eventfd that wakes it */
+    bool made;            /* the thread exists */
+    bool ending;          /* the last user has left and waits for the end of the thread */
+    bool failed;          /* the thread could not be created, and is not tried again */
+    atomic_bool stopping; /* asks the loop to end */
+    atomic_bool idle;     /* the thread sleeps or does not exist: a kick must wake or create it */
+    atomic_bool kicked;   /* it was kicked while it was awake */
 } progress_state;
 extern progress_state progress;
 
-/** Adds @p change, 1 or -1, to the number of orphans. Sockets to be accepted and links to be opened
- *  count as well, because they need progress without a waiting thread. Any thread may call it. */
+/** Adds @p change, 1 or -1, to the number of orphans. Sockets and links that are not open yet count
+ *  as well, because they need progress even if no thread waits. Any thread may call it. */
 void orphans_count(ring_comm *comm, int change);
 /** @return true if any communicator of the process has orphans. */
 bool orphans_are_left(void);
 
-/** Counts the communicators that the thread serves. The last exit ends the thread. The caller holds
+/** Count the communicators that the thread serves. The last exit ends the thread. The caller holds
  *  no lock. */
 void progress_enter(void);
 void progress_exit(void);
-/** Lets the thread serve a communicator of one rank from now on, too, because its works wait for
- *  streams. The caller holds the communicator's lock. */
+/** Makes the thread serve a communicator of one rank as well, because its works wait for streams.
+ *  The caller holds the communicator's lock. */
 void progress_serve(ring_comm *comm);
-/** Wakes or creates the thread, because there may be orphans. Costs an atomic exchange and a load
- *  while it is awake. Any thread may call it, also with control's lock held. */
+/** Wakes or creates the thread, because there may be orphans. While the thread is awake, this costs
+ *  an atomic exchange and a load. Any thread may call it, even with control's lock held. */
 void progress_kick(void);
 /** Kicks the thread if it serves @p comm. */
 static inline void progress_call(const ring_comm *comm)

@@ -21,17 +21,10 @@ void *channel_map(const work *w, const channel *c, uint64_t ref, size_t bytes)
     return NULL;
 }
 
-/* A ticket has no message, so the link's progress() is asked for the reason. */
-static ring_status fetch_failed(const channel *c, ring_status status)
-{
-    RING_TRY(c->link->transport->progress(c->link));
-    return fail(status, "fetching a message from the memory of rank %d failed", c->rank);
-}
-
 RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref, size_t bytes)
 {
     ring_status status = RING_OK;
-    w->wait.last = c; /* for the message, if the link fails */
+    w->wait.last = c; /* the error names this peer if the link fails */
     if (w->step.phase == PHASE_NONE) {
         status = c->link->transport->get(c->link, to, ref, bytes, &w->step.over);
         w->step.phase = status == RING_OK ? PHASE_FETCHING : PHASE_NONE;
@@ -42,5 +35,9 @@ RING_RARE ring_status channel_fetch(work *w, channel *c, char *to, uint64_t ref,
         return channel_await(w, c, WAIT_FREE, c->received);
     const bool began = w->step.phase == PHASE_FETCHING;
     w->step.phase = PHASE_NONE;
-    return status == RING_OK || !began ? status : fetch_failed(c, status);
+    if (status == RING_OK || !began)
+        return status;
+    /* A ticket has no error text, but the progress() of a broken link sets the reason. */
+    RING_TRY(c->link->transport->progress(c->link));
+    return fail(status, "fetching a message from the memory of rank %d failed", c->rank);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Allocates scratch memory, if possible from the heap that the ranks of the host share, so that
- * they read partial sums in place. */
+ * Allocates scratch memory. If possible, it is allocated from the heap that the ranks of the host
+ * share, so that they read partial sums in place. */
 #include "scratch.h"
 
 #include "heap.h"
 
 #include <stdlib.h>
 
+/* Finds an unused piece of at least @p bytes. @param[out] held  the bytes of all pieces in the list
+ * before it. @return NULL if there is none. */
 static scratch *find(scratch *first, size_t bytes, size_t *held)
 {
     *held = 0;
@@ -18,7 +20,7 @@ static scratch *find(scratch *first, size_t bytes, size_t *held)
     return NULL;
 }
 
-/* Frees the pieces that are not in use. @return the bytes of those that are. */
+/* Frees the pieces that are not in use. @return the bytes of the pieces in use. */
 static size_t drop_idle(scratch **first)
 {
     size_t left = 0;
@@ -110,12 +112,12 @@ ring_status scratch_take_stage(work *w)
     RING_TRY(use(&w->comm->memory.scratches, STAGE_BYTES, &s));
     w->stage = s->data;
     return s->shared ? RING_OK
-                     : fail(RING_ERR_MEMORY, "staging a message: the shared heap has no room, and "
-                                             "the network cannot reach the call's buffer");
+                     : fail(RING_ERR_MEMORY, "cannot stage a message: the shared heap is full, and "
+                                             "the adapter cannot access the call's buffer");
 }
 
-/* Pieces that are too short are freed first, so that no more pieces are kept than were in use at
- * the same time. */
+/* If no idle piece is long enough, all idle pieces are freed, so that the list never has more
+ * pieces than calls used at the same time. */
 ring_status scratch_take_products(ring_comm *comm, size_t bytes, char **data)
 {
     size_t held;

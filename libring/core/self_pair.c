@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements sends of a rank to itself. Send k is matched with recv k. The first of the two waits
- * here and is in no list of the engine meanwhile; then the receiver copies from the sender's
- * buffer.
+ * Implements sends of a rank to itself. Send k is matched with recv k. The first call of the two
+ * waits in a list of this file, not in one of the engine's lists, until the second call is made.
+ * Then the recv copies from the buffer of the send.
  */
 #include "self_pair.h"
 
@@ -16,7 +16,7 @@ void self_pair_clear(ring_comm *comm)
     comm->self_pair.end = &comm->self_pair.first;
 }
 
-/* @return the matching work, removed from the list; NULL if it was not called yet. */
+/* @return the matching work, removed from the list; NULL if the matching call has not been made. */
 static work *take_partner(self_pair *pair, const work *w)
 {
     for (work **at = &pair->first; *at != NULL; at = &(*at)->wait.next) {
@@ -43,22 +43,17 @@ static ring_status check_pair(const work *w, const work *other)
     return RING_OK;
 }
 
-/* The sender's buffer stays valid until the receiver ends both works. */
-static void bind_source(work *receiver, const work *sender)
-{
-    receiver->buffers.src = sender->buffers.src;
-    receiver->buffers.src_bytes = sender->buffers.src_bytes;
-    receiver->buffers.src_by = sender->buffers.src_by;
-    receiver->by = receiver->buffers.dst_by != NULL ? receiver->buffers.dst_by
-                                                    : receiver->buffers.src_by;
-}
-
 ring_status self_pair_join(work *receiver, work *sender)
 {
     RING_TRY(check_pair(receiver, sender));
     receiver->partner = sender;
     sender->partner = receiver;
-    bind_source(receiver, sender);
+    /* The sender's buffer stays valid, because the end of the receiver ends both works. */
+    receiver->buffers.src = sender->buffers.src;
+    receiver->buffers.src_bytes = sender->buffers.src_bytes;
+    receiver->buffers.src_by = sender->buffers.src_by;
+    receiver->by = receiver->buffers.dst_by != NULL ? receiver->buffers.dst_by
+                                                    : receiver->buffers.src_by;
     sleep_wake_callers(receiver->comm);
     return RING_OK;
 }

@@ -11,13 +11,14 @@ typedef struct self_pair {
     work *first, **end; /* oldest first, linked by wait.next */
 } self_pair;
 
-/** Matches send k with recv k. @param[in,out] w  either of the two; on success the receiver, which
- *  copies. @return RING_IN_PROGRESS if the other one was not called yet, and the work waits for it;
- *  RING_ERR_MISMATCH if the two differ. */
+/** Matches send k with recv k. @param[in,out] w  the send or the recv; on success the recv, which
+ *  copies. @return RING_IN_PROGRESS if the matching call has not been made; the work then waits for
+ *  it. RING_ERR_MISMATCH if the two calls differ. */
 ring_status self_pair_meet(work **w);
 /** Drops the works that wait for a partner. */
 void self_pair_clear(ring_comm *comm);
-/** Joins two works that tagged.c has matched: the receiver copies and ends both. */
+/** Makes a recv copy from the buffer of the send with which it was matched. The end of the recv
+ *  also ends the send. */
 ring_status self_pair_join(work *receiver, work *sender);
 
 #endif

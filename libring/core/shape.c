@@ -14,14 +14,6 @@ const char *shape_side_name(int side)
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-static bool has_blocks(const call_signature *call, int side, int rank)
-{
-    const plan_facts *facts = plan_facts_of(call->collective);
-    const plan_side at = side == PLAN_SRC ? facts->src_at : facts->dst_at;
-    const bool blocks = side == PLAN_SRC ? facts->src_blocks : facts->dst_blocks;
-    return blocks && plan_is_on(at, rank, call->root);
-}
-
 static uint64_t mix(uint64_t h, size_t value)
 {
     h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -37,8 +29,8 @@ static uint64_t digest_of(const plan_shape *shape, int ranks)
     return h;
 }
 
-/* If all ranks know all counts, the signature's root is a checksum of them and its count is the
- * longest, so that ranks with different counts are detected. */
+/* All ranks know all counts of this collective. The signature's root becomes a checksum of the
+ * counts, and its count the longest one, so that ranks with different counts are detected. */
 static void agree_on(call_signature *call, plan_shape *shape, int rank, int ranks)
 {
     const size_t *counts = shape->counts[shape->counts[PLAN_SRC] != NULL ? PLAN_SRC : PLAN_DST];
@@ -55,7 +47,9 @@ ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ra
     const plan_facts *facts = plan_facts_of(call->collective);
     shape->rank = rank;
     for (int side = 0; side < SIDES; side++) {
-        if (!has_blocks(call, side, rank))
+        const plan_side at = side == PLAN_SRC ? facts->src_at : facts->dst_at;
+        const bool blocks = side == PLAN_SRC ? facts->src_blocks : facts->dst_blocks;
+        if (!blocks || !plan_is_on(at, rank, call->root))
             shape->counts[side] = shape->displs[side] = NULL;
         else if (shape->counts[side] == NULL)
             return fail(RING_ERR_ARGUMENT, "ring_%s: the counts of %s are NULL", facts->name,
@@ -102,8 +96,8 @@ static int by_begin(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Checks that blocks do not overlap. Required for dst, and for a src that is reduced, which may
- * happen in place. */
+/* Checks that blocks do not overlap. This is required of dst, and of src if it is reduced, because
+ * it may be reduced in place. */
 static ring_status check_apart(const program *p, int side, int ranks)
 {
     const plan_shape *shape = &p->shape;
@@ -111,7 +105,8 @@ static ring_status check_apart(const program *p, int side, int ranks)
     ring_status status = RING_OK;
     int used = 0;
     if (all == NULL)
-        return fail(RING_ERR_MEMORY, "checking the counts of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while checking the counts of ring_%s",
+                    p->facts->name);
     for (int i = 0; i < ranks; i++) {
         const size_t begin = shape->displs[side][i], count = shape->counts[side][i];
         if (count > 0)
@@ -212,7 +207,8 @@ static ring_status copy_shape(program *p, int ranks)
     p->shape = *p->call.shape;
     p->room = malloc(room_for(&p->shape, ranks) * sizeof *p->room + 1);
     if (p->room == NULL)
-        return fail(RING_ERR_MEMORY, "keeping the counts of ring_%s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while keeping the counts of ring_%s",
+                    p->facts->name);
     size_t *room = p->room;
     for (int side = 0; side < SIDES; side++)
         if (p->shape.counts[side] != NULL)

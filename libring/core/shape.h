@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shape: reads and checks the counts and displacements that a rank passes to a v-form. A program
- * keeps a copy of them, so that a later call with equal ones finds the program.
+ * keeps a copy of them, so that a later call with equal counts and displacements finds the program.
  */
 #ifndef RING_CORE_SHAPE_H
 #define RING_CORE_SHAPE_H
@@ -10,10 +10,10 @@
 
 /** @return "src" or "dst", for messages. */
 const char *shape_side_name(int side);
-/** Reads a caller's shape: drops arrays that this rank does not use, and sets the facts on which
- *  all ranks must agree and by which the cache finds the call (root, count, digest). O(ranks);
+/** Reads a caller's shape. Drops arrays that this rank does not use, and sets the call's root,
+ *  count and digest, which ranks compare and by which the cache finds the program. O(ranks);
  *  allocates nothing.
- *  @param[in,out] shape  displs may be NULL: the blocks are contiguous.
+ *  @param[in,out] shape  the caller's arrays. displs may be NULL if the blocks are contiguous.
  *  @return RING_OK, or RING_ERR_ARGUMENT if an array is missing. */
 ring_status shape_read(call_signature *call, plan_shape *shape, int rank, int ranks);
 /** @return true if the shape @p given of a call equals the shape @p kept of a program. */

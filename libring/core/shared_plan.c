@@ -5,26 +5,21 @@
 
 #include <stdlib.h>
 
-static void send_to(plan *p, int peer, bool eager)
-{
-    if (eager) {
-        plan_send_eager(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
-        return;
-    }
-    plan_send(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
-    plan_wait(p, peer, 0);
-}
-
 /* If the peer is this rank itself, the recv copies from the sender's buffer and the send has no
  * steps. */
 static void add_pair_steps(plan *p, int peer, bool eager)
 {
-    if (p->collective == PLAN_SEND && peer != p->rank)
-        send_to(p, peer, eager);
-    else if (peer != p->rank)
+    if (peer == p->rank) {
+        if (p->collective == PLAN_RECV)
+            plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, 1);
+    } else if (p->collective != PLAN_SEND) {
         plan_recv(p, peer, PLAN_DST, 0, 1);
-    else if (p->collective == PLAN_RECV)
-        plan_copy(p, PLAN_SRC, 0, PLAN_DST, 0, 1);
+    } else if (eager) {
+        plan_send_eager(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
+    } else {
+        plan_send(p, PLAN_SRC, 0, 1, peer, PLAN_DST);
+        plan_wait(p, peer, 0);
+    }
 }
 
 static plan *pair_plan(const ring_comm *comm, plan_collective collective, int peer, bool eager)

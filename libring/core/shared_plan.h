@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shared_plan: shares a plan between programs that differ only in their counts, because a plan does
- * not depend on counts. It lives as long as one of these programs.
+ * not depend on counts. The last of these programs frees it.
  */
 #ifndef RING_CORE_SHARED_PLAN_H
 #define RING_CORE_SHARED_PLAN_H
@@ -13,15 +13,16 @@ typedef struct shared_plan {
     int root;
     tuner_choice choice;
     size_t bytes;
-    int32_t holders; /* programs */
+    int32_t holders; /* number of programs that use the plan */
 } shared_plan;
 
-/** Builds the plan of a call. @param[out] out  the plan, with one holder. */
+/** Builds the plan of a call. @param[out] out  the plan, with one holder, which drops it with
+ *  plans_drop(). */
 ring_status plans_build(const ring_comm *comm, const call_signature *call,
                         const tuner_choice *choice, shared_plan **out);
-/** @return true if the plan serves this call and choice. */
+/** @return true if the plan is the one that plans_build() would build for this call and choice. */
 bool plans_serve(const shared_plan *p, const call_signature *call, const tuner_choice *choice);
-/** Drops one holder; NULL is allowed. */
+/** Drops one holder, and frees the plan with the last one. NULL is allowed. */
 void plans_drop(shared_plan *p);
 
 #endif

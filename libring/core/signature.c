@@ -54,7 +54,7 @@ call_signature signature_of_frame(const transport_frame *frame)
 {
     call_signature call = signature_unpack(frame->signature);
     const plan_facts *facts = plan_facts_of(call.collective);
-    /* In a v-form the frame's count is that of the message, not of the call. */
+    /* In a v-form the frame's count is the count of its message, not of the call. */
     const bool uneven = facts != NULL && facts->uneven;
     if ((frame->flags & FRAME_LONG) && !uneven) {
         call.count = frame->ext.count;
@@ -69,7 +69,6 @@ size_t signature_bytes(const call_signature *call, int ranks)
            ring_dtype_size(call->dtype);
 }
 
-/* @param size  at least 1. */
 void signature_describe(const call_signature *call, uint64_t seq, char *out, size_t size)
 {
     const plan_facts *facts = plan_facts_of(call->collective);

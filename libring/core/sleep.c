@@ -9,7 +9,7 @@ ring_status sleep_new(ring_comm *comm)
 {
     struct sleeping_threads *s = calloc(1, sizeof *s);
     if (s == NULL)
-        return fail(RING_ERR_MEMORY, "creating the communicator");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     pthread_mutex_init(&s->lock, NULL);
     wakeup_fds_open();
     comm->sleep.threads = s;
@@ -25,8 +25,8 @@ void sleep_free(ring_comm *comm)
     wakeup_fds_close();
 }
 
-/* The thread is listed before `wakes` is read, and sleep_wake() does the reverse, so no wake is
- * lost. */
+/* The thread is listed before `wakes` is read. sleep_wake() increments `wakes` before it reads the
+ * list, so no wake is lost. */
 bool sleep_begin(ring_comm *comm, sleeping_thread *n, const wakeup_fd *by)
 {
     struct sleeping_threads *s = comm->sleep.threads;
@@ -76,9 +76,9 @@ void sleep_mark_polled(ring_comm *comm)
         c->poll_mark = comm->sleep.poll_mark;
 }
 
-/* @return true if the progress thread polls the link for the news that the channel waits for. A
- * link is armed only for the first frame after armed_at: after that one is consumed, it is not
- * armed for the next. */
+/* @return true if the progress thread polls the link for the events for which the channel waits. A
+ * link is armed for one frame only: once a frame has been consumed since armed_at, the next frame
+ * does not wake the thread. */
 static bool is_polled(const channel *c)
 {
     return c->poll_mark == c->comm->sleep.poll_mark && c->armed_at == c->link->frames_received &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs the ops of a program except the fold (folds.c). An op runs as far as it can without
- * blocking, and then waits on one channel. Ops use only buffers and channels, so they depend on no
- * algorithm and no transport.
+ * blocking; then the work waits on one channel. Ops use only buffers and channels, so they do not
+ * depend on the algorithm or the transport.
  */
 #include "steps.h"
 
@@ -33,7 +33,7 @@ static ring_status send_step(work *w, const program_op *o)
     return channel_post(&message);
 }
 
-/* An eager send copies: its step is complete when the whole message is in frames. */
+/* An eager send copies its message, so its step is complete when the whole message is in frames. */
 static ring_status eager_step(work *w, const program_op *o)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -69,7 +69,7 @@ static ring_status take_frame(work *w, channel *c, const arrival *in, char *to, 
     return status == RING_IN_PROGRESS ? channel_await(w, c, WAIT_FRAME, c->received) : status;
 }
 
-/* Makes bytes that an adapter wrote into an accelerator's memory visible to the accelerator. */
+/* Makes bytes that an adapter wrote to an accelerator's memory visible to the accelerator. */
 static ring_status flush_to(const accelerator *by, const arrival *in, char *at)
 {
     const bool written = in->whole && in->bytes > 0 && by != NULL && by->flush != NULL;
@@ -102,8 +102,9 @@ RING_RARE static ring_status find_whole(work *w, const operand *from, size_t tot
     return RING_OK;
 }
 
-/* Decides whether fold_run() receives the message, as a fold with one input. An accelerator copies
- * messages that are carried, or that the adapter cannot write into its memory. */
+/* Decides whether fold_run() receives the message, as a fold with one input. It does if the
+ * accelerator must copy the message, because it is carried in frames or because the adapter cannot
+ * write into the accelerator's memory. */
 static ring_status choose_copy(work *w, const program_op *o, size_t total)
 {
     const operand *from = &w->program->operands[o->first], *to = from + 1;
@@ -121,11 +122,10 @@ static ring_status choose_copy(work *w, const program_op *o, size_t total)
     return RING_OK;
 }
 
-/* How to copy is decided once per message. */
 static ring_status recv_step(work *w, const program_op *o, bool *moved)
 {
     const size_t total = program_count(w->program, o, w->step.slice);
-    if (w->step.position == 0 && w->step.phase == PHASE_NONE)
+    if (w->step.position == 0 && w->step.phase == PHASE_NONE) /* once for each message */
         RING_TRY(choose_copy(w, o, total));
     if (w->step.copies)
         return fold_run(w, o, moved);
@@ -158,8 +158,9 @@ static ring_status copy_step(work *w, const program_op *o, bool *moved)
     return RING_OK;
 }
 
-/* Waits until chunks that were sent are free again. Between slices only scratch memory is written
- * again, so trailing waits are skipped there if the program has none. */
+/* Waits until the peer has released the chunks that were sent to it. The next slice overwrites only
+ * scratch memory of this one, so a program without scratch memory skips its trailing waits until
+ * the last slice. */
 static ring_status wait_step(work *w, const program_op *o)
 {
     const operand *of = &w->program->operands[o->first];

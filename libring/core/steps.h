@@ -5,8 +5,9 @@
 
 #include "comm.h"
 
-/** Runs @p o from the work's current position. @param[out] moved  set if it made progress.
- *  @return RING_OK when the op is complete; RING_IN_PROGRESS: the work waits or is held. */
+/** Runs @p o from the work's current position. @param[out] moved  set to true if the op made
+ *  progress. @return RING_OK if the op is complete; RING_IN_PROGRESS if the work waits on a channel
+ *  or is held. */
 ring_status step_run(work *w, const program_op *o, bool *moved);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements tagged sends and receives: checks their options, enters them into the lists of their
- * peers, and advances them until they have a message. */
+ * Implements tagged sends and receives. It checks their options, enters them into the lists of
+ * their peers, and advances them until they are matched and their ops may run. */
 #include "tagged.h"
 
 #include "channel_table.h"
@@ -60,7 +60,7 @@ ring_status tagged_read_again(const call_signature *call, const ring_call *optio
 
 /* ---- Lists ------------------------------------------------------------------------------ */
 
-/* Finds the tagged traffic with a rank, and dials its link if that was not done yet. */
+/* Finds the tagged traffic with a rank, and dials the link if it has not been dialed. */
 static ring_status find_peer(ring_comm *comm, int rank, tagged_peer **out)
 {
     channel *c;
@@ -73,7 +73,7 @@ static ring_status enlist_to_self(work *w)
 {
     tagged_message *m = tagged_message_new(w->comm);
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "starting ring_send");
+        return fail(RING_ERR_MEMORY, "out of memory while starting ring_send");
     w->seq = w->comm->tagged.self_sends++;
     m->call = w->call;
     m->seq = w->seq;
@@ -129,8 +129,8 @@ static ring_status bind_program(work *w, int root)
     return work_rebind(w, p);
 }
 
-/* Ends a receive whose message is complete. The message is already in dst or is copied there; if
- * dst is in device memory, the accelerator copies it as the work's op. */
+/* Ends a receive whose message is complete. The payload is already in dst, or is copied there from
+ * the stored message. If dst is in device memory, the accelerator copies it as the work's op. */
 static ring_status finish_recv(work *w, tagged_message *m)
 {
     w->tagged.met = true;
@@ -148,6 +148,7 @@ static ring_status finish_recv(work *w, tagged_message *m)
     return RING_OK;
 }
 
+/* Answers the question with which a receive was matched. */
 static ring_status grant(work *w, tagged_message *m, bool *moved)
 {
     tagged_peer *p = m->from;
@@ -205,7 +206,7 @@ static ring_status advance_send(work *w, bool *moved)
     const ring_status status = tagged_flush(p, w, moved);
     channel_activate(p->on);
     RING_TRY(status == RING_IN_PROGRESS ? RING_OK : status);
-    /* A send that was granted meanwhile is already held. */
+    /* If tagged_flush() has received the grant, this work is already held. */
     return w->tagged.met && w->step.slice >= w->program->slices ? RING_OK : RING_IN_PROGRESS;
 }
 
@@ -226,6 +227,8 @@ ring_status tagged_timed_out(const work *w)
         text_format(peer, sizeof peer, "rank %d (%s)", w->call.root,
                     comm_host(w->comm, w->call.root));
     return fail(RING_ERR_TIMEOUT,
-                "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): %s %s %s",
-                tag, sends ? "was not received by" : "was not sent by", peer);
+                "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): %s with %s "
+                "%s %s",
+                sends ? "the message" : "no message", tag,
+                sends ? "was not received by" : "was sent by", peer);
 }

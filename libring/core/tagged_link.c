@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends and receives the frames that carry tagged messages, questions, grants and credits; tagged.h
- * describes the protocol. */
+ * Sends and receives the frames that carry tagged messages, questions, grants and credits. The head
+ * of tagged.h describes the protocol. */
 #include "tagged_link.h"
 
 #include "placeholder_link.h"
@@ -68,7 +68,8 @@ static ring_status send_ahead(tagged_peer *p, work *w)
     return RING_OK;
 }
 
-/* The link has all frames of the message; the send ends when the link has handed them over. */
+/* Called when the link has all frames of a message that is sent ahead. The send ends when the link
+ * has flushed these frames. */
 static void end_ahead(tagged_peer *p, work *w, const work *own)
 {
     const transport_link *l = p->on->link;
@@ -84,17 +85,6 @@ static void end_ahead(tagged_peer *p, work *w, const work *own)
         (void)work_hold(w);
 }
 
-/* Makes the send wait for a grant, and dials the link for its message meanwhile. */
-static ring_status await_grant(tagged_peer *p, work *w)
-{
-    channel *granted = w->program->on[0];
-    w->wait.number = p->questions++;
-    w->tagged.next = NULL;
-    *p->asked_end = w;
-    p->asked_end = &w->tagged.next;
-    return granted->dialed ? RING_OK : channel_dial(granted);
-}
-
 static ring_status ask(tagged_peer *p, const work *w)
 {
     const question q = {.number = p->questions, .count = w->call.count};
@@ -104,7 +94,8 @@ static ring_status ask(tagged_peer *p, const work *w)
 
 static ring_status take_all(tagged_peer *p);
 
-/* Decides whether a send is sent ahead. Consumes frames first if that needs more credit. */
+/* Decides whether a message is sent ahead. If the window has no room for it, consumes frames first,
+ * which may be credits. */
 static ring_status may_send_ahead(tagged_peer *p, const work *w, bool *ahead)
 {
     *ahead = w->step.position > 0;
@@ -127,7 +118,8 @@ static void leave_queue(tagged_peer *p, const work *w)
     p->open--;
 }
 
-/* Sends one message ahead or asks for it; then the work leaves the queue. */
+/* Sends one message ahead or asks for it. Then the work leaves the queue, and waits for its grant
+ * if it has asked. */
 static ring_status send_one(tagged_peer *p, work *w, const work *own)
 {
     bool ahead;
@@ -136,13 +128,20 @@ static ring_status send_one(tagged_peer *p, work *w, const work *own)
     p->sending = status == RING_IN_PROGRESS && w->step.position > 0 ? w : NULL;
     RING_TRY(status);
     leave_queue(p, w);
-    if (!ahead)
-        return await_grant(p, w);
-    end_ahead(p, w, own);
-    return RING_OK;
+    if (ahead) {
+        end_ahead(p, w, own);
+        return RING_OK;
+    }
+    channel *granted = w->program->on[0];
+    w->wait.number = p->questions++;
+    w->tagged.next = NULL;
+    *p->asked_end = w;
+    p->asked_end = &w->tagged.next;
+    return granted->dialed ? RING_OK : channel_dial(granted);
 }
 
-/* Ignores the failure of a broken link unless a work cannot end without it. */
+/* Ignores the failure of a link unless a work cannot end without the link.
+ * @return RING_IN_PROGRESS for an ignored failure. */
 static ring_status of_link(tagged_peer *p, ring_status status)
 {
     if (status == RING_OK || status == RING_IN_PROGRESS)
@@ -223,7 +222,8 @@ static ring_status begin_message(tagged_peer *p, const transport_frame *f,
 {
     tagged_message *m = tagged_message_new(p->on->comm);
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "receiving a tagged message from rank %d", p->on->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while receiving a tagged message from rank %d",
+                    p->on->rank);
     m->from = p;
     m->call = *call;
     m->signature = f->signature;
@@ -251,8 +251,8 @@ static ring_status take_question(tagged_peer *p, const transport_frame *f)
     return RING_OK;
 }
 
-/* Chooses the destination of the bytes: the receive's dst if it may be written now, else a new
- * buffer. */
+/* Chooses the destination of the payload: the dst of the receive if it may be written now, else a
+ * new buffer. */
 static ring_status choose_destination(tagged_message *m)
 {
     ring_comm *comm = m->from->on->comm;
@@ -265,8 +265,9 @@ static ring_status choose_destination(tagged_message *m)
     }
     m->to = m->kept = malloc(m->bytes);
     if (m->kept == NULL)
-        return fail(RING_ERR_MEMORY, "keeping a tagged message from rank %d (%zu bytes)", m->peer,
-                    m->bytes);
+        return fail(RING_ERR_MEMORY,
+                    "out of memory while keeping a tagged message from rank %d (%zu bytes)",
+                    m->peer, m->bytes);
     comm->tagged.bytes += m->bytes;
     return RING_OK;
 }
@@ -325,7 +326,8 @@ static ring_status take_number(const tagged_peer *p, const transport_frame *f, u
     return RING_OK;
 }
 
-/* Both ends give granted messages the next message numbers, in the same order. */
+/* Makes the send with this question an ordinary send. Both ends give granted messages the next
+ * message numbers in the order of the grants. */
 static ring_status take_grant(tagged_peer *p, const transport_frame *f)
 {
     uint64_t number = 0;
@@ -397,8 +399,8 @@ static ring_status take_all(tagged_peer *p)
 
 /* ---- A turn -------------------------------------------------------------------------------- */
 
-/* Serves one peer. If a receive from any source is matched, the next turn starts with the next
- * peer. */
+/* Sends to one peer and receives from it. If a receive from any source is matched, the next turn
+ * starts with the next peer. */
 static ring_status serve_peer(tagged_peer *p, bool *moved)
 {
     ring_comm *comm = p->on->comm;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matches tagged messages with receives: messages in the order of their arrival, receives in the
- * order of their calls. */
+ * Matches tagged messages with receives. A new receive takes the oldest message that fits, and a
+ * new message is given to the oldest waiting receive that it fits. */
 #include "tagged_match.h"
 
 #include "channel_table.h"
@@ -109,7 +109,7 @@ ring_status tagged_seek(work *w)
     tagged_message *m = take_early(t, w);
     if (m != NULL) {
         if (m->from != NULL)
-            channel_activate(m->from->on); /* the rest of it may be in flight */
+            channel_activate(m->from->on); /* frames of the message may be in flight */
         return match(w, m);
     }
     w->tagged.next = NULL;

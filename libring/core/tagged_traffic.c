@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the records of tagged messages and of peers, and decides which sends and frames are due for
- * a peer. */
+ * Keeps the records of tagged messages and of peers, and decides which send is next for a peer, and
+ * whether frames must be sent to it or are expected from it. */
 #include "tagged_traffic.h"
 
 #include "comm.h"
@@ -43,7 +43,7 @@ ring_status tagged_peer_new(channel *c)
     tagged_traffic *t = &c->comm->tagged;
     tagged_peer *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return fail(RING_ERR_MEMORY, "creating a channel to rank %d", c->rank);
+        return fail(RING_ERR_MEMORY, "out of memory while creating a channel to rank %d", c->rank);
     c->tagged = p;
     p->on = c;
     p->queue_end = &p->queue;
@@ -59,7 +59,8 @@ ring_status tagged_peer_new(channel *c)
     return RING_OK;
 }
 
-/* A send waits for earlier sends of its tag to leave, but not for others. */
+/* @return true if the queue has no earlier send with the tag of @p w. Sends with different tags do
+ * not wait for each other. */
 static bool is_first_of_tag(const tagged_peer *p, const work *w)
 {
     const work *first = p->queue;
@@ -105,7 +106,7 @@ work *tagged_first_waiter(const tagged_peer *p)
     return w;
 }
 
-/* ---- Ends ----------------------------------------------------------------------------- */
+/* ---- Dropping and clearing ------------------------------------------------------------ */
 
 void tagged_let_go(tagged_message *m)
 {

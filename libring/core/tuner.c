@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Chooses the algorithm whose plan has the lowest price in the cost model, or the one that
- * RING_ALGO names. All ranks choose alike, because the tuner uses only facts that every rank knows:
- * the collective, the ranks, the size, and the weakest link between any two ranks.
+ * RING_ALGO names. All ranks make the same choice, because the tuner uses only facts that every
+ * rank knows: the collective, the ranks, the size, and the weakest link between any two ranks.
  */
 #include "tuner.h"
 
@@ -17,8 +17,9 @@ enum { SIZE_CLASSES = 64 };
 struct tuner {
     const plan_world *world;
     plan_prices prices;
-    const algo *forced;
-    bool warned[PLAN_COLLECTIVE_COUNT]; /* of a forced algorithm that cannot run it; rank 0 warns */
+    const algo *forced;                 /* the algorithm of RING_ALGO, or NULL */
+    bool warned[PLAN_COLLECTIVE_COUNT]; /* true if no more warning is needed that `forced` does not
+                                           support the collective; only rank 0 warns */
     /* Indexed by the collective, by whether sums are wider than the type, and by log2(bytes). */
     tuner_choice choice[PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
 };
@@ -52,25 +53,21 @@ static const plan_cost_params sending_links = {
     .eager_max = EAGER_BYTES,
 };
 
-static ring_status unknown_algorithm(const char *name)
-{
-    size_t count;
-    const algo *all = algo_all(&count);
-    char known[128] = "";
-    for (size_t i = 0; i < count; i++)
-        text_append(known, sizeof known, "%s%s", i > 0 ? ", " : "", all[i].name);
-    return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
-}
-
 ring_status tuner_new(const ring_comm *comm, struct tuner **out)
 {
     const char *name = comm->settings.algo;
     const algo *forced = NULL;
-    if (name[0] != '\0' && (forced = algo_find(name)) == NULL)
-        return unknown_algorithm(name);
+    if (name[0] != '\0' && (forced = algo_find(name)) == NULL) {
+        size_t count;
+        const algo *all = algo_all(&count);
+        char known[128] = "";
+        for (size_t i = 0; i < count; i++)
+            text_append(known, sizeof known, "%s%s", i > 0 ? ", " : "", all[i].name);
+        return fail(RING_ERR_CONFIG, "RING_ALGO=%s: no such algorithm; known: %s", name, known);
+    }
     struct tuner *t = calloc(1, sizeof *t);
     if (t == NULL)
-        return fail(RING_ERR_MEMORY, "creating the tuner");
+        return fail(RING_ERR_MEMORY, "out of memory while creating the tuner");
     t->world = &comm->plan_world;
     t->forced = forced;
     memset(t->warned, comm->rank != 0, sizeof t->warned);
@@ -96,18 +93,8 @@ static ring_status price(const struct tuner *t, const tuner_choice *choice, cons
                       seconds);
 }
 
-/* @return a call that represents its class. For types that are their own accumulators it is a call
- * of float32, because the order of prices does not depend on the size of the type. */
-static tuner_call typical_call(const struct tuner *t, plan_collective collective, bool widens,
-                               size_t bytes)
-{
-    const size_t element = widens ? sizeof(uint16_t) : sizeof(float);
-    const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
-    return (tuner_call){collective, bytes / element / blocks, element, sizeof(float)};
-}
-
-/* Prices all algorithms that serve the call, and returns the cheapest. A rank without memory to
- * price one of them fails, because a choice that differs from its peers' would hang. */
+/* Prices all algorithms that support the call, and returns the cheapest. A rank that lacks the
+ * memory to price one of them fails, because ranks with different choices would hang. */
 static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_t bytes,
                             tuner_choice *best)
 {
@@ -154,7 +141,11 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
     const size_t bytes = signature_bytes(call, t->world->ranks);
     const int class = bytes == 0 ? 0 : 63 - __builtin_clzll((unsigned long long)bytes);
     const size_t typical = bytes == 0 ? 0 : (size_t)1 << class;
-    const tuner_call priced = typical_call(t, collective, widens, typical);
+    /* One call represents its class. For types that are their own accumulators it has float32,
+     * because the order of prices does not depend on the size of the type. */
+    const size_t element = widens ? sizeof(uint16_t) : sizeof(float);
+    const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
+    const tuner_call priced = {collective, typical / element / blocks, element, sizeof(float)};
     tuner_choice *known = &t->choice[collective][widens][class];
     if (known->algorithm == NULL && is_forced(t, collective))
         *known = (tuner_choice){.algorithm = t->forced,

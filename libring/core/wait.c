@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits for works without wasting the CPU: a thread first spins for a moment on the word that the
- * next frame will change, then yields, then sleeps (poll_links.c), until the deadline.
+ * Waits for works without wasting the CPU. A thread first spins for a moment on the word that the
+ * next frame will change. Then it yields its core between engine turns, and finally sleeps
+ * (poll_links.c), until the work ends or the deadline passes.
  */
 #include "wait.h"
 
@@ -9,13 +10,14 @@
 #include "orphans.h"
 #include "sleep.h"
 
-/* Passes that spin on one word before a waiter yields; see docs/decisions/0007. */
+/* Passes that spin on one word before a waiting thread yields; see docs/decisions/0007. */
 enum { SPIN_LOOKS = 8 };
 /* Reads of the word in one such pass. With a core per rank they take about as long as a yield. */
 enum { SPIN_READS = 100 };
-/* Reads before a waiter reads the clock and releases the lock: a prompt peer answers meanwhile. */
+/* Reads of the word before a waiting thread reads the clock and releases the lock. A peer that
+ * answers promptly does so within this time. */
 enum { GLANCE_READS = 200 };
-/* Passes without progress before a waiter advances works of other communicators. */
+/* Passes without progress before a waiting thread advances works of other communicators. */
 enum { HELP_LOOKS = 64 };
 
 /* ---- Waiting ------------------------------------------------------------------ */
@@ -58,8 +60,8 @@ static void pause_unlocked(ring_comm *comm, unsigned *looks, double deadline)
     uint32_t value;
     const _Atomic uint32_t *word = *looks < SPIN_LOOKS && !comm->crowded ? only_word(comm, &value)
                                                                          : NULL;
-    if (wait_is_sleepy(*looks)) { /* the lock was held, so nothing has changed since the pass */
-        poll_links(comm, deadline);
+    if (wait_is_sleepy(*looks)) {
+        poll_links(comm, deadline); /* the lock is still held, so the pass is still up to date */
         return;
     }
     comm_unlock(comm);
@@ -73,7 +75,8 @@ static void pause_unlocked(ring_comm *comm, unsigned *looks, double deadline)
 }
 
 /* @return when to stop waiting. An event that is not set is not a failure of this rank or its
- * peers, so after the call's time-out only the wait ends, and the call continues. */
+ * peers, so after the call's timeout only the wait ends, and the call continues.
+ * @param[in,out] gate_deadline  when that timeout ends; 0: it has not started. */
 static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
 {
     if (!work_awaits_event(w))

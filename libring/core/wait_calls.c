@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the calls that wait for handles or test them: one, all, or any of several. */
+ * Implements the public calls that wait for or test handles: one handle, all of several, or any of
+ * several. A call enters a handle before it uses it, and leaves it afterwards (handle.h). */
 #include "call_group.h"
 #include "engine.h"
 #include "handle.h"
@@ -17,8 +18,8 @@ static void drop_work(work *w)
 }
 
 /* Leaves a handle. The caller holds the communicator's lock, unless view->comm is NULL because the
- * communicator was destroyed. @param ends  also ends the handle, which becomes NULL.
- * @return the result of the call, as far as it is known. */
+ * communicator was destroyed. @param ends  also end the handle, which becomes NULL.
+ * @return the result of the call. */
 static ring_status end_handle(ring_work **handle, const handle_view *view, bool ends)
 {
     work *w = view->comm != NULL ? view->work : NULL;
@@ -126,7 +127,7 @@ static ring_status wait_for_each(ring_work **works, size_t count, const char *ca
     return first;
 }
 
-/* Waits for all calls, even if one of the handles had already ended. */
+/* If a handle has already ended, that is the returned error, but the other calls are waited for. */
 ring_status ring_wait_all(ring_work **works, size_t count)
 {
     ring_status first = RING_OK;
@@ -146,8 +147,8 @@ ring_status ring_wait_all(ring_work **works, size_t count)
 
 /* ---- Testing ------------------------------------------------------------------------ */
 
-/* Runs an engine turn for the work's communicator. @param[in,out] moved  set if anything moved.
- * @return true if the work has ended. */
+/* Runs an engine turn for the work's communicator, unless the work has ended.
+ * @param[in,out] moved  set to true if anything moved. @return true if the work has ended. */
 static bool poll_work(const handle_view *view, bool *moved)
 {
     ring_comm *comm = view->comm;
@@ -163,7 +164,7 @@ static bool poll_work(const handle_view *view, bool *moved)
 /* The result of polling a handle. */
 typedef struct poll_result {
     bool over, moved;
-    double patience; /* the time-out of a call that is gated; 0: the call has its own deadline */
+    double patience; /* the timeout of a gated call; 0: the call is not gated and has a deadline */
 } poll_result;
 
 /* Polls a handle that was entered. */
@@ -197,14 +198,14 @@ static ring_status poll_each(ring_work *const *works, size_t count, const char *
     return RING_OK;
 }
 
-/* Ends the handles if all calls have ended, else only leaves them. */
+/* If all calls have ended, ends their handles; otherwise only leaves them. */
 static ring_status test_each(ring_work **works, size_t count, int *done, const char *call)
 {
     bool over = true;
     *done = 0;
     RING_TRY(call_group_refuse(call));
     *done = 1;
-    size_t entered = 0; /* the handles before the first one that has ended */
+    size_t entered = 0; /* handles before the first one that has already ended */
     while (entered < count &&
            (works[entered] == NULL || handle_enter(works[entered], call) == RING_OK))
         entered++;
@@ -238,10 +239,12 @@ typedef struct choice {
     ring_work **works;
     size_t count, index; /* the first work that has ended; count if they are all in progress */
     size_t entered;      /* handles that were entered so far */
-    bool any, moved;     /* a handle is not NULL; the last pass made progress */
-    double patience;     /* the longest patience of the calls if all are gated, else 0 */
+    bool any;            /* at least one handle is not NULL */
+    bool moved;          /* the last pass made progress */
+    double patience;     /* the longest timeout of the calls if all are gated, else 0 */
 } choice;
 
+/* Polls the works in order until one has ended, and enters handles that have not been entered. */
 static ring_status find_ended(choice *c)
 {
     bool gated = true;
@@ -271,8 +274,8 @@ static bool is_decided(const choice *c)
     return !c->any || c->index < c->count;
 }
 
-/* Counts this thread as a waiter of the works, or no longer, so that they are not orphans while it
- * waits. */
+/* Adds or removes this thread as a waiting thread of the works, so that they are not orphans while
+ * it waits. */
 static void adopt_works(const choice *c, bool mine)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -289,8 +292,7 @@ static void adopt_works(const choice *c, bool mine)
 }
 
 /* Adds the communicator of a handle to the poll list. From then on the end of the work or of the
- * communicator wakes this thread; an earlier end may have woken only another sleeper, so it is
- * checked afterwards. */
+ * communicator wakes this thread. Sets `awake` if either has already ended. */
 static void enter_for(poll_list *s, ring_work *handle)
 {
     handle_view view;
@@ -313,19 +315,12 @@ static void sleep_on_works(const choice *c)
     poll_list_free(&s);
 }
 
-/* @return true if the caller should stop waiting for events that may never be set.
- * @param[in,out] since  since when all calls have been gated; 0: at least one was not. */
-static bool is_in_vain(const choice *c, double *since)
-{
-    const double now = c->patience > 0 ? clock_now() : 0;
-    *since = now > 0 && *since > 0 ? *since : now;
-    return now > 0 && now - *since >= c->patience;
-}
-
+/* Waits until a work has ended. Stops with RING_IN_PROGRESS if all calls have been gated for the
+ * longest of their timeouts, because their events may never be set. */
 static ring_status wait_until_any(choice *c)
 {
     unsigned looks = 0;
-    double since = 0;
+    double since = 0; /* when all calls were first found gated; 0: at least one is not gated */
     for (;;) {
         RING_TRY(find_ended(c));
         if (is_decided(c))
@@ -334,9 +329,12 @@ static ring_status wait_until_any(choice *c)
             looks = 0;
         if (wait_between_looks(&looks))
             sleep_on_works(c);
-        if (is_in_vain(c, &since))
-            return fail(RING_IN_PROGRESS, "ring_wait_any: no event that its calls wait for was set "
-                                          "within their time-out; the calls continue");
+        const double now = c->patience > 0 ? clock_now() : 0;
+        since = now > 0 && since > 0 ? since : now;
+        if (now > 0 && now - since >= c->patience)
+            return fail(RING_IN_PROGRESS,
+                        "ring_wait_any: none of the events for which the calls wait was set within "
+                        "their timeout; the calls continue");
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps a pool of idle eventfds for threads that sleep. It is one per process, and empty after a
- * fork. */
+ * Keeps a pool of idle eventfds for threads that sleep. Each process has one pool, and a forked
+ * child starts with an empty one. */
 #include "wakeup_fd.h"
 
 #include "base.h"
@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { IN_ADVANCE = 2 };
+enum { IN_ADVANCE = 2 }; /* eventfds for a caller and for the progress thread */
 
 static struct {
     pthread_mutex_t lock;
@@ -19,8 +19,8 @@ static struct {
     wakeup_fd *idle;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Takes the lock, and empties the pool in a forked child: the fork has closed the child's copies of
- * the descriptors. */
+/* Takes the lock. In a forked child, also empties the pool, because the fork has closed the child's
+ * copies of the descriptors (fd_guard()). */
 static void lock_pool(void)
 {
     pthread_mutex_lock(&pool.lock);

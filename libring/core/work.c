@@ -63,7 +63,8 @@ static ring_status make_peers(work *w, const program *p)
         return RING_OK;
     work_peer *peers = realloc(w->peers, (size_t)p->peer_count * sizeof *peers);
     if (peers == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", plan_collective_name(p->call.collective));
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s",
+                    plan_collective_name(p->call.collective));
     w->peers = peers;
     w->peer_cap = p->peer_count;
     return RING_OK;
@@ -135,15 +136,6 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     p->users++;
 }
 
-/* Makes the allocations of a work before anything is counted. */
-static ring_status prepare(work *w, const program *p, const ring_call *options)
-{
-    w->result.handle = 0;
-    RING_TRY(make_peers(w, p));
-    return options->work != NULL ? handle_new(w->comm, w, &w->result.handle, options->work)
-                                 : RING_OK;
-}
-
 static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const accelerator *by)
 {
     const bool automatic = w->comm->links.registers && by == NULL;
@@ -151,12 +143,6 @@ static uint64_t hold_side(work *w, int side, const void *at, size_t bytes, const
     if (w->bases[side] != NULL)
         return lists_hold(w, side, hold);
     return bytes > 0 ? hold(at, bytes) : 0;
-}
-
-static bool is_scratch(const work *w, const char *at)
-{
-    return (w->scratch != NULL && (size_t)(at - w->scratch) < w->program->scratch) ||
-           (w->stage != NULL && (size_t)(at - w->stage) < STAGE_BYTES);
 }
 
 bool work_may_lend(const work *w, const char *at)
@@ -168,7 +154,9 @@ bool work_may_lend(const work *w, const char *at)
     /* Links may use a list in place only if the call holds the regions of all its blocks. */
     const bool may_lend_lists = (w->bases[PLAN_SRC] == NULL || w->lead->src_region != 0) &&
                                 (w->bases[PLAN_DST] == NULL || w->lead->dst_region != 0);
-    return may_lend_lists || is_scratch(w, at);
+    return may_lend_lists ||
+           (w->scratch != NULL && (size_t)(at - w->scratch) < w->program->scratch) ||
+           (w->stage != NULL && (size_t)(at - w->stage) < STAGE_BYTES);
 }
 
 static uint64_t next_number(const work *w)
@@ -194,7 +182,8 @@ static void bind_lead(work *w, const call_buffers *buffers, program *p, const ri
     w->result.context = options->context;
 }
 
-/* Binds a part of a call. Its lead holds the call's resources and reports its end. */
+/* Binds another part of the call of @p lead. The lead holds the call's resources and reports the
+ * end of the call. */
 static void bind_part(work *w, const work *lead, const call_buffers *buffers, int32_t index)
 {
     bind_work(w, buffers, lead->program, index);
@@ -211,7 +200,8 @@ static void bind_part(work *w, const work *lead, const call_buffers *buffers, in
     w->result.detached = true;
 }
 
-/* Binds the other parts of a call over several channels, and adds them to the works in flight. */
+/* Binds the parts of a call over several channels, except its lead, and adds them to the works in
+ * flight. */
 RING_RARE static ring_status start_parts(work *lead, work *parts, const call_buffers *buffers)
 {
     ring_status status = RING_OK;
@@ -235,7 +225,7 @@ RING_RARE static ring_status take_parts(ring_comm *comm, const program *p, int32
         if (part == NULL || make_peers(part, p) != RING_OK) {
             if (part != NULL)
                 work_recycle(part);
-            return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+            return fail(RING_ERR_MEMORY, "out of memory while starting %s", p->facts->name);
         }
         part->wait.next = *parts;
         *parts = part;
@@ -250,9 +240,11 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     call_buffers placed; /* the same with products as src */
     work *w = take_from_pool(comm);
     if (w == NULL)
-        return fail(RING_ERR_MEMORY, "starting %s", p->facts->name);
+        return fail(RING_ERR_MEMORY, "out of memory while starting %s", p->facts->name);
+    /* All allocations are made before anything is counted. */
     ring_status status = RING_OK;
     w->wait.next = NULL;
+    w->result.handle = 0;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->wait.next);
     if (status == RING_OK && given->products.scale != 1) {
@@ -261,7 +253,9 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
         status = products_place(comm, p, &placed);
     }
     if (status == RING_OK)
-        status = prepare(w, p, options);
+        status = make_peers(w, p);
+    if (status == RING_OK && options->work != NULL)
+        status = handle_new(comm, w, &w->result.handle, options->work);
     if (status == RING_OK && (given->lists[PLAN_SRC] != NULL || given->lists[PLAN_DST] != NULL))
         status = lists_make_room(w);
     if (status != RING_OK) {

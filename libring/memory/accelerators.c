@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the accelerators of the process in a table that only grows, so readers take no lock. */
+ * Keeps the accelerators of the process in a table. Entries are only added, so readers take no
+ * lock. */
 #include "accelerators.h"
 
 #include "base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Creates, holds and ends automatic regions. Watchers are notified, and memory is watched, without
- * holding the table's lock. */
+ * Creates, holds and ends automatic regions. The functions that notify watchers or begin to watch
+ * memory are called after the table's lock was released. */
 #include "automatic.h"
 
 #include "accelerators.h"
@@ -10,39 +10,33 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A buffer that cannot be watched is remembered for this many calls, because trying takes time. */
+/* An attempt to watch a buffer takes time. So after a failed attempt, the next REFUSED_CALLS calls
+ * with this buffer make no attempt. REFUSED is the number of such buffers that are stored. */
 enum { REFUSED = 64, REFUSED_CALLS = 100 };
 
-_Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST, "ended regions still need slots for a while");
+_Static_assert(TABLE_AUTOMATIC >= 2 * AUTOMATIC_MOST,
+               "ended regions keep their slots until they are released");
 
+/* A buffer that could not be watched. */
 typedef struct refusal {
     const char *base;
     size_t bytes;
-    unsigned calls; /* remaining calls */
+    unsigned calls; /* the number of calls that will make no attempt */
 } refusal;
 
 /* Guarded by region_table.lock. */
 static struct {
-    size_t most; /* set by tests; 0: the default */
-    uint64_t clock;
-    refusal refused[REFUSED];
+    size_t most;              /* set by tests; 0: the default */
+    uint64_t clock;           /* counts uses, so that regions can be ordered by their last use */
+    refusal refused[REFUSED]; /* hashed by address, see refusal_of() */
 } automatic;
 
-static _Atomic bool forbidden;
+static _Atomic bool forbidden; /* automatic_forbid() was called */
 
 /* ---- Ends ------------------------------------------------------------------------- */
 
-/* Ends the regions of host memory that have changed. (Each call checks those of accelerators
- * itself.) The loop runs backwards because a region that ends leaves the list. */
-static void end_changed(void)
-{
-    for (uint32_t i = region_table.count; i-- > 0;) {
-        region_slot *s = table_at(i);
-        if (table_is_automatic(s) && s->kind != REGION_DEVICE && !watched_is_whole(table_number(s)))
-            (void)automatic_end(s);
-    }
-}
-
+/* Ends the automatic regions that no call uses. The loop runs backwards because a region that ends
+ * leaves the list. @return true if a region has ended. */
 static bool end_idle(void)
 {
     bool ended = false;
@@ -63,7 +57,7 @@ bool automatic_drop_idle(void)
     return dropped;
 }
 
-/* ---- Room ------------------------------------------------------------------------- */
+/* ---- Limits ----------------------------------------------------------------------- */
 
 size_t automatic_most(void)
 {
@@ -84,6 +78,7 @@ void automatic_set_most(size_t bytes)
     pthread_mutex_unlock(&region_table.lock);
 }
 
+/* @return the least recently used automatic region that no call uses; NULL if there is none. */
 static region_slot *least_recent(void)
 {
     region_slot *least = NULL;
@@ -96,6 +91,7 @@ static region_slot *least_recent(void)
     return least;
 }
 
+/* Ends regions until a new one of @p bytes fits into the limits. @return false if it cannot fit. */
 static bool make_room(size_t bytes)
 {
     const automatic_counts *now = &region_table.automatic;
@@ -111,8 +107,8 @@ static bool make_room(size_t bytes)
     return true;
 }
 
-/* Ends the automatic regions that overlap the range. @return false if a region that a call uses, or
- * that a user registered, overlaps it. */
+/* Ends the automatic regions that overlap the range and that no call uses.
+ * @return false if the range overlaps any other region. */
 static bool clear_overlaps(const char *base, size_t bytes)
 {
     region_slot *other;
@@ -124,25 +120,15 @@ static bool clear_overlaps(const char *base, size_t bytes)
     return !regions_wait_for(base, bytes);
 }
 
-/* ---- Refusals --------------------------------------------------------------------- */
+/* ---- Creating --------------------------------------------------------------------- */
 
+/* @return the entry for a buffer that begins at @p base; another buffer may occupy it. */
 static refusal *refusal_of(const char *base)
 {
     return &automatic.refused[((uintptr_t)base >> 12) % REFUSED];
 }
 
-/* @return true if the buffer could not be watched lately; counts this call. */
-static bool was_refused(const char *base, size_t bytes)
-{
-    refusal *r = refusal_of(base);
-    if (r->base != base || r->bytes != bytes || r->calls == 0)
-        return false;
-    r->calls--;
-    return true;
-}
-
-/* ---- Creating --------------------------------------------------------------------- */
-
+/* Adds a call that uses the region. @return a reference to @p ptr in it. */
 static uint64_t use(region_slot *s, const char *ptr)
 {
     s->users++;
@@ -150,8 +136,9 @@ static uint64_t use(region_slot *s, const char *ptr)
     return table_ref(s, ptr);
 }
 
-/* Lists a new region. While the lock was not held, another thread or a user may have registered an
- * overlapping region; the new one is given up then. @return 0: it was not listed. */
+/* Adds a new region to the list, and uses it. While the lock was released, another thread may have
+ * registered an overlapping region; then the new one is dropped. @param watched  false if its
+ * memory cannot be watched. @return its reference; 0 if it was not listed. */
 static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watched)
 {
     if (watched && clear_overlaps(base, bytes)) {
@@ -170,11 +157,15 @@ static uint64_t list(region_slot *s, const char *base, size_t bytes, bool watche
     return 0;
 }
 
+/* Creates a region for a buffer, and uses it. @return its reference; 0 if that is not possible. */
 static uint64_t make(const char *base, size_t bytes)
 {
     pthread_mutex_lock(&region_table.lock);
-    const bool allowed = !was_refused(base, bytes) && clear_overlaps(base, bytes) &&
-                         make_room(bytes);
+    refusal *r = refusal_of(base);
+    const bool was_refused = r->base == base && r->bytes == bytes && r->calls > 0;
+    if (was_refused)
+        r->calls--;
+    const bool allowed = !was_refused && clear_overlaps(base, bytes) && make_room(bytes);
     region_slot *s = allowed ? table_take(true) : NULL;
     pthread_mutex_unlock(&region_table.lock);
     automatic_notify();
@@ -190,11 +181,18 @@ static uint64_t make(const char *base, size_t bytes)
 
 /* ---- Holding ---------------------------------------------------------------------- */
 
-/* Holds an existing region if its pages have not changed. @return 0: there is none. */
+/* Holds an existing automatic region of the host's memory, after it has ended those whose mapping
+ * has changed. (Each call checks the regions of accelerators itself.)
+ * @return its reference; 0 if there is none. */
 static uint64_t hold_kept(const char *ptr, size_t bytes)
 {
     if (watched_has_news())
-        end_changed();
+        for (uint32_t i = region_table.count; i-- > 0;) { /* backwards, as in end_idle() */
+            region_slot *each = table_at(i);
+            if (table_is_automatic(each) && each->kind != REGION_DEVICE &&
+                !watched_is_whole(table_number(each)))
+                (void)automatic_end(each);
+        }
     region_slot *s = table_around(ptr, bytes);
     if (s == NULL || !table_is_automatic(s) || s->ended)
         return 0;
@@ -223,13 +221,8 @@ uint64_t automatic_hold(const void *ptr, size_t bytes)
 
 /* ---- Memory of accelerators ------------------------------------------------------- */
 
-static bool is_of(const region_slot *s, const accelerator *by, const accelerator_allocation *a)
-{
-    return s->kind == REGION_DEVICE && !s->ended && s->accelerator == by && s->base == a->base &&
-           s->bytes == a->bytes && s->allocation == a->id;
-}
-
-/* Ends the automatic regions of accelerators in the range, whose memory has been freed. */
+/* Ends the automatic regions of accelerators that overlap the range. Their allocations have been
+ * freed, since the range now belongs to another allocation or to the host. */
 static void end_devices(const char *base, size_t bytes)
 {
     uint32_t place = table_first_near(base, bytes);
@@ -239,12 +232,14 @@ static void end_devices(const char *base, size_t bytes)
     }
 }
 
-/* Makes an allocation a region, unless it is one already. If the table is full, the memory can
- * still be used, but adapters cannot access it. */
+/* Makes an allocation of an accelerator a region, unless it is one already. If the table is full,
+ * there is no region, and network adapters cannot access the memory. */
 static void keep_device(const accelerator *by, const accelerator_allocation *a)
 {
     region_slot *s = table_overlap(a->base, a->bytes);
-    if (s != NULL && table_is_automatic(s) && is_of(s, by, a)) {
+    if (s != NULL && table_is_automatic(s) && s->kind == REGION_DEVICE && !s->ended &&
+        s->accelerator == by && s->base == a->base && s->bytes == a->bytes &&
+        s->allocation == a->id) {
         s->used_at = ++automatic.clock;
         return;
     }
@@ -306,7 +301,7 @@ void automatic_leave(void)
     const bool last = --region_table.communicators == 0;
     for (uint32_t i = region_table.count; last && i-- > 0;)
         if (table_is_automatic(table_at(i)))
-            (void)automatic_end(table_at(i)); /* or with the last call that uses it */
+            (void)automatic_end(table_at(i)); /* a region in use ends with its last call */
     pthread_mutex_unlock(&region_table.lock);
     automatic_notify();
     if (last)

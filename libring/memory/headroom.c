@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+/* Lowers the headroom to @p bytes, and sets its bound to @p what and @p name. */
 static void take_least(headroom *h, size_t bytes, const char *what, const char *name)
 {
     if (bytes >= h->bytes)
@@ -15,10 +16,10 @@ static void take_least(headroom *h, size_t bytes, const char *what, const char *
     (void)text_format(h->bound, sizeof h->bound, "%s%s", what, name);
 }
 
-/* The file names of the two versions of cgroups. */
+/* The file names of cgroups; versions[v - 1] is version v. */
 static const struct cgroup_names {
     const char *limit, *usage;
-    const char *cache[2]; /* the keys of reclaimable bytes in memory.stat */
+    const char *cache[2]; /* the keys of the page cache's bytes in memory.stat */
 } versions[] = {
     {"memory.limit_in_bytes",
      "memory.usage_in_bytes",
@@ -26,6 +27,7 @@ static const struct cgroup_names {
     {"memory.max", "memory.current", {"inactive_file", "active_file"}},
 };
 
+/* Lowers the headroom to the unused memory of one cgroup. */
 static void consider_cgroup(const cgroup *at, void *context)
 {
     const struct cgroup_names *of = &versions[at->version - 1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Allocates pages of one memfd. Its ranges are a list sorted by offset. Allocations are few and
- * large, so first fit with merging is enough. */
+ * Allocates ranges of pages of one memfd. The used and free ranges are a list sorted by offset. A
+ * new allocation takes the first free range that is large enough; adjacent free ranges are merged.
+ * That suffices, since allocations are few and large. */
 #include "heap.h"
 
 #include "headroom.h"
@@ -15,14 +16,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Bytes committed by one system call, which is all that a signal can interrupt. */
+/* Bytes committed by one system call. They are few, since a signal makes the call start again. */
 #define COMMIT_STEP ((size_t)256 << 10)
-/* Bytes committed between two checks of the headroom, which other processes use up meanwhile. */
+/* Bytes committed between two checks of the headroom, which other processes may use meanwhile. */
 #define CHECK_STEP ((size_t)64 << 20)
 /* Bytes committed without a check, so that many small allocations need only one. */
 #define UNCHECKED_MOST ((size_t)1 << 20)
-/* Memory that is left to the kernel's page tables (a share of the pages), and to other processes.
- */
+/* The headroom that must remain after a commit: one byte per OWN_SHARE committed bytes, for the
+ * kernel's page tables, and LEFT_OVER bytes for other processes. */
 #define OWN_SHARE 128
 #define LEFT_OVER (4 * UNCHECKED_MOST)
 
@@ -32,20 +33,21 @@ typedef struct heap_range {
     struct heap_range *next;
 } heap_range;
 
+/* A mapped heap of a peer, which its file identifies. */
 typedef struct peer_mapping {
     dev_t device;
     ino_t inode;
     span span;
-    int users;
+    int users; /* calls of heap_map_peer() that were not undone */
     struct peer_mapping *next;
 } peer_mapping;
 
 typedef struct heap_state {
     pthread_mutex_t lock;
-    _Atomic bool open; /* fd and span are set and will not change; is read without the lock */
+    _Atomic bool open; /* fd and span are set, and do not change any more; read without the lock */
     int fd;
     span span;
-    const char *bound; /* the limit that decided the span's size */
+    const char *bound; /* names the limit that determines the span's size */
     heap_range *ranges;
     size_t unchecked; /* bytes committed since the last check of the headroom */
     peer_mapping *peers;
@@ -85,7 +87,7 @@ static ring_status heap_create(void)
         return fail(RING_ERR_SYSTEM, "creating shared memory (memfd_create): %m");
     heap_range *all = malloc(sizeof *all);
     const ring_status status = all != NULL ? size_and_map(fd)
-                                           : fail(RING_ERR_MEMORY, "creating shared memory");
+                                           : fail(RING_ERR_MEMORY, "no memory to create the heap");
     if (status != RING_OK) {
         free(all);
         fd_close(&fd);
@@ -133,12 +135,13 @@ void *heap_base(void)
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
-/* The parent's ranges in a forked child, which keeps the pointer so that they are not a leak. */
+/* In a forked child: the parent's list of ranges. The pointer keeps leak checkers from reporting
+ * it. */
 static heap_range *volatile of_parent;
 
-/* A child does not inherit the mappings, but the parent's pointers must not become valid for other
- * memory. The child does not touch the parent's list of ranges, which another thread may have been
- * changing. */
+/* A child does not inherit the mappings. Their addresses are reserved, so that the parent's
+ * pointers do not become valid for other memory. The child does not free the parent's list of
+ * ranges, because another thread may have been changing the list during the fork. */
 static void in_child(void)
 {
     if (is_open()) {
@@ -155,7 +158,7 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ---- Ranges --------------------------------------------------------------------- */
 
-/* Splits a range so that it has exactly @p bytes. @return false if out of memory. */
+/* Splits a free range after @p bytes. @return false if there is no memory for the second part. */
 static bool range_split(heap_range *range, size_t bytes)
 {
     if (range->bytes == bytes)
@@ -171,6 +174,7 @@ static bool range_split(heap_range *range, size_t bytes)
     return true;
 }
 
+/* Merges a range with the next one if both are free. */
 static void range_merge_next(heap_range *range)
 {
     heap_range *next = range->next;
@@ -181,11 +185,13 @@ static void range_merge_next(heap_range *range)
     free(next);
 }
 
+/* Gives the pages of a range back to the kernel. */
 static void range_discard(size_t offset, size_t bytes)
 {
     fallocate(heap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
+/* Fails if @p bytes more cannot be committed. Up to UNCHECKED_MOST bytes are not checked. */
 static ring_status check_headroom(size_t bytes)
 {
     headroom h;
@@ -216,6 +222,7 @@ static ring_status commit_part(size_t offset, size_t bytes)
     return RING_OK;
 }
 
+/* Commits all pages of a range, or none if it fails. */
 static ring_status range_commit(const heap_range *range)
 {
     ring_status status = RING_OK;
@@ -235,8 +242,8 @@ static ring_status range_commit(const heap_range *range)
 static ring_status heap_alloc_locked(void **ptr, size_t bytes)
 {
     const size_t page = span_page();
-    /* One page more than needed, so that allocations of equal size are not at distances of large
-     * powers of two. */
+    /* One page more than needed. Otherwise allocations of equal size could be at distances that are
+     * large powers of two, and such buffers compete for the same lines of the CPU's caches. */
     const size_t whole = bytes < heap.span.bytes ? (bytes + page - 1) / page * page + page : 0;
     heap_range *range = whole > 0 ? heap.ranges : NULL;
     while (range != NULL && (range->used || range->bytes < whole))
@@ -253,7 +260,7 @@ static ring_status heap_alloc_locked(void **ptr, size_t bytes)
     range->used = true;
     *ptr = heap.span.base + range->offset;
     madvise(*ptr, range->bytes, MADV_DODUMP);
-    madvise(*ptr, range->bytes, MADV_POPULATE_WRITE); /* faults are taken now, not in calls */
+    madvise(*ptr, range->bytes, MADV_POPULATE_WRITE); /* so that calls take no page faults */
     return RING_OK;
 }
 
@@ -280,7 +287,7 @@ static ring_status heap_free_locked(size_t offset)
     if (range == NULL || !range->used)
         return fail(RING_ERR_ARGUMENT,
                     "ring_mem_free: the pointer was not returned by ring_mem_alloc");
-    range_discard(offset, range->bytes); /* the next allocation of these pages is zeroed */
+    range_discard(offset, range->bytes); /* so that the next allocation of these pages is zeroed */
     madvise(heap.span.base + offset, range->bytes, MADV_DONTDUMP);
     range->used = false;
     range_merge_next(range);
@@ -317,14 +324,6 @@ uint64_t heap_ref(const void *ptr, size_t bytes)
     return at < base || bytes > all || at - base > all - bytes ? 0 : at - base + 1;
 }
 
-static const heap_range *range_around(size_t offset)
-{
-    const heap_range *range = heap.ranges;
-    while (range != NULL && offset - range->offset >= range->bytes)
-        range = range->next;
-    return range != NULL && range->used ? range : NULL;
-}
-
 bool heap_allocation(const void *ptr, size_t bytes, void **base, size_t *size)
 {
     const uint64_t ref = heap_ref(ptr, bytes);
@@ -332,8 +331,11 @@ bool heap_allocation(const void *ptr, size_t bytes, void **base, size_t *size)
         return false;
     const size_t offset = (size_t)ref - 1;
     pthread_mutex_lock(&heap.lock);
-    const heap_range *range = range_around(offset);
-    const bool inside = range != NULL && bytes <= range->bytes - (offset - range->offset);
+    const heap_range *range = heap.ranges;
+    while (range != NULL && offset - range->offset >= range->bytes)
+        range = range->next;
+    const bool inside = range != NULL && range->used &&
+                        bytes <= range->bytes - (offset - range->offset);
     if (inside) {
         *base = heap.span.base + range->offset;
         *size = range->bytes;
@@ -349,19 +351,11 @@ void heap_watch(void (*freeing)(size_t offset, size_t bytes))
 
 /* ---- Peers ---------------------------------------------------------------------- */
 
-static peer_mapping *peer_find(const struct stat *file)
-{
-    for (peer_mapping *p = heap.peers; p != NULL; p = p->next)
-        if (p->device == file->st_dev && p->inode == file->st_ino)
-            return p;
-    return NULL;
-}
-
 static ring_status peer_add(int fd, const struct stat *file, peer_mapping **out)
 {
     peer_mapping *peer = calloc(1, sizeof *peer);
     if (peer == NULL)
-        return fail(RING_ERR_MEMORY, "mapping a peer's memory");
+        return fail(RING_ERR_MEMORY, "no memory to map a peer's heap");
     if (!span_map(fd, (size_t)file->st_size, &peer->span)) {
         free(peer);
         return fail(RING_ERR_MEMORY,
@@ -383,7 +377,9 @@ static ring_status heap_map_peer_locked(int fd, size_t bytes, void **base)
         return fail(RING_ERR_PEER,
                     "the peer's shared memory has the wrong size; check that both ranks run the "
                     "same version of libring");
-    peer_mapping *peer = peer_find(&file);
+    peer_mapping *peer = heap.peers;
+    while (peer != NULL && (peer->device != file.st_dev || peer->inode != file.st_ino))
+        peer = peer->next;
     if (peer == NULL)
         RING_TRY(peer_add(fd, &file, &peer));
     peer->users++;

@@ -10,6 +10,7 @@
 
 enum { LINE = 512 }; /* longer names are cut off */
 
+/* Parses "FROM-TO ". @param[out] rest  the rest of the line. */
 static bool parse_range(const char *line, mappings_range *out, const char **rest)
 {
     char *end;
@@ -30,16 +31,6 @@ static bool is_plain(const char *rest)
            strncmp(rights, "rw", 2) == 0 && rights[3] == 'p';
 }
 
-/* Reads a line, and skips the part of it that does not fit. */
-static bool read_line(FILE *file, char line[LINE])
-{
-    if (fgets(line, LINE, file) == NULL)
-        return false;
-    for (int c = 0; strchr(line, '\n') == NULL && c != '\n' && c != EOF;)
-        c = getc_unlocked(file);
-    return true;
-}
-
 /* Walks the mappings until they cover the range up to @p to.
  * @param[in,out] next  the first byte that no mapping has covered so far. */
 static bool cover(FILE *file, uintptr_t *next, uintptr_t to, mappings_range *out)
@@ -48,7 +39,9 @@ static bool cover(FILE *file, uintptr_t *next, uintptr_t to, mappings_range *out
     mappings_range at;
     const char *rest;
     *out = (mappings_range){0};
-    while (*next < to && read_line(file, line)) {
+    while (*next < to && fgets(line, LINE, file) != NULL) {
+        for (int c = 0; strchr(line, '\n') == NULL && c != '\n' && c != EOF;)
+            c = getc_unlocked(file); /* skips the part of a line that does not fit */
         if (!parse_range(line, &at, &rest))
             return false;
         if (at.to <= *next)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ends automatic regions, and notifies the watchers of all regions. A region leaves the table while
- * the lock is held, and the watchers are notified later, without the lock. */
+ * Ends automatic regions, and notifies the watchers of all ended memory. A region leaves the list
+ * while the lock is held, and the watchers are notified after the lock was released. Only then is
+ * the region's slot freed. */
 #include "region_ends.h"
 
 #include "heap.h"
@@ -13,6 +14,7 @@ size_t automatic_bytes(const region_slot *s)
     return s->kind == REGION_DEVICE ? 0 : s->bytes;
 }
 
+/* Removes a region from the list, and stores it for automatic_notify(). */
 static void unlist_ended(region_slot *s)
 {
     table_unlist(s);
@@ -61,10 +63,11 @@ void region_watch(region_watcher *watcher)
         continue;
 }
 
-/* Held while watchers are notified. If a thread holds it and no ended region is left, all watchers
- * have been notified of all ends. */
+/* Held while watchers are notified. So after a thread has acquired it and found no ended region,
+ * all watchers have been notified of all ends. */
 static pthread_mutex_t notifying = PTHREAD_MUTEX_INITIALIZER;
 
+/* Takes an ended region, and frees its slot. @return false if there is none. */
 static bool next_ended(uint64_t *ref, size_t *bytes)
 {
     pthread_mutex_lock(&region_table.lock);

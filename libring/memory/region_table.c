@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the table of regions: a sorted list finds a region by its address, and its slot is
- * found by its id. */
+ * Implements the table of regions. A binary search in a sorted list finds a region by its address;
+ * its id is the index of its slot. */
 #include "region_table.h"
 
 #include <string.h>
@@ -101,9 +101,10 @@ unsigned table_number(const region_slot *s)
     return (unsigned)(s - region_table.slots) - TABLE_USERS;
 }
 
-/* ---- Free places ------------------------------------------------------------------ */
+/* ---- Free slots ------------------------------------------------------------------- */
 
-/* @return a free place in the slots of its kind; -1 if there is none. */
+/* Takes a free slot of one kind. @return its index among the slots of the kind; -1 if there is
+ * none. */
 static int pop(place_queue *q, const uint16_t *freed, uint32_t most)
 {
     if (q->fresh < most)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the users' regions that wait until the automatic regions under them have ended. */
+ * Keeps the users' regions that wait until the automatic regions that overlap them have ended. */
 #include "region_waiting.h"
 
 region_slot *region_waiting_at(uint32_t i)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * region_waiting: keeps users' regions that overlap automatic regions which a call still uses. They
- * are listed when those have ended. The caller must hold region_table.lock in all functions.
+ * region_waiting: keeps users' regions that wait, because they overlap automatic regions that calls
+ * still use. A waiting region is added to the list when these have ended. The caller of any
+ * function must hold region_table.lock.
  */
 #ifndef RING_REGION_WAITING_H
 #define RING_REGION_WAITING_H
@@ -15,11 +16,11 @@ region_slot *region_waiting_over(const char *base, size_t bytes);
 /** @return true if a waiting region overlaps the range. */
 bool regions_wait_for(const char *base, size_t bytes);
 
-/** Lists a region, or lets it wait. */
+/** Adds a user's region to the list, or to the waiting regions if @p waits is true. */
 void region_list_or_wait(region_slot *s, bool waits);
-/** Removes the waiting region at place @p i. */
+/** Removes the region at place @p i from the waiting regions. */
 void region_unwait(uint32_t i);
-/** Lists the waiting regions that no listed region overlaps any more. */
+/** Adds to the list all waiting regions that no listed region overlaps any more. */
 void regions_list_waiting(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Registers and removes users' regions, and resolves references to regions. */
+ * Registers and removes users' regions, and makes and resolves references to all regions. */
 #include "regions.h"
 
 #include "accelerators.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Empties the table in a forked child. Calls of the parent hold regions that the child could not
- * release, and another thread may have been changing the list. */
+/* Empties the table in a forked child. The child could not release the regions that calls of the
+ * parent hold, and another thread may have been changing the list during the fork. */
 static void in_child(void)
 {
     struct region_table *t = &region_table;
@@ -38,8 +38,9 @@ static ring_status refuse_overlap(const char *base, size_t bytes, const region_s
                 (void *)other->base);
 }
 
-/* Ends the automatic regions in the range of a user's. @param[out] waits  a running call still uses
- * one of them. */
+/* Ends the automatic regions that overlap a new region of a user.
+ * @param[out] waits  true if a running call still uses one of them.
+ * @return RING_ERR_ARGUMENT if a user's region overlaps it. */
 static ring_status clear_overlaps(const char *base, size_t bytes, bool *waits)
 {
     *waits = false;
@@ -78,6 +79,7 @@ static ring_status add_locked(char *base, size_t bytes, region_kind kind,
     return RING_OK;
 }
 
+/* Checks and registers a user's region. @param by  its accelerator, or NULL. */
 static ring_status add(void *base, size_t bytes, region_kind kind, const struct accelerator *by)
 {
     char *first = base;
@@ -109,7 +111,7 @@ ring_status region_add_device(void *base, size_t bytes, const struct accelerator
 /* ---- Removing --------------------------------------------------------------------- */
 
 /* @return the user's region that begins at @p base; NULL if there is none.
- * @param[out] waiting  its place in the list of waiting regions, if it waits. */
+ * @param[out] waiting  its place among the waiting regions, if it waits. */
 static region_slot *find_users(const char *base, uint32_t *waiting)
 {
     const uint32_t place = table_places_until(base);
@@ -189,42 +191,35 @@ const struct accelerator *regions_accelerator(void)
     return several ? NULL : only;
 }
 
-/* Only automatic_hold() may hold an automatic region of the host's memory. */
-static bool may_hold(const region_slot *s)
-{
-    return !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended);
-}
-
-static uint64_t ref_locked(const char *ptr, size_t bytes, bool holds)
-{
-    region_slot *s = table_around(ptr, bytes);
-    if (s == NULL || (holds && !may_hold(s)))
-        return 0;
-    s->users += holds;
-    return table_ref(s, ptr);
-}
-
-static uint64_t make_use(const void *ptr, size_t bytes, bool holds)
+/* Implements region_ref() and, with @p holds, region_hold(). */
+static uint64_t make_ref(const void *ptr, size_t bytes, bool holds)
 {
     const uint64_t in_heap = heap_ref(ptr, bytes);
     if (in_heap != 0)
         return region_ref_to(REGION_HEAP_ID, in_heap - 1);
     if (!regions_are_registered())
         return 0;
+    uint64_t ref = 0;
     pthread_mutex_lock(&region_table.lock);
-    const uint64_t ref = ref_locked(ptr, bytes, holds);
+    region_slot *s = table_around(ptr, bytes);
+    /* Only automatic_hold() may hold an automatic region of the host's memory. */
+    if (s != NULL &&
+        (!holds || !table_is_automatic(s) || (s->kind == REGION_DEVICE && !s->ended))) {
+        s->users += holds;
+        ref = table_ref(s, ptr);
+    }
     pthread_mutex_unlock(&region_table.lock);
     return ref;
 }
 
 uint64_t region_ref(const void *ptr, size_t bytes)
 {
-    return make_use(ptr, bytes, false);
+    return make_ref(ptr, bytes, false);
 }
 
 uint64_t region_hold(const void *ptr, size_t bytes)
 {
-    return make_use(ptr, bytes, true);
+    return make_ref(ptr, bytes, true);
 }
 
 void region_release(uint64_t ref)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * regions: manages the memory of this process that peers may access. The heap of ring_mem_alloc()
- * is one region; the others are registered. A reference is a region and an offset in 64 bits, so
- * adding bytes to it moves it. Users of a reference must check it against the bounds of its region.
+ * is one region; the others are registered. A reference has the id of a region and an offset in 64
+ * bits, so a sum of a reference and a number of bytes is a reference, too. A rank that receives a
+ * reference must check it against the bounds of its region.
  *
- * Regions do not overlap, so memory has at most one reference, and a transport needs one key for
- * it. A forked child begins without regions except its own heap.
+ * Regions do not overlap, so an address has at most one reference, and a transport needs one key
+ * for it. A forked child begins without regions except its own heap.
  */
 #ifndef RING_REGIONS_H
 #define RING_REGIONS_H
@@ -15,14 +16,15 @@
 struct accelerator;
 
 typedef enum region_kind {
-    REGION_PLAIN,  /* any memory: transports that can do so put to it and get from it */
+    REGION_PLAIN,  /* any memory; some transports can put to it and get from it       */
     REGION_SHARED, /* the heap, which peers of the host map                           */
     REGION_DEVICE  /* memory of an accelerator, which the host must not access        */
 } region_kind;
 
-/* The bits of an offset in a reference, and the id of the heap. */
+/* The number of bits of the offset in a reference; the id of the heap. */
 enum { REGION_OFFSET_BITS = 48, REGION_HEAP_ID = 1 };
 
+/** Compose a reference, and return its parts. */
 static inline uint64_t region_ref_to(uint16_t id, uint64_t offset)
 {
     return (uint64_t)id << REGION_OFFSET_BITS | offset;
@@ -37,7 +39,7 @@ static inline uint64_t region_offset_of(uint64_t ref)
 }
 
 typedef struct region {
-    uint16_t id; /* an id that became free is reused last */
+    uint16_t id; /* the id that has been free for the longest time is reused first */
     region_kind kind;
     bool automatic; /* registered by libring, see automatic.h */
     char *base;
@@ -59,38 +61,38 @@ ring_status region_remove(void *base);
  *  heap or while nothing is registered. */
 uint64_t region_ref(const void *ptr, size_t bytes);
 
-/** @return false if the heap is the only region, so that calls need not hold memory. Cost: one
- *  load. */
+/** @return false if there is no region except the heap, so that calls need not hold regions. Cost:
+ * one load. */
 bool regions_are_registered(void);
-/** @return a number that changes when a region other than the heap ends; then an address may be in
- *  another region than before. Cost: one load. */
+/** @return a number that changes when a region other than the heap ends. Callers that store the
+ * region of an address look it up again then. Cost: one load. */
 uint64_t regions_ended(void);
-/** @return true if a region is memory of an accelerator, or may become a region, see
- *  automatic_device(). Cost: two loads. */
+/** @return true if a region is memory of an accelerator, or if memory of one may become a region,
+ * see automatic_device(). Cost: two loads. */
 bool regions_have_devices(void);
-/** @return the accelerator of all registered accelerator memory; NULL if there is none or if there
- *  are several. Cost: O(regions). */
+/** @return the accelerator whose memory is registered; NULL if there is none, or several
+ * accelerators have registered memory. Cost: O(regions). */
 const struct accelerator *regions_accelerator(void);
-/** Returns a reference as region_ref() does, for a call that uses the memory: the region exists
- *  until region_release(). The heap always exists. Automatic regions of the host's memory are held
- *  only by automatic_hold(). */
+/** Returns a reference as region_ref() does, and makes sure that the region does not end before
+ *  region_release(). The heap never ends. Returns 0 for automatic regions of the host's memory, for
+ *  which callers use automatic_hold(). */
 uint64_t region_hold(const void *ptr, size_t bytes);
-/** @param ref  from region_hold(); 0 is allowed. */
+/** Releases a reference of region_hold() or automatic_hold(); 0 does nothing. */
 void region_release(uint64_t ref);
 
-/** @param[out] out  the region of a reference, whatever its offset. @return false if there is none.
- */
+/** Finds the region of a reference; the offset is not checked. @return false if there is none. */
 bool region_find(uint64_t ref, region *out);
-/** @return the accelerator whose memory the reference is to; NULL if the memory is the host's. */
+/** @return the accelerator that owns the memory of a reference; NULL if it is the host's memory. */
 const struct accelerator *region_accelerator(uint64_t ref);
-/** @return the address of @p bytes at @p ref in this process; NULL if they are not all in the
- *  region. */
+/** @return the address in this process of the @p bytes at @p ref; NULL if they are not all within
+ * the region. */
 void *region_address(uint64_t ref, size_t bytes);
 
-/** Notifies the owners of data about memory, such as an adapter's keys, of the memory's end. */
+/** A callback for code that stores data about memory, such as an adapter's keys, and must drop the
+ * data when the memory ends. */
 typedef struct region_watcher {
-    /* The memory is a whole region or an allocation of the heap. No call uses it any more, and
-     * region_remove() or heap_free() return after this function. */
+    /** Called when a whole region or an allocation of the heap ends. No call uses the memory any
+     *  more, and region_remove() or heap_free() do not return before this function. */
     void (*gone)(uint16_t id, uint64_t offset, size_t bytes);
     struct region_watcher *next;
 } region_watcher;

@@ -9,14 +9,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Spans are multiples of SPAN_STEP, and each begins after a different multiple of STAGGER_PAGES, an
- * odd number of pages. So the size of a span does not change the stagger, and no two mappings are
- * apart by a power of two. */
+/* The size of a span is a multiple of SPAN_STEP. Each span begins at another multiple of
+ * STAGGER_PAGES, an odd number of pages, from the start of its reserved addresses. So the stagger
+ * does not depend on the size, and the distance of two mappings is no large power of two. After
+ * STAGGER_STEPS spans the multiples repeat. */
 #define SPAN_STEP ((size_t)2 << 20)
 #define STAGGER_PAGES 37
 #define STAGGER_STEPS 61
-/* The heaps that fit into the address space: this process's own and those of local peers. The heaps
- * of further peers are not mapped. */
+/* The number of heaps that must fit into the address space: this process's own and those of local
+ * peers. If there are more peers, the heaps of some are not mapped. */
 #define SHARES 16
 
 size_t span_page(void)
@@ -26,6 +27,7 @@ size_t span_page(void)
 
 /* ---- Size ----------------------------------------------------------------------- */
 
+/* @return the process's limit on a resource; SIZE_MAX if there is none. */
 static size_t limit_on(int resource)
 {
     struct rlimit limit;
@@ -40,8 +42,8 @@ size_t span_sensible(const char **bound)
     size_t twice;
     if (pages <= 0 || !mul_size(2 * (size_t)pages, span_page(), &twice))
         twice = SIZE_MAX;
-    /* The kernel puts the main stack, and the AT_RANDOM bytes on it, at the end of the address
-     * space. */
+    /* The size of the address space is about the address of the AT_RANDOM bytes, since the kernel
+     * puts them on the main stack, at the end of the address space. */
     const size_t end = (size_t)getauxval(AT_RANDOM);
     const size_t addresses = min_size(end != 0 ? end : SIZE_MAX, limit_on(RLIMIT_AS));
     const struct {
@@ -63,7 +65,7 @@ size_t span_sensible(const char **bound)
 
 /* ---- Mapping -------------------------------------------------------------------- */
 
-/* Reserves addresses first, then maps the file into the reservation, at its stagger. */
+/* Reserves addresses first, and then maps the file into them, after the stagger. */
 bool span_map(int fd, size_t bytes, span *out)
 {
     static _Atomic unsigned stagger;
@@ -85,9 +87,9 @@ bool span_map(int fd, size_t bytes, span *out)
     return true;
 }
 
-/* Maps the range without access. This runs in a fork handler, so it uses only mmap(), which takes
- * no lock. If earlier handlers have mapped something in the range, the range is halved until the
- * parts around that are found. */
+/* Maps the range without access. This runs in a fork handler, so it calls only mmap(), which takes
+ * no lock. If an earlier handler has mapped memory in the range, both halves are tried separately,
+ * down to single pages, so that all addresses around that memory are reserved. */
 static void bar(char *at, size_t bytes)
 {
     const int quiet = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;

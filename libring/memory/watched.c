@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watches memory with userfaultfd(2). A thread reads the kernel's events and marks the ranges that
- * have changed; other threads wait until all earlier events have been applied.
+ * Implements the watching of memory with userfaultfd(2). A thread reads the kernel's events and
+ * marks the ranges that have changed. A thread that checks a range first waits until the events of
+ * all earlier changes have been applied.
  *
- * This is how they know that no event is missing. A call that changes mappings raises a count in
- * the kernel while it still holds the lock of the address space, and lowers it after its event has
- * been read. While the count is not zero, UFFDIO_WRITEPROTECT fails with EAGAIN. The thread makes
- * `reads` odd before it reads events, and even again after it has applied them. So if
- * UFFDIO_WRITEPROTECT does not fail with EAGAIN, and `reads` is even afterwards, all earlier
+ * It detects that as follows. A system call that changes mappings raises a count in the kernel
+ * while it still holds the lock of the address space, and lowers the count after its event has been
+ * read. While the count is not zero, UFFDIO_WRITEPROTECT fails with EAGAIN. The reading thread
+ * makes `reads` odd before it reads events, and even again after it has applied them. So if
+ * UFFDIO_WRITEPROTECT does not fail with EAGAIN, and `reads` is even after that, all earlier
  * changes have been applied.
  */
 #include "watched.h"
@@ -34,34 +35,36 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-/* The event of forks is left out: it needs privileges, and children do not use this descriptor. */
+/* The event of forks is not requested: it needs privileges, and children close this descriptor. */
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
-/* Ranges are registered for write protection, but no page is ever protected. Exact addresses imply
- * Linux 5.18. Before 5.15 the kernel's count was a flag, which two simultaneous changes broke. */
+/* The features that the kernel must have. Ranges are registered for write protection, but no page
+ * is ever protected. A kernel with exact addresses is Linux 5.18 or newer. That also ensures that
+ * the kernel's count is not the flag of Linux before 5.15, which two simultaneous changes broke. */
 #define NEEDED (EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS)
 
 enum { BATCH = 16 }; /* events read by one system call */
 double watched_patience = 0.02;
 
-/* A watched range; `to` is 0 if it is not in use. */
+/* A watched range. */
 typedef struct range {
-    _Atomic uintptr_t from, to;
-    _Atomic bool changed;
+    _Atomic uintptr_t from, to; /* `to` is 0 if the range is not in use */
+    _Atomic bool changed;       /* an event has reported a change of a page */
 } range;
 
 static struct {
-    pthread_mutex_t lock; /* guards all but the atomics; the thread never takes it */
-    bool running;
+    pthread_mutex_t lock; /* guards all members but the atomics; the thread never takes it */
+    bool running;         /* the thread was started */
     pthread_t thread;
-    int bell;
-    _Atomic int fd;
-    _Atomic bool refused, news;
-    _Atomic uint64_t reads;
+    int bell;                   /* an eventfd that ends the thread */
+    _Atomic int fd;             /* the userfaultfd */
+    _Atomic bool refused, news; /* the results of watched_is_refused() and watched_has_news() */
+    _Atomic uint64_t reads;     /* see the head of this file */
     range ranges[WATCHED_MOST];
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1, .fd = -1};
 
 /* ---- The thread ------------------------------------------------------------------- */
 
+/* Marks all ranges that overlap the changed addresses. */
 static void note_change(uintptr_t from, uintptr_t to)
 {
     for (int i = 0; i < WATCHED_MOST; i++) {
@@ -73,29 +76,28 @@ static void note_change(uintptr_t from, uintptr_t to)
     }
 }
 
-static void apply_event(const struct uffd_msg *m)
-{
-    if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE) {
-        note_change(m->arg.remove.start, m->arg.remove.end);
-    } else if (m->event == UFFD_EVENT_REMAP) {
-        note_change(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len);
-        note_change(m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
-    }
-}
-
+/* Reads and applies all pending events. */
 static void read_events(int fd)
 {
     struct uffd_msg messages[BATCH];
     ssize_t got;
     atomic_fetch_add(&watch.reads, 1);
     while ((got = read(fd, messages, sizeof messages)) > 0)
-        for (size_t i = 0; i < (size_t)got / sizeof *messages; i++)
-            apply_event(&messages[i]);
+        for (size_t i = 0; i < (size_t)got / sizeof *messages; i++) {
+            const struct uffd_msg *m = &messages[i];
+            if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE) {
+                note_change(m->arg.remove.start, m->arg.remove.end);
+            } else if (m->event == UFFD_EVENT_REMAP) {
+                note_change(m->arg.remap.from, m->arg.remap.from + m->arg.remap.len);
+                note_change(m->arg.remap.to, m->arg.remap.to + m->arg.remap.len);
+            }
+        }
     atomic_fetch_add(&watch.reads, 1);
 }
 
-/* The thread itself closes the descriptor, which ends all watching. When the thread ends, the C
- * library may discard its stack, and nobody would read that event. */
+/* The thread closes the descriptor, which ends all watching, before it ends. The C library may
+ * discard the stack of an ended thread, and with an open descriptor that system call would wait for
+ * a thread that reads its event. */
 static void *run(void *unused)
 {
     int fd = atomic_load(&watch.fd);
@@ -110,6 +112,8 @@ static void *run(void *unused)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
+/* Opens a userfaultfd: by the system call, which may need privileges, else by its device file.
+ * @return -1, with the errno of the system call, if both fail. */
 static int new_descriptor(void)
 {
     const int flags = O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY;
@@ -124,7 +128,8 @@ static int new_descriptor(void)
     return other;
 }
 
-/* @return -1 with the reason in @p why. */
+/* Opens a userfaultfd that reports the needed events. @return -1, with the reason in @p why, if it
+ * fails. */
 static int open_descriptor(char *why, size_t size)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = EVENTS};
@@ -135,9 +140,10 @@ static int open_descriptor(char *why, size_t size)
     }
     if (ioctl(fd, UFFDIO_API, &api) == 0 && (api.features & NEEDED) == NEEDED)
         return fd;
-    text_format(why, size,
-                "userfaultfd: this kernel does not report all the events that libring needs; Linux "
-                "5.18 or newer does on x86-64");
+    text_format(
+        why, size,
+        "userfaultfd: this kernel does not report all events that libring needs; Linux 5.18 "
+        "or newer on x86-64 does");
     fd_close(&fd);
     return -1;
 }
@@ -150,16 +156,6 @@ bool watched_probe(char *why, size_t size)
     return can;
 }
 
-static bool start_thread(char *why, size_t size)
-{
-    watch.bell = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    errno = watch.bell >= 0 ? thread_start(&watch.thread, run, NULL) : errno;
-    watch.running = watch.bell >= 0 && errno == 0;
-    if (!watch.running)
-        text_format(why, size, "starting a thread: %m");
-    return watch.running;
-}
-
 static void close_descriptors(void)
 {
     int fd = atomic_exchange(&watch.fd, -1);
@@ -167,18 +163,24 @@ static void close_descriptors(void)
     fd_close(&watch.bell);
 }
 
+/* Opens the descriptor and starts the thread, unless they exist. @return false if it cannot. */
 static bool open_locked(void)
 {
     char why[160] = "";
     if (watch.running || watched_is_refused())
         return watch.running;
     atomic_store(&watch.fd, open_descriptor(why, sizeof why));
-    if (watch.fd >= 0 && start_thread(why, sizeof why))
-        return true;
+    if (watch.fd >= 0) {
+        watch.bell = fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        errno = watch.bell >= 0 ? thread_start(&watch.thread, run, NULL) : errno;
+        watch.running = watch.bell >= 0 && errno == 0;
+        if (watch.running)
+            return true;
+        text_format(why, sizeof why, "starting a thread: %m");
+    }
     close_descriptors();
     atomic_store(&watch.refused, true);
-    log_info("unregistered memory is copied, because libring cannot detect here when it is "
-             "unmapped: %s",
+    log_info("unregistered memory is copied, because libring cannot detect when it is unmapped: %s",
              why);
     return false;
 }
@@ -210,18 +212,20 @@ void watched_close(void)
 
 /* ---- Ranges ----------------------------------------------------------------------- */
 
-/* See the head of this file. Nothing is write-protected: the empty range is an error of its own,
- * which is only checked after the kernel's count. */
+/* @return true if all earlier changes have been applied, see the head of this file. The ioctl
+ * protects no page, since its range is empty. An empty range is an error, too, but the kernel
+ * checks the range after the count. */
 static bool all_is_applied(void)
 {
     struct uffdio_writeprotect nothing = {.mode = 0};
     if (ioctl(atomic_load(&watch.fd), UFFDIO_WRITEPROTECT, &nothing) == 0 || errno == EAGAIN)
         return false;
-    return atomic_fetch_or(&watch.reads, 0) % 2 == 0; /* is read after the ioctl */
+    /* A read-modify-write, so that `reads` is not read before the ioctl. */
+    return atomic_fetch_or(&watch.reads, 0) % 2 == 0;
 }
 
-/* Waits until all earlier events have been applied. @return false if that takes too long, because
- * other threads change mappings continually or the thread does not get a core. */
+/* Waits until all earlier changes have been applied. @return false if that takes too long, because
+ * other threads change mappings all the time, or the reading thread does not get a core. */
 static bool settle(void)
 {
     double deadline = 0;
@@ -236,7 +240,7 @@ static bool settle(void)
 }
 
 /* The range is set before it is registered, so that no event of it is missed. Changes before that
- * do not count. */
+ * do not matter. */
 bool watched_begin(unsigned number, const void *base, size_t bytes)
 {
     range *r = &watch.ranges[number];
@@ -287,7 +291,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* The child has neither the thread nor its descriptors, which fd_guard() has closed. */
+/* The child does not have the thread, and its copies of the descriptors are closed (fd_guard()). */
 static void in_child(void)
 {
     watch.running = false;

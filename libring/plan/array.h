@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * array: grows the arrays of plans and of the checker. Their elements are added one by one, so the
- * room for them is doubled.
+ * array: allocates room for more elements in the arrays of plans and of the checker. The room at
+ * least doubles each time, because elements are added one by one.
  */
 #ifndef RING_PLAN_ARRAY_H
 #define RING_PLAN_ARRAY_H
@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Reallocates @p array so that it has room for @p needed elements of @p size bytes; if it grows,
- * it at least doubles.
- *  @param[in,out] cap  the elements that it has room for; 0 if @p array is NULL.
- *  @return the array; NULL if out of memory, and @p array and @p cap are unchanged. */
+/** Reallocates @p array so that it has room for @p needed elements of @p size bytes. If it grows,
+ *  it at least doubles.
+ *  @param[in,out] cap  the elements that the array has room for; 0 if @p array is NULL.
+ *  @return the array; NULL if out of memory, and then @p array and @p cap are unchanged. */
 static inline void *array_with_room(void *array, int32_t *cap, int64_t needed, size_t size)
 {
     if (array != NULL && needed <= *cap)

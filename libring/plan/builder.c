@@ -37,8 +37,8 @@ void plan_free(plan *p)
     free(p);
 }
 
-/* @return an array with room for one more element; NULL if out of memory, which p->failed records.
- */
+/* @return the array with room for one more element. If out of memory, sets p->failed and returns
+ * NULL. */
 static void *room_for_one(plan *p, void *array, int32_t count, int32_t *cap, size_t element)
 {
     if (p->failed)
@@ -82,7 +82,7 @@ static bool add_loc(plan *p, const plan_loc *loc)
     return true;
 }
 
-/* Inputs come before outputs, so an input moves the place where the outputs begin. */
+/* A step's inputs precede its outputs, so each input moves the beginning of the outputs. */
 void plan_add_input(plan *p, const plan_loc *loc)
 {
     if (!add_loc(p, loc))
@@ -191,7 +191,7 @@ void plan_fold_to(plan *p, int peer, plan_buffer buffer)
 
 /* ---- Sealing ------------------------------------------------------------------- */
 
-/* Lists each operand of another rank as a separate peer. @return their number. */
+/* Lists each operand that is a message as a separate peer. @return the number of entries. */
 static int32_t list_messages(const plan *p, plan_peer *messages)
 {
     int32_t count = 0;

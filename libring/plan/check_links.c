@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This part of the checker proves that plans make progress on links that are soon full. A chunk has
- * three segments here. A message from a buffer waits in the buffer until the link has room; relayed
- * results and eager messages have no buffer, and wait until the link has room for them after all
- * earlier messages. A link holds one segment ahead of the receiver, or all that the plan sends
- * eagerly if that is more; a link of a circular plan holds a chunk and a segment, which is the
- * engine's slice of a chunk.
+ * This part of the checker proves that plans make progress on links with little room. Here a chunk
+ * has three segments. A message from a buffer waits in the buffer until the link has room. Relayed
+ * results and eager messages have no buffer, so their step waits until all earlier messages are on
+ * the link and the link has room for one more segment. A link holds one segment ahead of the
+ * receiver, or all eager messages of the plan if these are more. A link of a circular plan holds a
+ * chunk and a segment, because the engine chooses slices of that size.
  *
  * All messages are carried by value, and every WAIT waits until its messages are taken; references
- * and stores only remove waits. The order of waits then does not depend on the schedule, so one
- * schedule is enough.
+ * and stores would only remove waits. The order of waits then does not depend on the schedule, so
+ * one schedule is enough.
  */
 #include "checker.h"
 
@@ -21,16 +21,16 @@ enum { CHUNK = 3 };
 
 /* The link from one rank to another. */
 typedef struct flow_link {
-    int32_t room;            /* segments that it holds ahead of the receiver */
-    int32_t queued, carried; /* segments that wait for it; segments on it    */
-    int32_t sent, taken;     /* messages                                     */
+    int32_t room;            /* segments that the link holds ahead of the receiver     */
+    int32_t queued, carried; /* segments that wait for the link; segments on the link  */
+    int32_t sent, taken;     /* numbers of messages                                    */
 } flow_link;
 
 typedef struct flow {
     const plan *const *plans;
     int32_t ranks;
     flow_link *links;     /* [ranks * ranks] */
-    int32_t *position;    /* [ranks] segments of the current step that are done */
+    int32_t *position;    /* [ranks] finished segments of the current step */
     plan_cursor *cursors; /* [ranks] */
 } flow;
 
@@ -67,7 +67,7 @@ static bool needs_room(const flow *f, int rank, const plan_step *step, int i)
     return step->eager || plan_relays(&f->cursors[rank], step, i);
 }
 
-static bool inputs_here(const flow *f, int rank, const plan_step *step)
+static bool inputs_arrived(const flow *f, int rank, const plan_step *step)
 {
     for (int i = 0; i < step->ins; i++) {
         const flow_link *link = link_in(f, rank, step, i);
@@ -122,7 +122,7 @@ static bool stream(flow *f, int rank, const plan_step *step)
     const bool posts = step->kind == PLAN_STEP_SEND && !step->eager;
     f->position[rank] = posts ? segments - 1 : f->position[rank];
     while (f->position[rank] < segments) {
-        if (!inputs_here(f, rank, step) || !room_for_outputs(f, rank, step))
+        if (!inputs_arrived(f, rank, step) || !room_for_outputs(f, rank, step))
             return false;
         const bool last = ++f->position[rank] == segments;
         take_inputs(f, rank, step, last);
@@ -133,6 +133,7 @@ static bool stream(flow *f, int rank, const plan_step *step)
 
 /* ---- Steps ----------------------------------------------------------------------- */
 
+/* @return true if the step is complete; a WAIT is complete when its messages have been taken. */
 static bool advance(flow *f, int rank, const plan_step *step)
 {
     if (step->kind != PLAN_STEP_WAIT)
@@ -141,6 +142,7 @@ static bool advance(flow *f, int rank, const plan_step *step)
     return link->taken >= link->sent - step->back;
 }
 
+/* Executes a rank's steps until one must wait. @return true if any segment has moved. */
 static bool advance_far(flow *f, int rank)
 {
     plan_cursor *at = &f->cursors[rank];
@@ -161,9 +163,11 @@ static ring_status stuck(const flow *f, int rank)
     char text[STEP_TEXT];
     step_text(&f->cursors[rank], text, sizeof text);
     return fail(RING_ERR_INTERNAL,
-                "%s by %s, %d rank%s: rank %d (%s) waits for ever once links hold %s",
+                "%s by %s, %d rank%s: rank %d (%s) waits for ever if links hold only %s",
                 plan_collective_name(p->collective), p->algorithm, f->ranks, plural(f->ranks), rank,
-                text, p->circular ? "a chunk and a segment" : "a segment: the plan is circular");
+                text,
+                p->circular ? "a chunk and a segment"
+                            : "a segment; a plan that needs more must be marked circular");
 }
 
 static ring_status flow_to_end(flow *f)
@@ -181,22 +185,18 @@ static ring_status flow_to_end(flow *f)
 
 /* ---- Opening --------------------------------------------------------------------- */
 
-static void add_eager_room(const flow *f, int rank)
-{
-    for (plan_cursor at = plan_begin(f->plans[rank]); plan_at(&at) != NULL; plan_next(&at)) {
-        const plan_step *step = plan_at(&at);
-        if (step->eager)
-            link_of(f, rank, plan_output(&at, step, 0).rank)->room +=
-                CHUNK * plan_output(&at, step, 0).chunks;
-    }
-}
-
-/* Each link has room for the eager messages of one slice. */
+/* Each link has room for the eager messages of one slice: those of the plan, divided by its
+ * slices. */
 static void set_rooms(const flow *f, int slices)
 {
     const int least = f->plans[0]->circular ? CHUNK + 1 : 1;
     for (int rank = 0; rank < f->ranks; rank++) {
-        add_eager_room(f, rank);
+        for (plan_cursor at = plan_begin(f->plans[rank]); plan_at(&at) != NULL; plan_next(&at)) {
+            const plan_step *step = plan_at(&at);
+            if (step->eager)
+                link_of(f, rank, plan_output(&at, step, 0).rank)->room +=
+                    CHUNK * plan_output(&at, step, 0).chunks;
+        }
         for (int peer = 0; peer < f->ranks; peer++) {
             flow_link *link = link_of(f, rank, peer);
             link->room = link->room / slices > least ? link->room / slices : least;

@@ -3,21 +3,22 @@
  * This last part of the checker proves, for all schedules, that memory is not used too early or too
  * late. It orders events by vector clocks, which messages carry from rank to rank.
  *
- * A chunk of a SEND may be read at any time until the end of the step that takes it (by the taker
- * if it is referred to, by the link if it is carried), or until a WAIT of the sender that covers
- * it. An eager SEND reads its chunk immediately. A fold's result that is also kept in a local
- * buffer may be carried from there. A result for a peer's dst is written by the fold if it is
- * stored, and by the taking step if it is carried.
+ * A chunk of a SEND may be read until the end of the step that takes the message, or until a WAIT
+ * of the sender that covers it: by the taker if the message is a reference, by the link if it is
+ * carried by value. An eager SEND reads its chunk immediately. A fold's result that is also kept in
+ * a local buffer may be carried from there. A result for a peer's dst is written by the fold if it
+ * is stored, and by the step that takes the message if it is carried.
  *
- * For every two uses of a place of which one is a write, the checker proves that one has ended
- * before the other begins, or that both are the same step. It also proves that the sender of a
- * borrowed chunk knows that the chunk is free before the plan ends. A WAIT proves only that the
- * chunks of its messages are free; if they are carried, that may be before the peer's step.
+ * A place is the memory of one chunk in one buffer of a rank. For every two uses of a place of
+ * which one is a write, the checker proves that one use has ended before the other begins, or that
+ * both belong to the same step. It also proves that each borrowed chunk is released before its
+ * sender's plan ends. A WAIT proves only that the chunks of its messages are released; if the
+ * messages are carried by value, the steps that take them may still follow.
  *
  * Folds stream: the first elements of a result may arrive while the fold still computes the others.
- * A message nevertheless counts as proof that its sender's step has ended, because the taking step
- * uses no other chunk, uses no element before the message has brought it, and the later steps of
- * the taker wait for the whole message.
+ * A message nevertheless counts as proof that its sender's step has ended: the step that takes it
+ * uses no other chunk and no element that has not arrived, and the steps after that one wait for
+ * the whole message.
  */
 #include "array.h"
 #include "checker.h"
@@ -27,10 +28,10 @@
 #include <stdlib.h>
 
 typedef struct use {
-    int32_t first, last; /* the events between which it happens                             */
-    int32_t released;    /* the event of a WAIT that also ends it; else QUEUE_NONE          */
-    int32_t message;     /* the message, if this is one of its two possible writes; else
-                            QUEUE_NONE                                                      */
+    int32_t first, last; /* the use lasts from event first to event last                    */
+    int32_t released;    /* the WAIT event that also ends the use; QUEUE_NONE if there is none */
+    int32_t message;     /* the message that the write delivers, by a store or by a RECV (only one
+                            of the two happens); QUEUE_NONE for other uses                  */
     int32_t next;        /* the next use of the same place                                  */
     bool writes;
 } use;
@@ -38,9 +39,10 @@ typedef struct use {
 typedef struct race {
     const simulation *done;
     int32_t ranks;
-    int32_t *clocks; /* [events * ranks] steps of each rank that are known to have ended */
-    int32_t *last;   /* [ranks] the latest event; -1 if there is none                    */
-    int32_t *places; /* the first use of each place                                      */
+    int32_t *clocks; /* [events * ranks] for each event, the number of steps of each rank that have
+                        ended before it in every schedule, counting itself                   */
+    int32_t *last;   /* [ranks] the rank's latest event; -1 if there is none             */
+    int32_t *places; /* the first use of each place; -1 if there is none                 */
     use *uses;
     int32_t use_count, use_cap;
 } race;
@@ -52,7 +54,8 @@ static int32_t *clock_of(const race *c, int32_t event)
     return c->clocks + (size_t)event * (size_t)c->ranks;
 }
 
-static void learn(const race *c, int32_t *clock, int32_t event)
+/* Raises each entry of the clock to that of an earlier event. */
+static void merge_clock(const race *c, int32_t *clock, int32_t event)
 {
     const int32_t *other = clock_of(c, event);
     for (int32_t i = 0; i < c->ranks; i++)
@@ -64,10 +67,10 @@ static void set_clock(race *c, int32_t e)
     const sim_event *event = &c->done->events[e];
     int32_t *clock = clock_of(c, e);
     if (c->last[event->rank] >= 0)
-        learn(c, clock, c->last[event->rank]);
+        merge_clock(c, clock, c->last[event->rank]);
     for (int32_t i = 0; i < event->taken; i++) {
         const int32_t message = c->done->taken[event->first_taken + i];
-        learn(c, clock, c->done->queues.messages[message].sender);
+        merge_clock(c, clock, c->done->queues.messages[message].sender);
     }
     clock[event->rank] = event->index;
     c->last[event->rank] = e;
@@ -106,8 +109,8 @@ static ring_status add_local(race *c, plan_loc loc, use u)
     return add_use(c, loc.rank, loc.buffer, loc, u);
 }
 
-/* @return true if the step itself accesses memory. The copy of a chunk to itself, in place, does
- * not; a borrowed SEND reads its chunk later. */
+/* @return true if the step itself accesses memory. The copy of a chunk to itself (in place) does
+ * not access it. A SEND that is not eager only posts: its chunk is read later. */
 static bool touches_memory(const race *c, const sim_event *event)
 {
     const plan_step *step = plan_at(&event->at);
@@ -166,7 +169,7 @@ static bool apart(const race *c, const use *write, const use *other)
     return precedes(c, w, other->first) || precedes(c, other->last, w);
 }
 
-static ring_status clash(const race *c, const use *write, const use *other)
+static ring_status report_overlap(const race *c, const use *write, const use *other)
 {
     char writing[STEP_TEXT], using[STEP_TEXT];
     const sim_event *w = &c->done->events[write->first], *o = &c->done->events[other->last];
@@ -179,16 +182,6 @@ static ring_status clash(const race *c, const use *write, const use *other)
                      other->writes ? "write" : "read");
 }
 
-static ring_status check_place(const race *c, int32_t place)
-{
-    for (int32_t i = c->places[place]; i >= 0; i = c->uses[i].next) {
-        for (int32_t j = c->places[place]; j >= 0 && c->uses[i].writes; j = c->uses[j].next)
-            if (i != j && !apart(c, &c->uses[i], &c->uses[j]))
-                return clash(c, &c->uses[i], &c->uses[j]);
-    }
-    return RING_OK;
-}
-
 static ring_status check_places(race *c)
 {
     const int32_t places = sim_places(c->done);
@@ -199,11 +192,15 @@ static ring_status check_places(race *c)
     for (int32_t id = 0; id < c->done->queues.count; id++)
         RING_TRY(add_message_uses(c, id));
     for (int32_t place = 0; place < places; place++)
-        RING_TRY(check_place(c, place));
+        for (int32_t i = c->places[place]; i >= 0; i = c->uses[i].next)
+            for (int32_t j = c->places[place]; j >= 0 && c->uses[i].writes; j = c->uses[j].next)
+                if (i != j && !apart(c, &c->uses[i], &c->uses[j]))
+                    return report_overlap(c, &c->uses[i], &c->uses[j]);
     return RING_OK;
 }
 
-/* Borrowed chunks must be free when the plan ends, because they belong to the caller again. */
+/* Borrowed chunks must be released when the plan ends, because the caller may then overwrite
+ * them. */
 static ring_status check_ends(const race *c)
 {
     for (int32_t id = 0; id < c->done->queues.count; id++) {
@@ -227,7 +224,9 @@ static ring_status check_barrier(const race *c)
         for (int32_t peer = 0; peer < c->ranks; peer++) {
             const int32_t e = c->last[rank];
             if (peer != rank && (e < 0 || clock_of(c, e)[peer] < 1))
-                return sim_wrong(c->done, "rank %d may leave before rank %d has come", rank, peer);
+                return sim_wrong(c->done,
+                                 "rank %d may leave the barrier before rank %d has entered it",
+                                 rank, peer);
         }
     }
     return RING_OK;
@@ -235,7 +234,7 @@ static ring_status check_barrier(const race *c)
 
 /* Events are in the order in which they were executed, so the clocks of senders are set before
  * those of takers. */
-static ring_status judge(race *c)
+static ring_status prove(race *c)
 {
     for (int32_t rank = 0; rank < c->ranks; rank++)
         c->last[rank] = -1;
@@ -257,7 +256,7 @@ ring_status check_race(const simulation *done)
     race c = {.done = done, .ranks = done->ranks, .clocks = numbers};
     c.last = c.clocks + clocks;
     c.places = c.last + ranks;
-    const ring_status status = judge(&c);
+    const ring_status status = prove(&c);
     free(c.uses);
     free(numbers);
     return status;

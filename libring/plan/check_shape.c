@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This first part of the checker proves that each plan, taken by itself, follows the rules of
- * plan.h. In a plan that passes, all numbers are in range, so the other parts need not check them.
+ * This first part of the checker checks each plan by itself: it must follow the rules of plan.h. In
+ * a plan that passes, all numbers are in range, so the other parts need not check them.
  */
 #include "checker.h"
 
@@ -66,11 +66,12 @@ static ring_status check_head(const plan *const *plans, int ranks, int rank)
         p->root != first->root || p->chunks != first->chunks || p->circular != first->circular)
         return fail(
             RING_ERR_INTERNAL,
-            "plan %d is of another call (%s, rank %d of %d, root %d, %d chunk%s) than plan 0", rank,
-            plan_collective_name(p->collective), p->rank, p->ranks, p->root, p->chunks,
+            "plan %d (%s, rank %d of %d, root %d, %d chunk%s) is not of the same call as plan 0",
+            rank, plan_collective_name(p->collective), p->rank, p->ranks, p->root, p->chunks,
             plural(p->chunks));
     if (!locs_fit(p) || !steps_fit(p))
-        return fail(RING_ERR_INTERNAL, "%s by %s: the plan of rank %d names what does not exist",
+        return fail(RING_ERR_INTERNAL,
+                    "%s by %s: the plan of rank %d has an index that is out of range",
                     plan_collective_name(p->collective), p->algorithm, rank);
     return RING_OK;
 }
@@ -78,15 +79,15 @@ static ring_status check_head(const plan *const *plans, int ranks, int rank)
 static ring_status check_call(const plan *p, int ranks)
 {
     if ((unsigned)p->collective >= PLAN_SEND)
-        return fail(RING_ERR_INTERNAL, "%s is no collective: nothing to check",
+        return fail(RING_ERR_INTERNAL, "%s is not a collective, so its plans cannot be checked",
                     plan_collective_name(p->collective));
     if (p->chunks < 1 || p->chunks > INT32_MAX / (4 * CHECK_SLICES * ranks) ||
         p->chunks % plan_blocks(p->collective, ranks) != 0)
-        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: it cannot have %d chunk%s",
+        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: a plan cannot have %d chunk%s",
                     plan_collective_name(p->collective), p->algorithm, ranks, plural(ranks),
                     p->chunks, plural(p->chunks));
     if (p->root < 0 || p->root >= ranks)
-        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: there is no root %d",
+        return fail(RING_ERR_INTERNAL, "%s by %s, %d rank%s: root %d is not one of the ranks",
                     plan_collective_name(p->collective), p->algorithm, ranks, plural(ranks),
                     p->root);
     return RING_OK;
@@ -99,16 +100,17 @@ static bool is_local(const shape *s, plan_loc loc)
     return loc.rank == s->plan->rank;
 }
 
-/* Checks that slices and rounds can split or move the range, and that its scratch exists. */
+/* Checks that slices can split the range, that rounds can move it, and that the plan has its
+ * scratch. */
 static ring_status check_range(const shape *s, plan_loc loc)
 {
     const plan *p = s->plan;
     const plan_block *block = &p->blocks[s->at.block];
     const int parts = p->chunks / plan_blocks(p->collective, p->ranks);
     if (loc.chunks > 1 && (p->circular || (block->times > 1 && block->stride != 0)))
-        return offence(s, "moves or circles with more than one chunk");
+        return offence(s, "has more than one chunk, in a moving block or a circular plan");
     if (p->scratch_chunks > 0 && loc.chunk % parts + loc.chunks > parts)
-        return offence(s, "has a range that is in two blocks, which slices cannot cut");
+        return offence(s, "has a range that spans two blocks, so slices cannot split it");
     if (is_local(s, loc) && loc.buffer == PLAN_SCRATCH &&
         (loc.chunk < p->scratch_first ||
          loc.chunk + loc.chunks > p->scratch_first + p->scratch_chunks))
@@ -123,11 +125,12 @@ enum {
     SCRATCH = 1 << PLAN_SCRATCH
 };
 
-/* The buffers that a kind of step may name, of this rank and of others, as bits; 0 if the kind has
- * no such operand. */
+/* The buffers that the operands of a kind of step may use, as bits; 0 if the kind has no such
+ * operand. */
 typedef struct step_rule {
-    bool many;
-    unsigned in, in_message, out, out_message;
+    bool many;                        /* may have more than one input and one output */
+    unsigned in, out;                 /* buffers of this rank                        */
+    unsigned in_message, out_message; /* the receiver's buffers of messages          */
 } step_rule;
 
 static const step_rule rules[] = {
@@ -151,11 +154,11 @@ static ring_status check_loc(const shape *s, const plan_step *step, plan_loc loc
     const unsigned own = in ? rule->in : rule->out;
     const unsigned message = in ? rule->in_message : rule->out_message;
     if (loc.chunks != first.chunks || (loc.chunk != first.chunk && step->kind != PLAN_STEP_COPY))
-        return offence(s, "mixes chunks");
+        return offence(s, "has operands of different chunks");
     if (((is_local(s, loc) ? own : message) & 1u << loc.buffer) == 0)
-        return offence(s, "names a buffer that is not for such a step");
+        return offence(s, "uses a buffer that this kind of step cannot use");
     if (!is_local(s, loc) && (*peers & UINT64_C(1) << loc.rank) != 0)
-        return offence(s, "has two messages of or for one rank");
+        return offence(s, "has two messages from or to the same rank");
     *peers |= UINT64_C(1) << loc.rank;
     return check_range(s, loc);
 }
@@ -167,8 +170,8 @@ static plan_wire type_in(plan_buffer buffer)
     return buffer == PLAN_SCRATCH ? PLAN_WIRE_ACC : PLAN_WIRE_DATA;
 }
 
-/* At both ends, a message must have the type of the buffer that it is sent from or received into.
- */
+/* A message must have the type of the buffer that it is sent from, and of the buffer that it is
+ * received into. */
 static ring_status check_message(const shape *s, const plan_step *step)
 {
     const plan_loc in = plan_input(&s->at, step, 0), out = plan_output(&s->at, step, 0);
@@ -178,7 +181,7 @@ static ring_status check_message(const shape *s, const plan_step *step)
     return message.wire == type_in(place.buffer) &&
                    (!for_buffer || message.wire == type_in(message.buffer))
                ? RING_OK
-               : offence(s, "moves another type than the buffer has");
+               : offence(s, "has a message whose type is not that of its buffer");
 }
 
 /* An output must be finished if and only if it is for a dst; other messages must have the
@@ -187,38 +190,36 @@ static ring_status check_fold(const shape *s, const plan_step *step)
 {
     const plan_facts *facts = plan_facts_of(s->plan->collective);
     if (!facts->reduces && facts->result != PLAN_NOTHING)
-        return offence(s, "this collective combines nothing");
+        return offence(s, "is a fold, but this collective combines nothing");
     for (int i = 0; i < step->outs; i++) {
         const plan_loc loc = plan_output(&s->at, step, i);
         const plan_wire wire = loc.finish ? PLAN_WIRE_DATA : PLAN_WIRE_ACC;
         if (loc.finish != (loc.buffer == PLAN_DST))
-            return offence(s, loc.finish ? "a finished chunk goes to dst buffers"
-                                         : "puts a chunk that is not finished into dst");
+            return offence(s, loc.finish ? "puts a finished chunk into a buffer other than dst"
+                                         : "puts an unfinished chunk into dst");
         if (!is_local(s, loc) && loc.wire != wire)
-            return offence(s, "sends a finished chunk as a sum, or rounds one that is not");
+            return offence(
+                s, "sends a finished chunk in the accumulator's type, or an unfinished one in "
+                   "the data type");
     }
     return RING_OK;
 }
 
 /* ---- Steps --------------------------------------------------------------------- */
 
-static ring_status check_wait(const shape *s, const plan_step *step)
-{
-    const plan_peer *peer = plan_peer_of(s->plan, step->peer);
-    if (step->ins != 0 || step->outs != 0 || step->back < 0)
-        return offence(s, "malformed");
-    return peer != NULL && peer->sends > 0 ? RING_OK
-                                           : offence(s, "waits for a rank it never sends to");
-}
-
 static ring_status check_step(const shape *s, const plan_step *step)
 {
-    if (step->kind == PLAN_STEP_WAIT)
-        return check_wait(s, step);
+    if (step->kind == PLAN_STEP_WAIT) {
+        const plan_peer *peer = plan_peer_of(s->plan, step->peer);
+        if (step->ins != 0 || step->outs != 0 || step->back < 0)
+            return offence(s, "is malformed");
+        return peer != NULL && peer->sends > 0 ? RING_OK
+                                               : offence(s, "waits for a rank it never sends to");
+    }
     if (step->kind > PLAN_STEP_WAIT || step->ins < 1 || step->outs < 1 ||
         (!rules[step->kind].many && step->ins + step->outs > 2) ||
         (step->eager && step->kind != PLAN_STEP_SEND))
-        return offence(s, "malformed");
+        return offence(s, "is malformed");
     uint64_t from = 0, to = 0;
     for (int i = 0; i < step->ins; i++)
         RING_TRY(check_loc(s, step, plan_input(&s->at, step, i), true, &from));
@@ -227,16 +228,6 @@ static ring_status check_step(const shape *s, const plan_step *step)
     if (step->kind == PLAN_STEP_FOLD)
         return check_fold(s, step);
     return step->kind != PLAN_STEP_COPY ? check_message(s, step) : RING_OK;
-}
-
-/* Checks every round of every step. Only the scratch depends on the round: the chunks of a step
- * move together. */
-static ring_status check_plan(const plan *p)
-{
-    shape s = {.plan = p, .at = plan_begin(p)};
-    for (const plan_step *step; (step = plan_at(&s.at)) != NULL; plan_next(&s.at), s.index++)
-        RING_TRY(check_step(&s, step));
-    return RING_OK;
 }
 
 /* ---- Peers --------------------------------------------------------------------- */
@@ -272,7 +263,7 @@ static bool peers_agree(const plan *p)
 ring_status check_shape(const plan *const *plans, int ranks)
 {
     if (ranks < 1 || ranks > 64)
-        return fail(RING_ERR_INTERNAL, "the checker takes 1 to 64 ranks, not %d", ranks);
+        return fail(RING_ERR_INTERNAL, "the checker supports 1 to 64 ranks, not %d", ranks);
     for (int rank = 0; rank < ranks; rank++)
         if (plans[rank] == NULL)
             return fail(RING_ERR_INTERNAL, "rank %d has no plan", rank);
@@ -280,11 +271,13 @@ ring_status check_shape(const plan *const *plans, int ranks)
     for (int rank = 0; rank < ranks; rank++)
         RING_TRY(check_head(plans, ranks, rank));
     for (int rank = 0; rank < ranks; rank++)
-        RING_TRY(check_plan(plans[rank]));
+        for (shape s = {.plan = plans[rank], .at = plan_begin(plans[rank])}; plan_at(&s.at) != NULL;
+             plan_next(&s.at), s.index++)
+            RING_TRY(check_step(&s, plan_at(&s.at)));
     for (int rank = 0; rank < ranks; rank++)
         if (!peers_agree(plans[rank]))
             return fail(RING_ERR_INTERNAL,
-                        "%s by %s, %d rank%s: rank %d's peers are not those of its steps",
+                        "%s by %s, %d rank%s: the list of rank %d's peers does not match its steps",
                         plan_collective_name(plans[rank]->collective), plans[rank]->algorithm,
                         ranks, plural(ranks), rank);
     return RING_OK;

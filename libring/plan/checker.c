@@ -3,11 +3,10 @@
  * Runs the parts of the checker, and checks results. The checker proves, for plans of up to 64
  * ranks:
  *  - shape: each plan is well-formed (check_shape.c);
- *  - progress: no step waits for ever, every message is taken, and both ends of a message
- *    agree on chunk, place and type (simulator.c); links may be soon full (check_links.c);
- *  - result: every output chunk is the collective's result: it contains each rank once, is
- *    finished once, and is the same symbol on all ranks; a prefix contains its ranks in
- *    their order (this file);
+ *  - progress: no step waits for ever, every message is taken, and both ends of a message agree on
+ *    chunk, place and type (simulator.c), even on links with little room (check_links.c);
+ *  - result: every output chunk is the collective's result: it contains each rank once, is finished
+ *    once, and is the same symbol on all ranks; a prefix contains its ranks in order (this file);
  *  - memory: no chunk is read or overwritten too early or too late (check_race.c).
  * All this is proven for buffers in place and out of place, for messages by value, by reference and
  * by store, and for plans that are run once and several times in a row, as the engine runs slices
@@ -18,17 +17,6 @@
 static ring_status wrong_result(const simulation *s, int rank, int chunk, const char *text)
 {
     return sim_wrong(s, "rank %d ends with dst chunk %d %s", rank, chunk, text);
-}
-
-/* @return the only correct symbol; SYMBOL_NONE if several orders of combining are correct. */
-static int32_t exact_result(simulation *s, int chunk)
-{
-    const plan *p = s->plans[0];
-    const plan_facts *facts = plan_facts_of(p->collective);
-    if (facts->reduces)
-        return SYMBOL_NONE;
-    const int owner = facts->result == PLAN_ROOTS ? p->root : chunk / (p->chunks / p->ranks);
-    return symbol_leaf(&s->symbols, owner, chunk);
 }
 
 static ring_status check_sum(const simulation *s, int rank, int chunk, const symbol *v)
@@ -62,9 +50,15 @@ static bool is_in_rank_order(const simulation *s, int32_t id)
 
 static ring_status check_chunk(simulation *s, int chunk)
 {
-    const plan_facts *facts = plan_facts_of(s->plans[0]->collective);
+    const plan *p = s->plans[0];
+    const plan_facts *facts = plan_facts_of(p->collective);
     const bool reduces = facts->reduces, is_prefix = facts->result == PLAN_PREFIX;
-    int32_t expected = exact_result(s, chunk);
+    /* Several combining orders are correct, so all ranks must have the first rank's sum. */
+    int32_t expected = SYMBOL_NONE;
+    if (!reduces) {
+        const int owner = facts->result == PLAN_ROOTS ? p->root : chunk / (p->chunks / p->ranks);
+        expected = symbol_leaf(&s->symbols, owner, chunk);
+    }
     for (int rank = 0; rank < s->ranks; rank++) {
         if (!sim_has(s->plans[rank], PLAN_DST, chunk))
             continue;
@@ -74,13 +68,13 @@ static ring_status check_chunk(simulation *s, int chunk)
         if (reduces)
             RING_TRY(check_sum(s, rank, chunk, &s->symbols.nodes[held]));
         if (is_prefix && !is_in_rank_order(s, held))
-            return wrong_result(s, rank, chunk, "combined in another order than that of ranks");
+            return wrong_result(s, rank, chunk, "not combined in the order of ranks");
         if (expected == SYMBOL_NONE || is_prefix)
             expected = held;
         if (held != expected)
             return wrong_result(s, rank, chunk,
-                                reduces ? "combined in another order than elsewhere"
-                                        : "holding what belongs elsewhere");
+                                reduces ? "combined in another order than on other ranks"
+                                        : "holding the data of another rank or chunk");
     }
     return RING_OK;
 }

@@ -11,8 +11,8 @@ enum { CHECK_SLICES = 3 };
 /** Checks that all plans are of one call and that each is well-formed, so that it can be run. */
 ring_status check_shape(const plan *const *plans, int ranks);
 
-/** Checks that all ranks complete their plans on links that are soon full. (The simulator has shown
- *  it for links with room.) @param slices  the number of slices that the plans consist of. */
+/** Checks that all ranks complete their plans on links with little room. (The simulator assumes
+ *  links with unlimited room.) @param slices  the number of slices that the plans consist of. */
 ring_status check_links(const plan *const *plans, int ranks, int slices);
 
 /** @return a plan that runs one rank's plan @p slices times in a row, and whose ranges are cut into

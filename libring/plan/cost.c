@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prices plans by the cost model. One rank's plan is priced as if all ranks had the same times: the
- * k-th message that it takes left its sender when this rank sent its own k-th message. Messages are
- * counted separately for each class of pairs if the plan sends as many of each class as it takes,
- * and together otherwise. This is exact for plans that treat all ranks alike (ring, direct, halving
- * among a power of two). For pipelines and trees, the time to fill them is added.
+ * Computes the price of a plan by the cost model. Only one rank's plan is known, so all ranks are
+ * assumed to do the same at the same times: the k-th message that this rank takes leaves its sender
+ * when this rank sends its own k-th message. Messages are counted separately for each class of
+ * pairs if the plan sends as many of each class as it takes, and together otherwise. This is exact
+ * for plans that treat all ranks alike (ring, direct, halving among a power of two). For pipelines
+ * and trees, the time to fill them is added.
  */
 #include "timeline.h"
 
@@ -23,7 +24,7 @@ typedef struct mirror {
     bool by_class; /* false: all messages use the first queue */
     const cost_model *model;
     int rank;
-    double read_by; /* when the latest reference will have been read */
+    double read_by; /* time at which the peer has read the latest reference */
     bool out_of_memory;
 } mirror;
 
@@ -102,20 +103,9 @@ static double cost_of_fill(const plan *p, const cost_model *model)
            p->fill_far * cost_hop(model, &model->prices->other_host, chunks);
 }
 
-static ring_status is_too_eager(const plan *p, const cost_model *model, bool *too_eager)
-{
-    const size_t most = cost_of_host(model)->eager_max;
-    size_t bytes = 0;
-    if (most > 0)
-        RING_TRY(plan_eager_bytes(p, model->layout.count, model->element, model->acc, &bytes));
-    *too_eager = bytes > most;
-    return RING_OK;
-}
-
 ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size_t element,
                       size_t acc, const plan_prices *prices, double *seconds)
 {
-    bool too_eager;
     const cost_model model = cost_model_of(p, world, count, element, acc, prices);
     mirror m = {.model = &model, .rank = p->rank, .by_class = is_balanced(p, &model)};
     timeline line = {.model = &model,
@@ -123,9 +113,12 @@ ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size
                      .post = mirror_post,
                      .take = mirror_take,
                      .released = mirror_released};
+    const size_t eager_max = cost_of_host(&model)->eager_max;
+    size_t eager = 0;
     *seconds = HUGE_VAL;
-    RING_TRY(is_too_eager(p, &model, &too_eager));
-    if (too_eager)
+    if (eager_max > 0)
+        RING_TRY(plan_eager_bytes(p, count, element, acc, &eager));
+    if (eager > eager_max)
         return RING_OK;
     for (plan_cursor at = plan_begin(p); plan_at(&at) != NULL; plan_next(&at))
         timeline_step(&line, &at);

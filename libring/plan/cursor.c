@@ -16,8 +16,8 @@ const plan_step *plan_at(const plan_cursor *cursor)
     return &p->steps[p->blocks[cursor->block].first + cursor->step];
 }
 
-/* A sealed plan has no empty blocks, so the step and the round are carried over at most once each.
- */
+/* A sealed plan has no empty blocks, so the step and the round are carried over at most once
+ * each. */
 void plan_next(plan_cursor *cursor)
 {
     const plan_block *block = &cursor->plan->blocks[cursor->block];

@@ -8,21 +8,22 @@
  * message from a to b in a's plan is the k-th in b's plan, so messages need no tags. A message
  * carries bytes, or a reference to the sender's memory, or a notice that the bytes were stored into
  * the receiver's buffer. A plan is correct for all three:
- *  - A SEND is borrowed, unless it is eager: neither the owner nor a peer's store writes its chunks
- *    again, and the plan does not end, before the peer has released them. Either a later WAIT
- * covers the message, or messages that were received meanwhile prove that the step that takes it
- * has ended.
- *  - A WAIT is not a message. If its messages are carried, it may pass as soon as their bytes have
- *    left, so it proves nothing about the peer's other steps; if they are references, it passes
- * when the steps that take them have ended.
+ *  - A SEND that is not eager lends its chunks to the peer; the message is "borrowed". Until the
+ *    peer has released the chunks, no rank overwrites them, and the plan does not end. The release
+ *    follows from a later WAIT that covers the message, or from other messages of the peer, which
+ *    prove that the step that takes the message has ended.
+ *  - A WAIT is not a message. If the messages that it covers are carried by value, it may pass as
+ *    soon as their bytes have left, so it proves nothing about the peer's other steps. If they are
+ *    references, it passes when the steps that take them have ended.
  *  - A fold's result for a peer's DST may be stored there after the first message of that peer in
- *    this plan, which brought the reference to the buffer; before that, it is carried.
- *  - A fold's results are never referred to. If the fold also writes the result, finished or not in
- *    the same way, to a local buffer, it may be carried from there, and that buffer is not written
- *    again before the message is taken; at the end of the plan, the engine waits until all of them
- *    have left. Any other result that is carried is relayed: it is stored nowhere, so the fold
- * waits for room on the link. The checker proves that memory is never used too early or too late
- * under any mixture of these.
+ *    this plan, because that message brings the reference to the buffer. Before that, the result is
+ *    carried by value.
+ *  - A fold's result is never sent by reference. If the fold also writes the same value (both are
+ *    finished, or both are not) to a local buffer, the message may be carried from that buffer. The
+ *    buffer is then not overwritten before the message is taken, and the engine waits at the end of
+ *    the plan until all such messages have left. Any other carried result is relayed: it is stored
+ *    nowhere, so the fold waits for room on the link.
+ * The checker proves that memory is never used too early or too late under any mixture of these.
  *
  * At both ends, the loc of a message has the other rank, the range of chunks, the type of its
  * elements, and the receiver's buffer: PLAN_WIRE if a fold takes it, PLAN_DST or PLAN_SCRATCH if a
@@ -34,14 +35,15 @@
  * and only if it is for a DST. So unfinished values never reach DST, and finished values are never
  * folded. Messages from SCRATCH, or relayed for WIRE, have the accumulator's type.
  *
- * Links: plans make progress on links that hold one segment ahead of the receiver, or all that the
- * plan sends to the peer eagerly if that is more. Plans that relay round a circle of ranks
- * (`circular`) need links that hold a chunk and a segment, so the engine runs them slice by slice,
- * a part of each chunk at a time. Any plan may be run slice by slice; then each chunk of a range is
- * a step and a message by itself, also where a WAIT counts back. The checker proves every plan for
- * several slices in a row too.
+ * Links: a plan needs links that hold one segment ahead of the receiver, or all of its eager
+ * messages to the peer if these are more. Plans that relay round a circle of ranks (`circular`)
+ * need links that hold a chunk and a segment, so the engine runs them slice by slice: a part of
+ * each chunk at a time. Any plan may be run slice by slice. Then a step over several chunks becomes
+ * one step and one message for each chunk, and a WAIT counts these messages. The checker proves
+ * every plan for several slices in a row too.
  *
- * Steps run in order. A SEND only posts, and later steps do not wait for it.
+ * Steps run in order. A SEND that is not eager only posts its message, and later steps do not wait
+ * for it.
  */
 #ifndef RING_PLAN_H
 #define RING_PLAN_H
@@ -64,7 +66,7 @@ typedef enum plan_collective {
     PLAN_BARRIER, /* an all-reduce of no elements */
     PLAN_SEND,
     PLAN_RECV,
-    PLAN_ALL_GATHER_V, /* the v-forms are planned like the even ones */
+    PLAN_ALL_GATHER_V, /* v-forms use the plans of the forms with even blocks */
     PLAN_REDUCE_SCATTER_V,
     PLAN_ALL_TO_ALL_V,
     PLAN_GATHER_V,
@@ -112,7 +114,7 @@ typedef struct plan_facts {
     plan_side src_at, dst_at;
     plan_in_place in_place;
     plan_result result;
-    int bus_shares; /* the bus factor is this times (ranks - 1) / ranks; 0: the factor is 1 */
+    int bus_shares; /* the bus factor is bus_shares * (ranks - 1) / ranks; 0: the factor is 1 */
 } plan_facts;
 
 /** @return the collective's row; NULL if it is unknown. */
@@ -121,9 +123,9 @@ const plan_facts *plan_facts_of(plan_collective collective);
 const char *plan_collective_name(plan_collective collective);
 /** @return the collective with that name; PLAN_COLLECTIVE_COUNT if there is none. */
 plan_collective plan_collective_find(const char *name);
-/** @return the collective whose plans it uses: itself, or the even form. */
+/** @return the collective whose plans @p collective uses: itself, or the even form of a v-form. */
 plan_collective plan_collective_planned(plan_collective collective);
-/** @return true if a rank has that side's buffer. */
+/** @return true if a rank has the buffer (src or dst) that the ranks of @p side have. */
 bool plan_is_on(plan_side side, int rank, int root);
 /** @return the number of ranks, from 0 on, whose combined chunks are @p rank's result. */
 int plan_combined_ranks(plan_collective collective, int rank, int ranks);
@@ -169,7 +171,7 @@ typedef struct plan_loc {
 } plan_loc;
 
 typedef enum plan_kind {
-    PLAN_STEP_SEND, /* 1 local input  -> 1 remote output; only posts                        */
+    PLAN_STEP_SEND, /* 1 local input  -> 1 remote output                                    */
     PLAN_STEP_RECV, /* 1 remote input -> 1 local output: DST or SCRATCH                     */
     PLAN_STEP_COPY, /* 1 local input: SRC or DST -> DST                                     */
     PLAN_STEP_FOLD, /* >= 1 inputs (SRC, SCRATCH, messages), combined left to right
@@ -188,12 +190,13 @@ typedef struct plan_step {
 } plan_step;
 
 /** Steps [first, first + steps), which run @p times times. In round k, chunk c stands for chunk
- *  (c + k * stride) mod plan.chunks. Steps whose chunks move have operands of single chunks. */
+ *  (c + k * stride) mod plan.chunks. If a repeated block has a stride, its operands are single
+ *  chunks. */
 typedef struct plan_block {
     int32_t first, steps, times, stride;
 } plan_block;
 
-/** A rank with messages from or to this one, and how many they are. */
+/** A rank that exchanges messages with this rank, and the numbers of messages to and from it. */
 typedef struct plan_peer {
     int32_t rank, sends, recvs;
 } plan_peer;
@@ -203,18 +206,19 @@ typedef struct plan {
     const char *algorithm;
     int32_t rank, ranks, root;
     int32_t chunks;  /* chunks of the vector (all ranks' blocks together where it has blocks) */
-    bool circular;   /* relays round a circle: it must be run slice by slice, so that the slice of
-                        a chunk fits into the room of links. The algorithm sets it, to the same
-                        value on every rank. The operands are single chunks                     */
-    bool rank_order; /* that of the world                                                       */
+    bool circular;   /* relays round a circle, so it must be run slice by slice, and a slice of a
+                        chunk must fit into a link. The algorithm sets it to the same value on
+                        every rank. All operands are single chunks                              */
+    bool rank_order; /* copied from plan_world                                                  */
     int32_t scratch_first, scratch_chunks; /* the range of the vector in SCRATCH; may be empty  */
     plan_step *steps;
     plan_loc *locs;
     plan_block *blocks;
     plan_peer *peers; /* sorted by rank */
     int32_t step_count, loc_count, block_count, peer_count;
-    /* For the cost model, set by pipelined algorithms: the hops of `fill_chunks` chunks (0 means 1)
-     * that a message takes beyond this rank's own; `fill_far` of them are between hosts. */
+    /* For the cost model, set by pipelined algorithms: the time to fill the pipeline is that of
+     * `fill` hops of `fill_chunks` chunks each (0 means 1), beyond this rank's own messages;
+     * `fill_far` of these hops are between hosts. */
     int32_t fill, fill_far, fill_chunks;
     /* For the builder: */
     int32_t step_cap, loc_cap, block_cap;
@@ -230,10 +234,11 @@ plan *plan_new(plan_collective collective, const char *algorithm, int rank, int 
                int chunks);
 void plan_free(plan *p);
 
-/** Opens a block that is repeated @p times times, or never if times < 1. Every step belongs to the
- *  block opened last. A plan begins with a block of (1, 0). */
+/** Opens a block that runs @p times times (not at all if times < 1), with @p stride as in
+ *  plan_block. Every step belongs to the block opened last. A plan begins with a block of times 1
+ *  and stride 0. */
 void plan_repeat(plan *p, int times, int stride);
-/** Appends a borrowed SEND; @p to is the buffer of the peer. */
+/** Appends a SEND that is not eager; @p to is the buffer of the peer. */
 void plan_send(plan *p, plan_buffer from, int chunk, int chunks, int peer, plan_buffer to);
 void plan_send_eager(plan *p, plan_buffer from, int chunk, int chunks, int peer, plan_buffer to);
 void plan_recv(plan *p, int peer, plan_buffer to, int chunk, int chunks);
@@ -247,7 +252,7 @@ void plan_fold_local(plan *p, plan_buffer buffer);
 void plan_fold_message(plan *p, int peer, plan_wire wire);
 /** @p buffer  PLAN_DST (finished) or PLAN_SCRATCH. */
 void plan_fold_into(plan *p, plan_buffer buffer);
-/** @p buffer  of the peer: PLAN_DST (finished) or PLAN_WIRE. */
+/** @p buffer  the peer's: PLAN_DST (finished) or PLAN_WIRE. */
 void plan_fold_to(plan *p, int peer, plan_buffer buffer);
 /** Completes the plan: lists its peers, and finds the range of SCRATCH.
  *  @return RING_OK or RING_ERR_MEMORY. */
@@ -274,8 +279,8 @@ void plan_next(plan_cursor *cursor);
 /** @return operand @p i of the step under the cursor, with the chunk of the current round. */
 plan_loc plan_input(const plan_cursor *cursor, const plan_step *step, int i);
 plan_loc plan_output(const plan_cursor *cursor, const plan_step *step, int i);
-/** @return true if output @p i is a message of a fold that no local output keeps, finished or not
- * in the same way. If such a message is carried, the fold waits for room. */
+/** @return true if output @p i is a message of a fold, and no local output of the fold has the same
+ *  value (both finished, or both not). If such a message is carried, the fold waits for room. */
 bool plan_relays(const plan_cursor *cursor, const plan_step *step, int i);
 /** @return the number of steps after unrolling. */
 int64_t plan_length(const plan *p);
@@ -283,8 +288,8 @@ int64_t plan_length(const plan *p);
 const plan_peer *plan_peer_of(const plan *p, int rank);
 
 /* ---- Layout: maps chunks to elements for one call, so that plans do not depend on sizes ----
- * The vector is one block of `count` elements, or a block for each rank if one of the buffers has
- * blocks; the other buffer then has only this rank's block. If both buffers have blocks
+ * The vector is one block of `count` elements, or a block for each rank if src or dst has blocks;
+ * the buffer without blocks then has only this rank's block. If both buffers have blocks
  * (all_to_all), the vector has a block for each pair: rank s sends block s * ranks + d to rank d,
  * src has the blocks of one s, dst those of one d, and a range of chunks is within one block.
  * A block is cut into K = chunks / blocks parts whose sizes differ by at most one, the longer ones
@@ -292,7 +297,7 @@ const plan_peer *plan_peer_of(const plan *p, int rank);
  * If blocks have different lengths, a shape has the lengths and the displacements in the buffers,
  * and a range of chunks is within one block. */
 
-/** The lengths of blocks, in elements, as far as a rank knows them. */
+/** The lengths of blocks, in elements, that one rank knows. */
 typedef struct plan_shape {
     int32_t rank;
     size_t own;              /* length of the block in a buffer with one block               */
@@ -312,24 +317,26 @@ typedef struct plan_span {
     size_t block;         /* of the buffer, if blocks have different lengths; else 0 */
 } plan_span;
 
-/** @return the elements of chunks [chunk, chunk + chunks) in a buffer. For SCRATCH, which begins
- * with chunk plan.scratch_first, and for WIRE they are those of the vector. With a shape, the
- * offset is valid only for buffers of this rank; the count always is. */
+/** @return the elements of chunks [chunk, chunk + chunks) in a buffer. For WIRE and SCRATCH the
+ *  offset counts from the beginning of the vector, although SCRATCH begins with chunk
+ *  plan.scratch_first. With a shape, the offset is valid only for buffers of this rank; the count
+ *  is always valid. */
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks);
 
 /* ---- Checker ---- */
 
 /** Runs the plans of all ranks on symbols and proves that every output chunk contains each rank
- *  exactly once, combined in the same order on all ranks, or the ranks of its prefix in the order
- * of ranks; that no step waits for ever; that every message is consumed; and that no chunk is read
- * or overwritten too early, for buffers in place and out of place and for messages by value, by
- *  reference and by store. It proves this for one run and for several slices in a row.
+ *  exactly once, combined in the same order on all ranks (for a prefix: the ranks of the prefix, in
+ *  the order of ranks); that no step waits for ever; that every message is consumed; and that no
+ *  chunk is read or overwritten too early. It proves this for buffers in place and out of place,
+ *  for messages by value, by reference and by store, and for one run and several slices in a row.
  *  @param plans  [ranks], ranks <= 64.
  *  @return RING_OK, or RING_ERR_INTERNAL with the first offence in fail_text(). */
 ring_status plan_check(const plan *const *plans, int ranks);
 
-/** Finds the combining order of output @p chunk, in postfix: a rank pushes its contribution, and -1
- *  combines the two topmost (left op right). @param[out] order  [2 * ranks - 1]. */
+/** Finds the combining order of output @p chunk in postfix notation: a rank number pushes that
+ *  rank's contribution on a stack, and -1 combines the two topmost entries (left op right).
+ *  @param[out] order  [2 * ranks - 1]. */
 ring_status plan_order(const plan *const *plans, int ranks, int chunk, int32_t *order);
 
 /* ---- Cost model: computes the seconds of a call from facts that all ranks know ---- */
@@ -341,8 +348,8 @@ typedef struct plan_cost_params {
     double beta;          /* seconds per byte moved through a link                      */
     double gamma;         /* seconds per byte read or written by a kernel               */
     double overhead;      /* seconds per call                                           */
-    bool maps;            /* links map memory, so large messages are references …       */
-    size_t reference_min; /* … from this many bytes                                     */
+    bool maps;            /* links map memory, so large messages are sent by reference  */
+    size_t reference_min; /* bytes of the smallest message that is sent by reference    */
     size_t eager_max;     /* most bytes that a call may send a peer eagerly; 0: no limit */
 } plan_cost_params;
 
@@ -352,11 +359,12 @@ typedef struct plan_prices {
     plan_cost_params same_host, other_host;
 } plan_prices;
 
-/** Prices one rank's plan, which represents those of all ranks. It reads only the plan, so it can
- *  price far more ranks than this machine could run. algo_price() prices several ranks.
+/** Prices one rank's plan as if all ranks had plans of the same times. It reads only this plan, so
+ *  it can price far more ranks than this machine could run. algo_price() prices several ranks.
  *  @param element  bytes of an element. @param acc  bytes of its accumulator.
  *  @param[out] seconds  HUGE_VAL if the plan sends a peer more than eager_max.
- *  @return RING_OK or RING_ERR_MEMORY; callers must not choose by a price that other ranks lack. */
+ *  @return RING_OK or RING_ERR_MEMORY. After an error the caller must not choose an algorithm by
+ *  prices, because other ranks, which have all prices, might choose another one. */
 ring_status plan_cost(const plan *p, const plan_world *world, size_t count, size_t element,
                       size_t acc, const plan_prices *prices, double *seconds);
 
@@ -368,8 +376,8 @@ void plan_traffic(const plan *p, size_t count, size_t element, size_t acc, uint6
 void plan_far_traffic(const plan *p, const plan_world *world, size_t count, size_t element,
                       size_t acc, uint64_t *out, uint64_t *in);
 
-/** @param[out] bytes  the most that this rank sends to a peer eagerly. @return RING_OK or
- *  RING_ERR_MEMORY. */
+/** @param[out] bytes  the largest number of bytes that this rank sends to one peer eagerly.
+ *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status plan_eager_bytes(const plan *p, size_t count, size_t element, size_t acc,
                              size_t *bytes);
 

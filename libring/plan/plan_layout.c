@@ -2,8 +2,8 @@
  * Computes the elements that a range of chunks covers in a buffer, for a call of a given count. */
 #include "plan.h"
 
-/* @return the first element of a chunk in the vector of all blocks; for the chunk after the last,
- * the end of the vector. */
+/* @return the first element of a chunk in the vector of all blocks. For the number after the last
+ * chunk, it is the end of the vector. @p parts  chunks of a block. */
 static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
 {
     const size_t length = layout->count / parts, longer = layout->count % parts;
@@ -11,7 +11,8 @@ static size_t begin_of(const plan_layout *layout, size_t parts, size_t chunk)
     return chunk / parts * layout->count + part * length + min_size(part, longer);
 }
 
-/* @return the number of blocks before this one in a buffer of its rank. */
+/* @return the number of blocks that precede block @p block in the buffer of the rank that has
+ * it. */
 static size_t blocks_before(const plan_layout *layout, plan_buffer buffer, size_t block)
 {
     const plan_facts *facts = plan_facts_of(layout->collective);
@@ -39,22 +40,18 @@ static size_t uneven_count(const plan_layout *layout, size_t block)
     return src != NULL ? src[block] : dst[block];
 }
 
-static size_t uneven_begin(const plan_layout *layout, plan_buffer buffer, size_t block)
-{
-    const bool here = buffer == PLAN_SRC || buffer == PLAN_DST;
-    const size_t *displs = here ? layout->shape->displs[buffer] : NULL;
-    return displs != NULL ? displs[blocks_before(layout, buffer, block)] : 0;
-}
-
 static plan_span uneven_span(const plan_layout *layout, plan_buffer buffer, size_t parts,
                              size_t chunk, size_t chunks)
 {
     const size_t block = chunk / parts, part = chunk % parts;
+    const size_t in_buffer = blocks_before(layout, buffer, block);
+    const bool has_displs = buffer == PLAN_SRC || buffer == PLAN_DST;
+    const size_t *displs = has_displs ? layout->shape->displs[buffer] : NULL;
     const plan_layout alone = {.count = uneven_count(layout, block)};
     const size_t begin = begin_of(&alone, parts, part);
-    return (plan_span){.offset = uneven_begin(layout, buffer, block) + begin,
+    return (plan_span){.offset = (displs != NULL ? displs[in_buffer] : 0) + begin,
                        .count = begin_of(&alone, parts, part + chunks) - begin,
-                       .block = blocks_before(layout, buffer, block)};
+                       .block = in_buffer};
 }
 
 plan_span plan_span_of(const plan_layout *layout, plan_buffer buffer, int chunk, int chunks)

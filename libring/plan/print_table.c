@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Prints the table G(i,j), which shows the ranks whose gradients each chunk of each rank contains,
- * before the first transfer and after each one. In a transfer every pair of ranks moves at most one
- * message, which was sent before it. A rank's row shows the latest symbol of each chunk.
+ * before the first transfer and after each transfer. In a transfer every pair of ranks moves at
+ * most one message, which was sent before the transfer. A rank's row shows the latest symbol of
+ * each chunk.
  */
 #include "checker.h"
 
@@ -12,7 +13,7 @@ enum { CELL_TEXT = 40, FULL_SUM_TEXT = 20 };
 
 typedef struct table {
     simulation sim;
-    FILE *out; /* NULL: measure the widths only */
+    FILE *out; /* NULL: only measure the widths of cells */
     int chunks, width, rounds;
     bool short_names; /* "G03" is unambiguous while all numbers have one digit */
 } table;
@@ -33,9 +34,8 @@ static bool name_sum(const table *t, const int32_t *order, int count, int chunk,
     return true;
 }
 
-/* Names ranks that are consecutive on the ring as a range; of other ranks, prints how many they
- * are.
- */
+/* Prints ranks that are consecutive on the ring as a range. For other ranks, prints their
+ * number. */
 static void name_range(const table *t, const int32_t *order, int count, int chunk, char *cell)
 {
     bool run_of_ranks = true;
@@ -104,22 +104,17 @@ static void print_row(const table *t, int rank)
     fputc('\n', t->out);
 }
 
-static void print_head(const table *t, int round)
-{
-    if (round == 0)
-        fprintf(t->out, "%s: chunk j of rank i; %s: of all ranks, combined\n\nbefore\n",
-                t->short_names ? "Gij" : "G(i,j)", t->short_names ? "G*j" : "G(*,j)");
-    else
-        fprintf(t->out, "\nafter transfer %d of %d\n", round, t->rounds);
-}
-
 static void show(table *t, int round)
 {
     if (t->out == NULL) {
         measure(t);
         return;
     }
-    print_head(t, round);
+    if (round == 0)
+        fprintf(t->out, "%s: chunk j of rank i; %s: chunk j of all ranks, combined\n\nbefore\n",
+                t->short_names ? "Gij" : "G(i,j)", t->short_names ? "G*j" : "G(*,j)");
+    else
+        fprintf(t->out, "\nafter transfer %d of %d\n", round, t->rounds);
     for (int rank = 0; rank < t->sim.ranks; rank++)
         print_row(t, rank);
 }

@@ -16,8 +16,8 @@ typedef struct trace {
     queues queues;
     timeline *lines;      /* [ranks] */
     plan_cursor *cursors; /* [ranks] */
-    double *read_by;      /* [ranks * ranks] when the receiver has read the latest reference */
-    int rank;             /* the rank whose step is being executed                           */
+    double *read_by; /* [ranks * ranks] time at which the receiver has read the latest reference */
+    int rank;        /* the rank whose step is being executed */
     ring_status status;
 } trace;
 
@@ -35,11 +35,6 @@ static void post_message(void *context, int peer, const cost_post *post)
         t->status = status;
 }
 
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* If the message is a reference, this step reads it. */
 static void take_message(void *context, int peer, cost_post *post)
 {
@@ -47,10 +42,10 @@ static void take_message(void *context, int peer, cost_post *post)
     const plan_cost_params *params = cost_between(&t->model, t->rank, peer);
     queue_message *message = queue_first(&t->queues, peer, t->rank);
     *post = message->post;
+    const double now = t->lines[t->rank].now, arrival = post->departure + params->alpha_ref / 2;
     if (post->way == COST_REFERENCE)
-        *read_by(t, peer,
-                 t->rank) = later(t->lines[t->rank].now, post->departure + params->alpha_ref / 2) +
-                            params->alpha_ref / 2 + 2 * (double)post->bytes * params->gamma;
+        *read_by(t, peer, t->rank) = (now > arrival ? now : arrival) + params->alpha_ref / 2 +
+                                     2 * (double)post->bytes * params->gamma;
     queue_take(&t->queues, message, t->rank);
 }
 
@@ -105,7 +100,8 @@ static ring_status walk_all(trace *t)
     }
     for (int rank = 0; rank < t->ranks && t->status == RING_OK; rank++)
         if (plan_at(&t->cursors[rank]) != NULL)
-            return fail(RING_ERR_INTERNAL, "rank %d waits for ever; check the plans first", rank);
+            return fail(RING_ERR_INTERNAL, "rank %d waits for ever; see what the checker reports",
+                        rank);
     return t->status;
 }
 

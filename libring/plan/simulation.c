@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the symbols that the ranks of a simulation hold, and writes the messages about wrong steps.
- */
+ * Keeps the symbols that the ranks of a simulation hold, and writes messages about wrong steps. */
 #include "simulation.h"
 
 #include "array.h"
@@ -50,7 +49,7 @@ ring_status sim_offence(const simulation *s, int rank, const char *format, ...)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* A block of a pair of ranks belongs to the sender in src, and to the receiver in dst. */
+/* A block of a pair of ranks is in the sender's src and in the receiver's dst. */
 static bool is_own_block(const plan *p, bool source, int chunk)
 {
     const int block = chunk / (p->chunks / plan_blocks(p->collective, p->ranks));
@@ -79,24 +78,20 @@ int32_t sim_places(const simulation *s)
     return AREAS * s->ranks * s->plans[0]->chunks;
 }
 
-/* @return the chunk of the plan of which this is a slice; see chunk_of_slice(). */
-static int32_t unsliced(const simulation *s, int chunk)
-{
-    const plan *p = s->plans[0];
-    const int parts = p->chunks / plan_blocks(p->collective, p->ranks) / s->mode.slices;
-    return chunk / parts / s->mode.slices * parts + chunk % parts;
-}
-
 int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk)
 {
+    const plan *p = s->plans[0];
     int32_t area = AREAS * rank;
     if (buffer == PLAN_SCRATCH)
         area += 2;
     else if (buffer == PLAN_DST && !s->mode.in_place)
         area += 1;
-    if (buffer == PLAN_SCRATCH && s->mode.slices > 1)
-        chunk = unsliced(s, chunk);
-    return area * s->plans[0]->chunks + chunk;
+    if (buffer == PLAN_SCRATCH && s->mode.slices > 1) {
+        /* All slices of a chunk share the place of that chunk; see check_slices(). */
+        const int parts = p->chunks / plan_blocks(p->collective, p->ranks) / s->mode.slices;
+        chunk = chunk / parts / s->mode.slices * parts + chunk % parts;
+    }
+    return area * p->chunks + chunk;
 }
 
 int32_t sim_held(const simulation *s, int rank, plan_buffer buffer, int chunk)

@@ -13,14 +13,15 @@
 typedef struct sim_event {
     plan_cursor at;
     int32_t rank;
-    int32_t index;              /* among its rank's steps, from 1                   */
-    int32_t first_taken, taken; /* the messages that it took, in simulation.taken   */
+    int32_t index;              /* number among its rank's steps, from 1                     */
+    int32_t first_taken, taken; /* range in simulation.taken of the messages that it took    */
 } sim_event;
 
 /** How plans are run. */
 typedef struct sim_mode {
     bool in_place;
-    bool by_rounds; /* in each round, a pair carries one message that was sent before the round */
+    bool by_rounds; /* in each round, each pair carries at most one message, which was sent before
+                       the round */
     int slices;     /* the slices in each plan, see check_slices(); 0 means 1                  */
 } sim_mode;
 
@@ -33,9 +34,9 @@ typedef struct simulation {
     queues queues;
     int32_t *cells;       /* the symbol in each chunk of each buffer of each rank            */
     int32_t *latest;      /* [ranks * chunks] the latest symbol of a chunk at a rank         */
-    int32_t *sums;        /* [chunks] of the current fold                                    */
+    int32_t *sums;        /* [chunks] the sums of the current fold                           */
     plan_cursor *cursors; /* [ranks]                                                         */
-    int32_t *done;        /* [ranks] steps that are done                                     */
+    int32_t *done;        /* [ranks] number of steps that the rank has executed              */
     sim_event *events;
     int32_t event_count, event_cap;
     int32_t *taken; /* message numbers */
@@ -49,8 +50,8 @@ typedef struct simulation {
 ring_status sim_open(simulation *s, const plan *const *plans, int ranks, sim_mode mode);
 void sim_close(simulation *s);
 
-/** @return the number of a chunk's place in memory. SRC and DST share a place in calls in place,
- * and so do the chunks of all slices in SCRATCH. */
+/** @return the number of a chunk's place in memory. In calls in place, a chunk has the same place
+ *  in SRC and DST. In SCRATCH, all slices of a chunk have the same place. */
 int32_t sim_place(const simulation *s, int rank, plan_buffer buffer, int chunk);
 int32_t sim_places(const simulation *s);
 /** @return the symbol in a chunk; SYMBOL_NONE if it is empty. */

@@ -7,7 +7,7 @@
 
 /* ---- Running ------------------------------------------------------------------- */
 
-/* @return true if there is a message that may be taken in this round. */
+/* @return true if there is a message that may be taken in the current round. */
 static bool arrived(const simulation *s, int from, int to)
 {
     const queue_message *first = queue_first(&s->queues, from, to);
@@ -16,7 +16,7 @@ static bool arrived(const simulation *s, int from, int to)
     return first->round < s->round && queue_between(&s->queues, from, to)->round != s->round;
 }
 
-/* @return a rank that must execute a step first; -1 if the step can be executed. */
+/* @return a rank for which the step must wait; -1 if the step can be executed. */
 static int missing(const simulation *s, int rank, const plan_step *step)
 {
     if (step->kind == PLAN_STEP_WAIT && !queue_is_taken(&s->queues, rank, step->peer, step->back))

@@ -16,8 +16,8 @@
 /** Runs all plans to their ends. Fails on the first step that is wrong or waits for ever, and on a
  *  message that no rank takes. */
 ring_status sim_to_end(simulation *s);
-/** Runs one round, in the mode by_rounds. @param[out] moved  false if no rank could take a message.
- */
+/** Runs one round, in the mode by_rounds. @param[out] moved  false if no rank could take a
+ *  message. */
 ring_status sim_round(simulation *s, bool *moved);
 /** Fails if a rank still waits, or if a message has not been taken. */
 ring_status sim_finish(const simulation *s);

@@ -11,7 +11,8 @@ static ring_status has_chunk(const simulation *s, int rank, plan_buffer buffer, 
 {
     if (sim_has(s->plans[rank], buffer, chunk))
         return RING_OK;
-    return sim_offence(s, rank, "this rank has no %s chunk %d", step_buffer_name(buffer), chunk);
+    return sim_offence(s, rank, "uses %s chunk %d, which the rank does not have",
+                       step_buffer_name(buffer), chunk);
 }
 
 /* Reads chunk @p i of a local range. */
@@ -21,7 +22,7 @@ static ring_status read_chunk(const simulation *s, int rank, plan_loc loc, int i
     RING_TRY(has_chunk(s, rank, loc.buffer, chunk));
     *id = sim_held(s, rank, loc.buffer, chunk);
     return *id != SYMBOL_NONE ? RING_OK
-                              : sim_offence(s, rank, "reads %s chunk %d before anything is there",
+                              : sim_offence(s, rank, "reads %s chunk %d before it is written",
                                             step_buffer_name(loc.buffer), chunk);
 }
 
@@ -32,8 +33,9 @@ static ring_status write_chunk(simulation *s, int rank, plan_loc loc, int i, int
     const bool sums = plan_facts_of(s->plans[rank]->collective)->reduces;
     RING_TRY(has_chunk(s, rank, loc.buffer, chunk));
     if (sums && (loc.buffer == PLAN_DST) != (s->symbols.nodes[id].kind == SYMBOL_FINISHED))
-        return sim_offence(s, rank, "puts a chunk that is %sfinished into %s",
-                           loc.buffer == PLAN_DST ? "not " : "", step_buffer_name(loc.buffer));
+        return sim_offence(s, rank, "puts a chunk that is %s into %s",
+                           loc.buffer == PLAN_DST ? "unfinished" : "finished",
+                           step_buffer_name(loc.buffer));
     s->cells[sim_place(s, rank, loc.buffer, chunk)] = id;
     sim_note_latest(s, rank, chunk, id);
     return RING_OK;
@@ -109,18 +111,13 @@ static ring_status run_recv(simulation *s, int rank, const plan_step *step)
     return RING_OK;
 }
 
-static bool overlap(const simulation *s, int rank, plan_loc a, plan_loc b)
-{
-    const int32_t shift = sim_place(s, rank, a.buffer, a.chunk) -
-                          sim_place(s, rank, b.buffer, b.chunk);
-    return shift != 0 && shift < a.chunks && -shift < a.chunks;
-}
-
 static ring_status run_copy(simulation *s, int rank, const plan_step *step)
 {
     const plan_cursor *at = &s->cursors[rank];
     const plan_loc from = plan_input(at, step, 0), to = plan_output(at, step, 0);
-    if (overlap(s, rank, from, to))
+    const int32_t shift = sim_place(s, rank, from.buffer, from.chunk) -
+                          sim_place(s, rank, to.buffer, to.chunk);
+    if (shift != 0 && shift < from.chunks && -shift < from.chunks)
         return sim_offence(s, rank, "copies a range onto a part of itself");
     for (int i = 0; i < from.chunks; i++) {
         int32_t id;
@@ -134,7 +131,7 @@ static ring_status combine(simulation *s, int rank, int32_t id, int32_t *sum)
 {
     const symbol *v = &s->symbols.nodes[id];
     if (v->kind == SYMBOL_FINISHED)
-        return sim_offence(s, rank, "folds chunk %d that is finished already", v->chunk);
+        return sim_offence(s, rank, "folds chunk %d, which is already finished", v->chunk);
     if (*sum == SYMBOL_NONE) {
         *sum = id;
         return RING_OK;
@@ -168,17 +165,6 @@ static ring_status add_input(simulation *s, int rank, plan_loc in)
     return RING_OK;
 }
 
-/* A store needs the peer's address, which the peer's messages bring. A result that is also kept
- * locally may be carried from there. */
-static queue_message result_message(const simulation *s, int rank, const plan_step *step, int i)
-{
-    const plan_loc to = plan_output(&s->cursors[rank], step, i);
-    return (queue_message){.reads = !plan_relays(&s->cursors[rank], step, i),
-                           .source = to.finish ? PLAN_DST : PLAN_SCRATCH,
-                           .stores = to.buffer == PLAN_DST &&
-                                     queue_between(&s->queues, to.rank, rank)->taken > 0};
-}
-
 static ring_status put_result(simulation *s, int rank, const plan_step *step, int i)
 {
     const plan_loc to = plan_output(&s->cursors[rank], step, i);
@@ -193,7 +179,15 @@ static ring_status put_result(simulation *s, int rank, const plan_step *step, in
         else
             sim_note_latest(s, rank, to.chunk + k, id);
     }
-    return to.rank == rank ? RING_OK : post(s, rank, to, result_message(s, rank, step, i));
+    if (to.rank == rank)
+        return RING_OK;
+    /* A result that is also kept locally may be carried from there. A store needs the address of
+     * the peer's buffer, which the peer's first message brings. */
+    return post(s, rank, to,
+                (queue_message){.reads = !plan_relays(&s->cursors[rank], step, i),
+                                .source = to.finish ? PLAN_DST : PLAN_SCRATCH,
+                                .stores = to.buffer == PLAN_DST &&
+                                          queue_between(&s->queues, to.rank, rank)->taken > 0});
 }
 
 static ring_status run_fold(simulation *s, int rank, const plan_step *step)
@@ -224,5 +218,5 @@ ring_status sim_execute(simulation *s, int rank, const plan_step *step)
             m->released = s->event_count - 1;
         return RING_OK;
     }
-    return sim_offence(s, rank, "unknown kind of step");
+    return sim_offence(s, rank, "is of an unknown kind");
 }

@@ -80,7 +80,7 @@ void step_text(const plan_cursor *at, char *out, size_t size)
     }
     append(&l, "%s%s", step_kind_name(step->kind), step->eager ? " eager" : "");
     if (step->kind == PLAN_STEP_WAIT && step->back > 0)
-        append(&l, " for r%d but its last %d", step->peer, step->back);
+        append(&l, " for r%d except the last %d", step->peer, step->back);
     else if (step->kind == PLAN_STEP_WAIT)
         append(&l, " for r%d", step->peer);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stores each symbol once (hash consing), so that equal symbols have equal numbers. */
+ * Stores each symbol only once (hash consing), so that equal symbols have equal numbers. */
 #include "symbols.h"
 
 #include <stdlib.h>

@@ -76,11 +76,11 @@ static void send(timeline *line, const plan_cursor *at, plan_loc to, cost_way wa
 /* The messages of a class that one step takes, in any order of arrival. */
 typedef struct arrivals {
     bool any_carried;
-    double first, last;  /* departures of the first and last carried message        */
-    double on_link;      /* seconds that the link is busy with the carried messages */
-    double last_on_link; /* seconds that it is busy with the last one               */
-    double here;         /* when the messages that are not carried have arrived     */
-    double handling;
+    double first, last;  /* departures of the first and last carried message           */
+    double on_link;      /* seconds that the link is busy with the carried messages    */
+    double last_on_link; /* seconds that the link is busy with the last of them        */
+    double here;         /* time at which the messages that are not carried have arrived */
+    double handling;     /* seconds that the receiver spends on the messages           */
 } arrivals;
 
 static void add_carried(arrivals *a, double departure, double seconds)
@@ -112,7 +112,8 @@ static cost_way expect(timeline *line, arrivals *of_class, const plan_cursor *at
     return post.way;
 }
 
-/* Waits for the messages. A link carries them one after the other, and none before it was sent. */
+/* Waits for the messages. A link carries one message after the other, and each message only after
+ * it was sent. */
 static void await(timeline *line, arrivals *of_class)
 {
     const plan_prices *prices = line->model->prices;
@@ -136,24 +137,6 @@ static void run_kernel(timeline *line, size_t bytes)
 }
 
 /* ---- Steps --------------------------------------------------------------------- */
-
-static void send_step(timeline *line, const plan_cursor *at, const plan_step *step)
-{
-    const plan_loc to = plan_output(at, step, 0);
-    const plan_cost_params *params = cost_between(line->model, at->plan->rank, to.rank);
-    const bool refer = !step->eager && refers(params, cost_bytes(line->model, to));
-    send(line, at, to, refer ? COST_REFERENCE : COST_CARRIED);
-}
-
-static void recv_step(timeline *line, const plan_cursor *at, const plan_step *step)
-{
-    const plan_loc from = plan_input(at, step, 0);
-    arrivals of_class[COST_CLASSES] = {0};
-    const cost_way way = expect(line, of_class, at, from);
-    await(line, of_class);
-    if (way == COST_REFERENCE)
-        run_kernel(line, 2 * cost_bytes(line->model, from));
-}
 
 static void fold_step(timeline *line, const plan_cursor *at, const plan_step *step)
 {
@@ -183,12 +166,22 @@ void timeline_step(timeline *line, const plan_cursor *at)
     const plan_step *step = plan_at(at);
     line->begun = line->now;
     switch ((plan_kind)step->kind) {
-    case PLAN_STEP_SEND:
-        send_step(line, at, step);
+    case PLAN_STEP_SEND: {
+        const plan_loc to = plan_output(at, step, 0);
+        const plan_cost_params *params = cost_between(line->model, at->plan->rank, to.rank);
+        const bool refer = !step->eager && refers(params, cost_bytes(line->model, to));
+        send(line, at, to, refer ? COST_REFERENCE : COST_CARRIED);
         break;
-    case PLAN_STEP_RECV:
-        recv_step(line, at, step);
+    }
+    case PLAN_STEP_RECV: {
+        const plan_loc from = plan_input(at, step, 0);
+        arrivals of_class[COST_CLASSES] = {0};
+        const cost_way way = expect(line, of_class, at, from);
+        await(line, of_class);
+        if (way == COST_REFERENCE)
+            run_kernel(line, 2 * cost_bytes(line->model, from));
         break;
+    }
     case PLAN_STEP_COPY:
         run_kernel(line, 2 * cost_bytes(line->model, plan_output(at, step, 0)));
         break;
@@ -208,8 +201,8 @@ double timeline_end(const timeline *line)
     return later(line->now, line->delivered);
 }
 
-/* A hop consists of taking, combining with the rank's own data if the collective reduces, and
- * sending on. */
+/* In a hop, a rank takes the chunks, combines them with its own data if the collective reduces, and
+ * sends them on. */
 double cost_hop(const cost_model *model, const plan_cost_params *params, int chunks)
 {
     const plan_facts *facts = plan_facts_of(model->layout.collective);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * timeline: computes the times of one rank's steps under the cost model. A message costs its sender
- * and its receiver a quarter of alpha each, one message at a time. The other half of alpha is its
- * flight, which messages in flight at the same time share. Carried bytes leave and arrive one after
- * the other at beta, in both directions at the same time, and separately for pairs on one host and
- * on two. Bytes by reference or store cost the time of the kernels that access them. A SEND only
- * posts.
+ * timeline: computes the times of one rank's steps under the cost model. A message occupies its
+ * sender and its receiver for a quarter of alpha each. The other half of alpha is its time in
+ * flight, and several messages can be in flight at the same time. Carried bytes leave and arrive
+ * one after the other at beta; the two directions are independent of each other, and so are pairs
+ * on one host and pairs on two. Bytes by reference or store cost the time of the kernels that
+ * access them.
  */
 #ifndef RING_PLAN_TIMELINE_H
 #define RING_PLAN_TIMELINE_H
@@ -33,15 +33,17 @@ enum { COST_NEAR, COST_FAR, COST_CLASSES };
 
 typedef struct timeline {
     const cost_model *model;
-    double now;                                           /* the rank is busy until then      */
-    double begun;                                         /* when the current step could begin */
-    double out_free[COST_CLASSES], in_free[COST_CLASSES]; /* links are busy until then        */
-    double delivered; /* when all posted messages can have been taken              */
-    void *context;    /* of the functions below, which are the other end of messages */
+    double now;   /* the rank is busy until this time                          */
+    double begun; /* time at which the current step could begin                */
+    double out_free[COST_CLASSES], in_free[COST_CLASSES]; /* links are busy until these times */
+    double delivered; /* time at which all posted messages can have been taken     */
+    void *context;    /* passed to the functions below, which stand for the peers  */
     void (*post)(void *context, int peer, const cost_post *post);
-    /** @param[in,out] post  the expected message; replaced by the real one if that is known. */
+    /** @param[in,out] post  the message as the receiver expects it; the function replaces it by the
+     *  message as it was sent, if it knows that. */
     void (*take)(void *context, int peer, cost_post *post);
-    /** @return when the peer has read all references except those in the last @p back messages. */
+    /** @return the time at which the peer has read all references except those in the last @p back
+     *  messages. */
     double (*released)(void *context, int peer, int back);
 } timeline;
 
@@ -57,7 +59,7 @@ const plan_cost_params *cost_of_host(const cost_model *model);
 /** Advances the time line by the step under the cursor. */
 void timeline_step(timeline *line, const plan_cursor *at);
 
-/** @return when the rank is done and all posted messages have been taken. */
+/** @return the time at which the rank is done and all posted messages have been taken. */
 double timeline_end(const timeline *line);
 
 /** @return the bytes of an operand in its buffer or message. */

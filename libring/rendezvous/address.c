@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compares, prints and packs addresses, and opens sockets that are bound to exactly one of them.
- * IPv4, IPv6 and abstract AF_UNIX addresses share one type, so callers do not tell them apart.
+ * IPv4, IPv6 and abstract AF_UNIX addresses share one type, so most callers need no cases.
  */
 #include "address.h"
 
@@ -42,8 +42,8 @@ bool address_equal(const net_address *a, const net_address *b)
     return memcmp(pa, pb, sizeof pa) == 0;
 }
 
-/* Extracts the IPv4 address, also from one that is mapped into IPv6 ("::ffff:127.0.0.1").
- * @return false if @p a is a genuine IPv6 address. */
+/* Extracts an IPv4 address in host byte order. It may be mapped into an IPv6 address
+ * ("::ffff:127.0.0.1"). @return false if @p a is any other IPv6 address. */
 static bool as_v4(const net_address *a, uint32_t *v4)
 {
     const bool mapped = a->at.any.sa_family == AF_INET6 &&
@@ -144,7 +144,8 @@ ring_status address_socket(const net_address *a, int *fd)
     const int on = 1;
     *fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0 && (errno == EMFILE || errno == ENFILE))
-        return fail(RING_ERR_SYSTEM, "opening a socket: %m; see ulimit -n");
+        return fail(RING_ERR_SYSTEM,
+                    "opening a socket: %m; raise the limit on open files (ulimit -n)");
     if (*fd < 0)
         return fail(RING_ERR_UNSUPPORTED, "opening a socket: %m");
     if (a->at.any.sa_family != AF_UNIX)
@@ -157,7 +158,7 @@ ring_status address_of_socket(int fd, net_address *out)
     memset(out, 0, sizeof *out);
     out->length = sizeof out->at;
     if (getsockname(fd, &out->at.any, &out->length) != 0)
-        return fail(RING_ERR_SYSTEM, "getsockname: %m");
+        return fail(RING_ERR_SYSTEM, "reading the address of a socket (getsockname): %m");
     if (out->at.any.sa_family != AF_UNIX)
         address_set_port(out, 0);
     return RING_OK;
@@ -175,7 +176,8 @@ bool address_is_here(const net_address *a)
     return here;
 }
 
-static ring_status in_use(const net_address *a, const char *what)
+/* Fails by errno: RING_IN_PROGRESS if the address is in use. @param what  begins the text. */
+static ring_status cannot_use(const net_address *a, const char *what)
 {
     char text[ADDRESS_TEXT_MAX];
     return fail(errno == EADDRINUSE ? RING_IN_PROGRESS : RING_ERR_SYSTEM, "%s %s: %m", what,
@@ -185,13 +187,15 @@ static ring_status in_use(const net_address *a, const char *what)
 static ring_status bind_to(net_address *a, int fd)
 {
     const int on = 1;
-    if (a->at.any.sa_family != AF_UNIX && address_port(a) != 0) /* in spite of old connections */
+    if (a->at.any.sa_family != AF_UNIX &&
+        address_port(a) != 0) /* ended connections may still occupy the port */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &a->at.any, a->length) != 0)
-        return in_use(a, "binding to");
+        return cannot_use(a, "binding a socket to");
     a->length = sizeof a->at;
-    return getsockname(fd, &a->at.any, &a->length) == 0 ? RING_OK
-                                                        : fail(RING_ERR_SYSTEM, "getsockname: %m");
+    return getsockname(fd, &a->at.any, &a->length) == 0
+               ? RING_OK
+               : fail(RING_ERR_SYSTEM, "reading the address of a socket (getsockname): %m");
 }
 
 ring_status address_bind(net_address *a, int *fd)
@@ -208,7 +212,7 @@ ring_status address_listen(net_address *a, int *fd)
     RING_TRY(address_bind(a, fd));
     if (listen(*fd, SOMAXCONN) == 0)
         return RING_OK;
-    const ring_status status = in_use(a, "listening on");
+    const ring_status status = cannot_use(a, "listening on");
     fd_close(fd);
     return status;
 }

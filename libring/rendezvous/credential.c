@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Computes the key and the addresses of rank 0 from the launch variables or a unique id. Without a
- * secret the key is public, so that only 127.0.0.1 is used and the user of each peer is checked.
+ * Makes credentials from the launch variables or a unique id. Without a secret any process can
+ * compute the key; rank 0 then listens on 127.0.0.1 only, and the user of each peer is checked.
  */
 #include "credential.h"
 #include "name_lookup.h"
@@ -13,34 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORT_PATIENCE 2.0 /* s: an earlier job may be about to release the port */
+#define PORT_PATIENCE 2.0 /* s: to retry a port that is in use, which an ending job may release */
 
-/* ---- The key ---------------------------------------------------------------------- */
+/* ---- Addresses and keys ------------------------------------------------------------- */
 
-/* Mixes the identity of the job into the key, so that jobs that share a secret, or have none, do
- * not connect to each other. Under torchrun the ranks try several ports, so rank 0's address and
- * the number of ranks are included, too. */
-static void derive_key(const launch_info *l, const unsigned char secret[CREDENTIAL_KEY],
-                       unsigned char key[CREDENTIAL_KEY])
-{
-    char job[1024];
-    if (l->agent_holds_port)
-        text_format(job, sizeof job, "torchrun %s %d %d %s", l->address, l->port, l->size, l->job);
-    else
-        text_format(job, sizeof job, "port %d %s", l->port, l->job);
-    crypto_auth_hmacsha256(key, (const unsigned char *)job, strlen(job), secret);
-}
-
-static void warn_insecure_once(const launch_info *l)
-{
-    static atomic_flag warned = ATOMIC_FLAG_INIT;
-    if (l->rank == 0 && !atomic_flag_test_and_set(&warned))
-        log_warn("RING_INSECURE=1 and no secret: any process that can reach this host's ports may "
-                 "join this job; set RING_SECRET_FILE instead");
-}
-
-/* ---- The places ---------------------------------------------------------------------- */
-
+/* Adds the address @p at with MASTER_PORT. If torchrun's agent listens on that port, adds it with
+ * each of the CREDENTIAL_AGENT_PORTS ports above instead. */
 static void add_ports(const launch_info *l, net_address at, credential *out)
 {
     const int first = l->agent_holds_port ? 1 : 0;
@@ -53,6 +31,7 @@ static void add_ports(const launch_info *l, net_address at, credential *out)
     }
 }
 
+/* @return true if one of the addresses belongs to this host. */
 static bool any_here(const net_address *found, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -61,6 +40,7 @@ static bool any_here(const net_address *found, size_t count)
     return false;
 }
 
+/* Sets the only addresses that are safe without a secret: those of 127.0.0.1. */
 static ring_status local_only(const launch_info *l, const net_address *found, size_t count,
                               credential *out)
 {
@@ -69,11 +49,13 @@ static ring_status local_only(const launch_info *l, const net_address *found, si
     return any_here(found, count)
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "MASTER_ADDR=%s is another host, and there is no secret: set "
+                      "MASTER_ADDR=%s is an address of another host, and there is no secret: set "
                       "RING_SECRET_FILE to a file (mode 0600) that all hosts have, or use ringrun",
                       l->address);
 }
 
+/* Replaces a loopback MASTER_ADDR, which the ranks on other hosts cannot reach, by the address that
+ * RING_ADDR or RING_SOCKET_IFNAME chooses. */
 static ring_status instead_of_loopback(const launch_info *l, const settings *s, credential *out)
 {
     net_address chosen;
@@ -81,19 +63,22 @@ static ring_status instead_of_loopback(const launch_info *l, const settings *s, 
     if (chosen.length == 0)
         return fail(
             RING_ERR_CONFIG,
-            "MASTER_ADDR=%s is the loopback on this host, but %d of %d ranks run on others: set "
-            "RING_ADDR here to the address of this host that they use as MASTER_ADDR",
+            "MASTER_ADDR=%s is a loopback address on this host, but %d of %d ranks run on other "
+            "hosts: on this host, set RING_ADDR to the address that they have for MASTER_ADDR",
             l->address, l->size - l->local_size, l->size);
     add_ports(l, chosen, out);
     return RING_OK;
 }
 
-/* @param found  addresses that other hosts may reach first, loopback addresses last. */
+/* Sets the addresses of @p out from those of MASTER_ADDR.
+ * @param found  [count] addresses that other hosts may reach come first, loopback addresses last.
+ */
 static ring_status find_places(const launch_info *l, const settings *s, const net_address *found,
                                size_t count, credential *out)
 {
-    /* MASTER_ADDR is the loopback, and some ranks run on other hosts. Causes are "127.0.1.1 node0"
-     * in Debian's /etc/hosts, or "localhost" for the first of several pods. */
+    /* MASTER_ADDR may be a loopback address although some ranks run on other hosts, for example by
+     * a line "127.0.1.1 node0" in Debian's /etc/hosts, or as "localhost" in the first of several
+     * pods. */
     if (address_is_loopback(&found[0]) && l->local_size > 0 && l->local_size < l->size)
         return instead_of_loopback(l, s, out);
     for (size_t i = 0; i < count; i++)
@@ -104,33 +89,45 @@ static ring_status find_places(const launch_info *l, const settings *s, const ne
 ring_status credential_from_launch(const launch_info *l, const settings *s, double deadline,
                                    credential *out)
 {
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     unsigned char secret[CREDENTIAL_KEY] = "libring: a key that is public";
+    char job[1024];
     net_address found[CREDENTIAL_PLACES / CREDENTIAL_AGENT_PORTS];
     size_t count;
     bool has_secret;
     memset(out, 0, sizeof *out);
     const ring_status known = secret_read(s, secret, &has_secret);
+    /* The key depends on the job, so that jobs that share a secret, or have none, do not connect to
+     * each other. Under torchrun the ranks try several ports and may meet another job, so rank 0's
+     * address and the number of ranks are included, too. */
+    if (l->agent_holds_port)
+        text_format(job, sizeof job, "torchrun %s %d %d %s", l->address, l->port, l->size, l->job);
+    else
+        text_format(job, sizeof job, "port %d %s", l->port, l->job);
     if (known == RING_OK)
-        derive_key(l, secret, out->key);
+        crypto_auth_hmacsha256(out->key, (const unsigned char *)job, strlen(job), secret);
     out->is_public = !has_secret;
     sodium_memzero(secret, sizeof secret);
     RING_TRY(known);
     RING_TRY(name_lookup("MASTER_ADDR", l->address, 0, deadline, found,
                          sizeof found / sizeof found[0], &count));
-    if (!has_secret && s->insecure)
-        warn_insecure_once(l);
+    if (!has_secret && s->insecure && l->rank == 0 && !atomic_flag_test_and_set(&warned))
+        log_warn("RING_INSECURE=1 and no secret: any process that can reach this host's ports may "
+                 "join this job; set RING_SECRET_FILE instead");
     RING_TRY(has_secret || s->insecure ? find_places(l, s, found, count, out)
                                        : local_only(l, found, count, out));
     if (out->places > 0)
         return RING_OK;
-    return fail(RING_ERR_CONFIG,
-                "MASTER_PORT=%d is held by torchrun's agent, and rank 0 needs a port above it: "
-                "choose a lower one",
-                l->port);
+    return fail(
+        RING_ERR_CONFIG,
+        "MASTER_PORT=%d is used by torchrun's agent, and rank 0 needs a port above it; choose "
+        "a lower MASTER_PORT",
+        l->port);
 }
 
-/* ---- Rank 0 listens ------------------------------------------------------------------ */
+/* ---- Rank 0's listener --------------------------------------------------------------- */
 
+/* Replaces the addresses of @p c if none of them belongs to this host. */
 static ring_status move_here(credential *c, const launch_info *l, const settings *s)
 {
     net_address chosen;
@@ -147,7 +144,8 @@ static ring_status move_here(credential *c, const launch_info *l, const settings
     return RING_OK;
 }
 
-/* Listens at the first free place of this host. @return RING_IN_PROGRESS if all are in use. */
+/* Listens on the first address of @p c that is free. Skips addresses of other hosts.
+ * @return RING_IN_PROGRESS if all are in use. */
 static ring_status listen_somewhere(credential *c, int *fd)
 {
     for (size_t i = 0; i < c->places; i++) {
@@ -210,6 +208,6 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     sodium_memzero(&layout, sizeof layout);
     out->places = 1;
     return sound ? RING_OK
-                 : fail(RING_ERR_ARGUMENT, "the unique id was not made by ring_get_unique_id(); "
-                                           "were all its bytes passed on?");
+                 : fail(RING_ERR_ARGUMENT, "the unique id was not made by ring_get_unique_id(), or "
+                                           "not all of its bytes were passed on");
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stores the id in a file of mode 0600 in a directory that the ranks share. Rank 0 makes
- * the complete file visible by a rename, and removes it when all ranks have joined. Ranks that find
- * the file of a dead job connect in vain, and read it again until the new one appears.
+ * Implements the exchange of the id through a file of mode 0600 in a directory that all ranks
+ * share. Rank 0 writes the file under a temporary name, renames it when it is complete, and removes
+ * it when all ranks have joined. A job that was killed may leave its file. A rank that finds such a
+ * file cannot connect, and reads the file again until rank 0 of this job has replaced it.
  *
- * By default ranks of one host use a folder in /tmp that belongs to their user. Every rank checks
- * the directory itself, so that no rank waits for a rank 0 that could not write.
+ * By default ranks of one host use a directory in /tmp that belongs to their user. Every rank
+ * checks the directory itself, so that it fails at once if rank 0 cannot write there.
  */
 #include "id_exchange.h"
 
@@ -23,11 +24,11 @@
 
 typedef struct file_state {
     char path[PATH_MAX];
-    bool mine; /* written here, so removed here */
+    bool mine; /* this rank wrote the file, and must remove it */
 } file_state;
 
-/* Hashes variables that distinguish this job from others of the same user. All ranks have the same
- * values. */
+/* Names this job by a hash of environment variables that are equal on all its ranks, and that
+ * differ between jobs of one user. */
 static void job_name(char *out, size_t size)
 {
     static const char *const names[] = {
@@ -43,7 +44,7 @@ static void job_name(char *out, size_t size)
         "PBS_JOBID",
         "LSB_JOBID",
     };
-    /* A value that the user has set overrides those of the launchers. */
+    /* RING_JOB_ID, which the user may set, overrides the variables of the launchers. */
     const char *own = getenv("RING_JOB_ID");
     const size_t count = own != NULL && *own != '\0' ? 1 : sizeof names / sizeof names[0];
     unsigned char hash[16];
@@ -60,17 +61,21 @@ static void job_name(char *out, size_t size)
 
 /* ---- The directory ----------------------------------------------------------------- */
 
-/* Makes a folder for this user, or checks the existing one, which another user may have made. */
+/* Creates a directory that only this user can access. If it exists, checks its owner and mode,
+ * since another user may have created it. */
 static ring_status own_folder(const char *path)
 {
     struct stat info;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return fail(RING_ERR_CONFIG, "making the folder %s: %m; set RING_RENDEZVOUS_DIR", path);
+        return fail(RING_ERR_CONFIG,
+                    "creating the directory %s: %m; set RING_RENDEZVOUS_DIR to a "
+                    "directory that all ranks share",
+                    path);
     if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
         (info.st_mode & 077) == 0)
         return RING_OK;
     return fail(RING_ERR_CONFIG,
-                "%s is not a folder of this user alone (mode 0700): remove it, or set "
+                "%s is not a directory of this user with mode 0700: remove it, or set "
                 "RING_RENDEZVOUS_DIR to a directory that all ranks share",
                 path);
 }
@@ -83,12 +88,12 @@ static ring_status choose_folder(const id_exchange *x, char *dir, size_t size)
         return own_folder(dir);
     }
     if (!text_format(dir, size, "%s", given[0] != '\0' ? given : "."))
-        return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is too long");
+        return fail(RING_ERR_CONFIG, "RING_RENDEZVOUS_DIR is longer than %zu bytes", size - 1);
     return access(dir, W_OK | X_OK) == 0
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "%s, where ranks look for rank 0: %m; set RING_RENDEZVOUS_DIR to a "
-                      "directory that all ranks share",
+                      "cannot find rank 0 through the directory %s: %m; set RING_RENDEZVOUS_DIR to "
+                      "a directory that all ranks share",
                       dir);
 }
 
@@ -98,7 +103,7 @@ static ring_status file_open(id_exchange *x)
     RING_TRY(choose_folder(x, dir, sizeof dir));
     file_state *f = calloc(1, sizeof *f);
     if (f == NULL)
-        return fail(RING_ERR_MEMORY, "looking for rank 0");
+        return fail(RING_ERR_MEMORY, "no memory to find rank 0");
     job_name(job, sizeof job);
     text_format(f->path, sizeof f->path - 16, "%s/ring-%u-%s-%s", dir, (unsigned)geteuid(), job,
                 x->key);
@@ -108,7 +113,8 @@ static ring_status file_open(id_exchange *x)
 
 /* ---- The file ---------------------------------------------------------------------- */
 
-/* Creates a new file with a random name, so that another user cannot have prepared it. */
+/* Writes @p text to a new file. Its name is random, so that another user cannot have created it.
+ * @param[in,out] path  ends with "XXXXXX" NEW; the X are replaced. */
 static ring_status write_new(char *path, const char *text)
 {
     int fd = mkostemps(path, (int)strlen(NEW), O_CLOEXEC); /* mode 0600 */
@@ -146,15 +152,16 @@ static ring_status file_look(id_exchange *x, char *hex, size_t size)
     int fd = open(f->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail(RING_IN_PROGRESS,
-                    "%s: %m; RING_RENDEZVOUS_DIR must be a directory that all ranks share",
+                    "opening %s: %m; RING_RENDEZVOUS_DIR must be a directory that all ranks share",
                     f->path);
-    struct stat file; /* other users may write to the directory: only a file of our own counts */
+    struct stat file; /* other users may write to the directory, so the file's owner is checked */
     const bool ours = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
                       (file.st_mode & 077) == 0;
     const ssize_t got = ours ? read(fd, hex, size - 1) : -1;
     fd_close(&fd);
     if (!ours)
-        return fail(RING_IN_PROGRESS, "%s is not a file of this user with mode 0600", f->path);
+        return fail(RING_IN_PROGRESS, "%s is not a regular file of this user with mode 0600",
+                    f->path);
     hex[got > 0 ? got : 0] = '\0';
     return RING_OK;
 }

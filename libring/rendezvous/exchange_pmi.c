@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id by PMI-1, which sends lines of "cmd=… key=value …" over the descriptor PMI_FD.
- * It is the protocol of MPICH's and Intel's mpiexec and of Slurm's pmi2 plug-in. A process may send
- * "init" and "finalize" only once, so the conversation lasts as long as the process.
+ * Implements the exchange of the id by PMI-1, the protocol of MPICH's and Intel's mpiexec and of
+ * Slurm's pmi2 plug-in. Requests and answers are lines of "cmd=… key=value …" over the socket
+ * PMI_FD. A process may send "init" and "finalize" only once, so the session lasts as long as the
+ * process.
  */
 #include "id_exchange.h"
 
@@ -19,18 +20,19 @@ enum { PMI_LINE = 2048 };
 static struct {
     pthread_mutex_t lock;
     enum { PMI_NOT_TRIED, PMI_READY, PMI_BROKEN } state;
-    pid_t owner; /* the process that began the conversation; a forked child must not use it */
+    pid_t owner; /* the process that began the session, which a forked child must not use */
     int fd;
-    ino_t inode;     /* shows at exit whether the descriptor is still the same socket */
+    ino_t inode;     /* shows later whether the descriptor is still the same socket */
     char space[256]; /* the name of the job's key-value space */
 } pmi = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
 /* ---- Lines ----------------------------------------------------------------------- */
 
+/* Ends the session for good. @return RING_ERR_SYSTEM, with the reason @p why. */
 static ring_status broken(const char *why)
 {
     pmi.state = PMI_BROKEN;
-    return fail(RING_ERR_SYSTEM, "the process manager (PMI_FD=%d): %s", pmi.fd, why);
+    return fail(RING_ERR_SYSTEM, "cannot use the process manager (PMI_FD=%d): %s", pmi.fd, why);
 }
 
 static ring_status read_byte(char *byte, double deadline)
@@ -44,7 +46,7 @@ static ring_status read_byte(char *byte, double deadline)
                                       : RING_ERR_SYSTEM;
 }
 
-/* Reads byte by byte, because bytes after the line must stay unread; there are only few lines. */
+/* Reads byte by byte, because bytes after the line must stay in the socket. The lines are few. */
 static ring_status read_line(char *line, double deadline)
 {
     for (size_t used = 0; used + 1 < PMI_LINE;) {
@@ -63,15 +65,15 @@ static ring_status ask(const char *line, const char *answer, char *reply, double
     char start[64];
     text_format(start, sizeof start, "cmd=%s", answer);
     if (fd_write_all(pmi.fd, line, strlen(line), deadline) != RING_OK)
-        return broken("it does not accept requests");
+        return broken("it did not accept a request");
     RING_TRY(read_line(reply, deadline));
     if (strncmp(reply, start, strlen(start)) == 0)
         return RING_OK;
     log_debug("the process manager answered \"%s\"", reply);
-    return broken("it does not speak PMI-1");
+    return broken("its answer is not one of PMI-1");
 }
 
-/* Copies the text after " name=", up to the next blank. @return false if there is no such text. */
+/* Copies the value after " name=", up to the next blank. @return false if there is no such name. */
 static bool value_of(const char *reply, const char *name, char *out, size_t size)
 {
     char start[64];
@@ -83,10 +85,10 @@ static bool value_of(const char *reply, const char *name, char *out, size_t size
     return text_format(out, size, "%.*s", (int)strcspn(at, " "), at);
 }
 
-/* ---- The conversation --------------------------------------------------------------- */
+/* ---- The session ------------------------------------------------------------------- */
 
-/* @return false if the conversation has ended: an MPI library in this process may have finalized it
- * and closed the descriptor. */
+/* @return false if the session has ended: an MPI library in this process may have finalized it and
+ * closed the descriptor. */
 static bool still_open(void)
 {
     struct stat file;
@@ -95,7 +97,7 @@ static bool still_open(void)
            file.st_ino == pmi.inode && poll(&entry, 1, 0) == 0;
 }
 
-static void say_goodbye(void)
+static void finalize(void)
 {
     char reply[PMI_LINE];
     if (still_open())
@@ -109,15 +111,15 @@ static ring_status begin(double deadline)
     const char *text = getenv("PMI_FD");
     pmi.fd = text != NULL ? (int)strtol(text, NULL, 10) : -1;
     if (pmi.fd < 0 || fstat(pmi.fd, &file) != 0 || !S_ISSOCK(file.st_mode))
-        return fail(RING_ERR_UNSUPPORTED, "PMI_FD is not set, or not a socket");
+        return fail(RING_ERR_UNSUPPORTED, "PMI_FD is not set, or is not a socket");
     pmi.inode = file.st_ino;
     pmi.owner = getpid();
     RING_TRY(ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", reply, deadline));
     RING_TRY(ask("cmd=get_my_kvsname\n", "my_kvsname", reply, deadline));
     if (!value_of(reply, "kvsname", pmi.space, sizeof pmi.space))
-        return broken("it has no name for this job's data");
+        return broken("it did not name the job's key-value space");
     pmi.state = PMI_READY;
-    atexit(say_goodbye);
+    atexit(finalize);
     return RING_OK;
 }
 
@@ -128,11 +130,13 @@ static ring_status pmi_open(id_exchange *x)
     if (pmi.state == PMI_NOT_TRIED)
         status = begin(x->deadline);
     else if (!still_open())
-        status = fail(RING_ERR_UNSUPPORTED, "the process manager's connection has ended");
+        status = fail(RING_ERR_UNSUPPORTED, "the connection to the process manager has ended");
     pthread_mutex_unlock(&pmi.lock);
     return status;
 }
 
+/* Stores the id (@p hex) if it is not NULL, and passes the barrier that all ranks of the job pass.
+ */
 static ring_status put_and_meet(const id_exchange *x, const char *hex)
 {
     char line[PMI_LINE], reply[PMI_LINE];
@@ -152,16 +156,19 @@ static ring_status pmi_publish(id_exchange *x, const char *hex)
     return status;
 }
 
+/* Passes the barrier, after which rank 0 has stored the id, and gets the id. */
 static ring_status meet_and_get(const id_exchange *x, char *hex, size_t size)
 {
     char line[PMI_LINE], reply[PMI_LINE];
     RING_TRY(put_and_meet(x, NULL));
     text_format(line, sizeof line, "cmd=get kvsname=%s key=%s\n", pmi.space, x->key);
     RING_TRY(ask(line, "get_result rc=0", reply, x->deadline));
-    return value_of(reply, "value", hex, size) ? RING_OK : broken("it lost rank 0's address");
+    return value_of(reply, "value", hex, size)
+               ? RING_OK
+               : broken("its answer does not have rank 0's address");
 }
 
-/* Passes the barrier once; later looks return the stored result. */
+/* Passes the barrier and gets the id at the first call; later calls return the stored id. */
 static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
 {
     if (x->state != NULL)
@@ -171,8 +178,9 @@ static ring_status pmi_look(id_exchange *x, char *hex, size_t size)
     pthread_mutex_unlock(&pmi.lock);
     if (status == RING_OK)
         x->state = strdup(hex);
-    return status == RING_OK && x->state == NULL ? fail(RING_ERR_MEMORY, "storing rank 0's address")
-                                                 : status;
+    return status == RING_OK && x->state == NULL
+               ? fail(RING_ERR_MEMORY, "no memory to store rank 0's address")
+               : status;
 }
 
 static void pmi_close(id_exchange *x)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanges the id by PMIx: rank 0 puts it, and the others get it from the servers of the launcher.
- * The library is opened at run time, so that libring does not depend on it; the few functions that
- * are used have had the same interface since PMIx 2. It is finalized only at exit, because it does
- * not restart well; MPI, which may use it in the same process, does the same.
+ * Implements the exchange of the id by PMIx: rank 0 puts it, and the other ranks get it from the
+ * launcher's servers. The PMIx library is loaded at run time, so that libring does not depend on
+ * it. The few functions that libring calls have had the same interface since PMIx 2. PMIx is
+ * finalized only at exit, because initializing it again is unreliable. An MPI library in the same
+ * process may use PMIx, too.
  */
 #include "id_exchange.h"
 
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- The part of PMIx' interface that is used --------------------------------------- */
+/* ---- The part of PMIx' interface that libring uses ------------------------------------ */
 
 enum { PMIX_OK = 0, PMIX_TYPE_STRING = 3, PMIX_TYPE_UINT32 = 14, PMIX_SCOPE_GLOBAL = 3 };
 #define PMIX_ANY_RANK (UINT32_MAX - 1)
@@ -68,7 +69,8 @@ static ring_status load(pmix_library *p)
 
 static struct {
     pthread_mutex_t lock;
-    pid_t owner; /* the process that started it; a forked child must not use it. 0: not started */
+    pid_t owner; /* the process that initialized PMIx, since a forked child must not use it; 0: none
+                  */
     pmix_library library;
 } pmix = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -89,7 +91,7 @@ static ring_status start(pmix_library *p)
     return RING_OK;
 }
 
-/* @param[out] out  the library, which is started once per process. */
+/* Initializes PMIx at the first call of a process. @param[out] out  the library. */
 static ring_status library_open(const pmix_library **out)
 {
     *out = &pmix.library;
@@ -100,7 +102,8 @@ static ring_status library_open(const pmix_library **out)
     if (pmix.owner == 0)
         status = start(&pmix.library);
     else if (pmix.owner != getpid())
-        status = fail(RING_ERR_UNSUPPORTED, "PMIx belongs to the parent process");
+        status = fail(RING_ERR_UNSUPPORTED,
+                      "the parent process has initialized PMIx, which a forked child cannot use");
     pthread_mutex_unlock(&pmix.lock);
     return status;
 }
@@ -138,7 +141,8 @@ ring_status exchange_pmix_size(int *size)
 
 typedef enum answer_state { NOT_ASKED, ASKED, ANSWERED, REFUSED, ABANDONED } answer_state;
 
-/* The answer of a request, shared with PMIx' thread; whichever uses it last frees it. */
+/* The answer of a request. PMIx' thread fills it in, and the reader frees it; if the reader has
+ * abandoned it, PMIx' thread frees it. */
 typedef struct answer {
     pthread_mutex_t lock;
     answer_state state;
@@ -180,7 +184,7 @@ static ring_status pmix_open(id_exchange *x)
     if (s != NULL && a != NULL)
         status = library_open(&s->library);
     else
-        fail(status, "looking for rank 0");
+        fail(status, "no memory to find rank 0");
     if (status != RING_OK) {
         free(s);
         free(a);
@@ -197,7 +201,7 @@ static ring_status pmix_publish(id_exchange *x, const char *hex)
     const pmix_library *p = ((pmix_state *)x->state)->library;
     pmix_datum datum = {.type = PMIX_TYPE_STRING, .data.string = strdup(hex)};
     if (datum.data.string == NULL)
-        return fail(RING_ERR_MEMORY, "passing rank 0's address to PMIx");
+        return fail(RING_ERR_MEMORY, "no memory to pass rank 0's address to PMIx");
     int status = p->put(PMIX_SCOPE_GLOBAL, x->key, &datum);
     if (status == PMIX_OK)
         status = p->commit();
@@ -207,7 +211,7 @@ static ring_status pmix_publish(id_exchange *x, const char *hex)
                                     p->error(status));
 }
 
-/* Asks for the id without waiting; PMIx answers when rank 0 has put it. */
+/* Requests the id without waiting. PMIx calls on_answer() when rank 0 has put the id. */
 static ring_status request(id_exchange *x, const pmix_library *p, answer *a)
 {
     pmix_process rank0 = p->self;
@@ -220,6 +224,7 @@ static ring_status request(id_exchange *x, const pmix_library *p, answer *a)
     return fail(RING_ERR_SYSTEM, "PMIx_Get_nb: %s", p->error(status));
 }
 
+/* Returns the id if PMIx has answered. Otherwise it sends a request, unless one is in flight. */
 static ring_status pmix_look(id_exchange *x, char *hex, size_t size)
 {
     pmix_state *s = x->state;
@@ -236,7 +241,7 @@ static ring_status pmix_look(id_exchange *x, char *hex, size_t size)
         return RING_OK;
     if (state == NOT_ASKED)
         RING_TRY(request(x, s->library, a));
-    return fail(RING_IN_PROGRESS, "PMIx has no address of rank 0 yet%s%s",
+    return fail(RING_IN_PROGRESS, "PMIx does not have rank 0's address yet%s%s",
                 state == REFUSED ? ": " : "", state == REFUSED ? s->library->error(error) : "");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the first exchange that is available, and converts ids to text for it. Rank 0 can publish
- * its failure in place of an id, so that the others do not wait until their deadline.
+ * Chooses the first exchange that is available, and converts ids to and from text for it. Rank 0
+ * can publish a refusal in place of an id: the reason why it failed, so that the other ranks do not
+ * wait until their deadline.
  */
 #include "id_exchange.h"
 
@@ -11,8 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1, REFUSAL_SECONDS = 2 /* older ones are ignored */ };
-#define REFUSAL_STAYS 1.0 /* s: the others look every 10 ms, and may start a little later */
+enum { ID_HEX = 2 * RING_UNIQUE_ID_BYTES + 1 };
+enum { REFUSAL_SECONDS = 2 }; /* a refusal that is older is ignored */
+/* s: the time for which rank 0 leaves a refusal published. The other ranks look every 10 ms, but
+ * may start a little later than rank 0. */
+#define REFUSAL_STAYS 1.0
 
 static ring_status open_first_way(id_exchange *x)
 {
@@ -34,11 +38,12 @@ ring_status id_exchange_open(const launch_info *launch, const settings *s, doubl
     id_exchange *x = calloc(1, sizeof *x);
     *out = NULL;
     if (x == NULL)
-        return fail(RING_ERR_MEMORY, "looking for rank 0");
+        return fail(RING_ERR_MEMORY, "no memory to find rank 0");
     x->settings = s;
     x->deadline = deadline;
     x->one_host = launch_on_one_host(launch);
-    /* All ranks make their communicators from the environment in the same order. */
+    /* All ranks create their communicators from the environment in the same order, so the n-th one
+     * has the same key on all of them. */
     text_format(x->key, sizeof x->key, "ring.id.%u", atomic_fetch_add(&number, 1));
     const ring_status status = open_first_way(x);
     if (status == RING_OK)
@@ -57,11 +62,11 @@ ring_status id_exchange_publish(id_exchange *x, const ring_unique_id *id)
     return status;
 }
 
-/* Rank 0's failure, published in place of an id. It has the size of an id, so all exchanges can
- * carry it. */
+/* Rank 0's failure, published in place of an id. It has the size of an id, so that each exchange
+ * can pass it on. */
 typedef struct refusal {
     char magic[8];
-    int64_t when; /* s since 1970: shows its age, since a killed rank 0 cannot remove it */
+    int64_t when; /* s since 1970; the refusal of a rank 0 that was killed is not removed */
     uint32_t status;
     char text[RING_UNIQUE_ID_BYTES - 20];
 } refusal;
@@ -69,8 +74,8 @@ typedef struct refusal {
 _Static_assert(sizeof(refusal) == RING_UNIQUE_ID_BYTES, "a refusal has the size of an id");
 static const char refusal_magic[8] = "ring no";
 
-/* Fails with rank 0's reason if @p id is a recent refusal. An older one, or one of a host whose
- * clock differs, is treated like a missing id. */
+/* Fails with rank 0's reason if @p id is a recent refusal. If the refusal is older, or by a host
+ * whose clock differs, it counts as a missing id. */
 static ring_status check_refusal(const ring_unique_id *id)
 {
     refusal r;
@@ -108,7 +113,7 @@ ring_status id_exchange_look(id_exchange *x, ring_unique_id *id)
                                      NULL);
     sodium_memzero(hex, sizeof hex);
     if (wrong != 0 || bytes != sizeof id->bytes)
-        return fail(RING_IN_PROGRESS, "%s does not contain a unique id", x->way->name);
+        return fail(RING_IN_PROGRESS, "the data from %s is not a unique id", x->way->name);
     return check_refusal(id);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the launcher of this process, the rank and the number of ranks in the environment. A table
- * has one row per launcher, and the first complete row wins. If only half of a launcher's variables
- * are set, and no other row is complete, that is an error.
+ * Finds the launcher of this process, its rank and the number of ranks in the environment. A table
+ * has one row for each launcher, and the first row whose variables are all set is used. If there is
+ * no such row, but some launcher's rank or number of ranks is set, launch_detect() fails.
  */
 #include "launch.h"
 #include "id_exchange.h"
@@ -15,20 +15,24 @@
 enum { RANKS_MAX = 1 << 20 };
 
 typedef struct launcher {
-    const char *name, *rank, *sizes[2], *local, *local_size;
-    bool needs_address; /* there is no other way to find rank 0 */
-    const char *mark;   /* a variable that must be set, too; or NULL */
-    bool (*applies)(void);
-    const char *jobs[2]; /* variables that distinguish jobs, equal on all ranks */
+    const char *name;
+    const char *rank, *sizes[2];    /* variables: the rank; the number of ranks, one of sizes */
+    const char *local, *local_size; /* variables: the local rank, the number of ranks on the host */
+    bool needs_address;             /* rank 0 can be found only by MASTER_ADDR and MASTER_PORT */
+    const char *mark;               /* if not NULL: the row applies only if this variable is set */
+    bool (*applies)(void);          /* if not NULL: the row applies only if this returns true */
+    const char *jobs[2]; /* variables that differ between jobs, and are equal on all ranks */
 } launcher;
 
+/* @return the value of an environment variable; NULL if it is not set or empty. */
 static const char *variable(const char *name)
 {
     const char *value = name != NULL ? getenv(name) : NULL;
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* @return true in a numbered step. A batch script has Slurm's variables, too, but is not a rank. */
+/* @return true if this process is a rank of a Slurm step. A batch script has Slurm's variables,
+ * too, but its step has no ordinary number. */
 static bool in_slurm_step(void)
 {
     const char *step = variable("SLURM_STEP_ID");
@@ -51,7 +55,7 @@ static const launcher launchers[] = {
      .local_size = "LOCAL_WORLD_SIZE",
      .needs_address = true,
      .jobs = {"TORCHELASTIC_RUN_ID"}},
-    /* Open MPI sets PMIx' variables as well, but only its own variables have the size. */
+    /* Open MPI also sets the variables of PMIx, but only its own have the number of ranks. */
     {.name = "Open MPI",
      .rank = "OMPI_COMM_WORLD_RANK",
      .sizes = {"OMPI_COMM_WORLD_SIZE"},
@@ -84,6 +88,7 @@ static const launcher launchers[] = {
      .jobs = {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
+/* Reads a variable, which must be set, as a whole number. */
 static ring_status number(const char *name, int least, int most, int *out)
 {
     long long value;
@@ -95,24 +100,20 @@ static ring_status number(const char *name, int least, int most, int *out)
     return RING_OK;
 }
 
+/* @return the name of the variable that has the number of ranks. */
 static const char *size_variable(const launcher *l)
 {
     return variable(l->sizes[0]) != NULL ? l->sizes[0] : l->sizes[1];
 }
 
-static bool mentioned(const launcher *l)
-{
-    if ((l->mark != NULL && variable(l->mark) == NULL) || (l->applies != NULL && !l->applies()))
-        return false;
-    return variable(l->rank) != NULL || (l->mark == NULL && variable(size_variable(l)) != NULL);
-}
-
+/* @return true if all variables that the row needs are set. For the row of PMIx, the only one with
+ * a mark, the number of ranks is optional, since PMIx can report it. */
 static bool complete(const launcher *l)
 {
     return variable(l->rank) != NULL && (variable(size_variable(l)) != NULL || l->mark != NULL);
 }
 
-/* ---- Where rank 0 is ------------------------------------------------------------- */
+/* ---- The address of rank 0 ------------------------------------------------------- */
 
 static ring_status read_address(const launcher *l, launch_info *out)
 {
@@ -182,7 +183,9 @@ ring_status launch_detect(launch_info *launch)
     *launch = (launch_info){.size = 1, .local_rank = -1, .launcher = "none"};
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
         const launcher *l = &launchers[i];
-        if (!mentioned(l))
+        if ((l->mark != NULL && variable(l->mark) == NULL) || (l->applies != NULL && !l->applies()))
+            continue;
+        if (variable(l->rank) == NULL && (l->mark != NULL || variable(size_variable(l)) == NULL))
             continue;
         if (complete(l))
             return read_launcher(l, launch);
@@ -192,7 +195,7 @@ ring_status launch_detect(launch_info *launch)
     if (half == NULL)
         return RING_OK;
     const bool has_rank = variable(half->rank) != NULL;
-    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither for one rank",
+    return fail(RING_ERR_CONFIG, "%s is set, but %s is not: set both, or neither to run one rank",
                 has_rank ? half->rank : size_variable(half),
                 has_rank ? half->sizes[0] : half->rank);
 }

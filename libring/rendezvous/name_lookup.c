@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the addresses for the host name in a variable. Loopback addresses come last, since a host's
- * own name often resolves to one that other hosts cannot use.
+ * Finds the addresses of the host name in a variable. Loopback addresses come last, since a host's
+ * own name often resolves to a loopback address, which other hosts cannot use.
  */
 #include "name_lookup.h"
 
@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* ---- Results ----------------------------------------------------------------------- */
-
+/* Appends the addresses of one family that are loopback addresses, or that are not, to @p out. */
 static void add_found(const struct addrinfo *found, int family, bool loopback, int port,
                       net_address *out, size_t most, size_t *count)
 {
@@ -56,7 +55,8 @@ ring_status name_lookup(const char *variable, const char *name, int port, double
         return fail(RING_ERR_CONFIG, "%s=%.100s has no IP address", variable, name);
     for (size_t i = 0; i < *count; i++)
         if (address_is_unspecified(&out[i]))
-            return fail(RING_ERR_CONFIG, "%s=%.100s: want one address, not the wildcard", variable,
-                        name);
+            return fail(RING_ERR_CONFIG,
+                        "%s=%.100s: want the address of one host, not the wildcard address",
+                        variable, name);
     return RING_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the address on which this host listens: the one that the user has set, that of an
- * interface that others may reach, or the one from which packets to rank 0 leave.
+ * Chooses the address on which a rank listens. There are three sources: the user's settings, the
+ * interfaces that other hosts may reach, and the kernel's route to rank 0.
  */
 #include "own_address.h"
 
@@ -39,7 +39,7 @@ ring_status address_chosen(const settings *s, net_address *out)
         return given_address(s, out);
     static const char none[] = "no interface that is up and has an address matches";
     if (s->interface[0] == '\0' || best_interface(s->interface, out) ||
-        settings_leave_out(s, "RING_SOCKET_IFNAME", none))
+        settings_leave_out(s, "RING_SOCKET_IFNAME", none)) /* set for another library: ignored */
         return RING_OK;
     return fail(RING_ERR_CONFIG, "RING_SOCKET_IFNAME=%s: %s", s->interface, none);
 }

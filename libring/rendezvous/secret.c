@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the secret of a job and hashes it to a key. The secret is the content of any file that only
- * its owner can read.
+ * Reads the secret of a job and hashes it to a key. The secret is the content of a file, of 16
+ * bytes or more, that only its owner can read.
  */
 #include "secret.h"
 
@@ -12,7 +12,8 @@
 
 enum { SECRET_LEAST = 16, SECRET_MOST = 1 << 20 };
 
-/* Reads by offset, so that a descriptor can serve several communicators and processes. */
+/* Hashes the whole file. It reads by offset, because several communicators and processes may share
+ * the descriptor. */
 static ring_status hash_content(int fd, const char *name, unsigned char hash[CREDENTIAL_KEY])
 {
     unsigned char part[4096];
@@ -27,7 +28,8 @@ static ring_status hash_content(int fd, const char *name, unsigned char hash[CRE
     crypto_hash_sha256_final(&state, hash);
     sodium_memzero(part, sizeof part);
     if (got < 0)
-        return fail(RING_ERR_CONFIG, "reading the secret (%s): %m; it must be a file", name);
+        return fail(RING_ERR_CONFIG, "reading the secret (%s): %m; it must be a regular file",
+                    name);
     if (total < SECRET_LEAST || total >= SECRET_MOST)
         return fail(RING_ERR_CONFIG, "the secret (%s) has %lld byte%s: want %d to %d", name,
                     (long long)total, plural((double)total), SECRET_LEAST, SECRET_MOST);
@@ -47,7 +49,8 @@ static ring_status check_file(int fd, const char *path)
             "RING_SECRET_FILE=%s has mode %04o, so others may read or write it: chmod 600 %s", path,
             file.st_mode & 07777u, path);
     if (file.st_uid != geteuid() && file.st_uid != 0)
-        return fail(RING_ERR_CONFIG, "RING_SECRET_FILE=%s belongs to user %u, this is user %u",
+        return fail(RING_ERR_CONFIG,
+                    "RING_SECRET_FILE=%s belongs to user %u, but this process runs as user %u",
                     path, (unsigned)file.st_uid, (unsigned)geteuid());
     return RING_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Holds the table of RING_* variables and reads them from the environment. Parsing, defaults, help,
- * `ringinfo env` and the warning about unknown names all use this table, so none of them can forget
- * a variable.
+ * `ringinfo env` and the warning about unknown names all use this table, so that each variable is
+ * known to all of them.
  */
 #include "settings.h"
 
@@ -32,7 +32,7 @@ typedef struct setting {
     const char *name, *nccl, *unit, *help, *fallback;
     setting_kind kind;
     size_t offset, size;
-    int least, most; /* of a number */
+    int least, most; /* the range of a number */
 } setting;
 
 #define NUMBER(member, least, most) \
@@ -42,26 +42,28 @@ typedef struct setting {
 
 static const setting table[] = {
     {"RING_TRANSPORT", NULL, "list",
-     "transports to use: shm, verbs, tcp, loop, ucx; ^ excludes the list; ucx: only if named here",
+     "transports to use: shm, verbs, tcp, loop, ucx; a leading ^ excludes those listed; ucx is "
+     "used "
+     "only if it is named",
      "", SETTING_TEXT, FIELD(transport)},
     {"RING_ALGO", NULL, "name",
-     "algorithm: oneshot, direct, ring, halving, tree, chain, hierarchical; empty: by the cost "
-     "model",
+     "algorithm: oneshot, direct, ring, halving, tree, chain, hierarchical; empty: the cost model "
+     "chooses",
      "", SETTING_TEXT, FIELD(algo)},
     {"RING_CHANNELS", NULL, "number",
      "connections that long calls use between two ranks, at most 16; 0: one for each rail of the "
      "RDMA adapters that connect the hosts, else 1; rank 0's value applies to all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
     {"RING_DEVICE_PROGRAMS", NULL, "0 or 1",
-     "1: GPUs run calls on streams themselves if each rank has a GPU that reaches the others'; 0: "
-     "the host drives these calls",
+     "1: GPUs run calls on streams themselves if each rank's GPU can access the others' memory; "
+     "0: the host drives these calls",
      "1", SETTING_FLAG, FIELD(device_programs)},
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
      "blocks that a call uses on a GPU, at most 64", "16", SETTING_NUMBER,
      NUMBER(device_blocks, 1, 64)},
     {"RING_REPRODUCIBLE", NULL, "0 or 1",
-     "1: sums are combined in the order of ranks: the same bits for every size, bucket, transport "
-     "and algorithm; rank 0's value applies to all",
+     "1: sums are combined in the order of ranks, so that they have the same bits for every size, "
+     "bucket, transport and algorithm; rank 0's value applies to all",
      "0", SETTING_FLAG, FIELD(reproducible)},
     {"RING_CHECKSUM", NULL, "0 or 1",
      "1: data sent over tcp carries checksums, and a mismatch fails the call; rank 0's value "
@@ -72,18 +74,19 @@ static const setting table[] = {
      "supports it, else by chacha20; rank 0's value applies to all",
      "0", SETTING_ENCRYPTION, FIELD(encrypt)},
     {"RING_PROGRESS", NULL, "name",
-     "makes progress on calls that no thread waits for: auto: a thread of the library, which "
-     "yields its core before each turn if cores do the copying; thread: the same without yielding; "
-     "none: only calls to libring in this process",
+     "how calls that no thread waits for make progress; auto: by a thread of the library that "
+     "yields its core before each turn if CPUs copy the data; thread: by a thread that does not "
+     "yield; none: only during this process's calls to libring",
      "auto", SETTING_PROGRESS, FIELD(progress)},
     {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
      FIELD(timeout)},
     {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer is considered lost", "15",
      SETTING_SECONDS, FIELD(peer_timeout)},
-    {"RING_INIT_TIMEOUT", NULL, "s", "all ranks must have joined by then", "60", SETTING_SECONDS,
+    {"RING_INIT_TIMEOUT", NULL, "s", "time in which all ranks must join", "60", SETTING_SECONDS,
      FIELD(init_timeout)},
-    {"RING_SECRET_FILE", NULL, "path", "file (mode 0600, 16 bytes or more) that proves membership",
-     "", SETTING_TEXT, FIELD(secret_file)},
+    {"RING_SECRET_FILE", NULL, "path",
+     "file (mode 0600, at least 16 bytes) with the secret that proves membership", "", SETTING_TEXT,
+     FIELD(secret_file)},
     {"RING_SECRET_FD", NULL, "number",
      "inherited descriptor that the secret is read from; set by ringrun", "", SETTING_DESCRIPTOR,
      FIELD(secret_fd)},
@@ -101,8 +104,8 @@ static const setting table[] = {
      "RDMA devices as prefixes, or ports (mlx5_0:1); =mlx5_0: exact name; ^mlx5_2: all but these",
      "", SETTING_TEXT, FIELD(ib.hca)},
     {"RING_IB_GID_INDEX", "NCCL_IB_GID_INDEX", "number",
-     "entry of the port's GID table; -1: chosen, RoCE v2 and IPv4 preferred", "-1", SETTING_NUMBER,
-     NUMBER(ib.gid_index, -1, 255)},
+     "entry of the port's GID table; -1: chosen by libring, which prefers RoCE v2 and IPv4", "-1",
+     SETTING_NUMBER, NUMBER(ib.gid_index, -1, 255)},
     {"RING_IB_PKEY", "NCCL_IB_PKEY", "number", "entry of the port's P_Key table", "0",
      SETTING_NUMBER, NUMBER(ib.pkey_index, 0, 65535)},
     {"RING_IB_SL", "NCCL_IB_SL", "number", "service level of InfiniBand", "0", SETTING_NUMBER,
@@ -116,8 +119,8 @@ static const setting table[] = {
      "how often a packet is sent again before its connection fails", "6", SETTING_NUMBER,
      NUMBER(ib.retries, 0, 7)},
     {"RING_IB_PCI_RELAXED_ORDERING", NULL, "0 or 1",
-     "1: adapters may write payload in any order, which is faster on some hosts", "0", SETTING_FLAG,
-     FIELD(ib.relaxed)},
+     "1: adapters may write payload to memory in any order, which is faster on some hosts", "0",
+     SETTING_FLAG, FIELD(ib.relaxed)},
     {"RING_NET_GDR_LEVEL", "NCCL_NET_GDR_LEVEL", "level",
      "largest distance between an adapter and a GPU whose memory it reads and writes: LOC (never), "
      "PIX (one PCI switch), PXB (several), PHB (one NUMA node), SYS (any)",
@@ -134,7 +137,7 @@ static const setting table[] = {
      FIELD(debug)},
     {"RING_FAULT", NULL, "list", "for tests: injects link faults, e.g. seed=1,delay=0.01,drop=0.1",
      "", SETTING_TEXT, FIELD(fault)},
-    {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the best here", ELSEWHERE},
+    {"RING_SIMD", NULL, "name", "instruction set of the host kernels", "the CPU's best", ELSEWHERE},
     {"RING_DATA", NULL, "path", "directory of the training data", "", ELSEWHERE},
     {"RING_UCX_TLS", NULL, "list",
      "transports that UCX may use, by UCX's names; overrides UCX_TLS; openib means ib", "UCX's own",
@@ -158,9 +161,9 @@ static const setting table[] = {
 enum { SETTINGS = sizeof table / sizeof table[0], DESCRIPTOR_MOST = 1 << 20 };
 _Static_assert(SETTINGS <= 64, "each setting has a bit in settings.foreign");
 
-/* ---- Where a value comes from ------------------------------------------------------ */
+/* ---- Sources of values -------------------------------------------------------------- */
 
-/* Translates NCCL's names of log levels to ours. */
+/* Translates the names of NCCL's log levels to libring's names. */
 static const char *level_word(const char *text)
 {
     static const char *const words[][2] = {
@@ -180,8 +183,8 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* NCCL accepts numbers in C's notation, such as "0x60", and any number but 0 as yes; they are
- * converted to decimal here. */
+/* Converts NCCL's numbers to decimal: NCCL accepts C's notation, such as "0x60", and any number but
+ * 0 as yes. */
 static const char *nccl_number(const setting *s, const char *value)
 {
     static _Thread_local char text[24];
@@ -193,6 +196,8 @@ static const char *nccl_number(const setting *s, const char *value)
     return text;
 }
 
+/* @return the value of a setting, as text: of its own variable, else of NCCL's, else the default.
+ * @param[out] source  "environment", the name of NCCL's variable, or "default". */
 static const char *setting_value(const setting *s, const char **source)
 {
     const char *value = environment(s->name);
@@ -210,6 +215,7 @@ static const char *setting_value(const setting *s, const char **source)
 
 /* ---- Parsing --------------------------------------------------------------------- */
 
+/* @param allowed  the values that the setting may have. */
 static ring_status wrong(const setting *s, const char *value, const char *allowed)
 {
     return fail(RING_ERR_CONFIG, "%s=%.100s: want %s (%s)", s->name, value, allowed, s->help);
@@ -224,18 +230,6 @@ static bool parse_whole(const char *value, int least, int most, int *out)
     return true;
 }
 
-static bool parse_descriptor(const char *value, int *out)
-{
-    *out = -1;
-    return value[0] == '\0' || parse_whole(value, 0, DESCRIPTOR_MOST, out);
-}
-
-static bool parse_flag(const char *value, bool *out)
-{
-    *out = strcmp(value, "1") == 0;
-    return *out || strcmp(value, "0") == 0;
-}
-
 static const char *const encryption_words[] = {[ENCRYPT_NO] = "0",
                                                [ENCRYPT_AES256GCM] = "aes256gcm",
                                                [ENCRYPT_CHACHA20] = "chacha20",
@@ -244,7 +238,7 @@ static const char *const encryption_words[] = {[ENCRYPT_NO] = "0",
 static const char *const progress_words[] = {
     [PROGRESS_AUTO] = "auto", [PROGRESS_THREAD] = "thread", [PROGRESS_NONE] = "none", NULL};
 
-/* @param words  in the order of their values, ended by NULL. */
+/* Stores the index of a word. @param words  ended by NULL. */
 static bool parse_word(const char *value, const char *const *words, int *out)
 {
     for (int i = 0; words[i] != NULL; i++) {
@@ -263,7 +257,7 @@ static const char *range_of(const char *what, int least, int most)
     return text;
 }
 
-/* Stores the value in its field. @return NULL, or a text with the allowed values. */
+/* Stores the value in its field. @return NULL; the allowed values if @p value is none of them. */
 static const char *setting_parse(const setting *s, const char *value, settings *out)
 {
     void *field = (char *)out + s->offset;
@@ -275,7 +269,8 @@ static const char *setting_parse(const setting *s, const char *value, settings *
     case SETTING_SECONDS:
         return number_seconds(value, field) ? NULL : NUMBER_SECONDS_TEXT;
     case SETTING_FLAG:
-        return parse_flag(value, field) ? NULL : "0 or 1";
+        *(bool *)field = strcmp(value, "1") == 0;
+        return *(bool *)field || strcmp(value, "0") == 0 ? NULL : "0 or 1";
     case SETTING_NUMBER:
         return parse_whole(value, s->least, s->most, field)
                    ? NULL
@@ -289,7 +284,8 @@ static const char *setting_parse(const setting *s, const char *value, settings *
     case SETTING_LEVEL:
         return log_level_parse(value, field) ? NULL : "error, warn, info or debug";
     case SETTING_DESCRIPTOR:
-        return parse_descriptor(value, field)
+        *(int *)field = -1;
+        return value[0] == '\0' || parse_whole(value, 0, DESCRIPTOR_MOST, field)
                    ? NULL
                    : range_of("the number of an open file", 0, DESCRIPTOR_MOST);
     case SETTING_ELSEWHERE:
@@ -305,7 +301,7 @@ static bool has_prefix(const char *name)
     return strncmp(name, "RING_", PREFIX) == 0;
 }
 
-/* Compares names without their common prefix, which would make any two of them similar.
+/* Compares names without the prefix RING_, which would make any two names similar.
  * @return the setting whose name is close to @p name, or NULL. */
 static const char *nearest_setting(const char *name)
 {
@@ -318,6 +314,7 @@ static const char *nearest_setting(const char *name)
     return found != NULL ? found - PREFIX : NULL;
 }
 
+/* @return the setting whose name is the first @p length characters of @p entry, or NULL. */
 static const setting *find(const char *entry, size_t length)
 {
     for (size_t i = 0; i < SETTINGS; i++)
@@ -368,7 +365,7 @@ static void warn_unknown_once(void)
         warn_unknown(*variable);
 }
 
-/* Finds a setting's value and stores it. @return NULL, or the allowed values. */
+/* Finds a setting's value and stores it. @return as setting_parse(). */
 static const char *setting_take(const setting *s, settings *out, const char **value,
                                 const char **source)
 {
@@ -397,6 +394,7 @@ ring_status settings_read(settings *out)
     return status;
 }
 
+/* Applies one entry "NAME=VALUE" of ring_config.settings. */
 static ring_status override(settings *out, const char *entry)
 {
     char name[SETTINGS_NAME_MAX];
@@ -406,8 +404,8 @@ static ring_status override(settings *out, const char *entry)
     if (entry[length] != '=' || s == NULL || s->kind == SETTING_ELSEWHERE) {
         (void)settings_unknown(entry, name, &nearest);
         return fail(RING_ERR_CONFIG,
-                    "ring_config.settings: \"%.100s\" is not NAME=VALUE for a setting of "
-                    "communicators%s%s%s",
+                    "ring_config.settings: expected NAME=VALUE with the name of a communicator's "
+                    "setting, found \"%.100s\"%s%s%s",
                     entry, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
                     nearest != NULL ? "?" : "");
     }
@@ -430,8 +428,9 @@ ring_status settings_override(settings *out, const char *const *entries)
 
 /* ---- Other libraries' variables ------------------------------------------------------ */
 
-/* Warns at most once for each setting in a process. */
-static void note_unfit(const setting *s, const char *why)
+/* Warns that the value of NCCL's variable is ignored, at most once for each setting in a
+ * process. */
+static void warn_unfit(const setting *s, const char *why)
 {
     static _Atomic uint64_t noted;
     const uint64_t bit = UINT64_C(1) << (s - table);
@@ -450,7 +449,7 @@ bool settings_leave_out(const settings *s, const char *name, const char *why)
 {
     if (settings_foreign_name(s, name) == NULL)
         return false;
-    note_unfit(find(name, strlen(name)), why);
+    warn_unfit(find(name, strlen(name)), why);
     return true;
 }
 
@@ -467,7 +466,7 @@ void settings_note_unfit(const settings *s, bool adapters, bool gpus)
             continue;
         const char *allowed = setting_take(&table[i], &unused, &value, &source);
         text_format(why, sizeof why, "%s wants %s", name, allowed != NULL ? allowed : "");
-        note_unfit(&table[i], why);
+        warn_unfit(&table[i], why);
     }
 }
 

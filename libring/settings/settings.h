@@ -19,76 +19,81 @@ typedef enum encryption {
     ENCRYPT_BEST /* the fastest cipher that rank 0 has; it chooses one of the above */
 } encryption;
 
-/** RING_PROGRESS: what makes progress on works that no thread waits for. */
+/** RING_PROGRESS: the threads that make progress on works that no thread waits for. */
 typedef enum progress_mode {
-    PROGRESS_AUTO,   /* a thread that yields to ranks that compute   */
+    PROGRESS_AUTO,   /* a thread that yields its core to other ranks */
     PROGRESS_THREAD, /* a thread that does not yield                 */
-    PROGRESS_NONE    /* only calls to libring in the process         */
+    PROGRESS_NONE    /* no thread: progress only during calls of this process */
 } progress_mode;
 
 typedef struct settings {
-    char transport[128];      /* RING_TRANSPORT: list as given, "" = all                  */
-    char algo[32];            /* RING_ALGO: "" = by cost model                            */
-    int channels;             /* RING_CHANNELS: most that a call uses between two ranks;
-                                 0: one for each rail. Once rails are counted, 0 is replaced
-                                 by their negative number */
-    bool device_programs;     /* RING_DEVICE_PROGRAMS: accelerators run calls themselves  */
-    int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of such a call           */
+    char transport[128];      /* RING_TRANSPORT: the list as it was given, "" = all       */
+    char algo[32];            /* RING_ALGO: "" = the cost model chooses                   */
+    int channels;             /* RING_CHANNELS: most channels of a call between two ranks; 0: one
+                                 for each rail. When rails have been counted, their number,
+                                 negated, replaces 0 */
+    bool device_programs;     /* RING_DEVICE_PROGRAMS: GPUs run calls themselves          */
+    int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of a call that GPUs run  */
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of data over tcp                           */
     progress_mode progress;   /* RING_PROGRESS                                            */
-    double timeout;           /* RING_TIMEOUT: a call, s                                  */
-    double peer_timeout;      /* RING_PEER_TIMEOUT: a silent peer, s                      */
-    double init_timeout;      /* RING_INIT_TIMEOUT, s                                     */
+    double timeout;           /* RING_TIMEOUT: of a call, s                               */
+    double peer_timeout;      /* RING_PEER_TIMEOUT: of a silent peer, s                   */
+    double init_timeout;      /* RING_INIT_TIMEOUT: of the start, s                       */
     bool insecure;            /* RING_INSECURE                                            */
     char secret_file[512];    /* RING_SECRET_FILE                                         */
     int secret_fd;            /* RING_SECRET_FD: inherited descriptor of a file, -1: none */
-    char rendezvous_dir[512]; /* RING_RENDEZVOUS_DIR: shared directory to find rank 0 by  */
-    char address[256];        /* RING_ADDR: where other ranks connect to, "" = chosen     */
-    char interface[64];       /* RING_SOCKET_IFNAME: interface whose address is used      */
-    char fault[128];          /* RING_FAULT: transport_fault_wrap()'s spec, for tests     */
+    char rendezvous_dir[512]; /* RING_RENDEZVOUS_DIR: shared directory to find rank 0     */
+    char address[256];        /* RING_ADDR: address that peers connect to, "" = chosen    */
+    char interface[64];       /* RING_SOCKET_IFNAME: interfaces that peers connect to     */
+    char fault[128];          /* RING_FAULT: for transport_fault_wrap(), in tests         */
     log_level debug;          /* RING_DEBUG                                               */
     transport_ib ib;          /* RING_IB_..., RING_NET_GDR_LEVEL                          */
     bool registration_cache;  /* RING_REGISTRATION_CACHE                                  */
-    uint64_t foreign, unfit;  /* bits of the settings that another library's variable sets, and
-                                 of those among them whose value does not fit: these have their
-                                 default                                                  */
+    /** Sets of settings, a bit for each row of the table. `foreign`: another library's variable
+     *  sets the setting. `unfit`: the value of that variable is not allowed here, so the setting
+     *  has its default. */
+    uint64_t foreign, unfit;
 } settings;
 
-/** Reads the environment. A wrong value is RING_ERR_CONFIG, naming variable, value and allowed
- *  values, and *out then has the default. A value of another library's variable that does not fit
- * is replaced by the default without an error. An unknown RING_* variable is a warning with the
- *  nearest name. */
+/** Reads the settings from the environment.
+ *  @return RING_ERR_CONFIG if a RING_* variable has a wrong value; the message names the variable,
+ *  the value and the allowed values, and *out has the default. A value of another library's
+ *  variable that is not allowed here is replaced by the default without an error. An unknown RING_*
+ *  variable causes a warning with the nearest name. */
 ring_status settings_read(settings *out);
 
 /** Applies the entries of ring_config.settings, such as "RING_ALGO=ring"; they override the
- *  environment. RING_ERR_CONFIG if an entry is wrong, unknown, or of a variable that is read
- *  elsewhere. @param entries  NULL-terminated; NULL: no entries. */
+ *  environment. @param entries  ended by NULL; NULL: no entries.
+ *  @return RING_ERR_CONFIG if an entry is wrong or unknown, or sets a variable that another room
+ *  reads. */
 ring_status settings_override(settings *out, const char *const *entries);
 
-/** Warns about other libraries' variables whose values do not fit, once in a process.
- *  @param adapters, gpus  whether any is used here; if not, settings for them are not mentioned. */
+/** Warns, once in a process, about other libraries' variables whose values are not allowed here.
+ *  @param adapters, gpus  true if this process uses any; if not, there are no warnings about the
+ *  settings for them. */
 void settings_note_unfit(const settings *s, bool adapters, bool gpus);
 /** @return the variable of another library that sets @p name, or NULL. */
 const char *settings_foreign_name(const settings *s, const char *name);
-/** Called when the value of the setting @p name turns out not to fit. If another library's variable
- *  set it, warns that it is not used. @return true if so: the job continues without the value. */
+/** Called when the value of the setting @p name turns out to be unusable for the reason @p why. If
+ *  another library's variable sets it, warns that it is not used, and returns true: the job
+ *  continues without the value. Otherwise the caller reports an error. */
 bool settings_leave_out(const settings *s, const char *name, const char *why);
 
-/** One row for `ringinfo env`. */
+/** A variable in the output of `ringinfo env`. */
 typedef struct settings_row {
     const char *name, *nccl, *unit, *help, *fallback;
     char value[512];
     char source[64]; /* "default", "environment", "NCCL_DEBUG", "default, not NCCL_IB_SL=16" */
 } settings_row;
-/** @return *count rows, one for each variable, including those that other rooms and programs read,
- *  such as RING_SIMD, RING_DATA and launch variables. Free with free(). */
+/** @return *count rows, one for each variable, including RING_SIMD, RING_DATA and others that other
+ *  rooms and programs read. The caller frees them with free(). */
 settings_row *settings_rows(size_t *count);
 
 enum { SETTINGS_NAME_MAX = 64 };
-/** @param entry  of the environment, "NAME=VALUE". @param[out] name  of the variable.
- *  @param[out] nearest  a setting that may be meant, or NULL.
+/** Finds misspelled variables. @param entry  of the environment, "NAME=VALUE".
+ *  @param[out] name  of the variable. @param[out] nearest  a setting that may be meant, or NULL.
  *  @return true if the name begins with RING_ and is not a setting; the outputs are set only then.
  */
 bool settings_unknown(const char *entry, char name[SETTINGS_NAME_MAX], const char **nearest);

@@ -14,6 +14,7 @@ static ring_status refuse(const settings *s, const char *why, const char *const 
                 all);
 }
 
+/* Finds the name that a word of @p length characters is; its bit is 1 << index. */
 static bool find_name(const char *word, size_t length, const char *const *names, size_t count,
                       uint32_t *bit)
 {
@@ -55,5 +56,5 @@ ring_status settings_transports(const settings *s, const char *const *names, siz
     RING_TRY(parse_list(s, s->transport + exclude, names, count, mask));
     if (exclude)
         *mask = all & ~*mask;
-    return *mask != 0 ? RING_OK : refuse(s, "this leaves no transport", names, count);
+    return *mask != 0 ? RING_OK : refuse(s, "no transport is left", names, count);
 }

@@ -5,9 +5,12 @@
 
 #include "settings.h"
 
-/** Bit mask of transports that RING_TRANSPORT allows among @p names (bit i = names[i]);
- *  RING_ERR_CONFIG, naming the known ones, if a name is unknown or the set is empty.
- *  @param asked  bits of the transports that are used only if the list names them. */
+/** Computes the transports that RING_TRANSPORT allows.
+ *  @param names  [count] the known transports.
+ *  @param asked  bits of those that are used only if the list names them.
+ *  @param[out] mask  bit i is set if names[i] is allowed.
+ *  @return RING_ERR_CONFIG, with the known names, if a name is unknown or no transport is allowed.
+ */
 ring_status settings_transports(const settings *s, const char *const *names, size_t count,
                                 uint32_t asked, uint32_t *mask);
 

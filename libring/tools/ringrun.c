@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringrun: starts the ranks of a job. On other hosts the same program runs at the far end of an ssh
- * connection, started only by the ringrun at the near end. */
+ * ringrun: starts the ranks of a job. For ranks on other hosts, it runs `ringrun --remote-child`
+ * there through ssh; users do not give this option. */
 #include "remote_child.h"
 #include "run_job.h"
 #include "run_options.h"

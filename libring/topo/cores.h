@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cores: lists the cores of this machine, for cpu.c. The build chooses the source: hwloc where it
- * is installed, or /sys.
+ * cores: lists the cores of this machine, for cpu.c. The build chooses the implementation: hwloc
+ * (cores_hwloc.c) where it is installed, else the files of /sys (cores_sysfs.c).
  */
 #ifndef RING_TOPO_CORES_H
 #define RING_TOPO_CORES_H
 
 #include "topo.h"
 
-/** Fills in cores, packages, NUMA nodes and source. @param allowed  the CPUs of this process. */
+/** Sets the cores, packages, numas and source of @p cpu, whose other members are set already. Lists
+ *  only cores with a CPU in @p allowed, the CPUs that this process may run on. */
 ring_status cores_read(topo_cpu *cpu, const cpu_set_t *allowed);
 
 #endif

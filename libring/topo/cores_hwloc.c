@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists cores by hwloc, which knows more kinds of machines than /sys alone describes. */
+ * Lists cores with hwloc, which also supports machines whose cores /sys does not describe. */
 #include "cores.h"
 
 #include <hwloc.h>
@@ -8,29 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int package_of(hwloc_topology_t topology, hwloc_obj_t core)
-{
-    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
-    return package != NULL ? (int)package->logical_index : 0;
-}
-
-static int numa_of(hwloc_obj_t core)
-{
-    const int node = core->nodeset != NULL ? hwloc_bitmap_first(core->nodeset) : 0;
-    return node > 0 ? node : 0;
-}
-
+/* Appends a core, unless this process may run on none of its CPUs. */
 static void add_core(topo_cpu *cpu, hwloc_topology_t topology, hwloc_obj_t object,
                      const cpu_set_t *allowed)
 {
     topo_core *core = &cpu->cores[cpu->core_count];
-    *core = (topo_core){.package = package_of(topology, object), .numa = numa_of(object)};
+    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, object);
+    const int node = object->nodeset != NULL ? hwloc_bitmap_first(object->nodeset) : 0;
+    *core = (topo_core){.package = package != NULL ? (int)package->logical_index : 0,
+                        .numa = node > 0 ? node : 0};
     hwloc_cpuset_to_glibc_sched_affinity(topology, object->cpuset, &core->cpus, sizeof core->cpus);
     CPU_AND(&core->cpus, &core->cpus, allowed);
     cpu->core_count += CPU_COUNT(&core->cpus) > 0;
 }
 
-/* Lists logical CPUs instead where hwloc knows no cores (some containers, some ARM boards). */
+/* Lists all cores. In some containers and on some ARM boards hwloc finds no cores; each logical CPU
+ * then counts as a core. */
 static ring_status add_all(topo_cpu *cpu, hwloc_topology_t topology, const cpu_set_t *allowed)
 {
     hwloc_obj_type_t type = HWLOC_OBJ_CORE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists cores by /sys/devices/system. Logical CPUs with the same package and core number are one
- * core; if a machine does not report these numbers, every logical CPU counts as a core. */
+ * Lists cores from the files in /sys/devices/system. Logical CPUs with the same package and core
+ * number are one core; if a machine does not report these numbers, each logical CPU is a core. */
 #include "cores.h"
 #include "sysfs.h"
 
@@ -27,6 +27,7 @@ static bool list_has(const char *list, size_t wanted)
     return false;
 }
 
+/* @return the NUMA node of a logical CPU; 0 if it is unknown. */
 static int numa_of(size_t cpu_index)
 {
     char list[512];
@@ -50,24 +51,20 @@ static int count_numas(void)
     return count > 0 ? count : 1;
 }
 
-/* Finds a core by package and number, because core numbers are unique only within a package. */
-static topo_core *find_core(topo_cpu *cpu, const long *numbers, int package, long number)
-{
-    for (size_t i = 0; i < cpu->core_count; i++) {
-        if (cpu->cores[i].package == package && numbers[i] == number)
-            return &cpu->cores[i];
-    }
-    return NULL;
-}
-
+/* Adds a logical CPU to its core, and appends the core to the list if it is new. Core numbers are
+ * unique only within a package.
+ * @param numbers  [core_count] the core numbers of cpu->cores. @param index  of the logical CPU. */
 static void add_cpu(topo_cpu *cpu, long *numbers, size_t index)
 {
     const int package = (int)sysfs_number(0, CPU_PATH "topology/physical_package_id", index);
     const long number = sysfs_number((long)index, CPU_PATH "topology/core_id", index);
-    topo_core *core = find_core(cpu, numbers, package, number);
-    if (core == NULL) {
-        numbers[cpu->core_count] = number;
-        core = &cpu->cores[cpu->core_count++];
+    size_t at = 0;
+    while (at < cpu->core_count && (cpu->cores[at].package != package || numbers[at] != number))
+        at++;
+    topo_core *core = &cpu->cores[at];
+    if (at == cpu->core_count) {
+        numbers[at] = number;
+        cpu->core_count++;
         *core = (topo_core){.package = package, .numa = numa_of(index)};
         CPU_ZERO(&core->cpus);
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Orders cores by package, then by the lowest logical CPU, for qsort(). */
 static int by_place(const void *a, const void *b)
 {
     const topo_core *x = a, *y = b;

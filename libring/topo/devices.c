@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists the graphics processors and InfiniBand adapters that /sys shows to every user, so that
- * ringinfo can report the machine's devices before anything uses them. */
+ * Lists the graphics processors and InfiniBand adapters of the machine for ringinfo. It reads /sys,
+ * which needs neither a driver's library nor privileges. */
 #include "sysfs.h"
 #include "topo.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Describes the first TOPO_DEVICES entries of a folder that describe() accepts, and counts all of
- * them. */
+/* Calls describe() for each entry of a folder, and stores the first TOPO_DEVICES devices that it
+ * accepts. @return the number of accepted devices, which may be greater. */
 static size_t list_devices(const char *folder, topo_device *devices,
                            bool (*describe)(const char *name, topo_device *device))
 {
@@ -47,7 +47,8 @@ static const char *vendor_name(const char *vendor)
     return NULL;
 }
 
-/* Accepts display controllers of the three vendors, but not a server's plain VGA chip. */
+/* Accepts display controllers (PCI class 0x03) of NVIDIA, AMD and Intel. That leaves out the VGA
+ * chips of servers, which are of other vendors. */
 static bool describe_gpu(const char *name, topo_device *device)
 {
     char class[32], vendor[32];

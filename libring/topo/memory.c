@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the memory of the machine and the limit of the process's cgroups, and the host's name. */
+ * Reads the memory of the machine, the memory limit of the process's cgroups, and the host's name.
+ */
 #include "cgroup.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Lowers *least, in bytes, to the memory limit of one cgroup. */
 static void take_limit(const cgroup *at, void *least)
 {
     const char *file = at->version == 1 ? "memory.limit_in_bytes" : "memory.max";
@@ -17,6 +19,7 @@ static void take_limit(const cgroup *at, void *least)
         *limit = min_size(*limit, (size_t)bytes);
 }
 
+/* @return a value of /proc/meminfo in bytes; 0 if it is missing. */
 static size_t meminfo(const char *key)
 {
     char value[64];

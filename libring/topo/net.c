@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lists the network interfaces with their addresses, in the kernel's order, and finds the address
- * that other hosts can use. */
+ * at which other hosts can reach this one. */
 #include "interface.h"
 #include "sysfs.h"
 #include "topo.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* @return the interface of @p entry, which is appended if it is new; NULL: no memory. */
 static topo_interface *find_or_add(topo_net *net, const struct ifaddrs *entry)
 {
     for (size_t i = 0; i < net->count; i++) {
@@ -34,7 +35,8 @@ static topo_interface *find_or_add(topo_net *net, const struct ifaddrs *entry)
     return found;
 }
 
-/* Leaves out link-local IPv6 addresses, which need a scope and are of no use in a host list. */
+/* Writes an address as text. @return false for a link-local IPv6 address, which is valid only with
+ * a scope and so cannot be given to other hosts. */
 static bool address_text(const struct sockaddr *address, char out[TOPO_ADDRESS_MAX])
 {
     if (address->sa_family == AF_INET) {
@@ -46,6 +48,7 @@ static bool address_text(const struct sockaddr *address, char out[TOPO_ADDRESS_M
            inet_ntop(AF_INET6, &v6->sin6_addr, out, TOPO_ADDRESS_MAX) != NULL;
 }
 
+/* Adds the addresses of one family, AF_INET or AF_INET6, to their interfaces. */
 static ring_status add_family(topo_net *net, const struct ifaddrs *list, int family)
 {
     for (const struct ifaddrs *entry = list; entry != NULL; entry = entry->ifa_next) {

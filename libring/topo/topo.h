@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * topo: reads this machine's cores, NUMA nodes, memory, network interfaces and accelerators,
- * without changing anything. A value that is unknown is 0, -1 or "", as documented below, and never
- * a guess. CPUs are those that this process may run on.
+ * without changing anything. An unknown value is 0, -1 or "", as documented below; no value is
+ * guessed. Unless a comment says otherwise, CPUs are those that this process may run on.
  */
 #ifndef RING_TOPO_H
 #define RING_TOPO_H
@@ -18,17 +18,17 @@
 typedef struct topo_core {
     int package;    /* socket number, 0 if unknown           */
     int numa;       /* NUMA node number, 0 if unknown        */
-    cpu_set_t cpus; /* its logical CPUs that we may run on   */
+    cpu_set_t cpus; /* its logical CPUs that this process may run on */
 } topo_core;
 
 typedef struct topo_cpu {
-    char source[32]; /* "hwloc 2.9" or "/sys"                             */
-    char model[128]; /* "" if unknown                                       */
-    int online;      /* logical CPUs of the machine                         */
-    int allowed;     /* logical CPUs that this process may run on           */
-    double quota;    /* CPUs' worth of time that the cgroup grants; 0: no limit */
-    int packages, numas;
-    topo_core *cores; /* by package, then core                               */
+    char source[32];     /* of the list of cores: "hwloc API 2.9.0" or "/sys"   */
+    char model[128];     /* "" if unknown                                       */
+    int online;          /* logical CPUs of the machine                         */
+    int allowed;         /* logical CPUs that this process may run on           */
+    double quota;        /* the CPU time that the cgroups grant, in CPUs; 0: no limit */
+    int packages, numas; /* the number of sockets, and of NUMA nodes */
+    topo_core *cores;    /* [core_count], sorted by package, then by logical CPU */
     size_t core_count;
 } topo_cpu;
 
@@ -40,8 +40,8 @@ void topo_cpu_free(topo_cpu *cpu);
 /* ---- Memory --------------------------------------------------------------------- */
 
 typedef struct topo_memory {
-    size_t total, available; /* bytes of the machine                */
-    size_t limit;            /* of the cgroup; 0 if there is none   */
+    size_t total, available; /* bytes of the machine */
+    size_t limit;            /* bytes that the cgroups allow; 0: no limit below total */
 } topo_memory;
 
 void topo_memory_read(topo_memory *memory);
@@ -69,8 +69,8 @@ typedef struct topo_net {
 ring_status topo_net_read(topo_net *net);
 void topo_net_free(topo_net *net);
 
-/** @return the address that ranks announce to other hosts (interface.h); NULL if there is only the
- *  loopback. */
+/** @return the address that ranks announce to other hosts, chosen by interface.h; NULL if the host
+ *  has only the loopback. */
 const char *topo_net_public_address(const topo_net *net);
 
 /** Writes this host's name, truncated to @p size. */
@@ -85,7 +85,8 @@ typedef struct topo_device {
     char state[64]; /* "port 1 ACTIVE, 100 Gb/sec (4X EDR)", "NVIDIA" … */
 } topo_device;
 
-/** @return the number of devices, of which at most TOPO_DEVICES are described. */
+/** Fill in the first TOPO_DEVICES GPUs or InfiniBand adapters. @return the number of all of them.
+ */
 size_t topo_gpus(topo_device devices[TOPO_DEVICES]);
 size_t topo_infiniband(topo_device devices[TOPO_DEVICES]);
 

@@ -4,9 +4,9 @@
 #ifndef RING_ABOUT_H
 #define RING_ABOUT_H
 
-/** Compiler and build type. */
+/** @return the compiler and the build type. */
 const char *about_compiler(void);
-/** Optional parts that were built in. */
+/** @return the optional parts that were built in. */
 const char *about_features(void);
 /** Prints "PROGRAM (libring) 0.1.0", the compiler and the features, a line each, to standard
  *  output. */

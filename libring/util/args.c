@@ -12,6 +12,7 @@
 
 /* ---- Values ------------------------------------------------------------------------------ */
 
+/* Stores a whole number in the field of a row, which is a bool, an int32_t or an int64_t. */
 static void store(const args_given *given, long long value)
 {
     switch (given->row->size) {
@@ -55,7 +56,8 @@ void args_size(const args_given *given)
     const long long least = given->row->least;
     size_t bytes;
     if (!number_size(given->text, &bytes) || bytes < (size_t)least)
-        args_refuse(given, "expected whole bytes from %lld to %zuT, e.g. 64, 4K or 1.5M (K M G T)",
+        args_refuse(given,
+                    "expected a whole number of bytes from %lld to %zuT, such as 64, 4K or 1.5M",
                     least, NUMBER_SIZE_MOST >> 40);
     memcpy(given->field, &bytes, sizeof bytes);
 }
@@ -87,6 +89,7 @@ void args_name(const args_given *given)
 
 /* ---- The table --------------------------------------------------------------------------- */
 
+/* The key of an option without a letter is KEY_NAMED plus the index of its row. */
 enum { KEY_NAMED = UCHAR_MAX + 1 };
 
 static struct argp_option *make_options(const args_table *table)
@@ -111,6 +114,8 @@ static struct argp_option *make_options(const args_table *table)
     return options;
 }
 
+/* @return the row that describes the option of a key of argp. An alias has no description of its
+ * own and stands for the nearest row before it that is not an alias. NULL: no row has this key. */
 static const args_row *find_key(const args_table *table, int key)
 {
     const args_row *row = key >= KEY_NAMED ? args_at(table, (size_t)(key - KEY_NAMED))
@@ -127,22 +132,21 @@ typedef struct parsing {
     void *out;
 } parsing;
 
-static void take_words(const parsing *p, struct argp_state *state, const char *word)
-{
-    const int first = state->next - 1;
-    if (p->table.program->take == NULL)
-        args_fail("unexpected word '%s'", word);
-    state->next = first + p->table.program->take(&state->argv[first], state->argc - first, p->out);
-}
-
+/* Handles an option, or the operands from @p text on; argp calls it. */
 static error_t parse_key(int key, char *text, struct argp_state *state)
 {
     const parsing *p = state->input;
-    if (key == ARGP_KEY_ARG)
-        take_words(p, state, text);
-    else if (key <= 0 || key >= KEY_NAMED + (int)p->table.count)
-        return ARGP_ERR_UNKNOWN; /* one of argp's own keys, not an option */
-    const args_row *row = key != ARGP_KEY_ARG ? find_key(&p->table, key) : NULL;
+    const args_program *program = p->table.program;
+    if (key == ARGP_KEY_ARG) {
+        const int first = state->next - 1;
+        if (program->take == NULL)
+            args_fail("unexpected argument '%s'", text);
+        state->next = first + program->take(&state->argv[first], state->argc - first, p->out);
+        return 0;
+    }
+    if (key <= 0 || key >= KEY_NAMED + (int)p->table.count)
+        return ARGP_ERR_UNKNOWN; /* argp reports an event, such as the end, by a key of its own */
+    const args_row *row = find_key(&p->table, key);
     if (row != NULL && row->take != NULL)
         row->take(&(args_given){row, text, (char *)p->out + row->at, p->out, state});
     return 0;
@@ -154,7 +158,7 @@ void args_parse(const args_program *program, int argc, char **argv, void *out)
     struct argp_option *options = make_options(&p.table);
     const struct argp argp = {options, parse_key, program->words, program->doc, NULL, NULL, NULL};
     argp_err_exit_status = ARGS_WRONG;
-    argv[0] = (char *)program->name; /* argp begins its messages with it */
+    argv[0] = (char *)program->name; /* argp begins its messages with argv[0] */
     args_check(&p.table, argc, argv);
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &p);
     free(options);

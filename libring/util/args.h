@@ -13,41 +13,41 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ARGS_WRONG = 2 };
+enum { ARGS_WRONG = 2 }; /* exit status for a wrong command line */
 
 typedef struct args_row args_row;
 
-/** An option as it was given. */
+/** An option of the command line, with its value. */
 typedef struct args_given {
     const args_row *row;
-    char *text;  /* its value, or NULL                   */
+    char *text;  /* the value of the option, or NULL     */
     void *field; /* the field of the row's ARGS_AT()     */
     void *out;   /* the struct that args_parse() fills   */
     const struct argp_state *state;
 } args_given;
 
 struct args_row {
-    const char *name;  /* NULL without a letter: the heading of the rows that follow */
+    const char *name;  /* NULL, and no letter: the row is a heading for the rows after it */
     int letter;        /* 0: none */
     const char *value; /* the value's name in --help; NULL: the option has no value */
     const char *help;
     void (*take)(const args_given *given); /* NULL: the option has no effect */
-    size_t at, size;                       /* of the field */
-    long long least, most;
-    const char *const *names; /* ended by NULL */
-    /** Flags of argp: OPTION_HIDDEN, _ALIAS, _ARG_OPTIONAL; _DOC: a line of --help, not an option.
-     */
+    size_t at, size;                       /* offset and size of the field, by ARGS_AT() */
+    long long least, most;                 /* the allowed numbers */
+    const char *const *names;              /* the allowed words, ended by NULL */
+    /** Flags of argp: OPTION_HIDDEN, OPTION_ALIAS, OPTION_ARG_OPTIONAL, or OPTION_DOC for a line of
+     *  --help that is not an option. */
     int flags;
 };
 
-/** The field that an option sets. */
+/** The field that an option sets, in the struct that args_parse() fills. */
 #define ARGS_AT(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
 /* ---- Functions for args_row.take */
 
-/** For options without a value: stores the row's `most`, or 1 if that is 0. */
+/** Stores the row's `most`, or 1 if that is 0; for options without a value. */
 void args_flag(const args_given *given);
-/** Stores a pointer to a text, which must not be empty; argv still owns it. */
+/** Stores a pointer to the value, a text in argv, which must not be empty. */
 void args_text(const args_given *given);
 /** Stores a whole number from `least` to `most`. If these allow at most one number, the row's help
  *  is the message for a wrong value. */
@@ -65,26 +65,27 @@ typedef struct args_program {
     const char *name;     /* for messages: "ringrun" */
     const args_row *rows; /* ended by a row of zeros */
     const char *words; /* name of the operands in --help; NULL: the program accepts no operands */
-    const char *doc;   /* as in argp */
+    const char *doc;   /* text of --help before and, following \v, after the options */
     /** Processes at least one of the operands @p words. @return the number processed. */
     int (*take)(char **words, int count, void *out);
-    bool rest; /* the first operand ends the options: it is a program, and options after it are that
-                  program's */
-    /** Called before an unknown option "--word" is refused; may print a better message. NULL: not
-     *  called. */
+    bool rest; /* the first operand names another program, and all words after it belong to that
+                  program */
+    /** Called before the unknown option "--word" is rejected; may end the program with a better
+     *  message. May be NULL. */
     void (*unknown)(const char *word);
-    bool quiet; /* wrong use ends the program silently: another process with the same command line
-                   prints the message */
+    bool quiet; /* a wrong command line ends the program without a message, which another process
+                   with the same command line prints */
 } args_program;
 
-/** Fills @p out, which holds the defaults. --help, --usage and --version end the program. */
+/** Parses a command line into @p out, which holds the defaults. --help, --usage and --version end
+ *  the program. */
 void args_parse(const args_program *program, int argc, char **argv, void *out);
 
 /** Ends the program with a message about the value of an option. */
 _Noreturn void args_refuse(const args_given *given, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** Ends the program with a message about the command line. May also be called after args_parse().
- */
+/** Ends the program with a message about the command line. May also be called after
+ *  args_parse(). */
 _Noreturn void args_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

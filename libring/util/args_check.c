@@ -13,7 +13,8 @@ static bool is_named(const args_row *row)
     return row->name != NULL && (row->flags & OPTION_DOC) == 0;
 }
 
-/* '-' and '_' are equivalent. */
+/* @return true if @p name begins with the first @p length characters of @p word; '-' and '_' are
+ * equivalent. */
 static bool begins(const char *name, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -39,6 +40,7 @@ static const args_row *find_name(const args_table *table, const char *word, size
     return near == 1 ? found : NULL;
 }
 
+/* Ends the program with a message that suggests the nearest known option. */
 static _Noreturn void unknown(const args_table *table, const char *word, size_t length)
 {
     const char **names = calloc(table->count, sizeof *names);
@@ -53,10 +55,11 @@ static _Noreturn void unknown(const args_table *table, const char *word, size_t 
     if (near != NULL)
         args_fail("unknown option '--%s'; did you mean '--%s'?", name, near);
     args_fail("unknown option '--%.*s'%s", (int)length, word,
-              table->program->rest ? "; the program's own options come after its name" : "");
+              table->program->rest ? "; write the options of the program after its name" : "");
 }
 
-/* @return true if the value is the next word. */
+/* Checks "name" or "name=value", and writes the name as its row spells it.
+ * @return true if the option needs the next word as its value. */
 static bool check_name(const args_table *table, char *word)
 {
     const size_t length = strcspn(word, "=");
@@ -65,12 +68,14 @@ static bool check_name(const args_table *table, char *word)
         unknown(table, word, length);
     memcpy(word, row->name, length);
     while ((row->flags & OPTION_ALIAS) != 0)
-        row--; /* the row before describes the value of an alias */
+        row--; /* an alias has the value of the row before it */
     if (row->value == NULL && word[length] == '=')
         args_fail("--%s: the option takes no value", word);
     return row->value != NULL && (row->flags & OPTION_ARG_OPTIONAL) == 0 && word[length] == '\0';
 }
 
+/* Checks the letters of a word such as "-vn".
+ * @return true if the last option needs the next word as its value. */
 static bool check_letters(const args_table *table, const char *letters)
 {
     for (; *letters != '\0'; letters++) {
@@ -83,7 +88,8 @@ static bool check_letters(const args_table *table, const char *letters)
     return false;
 }
 
-/* "-np" means "--np". The longer word is not freed, since argv refers to it. */
+/* @return "--np" for the word "-np" if an option has this name; any other word unchanged. The new
+ * word is not freed, since argv refers to it. */
 static char *with_two_dashes(const args_table *table, char *word)
 {
     const args_row *row = find_name(table, word + 1, strlen(word + 1));

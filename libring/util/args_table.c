@@ -14,6 +14,8 @@
 static const char *program_name = "";
 static bool is_quiet;
 
+/* Prints a message and ends the program. @p given and @p value are the option and its value as they
+ * were typed; both are "" if the message is not about one option. */
 static _Noreturn void wrong(const char *given, const char *value, const char *format, va_list args)
 {
     if (is_quiet)
@@ -32,7 +34,7 @@ void args_fail(const char *format, ...)
     wrong("", "", format, args);
 }
 
-/* Shows the option as it was typed: its value is part of the option's word, or the next word. */
+/* Shows the option as it was typed: one word "--name=value", or two words "--name value". */
 void args_refuse(const args_given *given, const char *format, ...)
 {
     char *const *word = &given->state->argv[given->state->next - 1];
@@ -65,7 +67,7 @@ static const args_row common[] = {
     {.help = "Help:"},
     {"help", 'h', NULL, "Show the options", .take = show_help},
     {.letter = '?', .flags = OPTION_ALIAS | OPTION_HIDDEN},
-    {"usage", 0, NULL, "Show a short form", .take = show_usage},
+    {"usage", 0, NULL, "Show a short usage message", .take = show_usage},
     {"version", 'V', NULL, "Show version, compiler and libraries", .take = show_version},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the text before or after it calls strtoll() and strtod(), which accept more than is
- * allowed here. */
+ * Parses numbers by strtoll() and strtod(). These accept more forms than are allowed here, so the
+ * text is checked, too. */
 #include "numbers.h"
 
 #include <ctype.h>
@@ -50,7 +50,8 @@ bool number_size(const char *text, size_t *bytes)
     char *end;
     const double number = number_leading(text, &end);
     const int shift = unit_shift(end);
-    const bool decimal = text + strspn(text, "0123456789.") == end; /* strtod accepts hex, too */
+    const bool decimal = text + strspn(text, "0123456789.") ==
+                         end; /* strtod() also accepts hexadecimal numbers */
     if (!is_digit(*text) || !decimal || shift < 0)
         return false;
     const double value = ldexp(number, shift);

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Until the end of the block this thread reads and writes numbers with a decimal point, whatever
- *  the locale of the program. The block must not call functions of the user. */
+/** Until the end of the enclosing block, this thread reads and writes numbers with a decimal point,
+ *  whatever the locale of the program is. The block must not call callbacks of the user. */
 #define NUMBERS_AS_IN_C \
     __attribute__((cleanup(numbers_as_before))) const locale_t numbers_before = numbers_as_in_c()
 locale_t numbers_as_in_c(void);
@@ -23,13 +23,13 @@ double number_leading(const char *text, char **end);
 #define NUMBER_SIZE_MOST ((size_t)1 << 62)
 /** Parses "64", "1.5M", "8G" (binary units) into whole bytes, up to NUMBER_SIZE_MOST. */
 bool number_size(const char *text, size_t *bytes);
-/** Parses a whole number from @p least to @p most; negative ones have a minus sign. */
+/** Parses a whole number from @p least to @p most; a negative number begins with '-'. */
 bool number_whole(const char *text, long long least, long long most, long long *value);
 /** Parses a finite number of at least 0, "2.5", ".5" or "1e3". */
 bool number_real(const char *text, double *value);
 
-/** Longest time-out in seconds. It is more than Python's timedelta holds, and a deadline that far
- *  away is still exact to a few hundredths of a second. */
+/** Longest time-out in seconds. It is longer than Python's timedelta can express, and a deadline
+ *  that far in the future is still exact to a few hundredths of a second. */
 #define NUMBER_SECONDS_MOST 1e14
 #define NUMBER_SECONDS_TEXT "seconds from 0.01 to 1e14"
 /** Parses a time-out within the range of NUMBER_SECONDS_TEXT. */

@@ -21,13 +21,15 @@ static bool is_open_already(const char *path)
     return false;
 }
 
-/* Devices, and FIFOs of this user; another user would read from a FIFO of his. */
+/* @return true for files that are written to directly: character devices, and FIFOs of this user.
+ * The owner of another FIFO could read the data. */
 static bool is_stream(const struct stat *info)
 {
     return S_ISCHR(info->st_mode) || (S_ISFIFO(info->st_mode) && info->st_uid == geteuid());
 }
 
-/* @return -1 and errno, also if another file has replaced the stream meanwhile. */
+/* @return a descriptor, or -1 and errno. Another file may have replaced the stream since it was
+ * checked: this is an error (EACCES). */
 static int open_stream(const char *path)
 {
     struct stat info;
@@ -41,16 +43,16 @@ static int open_stream(const char *path)
 
 /* @param[out] partial  the temporary name of a new file; "" if no file has to be renamed.
  * @return its descriptor, or -1 and errno. */
-static int make(const char *path, char partial[OUTPUT_PATH_MAX])
+static int create(const char *path, char partial[OUTPUT_PATH_MAX])
 {
     struct stat info;
     *partial = '\0';
     if (is_open_already(path))
         return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    const bool there = lstat(path, &info) == 0;
-    if (there && is_stream(&info))
+    const bool exists = lstat(path, &info) == 0;
+    if (exists && is_stream(&info))
         return open_stream(path);
-    if (there && S_ISDIR(info.st_mode)) {
+    if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
         return -1;
     }
@@ -58,11 +60,11 @@ static int make(const char *path, char partial[OUTPUT_PATH_MAX])
         errno = ENAMETOOLONG;
         return -1;
     }
-    return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* O_EXCL, mode 0600 */
+    return mkostemp(partial, O_NOFOLLOW | O_CLOEXEC); /* mkostemp() implies O_EXCL and mode 0600 */
 }
 
 /* Removes the temporary file and preserves the errno of the failure. */
-static void forget(const char *partial)
+static void remove_partial(const char *partial)
 {
     const int cause = errno;
     if (*partial != '\0')
@@ -70,14 +72,16 @@ static void forget(const char *partial)
     errno = cause;
 }
 
+/* Renames the temporary file to its final path. @return false, and errno, if that fails. */
 static bool put_in_place(const char *partial, const char *path)
 {
     if (*partial == '\0' || rename(partial, path) == 0)
         return true;
-    forget(partial);
+    remove_partial(partial);
     return false;
 }
 
+/* @return a stream that owns the descriptor; NULL, and errno, if there is none. */
 static FILE *stream_of(int fd)
 {
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
@@ -88,11 +92,11 @@ static FILE *stream_of(int fd)
 
 bool output_begin(output_file *file, const char *path)
 {
-    const int fd = make(path, file->partial); /* refuses a longer name than partial has room for */
+    const int fd = create(path, file->partial); /* fails if the name is too long */
     snprintf(file->path, sizeof file->path, "%s", path);
     file->stream = stream_of(fd);
     if (file->stream == NULL && fd >= 0)
-        forget(file->partial);
+        remove_partial(file->partial);
     return file->stream != NULL;
 }
 
@@ -109,7 +113,7 @@ bool output_finish(output_file *file)
     if (good && closed)
         return put_in_place(file->partial, file->path);
     errno = good ? errno : cause;
-    forget(file->partial);
+    remove_partial(file->partial);
     return false;
 }
 
@@ -119,13 +123,13 @@ void output_discard(output_file *file)
         return;
     fclose(file->stream);
     file->stream = NULL;
-    forget(file->partial);
+    remove_partial(file->partial);
 }
 
 int output_create(const char *path)
 {
     char partial[OUTPUT_PATH_MAX];
-    const int fd = make(path, partial);
+    const int fd = create(path, partial);
     if (fd < 0 || put_in_place(partial, path))
         return fd;
     const int cause = errno;
@@ -139,8 +143,8 @@ FILE *output_open(const char *path)
     return stream_of(output_create(path));
 }
 
-/* @return 0, or the errno that says why @p path must not be written to. */
-static int cause_to_keep(const char *path, bool add)
+/* @return 0 if @p path may be written to, else the errno of the reason why not. */
+static int why_protected(const char *path, bool add)
 {
     struct stat info;
     if (is_open_already(path) || lstat(path, &info) != 0 || is_stream(&info))
@@ -155,7 +159,7 @@ static int cause_to_keep(const char *path, bool add)
 FILE *output_open_new(const char *path, bool add)
 {
     struct stat info;
-    errno = cause_to_keep(path, add);
+    errno = why_protected(path, add);
     if (errno != 0)
         return NULL;
     if (!add || lstat(path, &info) != 0 || !S_ISREG(info.st_mode))
@@ -167,7 +171,8 @@ FILE *output_open_new(const char *path, bool add)
 
 static int status_of_loss;
 
-static bool arrived(bool all, const char *name)
+/* Prints a message unless all bytes were written. @return @p all. */
+static bool report_loss(bool all, const char *name)
 {
     if (!all)
         fprintf(stderr, "%s: %s: not all of it could be written; is the disk full?\n",
@@ -178,7 +183,7 @@ static bool arrived(bool all, const char *name)
 static void check(void)
 {
     const bool flushed = fflush(stdout) == 0;
-    if (!arrived(flushed && !ferror(stdout), "standard output"))
+    if (!report_loss(flushed && !ferror(stdout), "standard output"))
         _exit(status_of_loss);
 }
 
@@ -193,5 +198,5 @@ bool output_close(FILE *file, const char *name)
     if (file == NULL)
         return true;
     const bool sound = !ferror(file);
-    return arrived(fclose(file) == 0 && sound, name);
+    return report_loss(fclose(file) == 0 && sound, name);
 }

@@ -24,10 +24,10 @@ typedef struct output_file {
 /** Begins a file; end it with output_finish() or output_discard(). @return false, and errno, if it
  *  cannot be created. */
 bool output_begin(output_file *file, const char *path);
-/** Syncs the file and renames it to its path. @return false, and errno, if it cannot be written: it
- *  is then removed. */
+/** Syncs the file and renames it to its path. @return false, and errno, if it cannot be written;
+ *  the temporary file is then removed. */
 bool output_finish(output_file *file);
-/** Removes the file, unless output_finish() was called. */
+/** Removes the file; does nothing after output_finish(). */
 void output_discard(output_file *file);
 
 /** Creates an empty file at its path at once, for files that are read while they are written.
@@ -35,16 +35,16 @@ void output_discard(output_file *file);
 int output_create(const char *path);
 /** Like output_create(), but returns a stream, or NULL and errno. */
 FILE *output_open(const char *path);
-/** Like output_open(), but loses no data: NULL and EEXIST if @p path has content already or is a
- *  link. @param add  append to the content of a regular file of this user instead. */
+/** Like output_open(), but never replaces content: returns NULL and EEXIST if @p path is a file
+ *  with content or a link. @param add  true: append to a regular file of this user instead. */
 FILE *output_open_new(const char *path, bool add);
 
-/** From now on standard output is checked when the program exits, also after --help: a failure is
- *  one line on standard error and the exit status @p status. */
+/** Checks at the end of the program, also after --help, that all of standard output was written. If
+ *  it was not, the program prints one line on standard error and exits with @p status. */
 void output_check_at_exit(int status);
 
 /** Closes @p file, which messages call @p name; NULL is allowed.
- *  @return false, after one line on standard error, if anything written to it is lost. */
+ *  @return false, after one line on standard error, if not all bytes were written. */
 bool output_close(FILE *file, const char *name);
 
 #endif

@@ -67,14 +67,17 @@ static size_t common_path(const char *a, const char *b)
 
 pci_distance pci_distance_between(const pci_place *a, const pci_place *b)
 {
+    /* Components after the common part, for two devices below one switch: the switch's port and the
+     * device itself, for each of the two. */
+    enum { ONE_SWITCH = 4 };
     const size_t common = common_path(a->path, b->path);
     const bool below_bridge = memchr(a->path, '/', common) != NULL;
     if (common == 0)
         return a->numa >= 0 && b->numa >= 0 && a->numa != b->numa ? PCI_SYS : PCI_NODE;
     if (!below_bridge)
-        return PCI_PHB; /* nothing in common but the host's bridge */
-    return components_after(a->path, common) + components_after(b->path, common) <= 4 ? PCI_PIX
-                                                                                      : PCI_PXB;
+        return PCI_PHB; /* only the host's bridge is common to both paths */
+    const int parts = components_after(a->path, common) + components_after(b->path, common);
+    return parts <= ONE_SWITCH ? PCI_PIX : PCI_PXB;
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */

@@ -23,8 +23,8 @@ size_t words_distance(const char *a, const char *b)
     const size_t width = strlen(b);
     if (strlen(a) > WORD_MAX || width > WORD_MAX)
         return TOO_FAR;
-    /* row[j] is the distance between the first i letters of a and the first j letters of b;
-     * `diagonal` is row[j - 1] of the row before. */
+    /* After step i, row[j] is the distance between the first i letters of a and the first j letters
+     * of b. `diagonal` is the value of row[j - 1] after step i - 1. */
     for (size_t j = 0; j <= width; j++)
         row[j] = j;
     for (size_t i = 1; a[i - 1] != '\0'; i++) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /** @return how many letters must be inserted, deleted or replaced to turn @p b into @p a, ignoring
- *  case (Levenshtein, 1965); words of more than 64 letters are treated as unrelated. */
+ *  case (Levenshtein, 1965); if a word has more than 64 letters, a number above 64. */
 size_t words_distance(const char *a, const char *b);
 
 /** @return true if the words are equal when case, '_' and '-' are ignored. */

@@ -9,17 +9,19 @@
 #include <string.h>
 #include <strings.h>
 
-/* The current line, and the section that earlier lines opened. */
+/* The state of the parser: the current line, and the section that earlier lines opened. */
 typedef struct yaml_reader {
     yaml_subset *out;
-    const char *text, *line, *end; /* all of it; begin and end of the line, without its newline */
-    size_t number;                 /* of the line */
-    const yaml_entry *open;        /* the key that indented lines belong to, or NULL */
-    size_t indent;                 /* of the open section's lines; 0: it has no line yet */
-    size_t item;                   /* indentation of the latest list's items */
-    size_t depth;                  /* open braces of JSON; 0: the text is YAML */
+    const char *text, *line,
+        *end;               /* the whole text; begin and end of the current line, without newline */
+    size_t number;          /* of the current line, from 1 */
+    const yaml_entry *open; /* the top-level key that indented lines belong to, or NULL */
+    size_t indent;          /* blanks before the lines of the open section; 0: it has no line yet */
+    size_t item;            /* blanks before the items of the latest list */
+    size_t depth;           /* number of open braces of JSON; 0: the text is YAML */
 } yaml_reader;
 
+/* Stores the problem and its position. @return false. */
 static bool refuse(const yaml_reader *reader, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -45,6 +47,7 @@ static const char *skip_blanks(const char *at, const char *end)
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
+/* Appends the character *at to the value, which has *used characters. */
 static bool append(yaml_reader *reader, yaml_entry *entry, size_t *used, const char *at)
 {
     if (*at < ' ' || *at >= 0x7f)
@@ -55,15 +58,17 @@ static bool append(yaml_reader *reader, yaml_entry *entry, size_t *used, const c
     return true;
 }
 
+/* @return true if only blanks and a comment follow at @p at. */
 static bool only_comment(yaml_reader *reader, const char *at)
 {
     const char *rest = skip_blanks(at, reader->end);
     if (rest == reader->end || (*rest == '#' && rest > at))
         return true;
-    return refuse(reader, rest, "nothing may follow the value");
+    return refuse(reader, rest, "unexpected text after the value");
 }
 
-/* In single quotes, '' is a quote. In double quotes, \" and \\ are the only escapes. */
+/* Parses a quoted value from its opening quote. In single quotes, '' is a quote. In double quotes,
+ * \" and \\ are the only escapes. */
 static bool take_quoted(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const char quote = *at++;
@@ -84,7 +89,7 @@ static bool take_quoted(yaml_reader *reader, yaml_entry *entry, const char *at)
     return refuse(reader, reader->end, "the quote is not closed");
 }
 
-/* A blank that is followed by a comment ends a plain value. */
+/* @return true if a blank and a comment follow at @p at, which end a plain value. */
 static bool ends_plain(const char *at, const char *end)
 {
     return *at == ' ' && skip_blanks(at, end) < end && *skip_blanks(at, end) == '#';
@@ -105,6 +110,8 @@ static bool take_plain(yaml_reader *reader, yaml_entry *entry, const char *at)
     return true;
 }
 
+/* Makes an entry a list and reads one or more items. The value becomes "items" unless all items are
+ * empty or null. */
 static void take_items(yaml_entry *list, const char *at, const char *end)
 {
     list->kind = YAML_LIST;
@@ -140,7 +147,7 @@ static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after
 
 /* ---- Lines --------------------------------------------------------------------------------- */
 
-/* @return a pointer to the text after the key and its colon, or NULL if the line is refused. */
+/* Parses the key at @p at. @return the text after its colon; NULL if the line is rejected. */
 static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const bool quoted = reader->depth > 0 && at < reader->end && *at == '"';
@@ -163,12 +170,14 @@ static const char *take_key(yaml_reader *reader, yaml_entry *entry, const char *
     return at + 1;
 }
 
+/* @return the level of indentation: braces around a pair of JSON but the first, or blanks of a
+ * line. */
 static size_t indentation(const yaml_reader *reader, const char *at)
 {
     return reader->depth > 0 ? reader->depth - 1 : (size_t)(at - reader->line);
 }
 
-/* Finds the section that a line belongs to by its indentation. */
+/* Finds by its indentation the section that a line belongs to, and checks the indentation. */
 static bool find_section(yaml_reader *reader, yaml_entry *entry, const char *at)
 {
     const size_t indent = indentation(reader, at);
@@ -211,7 +220,7 @@ static bool take_entry(yaml_reader *reader, const char *at)
     return true;
 }
 
-/* @return true for an item of a list, or a further line of a long item. */
+/* @return true if the line is an item of a list, or continues an item of several lines. */
 static bool is_of_list(const yaml_reader *reader, const char *at)
 {
     const size_t count = reader->out->count;
@@ -245,7 +254,7 @@ static bool take_line(yaml_reader *reader)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Skips white space and keeps the position for messages. */
+/* Skips white space, and counts lines for messages. */
 static const char *skip_space(yaml_reader *reader, const char *at, const char *end)
 {
     for (; at < end && isspace((unsigned char)*at); at++) {
@@ -257,7 +266,7 @@ static const char *skip_space(yaml_reader *reader, const char *at, const char *e
     return at;
 }
 
-/* @return the comma or brace that ends a pair: the next one outside texts and lists. */
+/* @return the end of a pair: the next comma or brace that is not in a text or list, or @p end. */
 static const char *pair_end(const char *at, const char *end)
 {
     bool text = false, list = false;
@@ -274,7 +283,7 @@ static const char *pair_end(const char *at, const char *end)
     return at;
 }
 
-/* Treats each pair as a line of the section whose brace is open. */
+/* Reads an object: each pair is read as a line in the section whose brace is open. */
 static bool read_json(yaml_reader *reader, const char *at, const char *end)
 {
     for (bool first = true; first || reader->depth > 0; first = false) {
@@ -290,7 +299,7 @@ static bool read_json(yaml_reader *reader, const char *at, const char *end)
         reader->depth -= *at == '}';
         at = skip_space(reader, at + 1, end);
     }
-    return at == end || refuse(reader, at, "nothing may follow the object");
+    return at == end || refuse(reader, at, "unexpected text after the closing brace");
 }
 
 bool yaml_read(yaml_subset *out, const char *text, size_t length)

@@ -22,7 +22,7 @@ typedef enum yaml_kind {
     YAML_NOTHING, /* no value: null, or a section if indented lines follow */
     YAML_PLAIN,
     YAML_QUOTED, /* a text, even if it looks like a number */
-    YAML_LIST    /* or {}; its value is "" if all items are empty, else "items" */
+    YAML_LIST    /* a list, or {}; its value is "" if all items are empty, else "items" */
 } yaml_kind;
 
 typedef struct yaml_entry {
@@ -37,19 +37,19 @@ typedef struct yaml_entry {
 typedef struct yaml_subset {
     yaml_entry list[YAML_ENTRIES_MAX]; /* in the order of the lines */
     size_t count;
-    /* If the text is refused: */
+    /* If the text is rejected: */
     char problem[YAML_PROBLEM_MAX]; /* the reason */
     size_t line, column;            /* its position, from 1 */
     size_t at;                      /* its offset in the text */
 } yaml_subset;
 
-/** @param text  [length], any bytes. @return false if it is refused; out->problem says why. */
+/** @param text  [length], any bytes. @return false if it is rejected; out->problem says why. */
 bool yaml_read(yaml_subset *out, const char *text, size_t length);
 
-/** @return the entry, or NULL. @param section  "" for the top level. */
+/** @return the entry of a key, or NULL. @param section  "" for the top level. */
 const yaml_entry *yaml_find(const yaml_subset *yaml, const char *section, const char *key);
 
-/** @return true for null, ~ and no value. */
+/** @return true if the value is null, ~ or missing. */
 bool yaml_is_null(const yaml_entry *entry);
 
 /** Reads a plain true, false, yes, no, on or off, in any case. @return false for other values. */

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An old build of libring against a new one, large sizes: every collective of ringperf.
+"""Compares an old and a new build of libring for large sizes, with the collectives of ringperf.
 
-Each build's own ringrun and ringperf measure one row (collective, transport, ranks, buffers) over
-all sizes, old, new and the old one again, in rotating order, round after round. A cell is a
-size, out of place and in place. Ratios are of bandwidth, new by old and old-again by old, taken
-within a round; they stand with the bootstrap's 95 % interval over rounds. What old against itself
-shows is noise. A barrier has no bandwidth: it is measured as its rate.
+A row is a collective, a transport, a number of ranks and a kind of buffers. Each build measures it
+over all sizes with its own ringrun and ringperf. In each round the old build, the new build, and
+the old build again take turns, in rotating order. A cell is a size of a row, out of place or in
+place. Its ratios are bandwidths divided by that of the old build in the same round; the result is
+their median over rounds, with a bootstrap interval of 95 %. The ratios of the old build to itself
+show the noise. A barrier has no bandwidth, so its rate is measured.
 
     builds.py --old /tmp/old --new build --rounds 15 --json builds.json
 
-Exit status 1 if a cell's interval lies wholly below 0.97, if a row's geometric mean is below 0.99,
-or if a measurement failed; the last lines say what.
+The exit status is 1 if the interval of a cell is entirely below 0.97, if the geometric mean of a
+row is below 0.99, or if a measurement failed; the last lines state the reasons.
 """
 
 import argparse
@@ -28,13 +29,13 @@ import figures
 import programs
 
 CELL_FLOOR, ROW_FLOOR = 0.97, 0.99
-LARGE = 2**20  # from here on fewer calls are timed
+LARGE = 2**20  # for sizes from this one on, fewer calls are timed
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "sendrecv",
                "barrier"]
 
 
 class Contender:
-    """One build, with what its own ringperf can do."""
+    """One build of libring, and the collectives and options that its ringperf supports."""
 
     def __init__(self, name, folder):
         self.name, self.build = name, programs.Build(name, folder)
@@ -53,7 +54,8 @@ class Contender:
                                 "--json", json_file)
 
     def measure(self, row, groups):
-        """Bytes a microsecond by (size, in place); a barrier's calls a microsecond."""
+        """@return bytes per microsecond by (size, in place); for a barrier, calls per
+        microsecond."""
         rates = {}
         for sizes, iterations in groups:
             with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
@@ -68,7 +70,7 @@ class Contender:
 
 
 def groups_of(row, options):
-    """Sizes of one ringperf each, with the calls that are timed."""
+    """@return the sizes of each run of ringperf, with the number of timed calls."""
     if row[0] == "barrier":
         return [([0], options.iterations)]
     small = [size for size in options.sizes if size < LARGE]
@@ -86,7 +88,7 @@ def row_name(row):
 
 
 def measure_row(contenders, row, number, options, problems):
-    """One round: rates by contender, {} for one that failed."""
+    """Measures a row in one round. @return rates by contender, without those that failed."""
     found = {}
     for contender in figures.rotated(contenders, number):
         try:
@@ -101,8 +103,9 @@ def left_text(seconds, done, total):
 
 
 def measure(contenders, rows, options, problems):
-    """By row, each round's rates by contender. Rounds are outermost: the rounds of a row are
-    far apart in time, so that a slow quarter of an hour is not one row's alone."""
+    """@return for each row, the rates by contender of each round. All rows are measured in a round
+    before the next round begins. So the rounds of a row are far apart in time, and a period in
+    which the machine is slow does not affect only one row."""
     rounds, begun = {row: [] for row in rows}, time.monotonic()
     turns = list(itertools.product(range(options.rounds), rows))
     for done, (number, row) in enumerate(turns):
@@ -117,7 +120,7 @@ def measure(contenders, rows, options, problems):
 
 
 def ratios(rounds, ours, key):
-    """Of bandwidth to the old build's, one a round; None where one is missing."""
+    """@return the ratio to the old build's bandwidth in each round; None if a rate is missing."""
     def of(found, name):
         return found.get(name, {}).get(key)
     return [of(found, ours) / of(found, "old") if of(found, ours) and of(found, "old") else None
@@ -135,22 +138,22 @@ def summarize(row, rounds):
 
 
 def below(found, floor):
-    """Whether the whole interval is below."""
+    """@return True if the whole interval is below the floor."""
     return found["interval"] is not None and found["interval"][1] < floor
 
 
 def verdicts(summaries, name):
-    """@return the reasons why `name` is slower than the old build."""
-    said = []
+    """@return the reasons why `name` counts as slower than the old build."""
+    reasons = []
     for summary in summaries:
         for cell in summary["cells"]:
             if below(cell[name], CELL_FLOOR):
-                said.append(f"{summary['row']}: {cell_name(cell)}: "
-                            f"{figures.interval_text(cell[name])} is below {CELL_FLOOR}")
+                reasons.append(f"{summary['row']}: {cell_name(cell)}: "
+                               f"{figures.interval_text(cell[name])} is below {CELL_FLOOR}")
         if summary[name]["ratio"] is not None and summary[name]["ratio"] < ROW_FLOOR:
-            said.append(f"{summary['row']}: geometric mean "
-                        f"{figures.interval_text(summary[name])} is below {ROW_FLOOR}")
-    return said
+            reasons.append(f"{summary['row']}: geometric mean "
+                           f"{figures.interval_text(summary[name])} is below {ROW_FLOOR}")
+    return reasons
 
 
 def cell_name(cell):
@@ -182,20 +185,20 @@ def parse_arguments():
     parser.add_argument("--ranks", type=figures.list_of(int), default="2,4",
                         help="a comma list (default %(default)s)")
     parser.add_argument("--min", type=figures.parse_size, default="64K",
-                        help="least bytes (default %(default)s); from size to size times 4")
+                        help="smallest size (default %(default)s); sizes grow by a factor of 4")
     parser.add_argument("--max", type=figures.parse_size, default="64M",
-                        help="most bytes (default %(default)s)")
+                        help="largest size (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=15, help="default %(default)s")
     parser.add_argument("--iterations", type=int, default=50,
-                        help="timed calls; a fifth from 1 MiB on (default %(default)s)")
+                        help="timed calls (default %(default)s); from 1 MiB on, a fifth of them")
     parser.add_argument("--quick", action="store_true",
-                        help="3 rounds to 1 MiB, 2 ranks, shm: a minute, to see that it works")
+                        help="a test that takes a minute: 3 rounds to 1 MiB, 2 ranks, shm")
     parser.add_argument("--json", type=Path, help="write everything to this file")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.max, options.ranks, options.transports = 3, 2**20, [2], ["shm"]
     if min(options.rounds, options.iterations, options.min, *options.ranks) < 1:
-        parser.error("--rounds, --iterations, --min and --ranks are at least 1")
+        parser.error("--rounds, --iterations, --min and --ranks must be at least 1")
     options.sizes = [options.min * 4**i for i in range(32) if options.min * 4**i <= options.max]
     if not options.sizes:
         parser.error("--min is above --max")
@@ -211,7 +214,8 @@ def open_contenders(options):
 
 
 def rows_of(contenders, options):
-    """@return the cells that every build supports. A barrier has no buffers: one kind is enough."""
+    """@return the rows that every build supports. A barrier has no buffers, so it has one row for
+    all kinds of buffers."""
     wanted = itertools.product(options.collectives, options.transports, options.ranks,
                                options.buffers)
     return [row for row in wanted if all(contender.can(row) for contender in contenders)
@@ -227,9 +231,9 @@ def main():
     print_summaries(summaries)
     slower = verdicts(summaries, "new")
     noise = verdicts(summaries, "again")
-    print(f"\nby the same rules the old build is slower than itself {len(noise)} times")
-    for said in [*(f"slower: {line}" for line in slower), *(f"problem: {p}" for p in problems)]:
-        print(said)
+    print(f"\nby the same rules, the old build is slower than itself {len(noise)} times")
+    for line in [*(f"slower: {line}" for line in slower), *(f"problem: {p}" for p in problems)]:
+        print(line)
     if options.json:
         options.json.write_text(json.dumps(
             {"machine": platform.machine(), "cores": os.cpu_count(), "rounds": options.rounds,

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares libring's allreduce with MPI's, with Gloo's, and with the limits of the machine.
+"""Compares libring's all-reduce with those of MPI and Gloo, and with the limits of the machine.
 
-Every contender measures the same thing (float sum, inputs rewritten before each call, the
-slowest rank of each call, the median over calls), with each rank tied to a core
-where there are enough. They run one after the other for each size, round after round, and
-ratios are taken within a round: the machine's speed changes from minute to minute, so only
-figures from the same moment compare. What is not installed is reported as absent. Needs
-nothing but Python's standard library. "ringperf compare" starts it.
+All contenders use the same method: a float sum, inputs rewritten before each call, the time of the
+slowest rank of each call, the median over calls, and each rank bound to a core if there are enough.
+In each round, all contenders run one after the other for each size, and ratios are taken within a
+round, because the speed of a machine changes from minute to minute. Libraries that are not
+installed are reported as absent. "ringperf compare" runs this program, which needs only Python's
+standard library.
 """
 
 import argparse
@@ -26,11 +26,12 @@ HERE = programs.HERE
 
 
 def calls(size):
-    """Timed calls: many where a call is short, and never so many that a round drags."""
+    """@return the number of timed calls: the longer a call, the fewer, so that rounds stay
+    short."""
     return max(10, min(200, 2**28 // max(size, 1)))
 
 
-# ---- Contenders: each is absent for a reason, or runs one measurement ------------------
+# ---- Contenders. measure() gives the time in us (None: not measured) and the wrong values. ----
 
 
 class Ring:
@@ -55,7 +56,7 @@ class Ring:
 
 
 class Limit:
-    """Two threads; says nothing about more ranks."""
+    """ringlimit, with two threads; it has no limit for other numbers of ranks."""
 
     name = "limit"
 
@@ -84,15 +85,15 @@ class Mpi:
         self.library.compile(self.program, HERE / "mpi_allreduce.c")
 
     def measure(self, ranks, size):
-        said = programs.run(self.library.start(ranks, self.program, size, calls(size), 5,
+        output = programs.run(self.library.start(ranks, self.program, size, calls(size), 5,
                                                *self.out),
                             self.library.environment)
-        line = programs.json_lines(said)[-1]
+        line = programs.json_lines(output)[-1]
         return line["time_us"], line["wrong"]
 
 
 class Gloo:
-    """Over TCP on the loopback interface: between processes of a host it has nothing else."""
+    """Gloo over TCP on the loopback interface, its only transport between processes of a host."""
 
     name = "gloo"
 
@@ -101,7 +102,7 @@ class Gloo:
 
     def prepare(self, work):
         if not self.in_place:
-            raise programs.Absent("is measured in place alone")
+            raise programs.Absent("is measured only in place")
         self.program = work / "gloo_allreduce"
         programs.Gloo().compile(self.program, HERE / "gloo_allreduce.cc")
 
@@ -134,7 +135,7 @@ PEERS = {"ring": LOCAL, "ring-plain": LOCAL, "ring-tcp": ["openmpi-tcp", "gloo"]
 
 
 def take_part(known, wanted, work, problems):
-    """The contenders that can run; why the others cannot."""
+    """@return the contenders that can run, and for each of the others the reason why it cannot."""
     present, absent = [], {}
     for contender in known:
         if contender.name not in wanted:
@@ -152,14 +153,14 @@ def take_part(known, wanted, work, problems):
 def measure_round(present, ranks, size, problems):
     times = {}
     for contender in present:
-        what = f"{contender.name}, {counted(ranks, 'rank')}, {size_name(size)}"
+        name = f"{contender.name}, {counted(ranks, 'rank')}, {size_name(size)}"
         try:
             time, wrong = contender.measure(ranks, size)
         except programs.Failed as why:
-            problems.append(f"{what}: {why}")
+            problems.append(f"{name}: {why}")
             continue
         if wrong:
-            problems.append(f"{what}: {wrong} wrong values")
+            problems.append(f"{name}: {wrong} wrong values")
         if time is not None:
             times[contender.name] = time
         if contender.name == "ring":
@@ -168,9 +169,9 @@ def measure_round(present, ranks, size, problems):
 
 
 def ratio_to(times, ours, others):
-    """How many times as fast as the best of the others, in one round."""
-    there = [times[name] for name in others if name in times]
-    return min(there) / times[ours] if ours in times and there else None
+    """@return how many times as fast `ours` was as the best of the others, in one round."""
+    known = [times[name] for name in others if name in times]
+    return min(known) / times[ours] if ours in times and known else None
 
 
 def summarize(ranks, size, rounds, names):
@@ -222,9 +223,9 @@ def place(options):
 def make_page(rows, names, absent, options):
     facts = [f"float sum {place(options)}, medians of "
              f"{counted(options.rounds, 'interleaved round')}; the "
-             "slowest rank of each call counts",
+             "slowest rank's time of each call counts",
              f"{platform.machine()}, {counted(os.cpu_count(), 'core')}",
-             "predicted: libring's cost model; limit: two threads that meet at a spinning barrier",
+             "predicted: by libring's cost model; limit: measured by ringlimit with two threads",
              *(f"absent: {name}: {why}" for name, why in absent.items())]
     return page("All-reduce: libring and others", facts, rows, [*names, "predicted"],
                 [name for name in PEERS if name in names])
@@ -240,17 +241,17 @@ def parse_arguments():
                         help="a comma list (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default %(default)s")
     parser.add_argument("--out-of-place", action="store_true",
-                        help="sums come into a buffer of their own (the limit stays in place)")
+                        help="write sums to a separate buffer (but measure the limit in place)")
     parser.add_argument("--contenders", type=list_of(str),
                         default="limit,ring,ring-plain,openmpi,mpich,impi,gloo",
-                        help="of limit, ring, ring-plain, ring-tcp, openmpi, openmpi-tcp, mpich, "
-                             "impi, gloo (default %(default)s)")
+                        help="a comma list of limit, ring, ring-plain, ring-tcp, openmpi, "
+                             "openmpi-tcp, mpich, impi, gloo (default %(default)s)")
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build",
                         help="a build folder or an installed prefix (default: the checkout's "
                              "build)")
-    parser.add_argument("--json", type=Path, help="write everything, every round, to this file")
+    parser.add_argument("--json", type=Path, help="write all results of every round to this file")
     parser.add_argument("--html", type=Path, metavar="FILE",
-                        help="write plots and table to this file, which needs no other")
+                        help="write plots and a table to this file as one page")
     programs.add_intel_options(parser)
     options = parser.parse_args()
     known = {contender.name for contender in contenders(options)}
@@ -275,7 +276,7 @@ def main():
         rows = compare(present, options, problems)
     names = [contender.name for contender in present]
     print(f"allreduce, float sum {place(options)}; median of "
-          f"{counted(options.rounds, 'interleaved round')}; a/b: how many times as fast as b")
+          f"{counted(options.rounds, 'interleaved round')}; a/b: how many times as fast a is as b")
     print_table(rows, names)
     for problem in problems:
         print(f"problem: {problem}")
@@ -291,5 +292,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except programs.Failed as why:  # of --install-impi
+    except programs.Failed as why:  # --install-impi has failed
         sys.exit(f"ringperf compare: {why}")

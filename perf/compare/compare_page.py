@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison as one HTML page that needs no other file: times and bandwidths over sizes, both
-axes logarithmic, a line a contender and a chart a number of ranks; below them the table."""
+"""Writes the comparison as one HTML page without other files. It has charts of times and of
+bandwidths over sizes for each number of ranks, with a line for each contender and logarithmic axes,
+and below them the table."""
 
 import math
 from html import escape
@@ -9,7 +10,7 @@ from figures import counted, number, size_name
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 64, 12, 12, 36
 COLOURS = ["#c2410c", "#1d4ed8", "#047857", "#7c3aed", "#b45309", "#be185d", "#0e7490", "#4d7c0f"]
-DASHED = {"limit": "#6b7280", "predicted": "#9ca3af"}  # not contenders: grey
+DASHED = {"limit": "#6b7280", "predicted": "#9ca3af"}  # grey, because they are not contenders
 STYLE = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -23,7 +24,7 @@ td, th { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #888
 
 
 def bus_bandwidth(ranks, size, time_us):
-    """GB/s: what each link carries with the best plan, as nccl-tests has it."""
+    """@return the bus bandwidth in GB/s, as nccl-tests defines it."""
     return 2 * (ranks - 1) / ranks * size / time_us / 1e3
 
 
@@ -31,7 +32,7 @@ def bus_bandwidth(ranks, size, time_us):
 
 
 class Axis:
-    """Positive values on a logarithmic scale between two places of the drawing."""
+    """Maps positive values by a logarithmic scale to coordinates between start and end."""
 
     def __init__(self, values, start, end, base):
         low, high = min(values), max(values)
@@ -70,7 +71,7 @@ def colours(names):
 
 
 def chart(title, curves, unit):
-    """@param curves  by name: a list of (size, value), values above 0"""
+    """@param curves  lists of (size, value) by name; values are above 0"""
     points = [point for line in curves.values() for point in line]
     if not points:
         return ""
@@ -87,7 +88,7 @@ def chart(title, curves, unit):
 
 
 def curves_of(rows, names, value):
-    """@param value  of (row, time in us)"""
+    """@param value  a function of a row and a time in us, which gives the value to draw"""
     return {name: [(row["bytes"], value(row, time)) for row in rows
                    if (time := row["time_us"].get(name)) and row["bytes"] > 0 and
                    value(row, time) > 0] for name in names}
@@ -119,7 +120,7 @@ def table_of(rows, names, ours):
 
 
 def page(title, facts, rows, names, ours):
-    """@param facts  lines about the run. @param ours  names that ratios are of"""
+    """@param facts  lines about the run. @param ours  names of the contenders that have ratios"""
     by_ranks = {}
     for row in rows:
         by_ranks.setdefault(row["ranks"], []).append(row)

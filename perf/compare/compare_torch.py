@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares torch.distributed over libring with Gloo, on the CPU: collectives by size, the cost of a
-small call, steps of DDP and FSDP2, and how much of its communication DDP hides.
+"""Compares torch.distributed over libring and over Gloo, on the CPU: collectives by size, the cost
+of a small call, steps of DDP and FSDP2, and how much of its communication DDP hides.
 
     compare_torch.py [PART...] [--build BUILD] [--python PYTHON_WITH_TORCH] [--json FILE]
     compare_torch.py show FILE... [--html FILE] [--svg FOLDER]
 
-PART is calls, call_cost, steps or overlap; all of them without a word. Each measurement is one set
-of processes that has a group for each contender; they take turns round after round, and ratios are
-taken within a round. Ranks stay on a core each where all have one, with one thread for computing.
-"host": ranks of one host; "namespaces": half of them on either of two hosts, which are network
-namespaces joined by a virtual wire (root and iproute2 are needed). Some parts can be measured now
-and others later: --json each into a file of its own, and "show" makes one report of all of them.
+PART is calls, call_cost, steps or overlap; by default all of them are measured. The processes of a
+measurement have a process group for each contender. In each round the contenders take turns, and
+ratios are taken within a round. Each rank is bound to a core if there are enough, and computes with
+one thread.
+
+The place "host" has all ranks on one host. The place "namespaces" has half of the ranks on each of
+two hosts, which are network namespaces connected by a virtual wire; it needs root and iproute2.
+
+Parts can be measured at different times, each with --json and its own file; "show" then makes one
+report of all files.
 """
 
 import argparse
@@ -31,7 +35,7 @@ from torch_start import Host, Namespaces, run_ranks
 OPS = ["all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single",
        "broadcast", "barrier"]
 ENGINES, MODELS = ["ddp", "ddp view", "fsdp2"], ["mlp", "lenet5", "gpt"]
-STEPS = {"mlp": 30, "lenet5": 30, "gpt": 2, "deep": 3}  # of a turn
+STEPS = {"mlp": 30, "lenet5": 30, "gpt": 2, "deep": 3}  # training steps in a turn
 DELAYED = {"RING_FAULT": "delay=0.001", "RING_TRANSPORT": "tcp"}
 QUICK = {"sizes": [4, 2**16], "rounds": 1, "ranks": [2], "calls": 2, "places": ["host"]}
 
@@ -40,14 +44,14 @@ def contender(name, backend, **more):
     return {"name": name, "backend": backend, **more}
 
 
-def talking(options, shared=False):
+def communicating(options, shared=False):
     found = [contender(name, name, memory="plain") for name in options.backends]
     if shared and "ring" in options.backends:
         found.append(contender("ring shared", "ring", memory="shared"))
     return found
 
 
-# ---- The parts: each says what it would measure, and measures one of those -----------------
+# ---- The parts: cases() lists the cases of a part, and measure() gives the rows of one case ------
 
 
 class Calls:
@@ -58,12 +62,13 @@ class Calls:
 
     def measure(self, options, place, ranks, case):
         spec = {**case, "part": self.name, "sizes": options.sizes, "rounds": options.rounds,
-                "calls": options.calls, "contenders": talking(options, True)}
+                "calls": options.calls, "contenders": communicating(options, True)}
         return run_ranks(options, place, self.program, ranks, spec)
 
 
 class CallCost:
-    """Beside ringperf, and beside a backend that does nothing: PyTorch's own share."""
+    """Compares a small call with ringperf, and with a backend that does nothing, which has only
+    PyTorch's own cost."""
 
     name, program, places = "call_cost", "torch_calls.py", ["host"]
 
@@ -80,7 +85,7 @@ class CallCost:
 
     def measure(self, options, place, ranks, case):
         spec = {"part": self.name, "rounds": 1,
-                "contenders": [*talking(options, True), contender("silent", "fake")]}
+                "contenders": [*communicating(options, True), contender("silent", "fake")]}
         ways = {}
         for _ in range(options.rounds):
             c = self.in_c(options, ranks)
@@ -98,14 +103,15 @@ class Steps:
     def measure(self, options, place, ranks, case):
         spec = {**case, "rounds": options.rounds, "bucket_mb": 25,
                 "steps": 1 if options.quick else STEPS[case["model"]],
-                "contenders": [contender("silent", "fake"), *talking(options)]}
+                "contenders": [contender("silent", "fake"), *communicating(options)]}
         return run_ranks(options, place, self.program, ranks, spec)
 
 
 class Overlap:
-    """16 buckets of 1 MiB over tcp between two hosts, each frame a millisecond late, beside calls
-    that are made when backward is over. A process has one RING_PROGRESS for all its groups, so
-    that here sets of processes take turns, too."""
+    """Measures 16 buckets of 1 MiB over tcp between two hosts, with each frame delayed by a
+    millisecond, and compares them with calls that are made after the backward pass. RING_PROGRESS
+    is the same for all groups of a process, so each setting has its own processes, which take
+    turns."""
 
     name, program, places = "overlap", "torch_steps.py", ["namespaces"]
 
@@ -137,7 +143,7 @@ PARTS = {part.name: part for part in (Calls(), CallCost(), Steps(), Overlap())}
 
 
 def places_of(options, stack):
-    """Those that can be had here, by name; why not, for the others."""
+    """@return the places that exist on this machine by name, and the reasons for the others."""
     found, absent = {}, {}
     for name, make in ("host", Host), ("namespaces", lambda: Namespaces(stack)):
         if name in options.places:
@@ -149,7 +155,7 @@ def places_of(options, stack):
 
 
 def measurements(options, places):
-    """(name, part, place, ranks, case) of all that were asked for."""
+    """Yields (name, part, place, ranks, case) for all requested measurements."""
     for part in options.parts:
         for place in (places[name] for name in PARTS[part].places if name in places):
             for ranks in options.ranks if part != "overlap" else [2]:
@@ -186,14 +192,16 @@ def parse_options():
     parser.add_argument("--sizes", type=list_of(parse_size),
                         default="4,1K,4K,16K,64K,256K,1M,4M,16M,64M")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=50, help="most timed calls of a turn")
-    parser.add_argument("--batch", type=int, default=1024, help="samples of a rank in overlap")
+    parser.add_argument("--calls", type=int, default=50,
+                        help="largest number of timed calls in a turn")
+    parser.add_argument("--batch", type=int, default=1024, help="samples per rank in overlap")
     parser.add_argument("--bind", choices=["core", "none"], default="core")
-    parser.add_argument("--only", default="", metavar="REGEX", help="such as calls.host.2.barrier")
-    parser.add_argument("--quick", action="store_true", help="whether it runs, not how fast")
+    parser.add_argument("--only", default="", metavar="REGEX",
+                        help="measure only these, such as calls.host.2.barrier")
+    parser.add_argument("--quick", action="store_true", help="only test that everything runs")
     parser.add_argument("--json", type=Path, help="write every round to this file")
     parser.add_argument("--html", type=Path, help="write tables and plots to this file")
-    parser.add_argument("--svg", type=Path, metavar="FOLDER", help="write the plots there")
+    parser.add_argument("--svg", type=Path, metavar="FOLDER", help="write the plots to this folder")
     options = parser.parse_args()
     if options.quick:
         vars(options).update(QUICK)

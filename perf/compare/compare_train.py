@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ringtrain beside PyTorch, DDP over Gloo and DeepSpeed on the CPU: MNIST, Adam, batch 64 a rank,
-one thread a rank; and beside the step's matrix products alone (ringlimit products).
+"""Compares ringtrain with PyTorch, DDP over Gloo, and DeepSpeed on the CPU: MNIST, Adam, batch 64
+per rank, one thread per rank. Also compares it with only the matrix products of a step (ringlimit
+products).
 
     compare_train.py --data DIR [--build build] [--python PYTHON_WITH_TORCH] [--rounds 5]
                      [--only REGEX]
 
-All run in turn; medians and ratios of medians are printed. All make the same number of steps, and
-throughput is that of those after the warm-up. Each rank stays on a core of its own, one rank alone
-too, unless there are more ranks than cores: then all are left free. All read the data unpacked.
-Start-up is process start to the end of the first step; for ringtrain the whole life of a run of
-one step, exit included, so the ratio is a lower bound. Nobody uses the test set, or clips. Epoch 6
-begins from a checkpoint that the end of epoch 5 left: moments may have become subnormal by then.
-DeepSpeed takes part where its package is installed; let it compile its operators once before.
+In each round all contestants run one after the other; medians and ratios of medians are printed.
+All make the same number of steps on the same unpacked files, and the steps after the warm-up count.
+Each rank is bound to a core, a single rank, too; if there are more ranks than cores, no rank is
+bound. No contestant uses the test set or clips gradients.
+
+The first step is timed from process start to its end. For ringtrain it is the time of a whole run
+of one step including exit, so the ratio is a lower bound. "Epoch 6" resumes from a checkpoint of
+the end of epoch 5, when moments of Adam may have become subnormal. DeepSpeed takes part if its
+package is installed; let it compile its operators in an earlier run.
 """
 import argparse
 import gzip
@@ -26,7 +29,7 @@ import sys
 import tempfile
 import time
 
-WARMUP, STEPS, BATCH = 300, 1500, 64  # steps: not counted, counted
+WARMUP, STEPS, BATCH = 300, 1500, 64  # steps that do not count, and steps that count
 EARLY_EPOCHS = 5
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -40,7 +43,7 @@ def run(command, **variables):
 
 
 def ringrun(args, ranks):
-    """"auto" binds several ranks if they fit, but never one alone."""
+    """@return the command that starts ranks. "auto" never binds a single rank, so "core" does."""
     return [f"{args.build}/bin/ringrun", "-n", str(ranks),
             "--bind-to", "core" if ranks == 1 else "auto"]
 
@@ -71,7 +74,7 @@ class Ringtrain:
         return os.path.join(args.folder, f"{model}.{ranks}")
 
     def train_early(self, args, command, model, ranks):
-        """Leaves a checkpoint, once; the steps before it."""
+        """Writes a checkpoint, if there is none yet. @return the number of its steps."""
         path = self.early(args, model, ranks)
         if not os.path.exists(path):
             run(command + ["--epochs", str(EARLY_EPOCHS), "--save", path])
@@ -87,7 +90,7 @@ class Ringtrain:
             if self.late:
                 before = self.train_early(args, command, model, ranks)
                 command += ["--resume", self.early(args, model, ranks)]
-            # An epoch has at least one step, so that this many epochs never end a run early.
+            # An epoch has at least one step, so a run of so many epochs never ends too early.
             last = str(before + steps)
             started = time.time()
             run(command + ["--epochs", last, "--max-steps", last, "--metrics", metrics])
@@ -95,7 +98,7 @@ class Ringtrain:
             with open(metrics) as file:
                 lines = [line for line in map(json.loads, file) if "step" in line]
         if len(lines) != steps:
-            sys.exit(f"ringtrain noted {len(lines)} steps of {steps}: no comparison")
+            sys.exit(f"cannot compare: ringtrain recorded {len(lines)} steps instead of {steps}")
         return lines, seconds
 
     def measure(self, args, model, ranks):
@@ -118,12 +121,13 @@ class Torch:
                    "--model", model, "--batch", str(BATCH), "--warmup", str(WARMUP),
                    "--steps", str(STEPS), *self.options],
                   BENCH_STARTED=str(time.time()), DS_ACCELERATOR="cpu",
-                  PATH=f"{os.path.dirname(args.python)}:{os.environ['PATH']}")  # ninja lies there
+                  # DeepSpeed finds ninja in the folder of Python.
+                  PATH=f"{os.path.dirname(args.python)}:{os.environ['PATH']}")
         return json.loads(out.strip().splitlines()[-1])
 
 
 class Products:
-    """The slowest rank's, as samples a second."""
+    """The matrix products of a step; the rate is that of the slowest rank."""
     name = "its matrix products alone"
 
     def measure(self, args, model, ranks):
@@ -134,7 +138,7 @@ class Products:
         return {"samples_per_s": BATCH * ranks / slowest * 1e6}
 
 
-CASES = {  # model, ranks: ours first
+CASES = {  # by model and ranks; ringtrain is the first contestant
     ("mlp", 1): [Ringtrain(), Products(), Ringtrain(late=True), Torch("plain"),
                  Torch("plain", True)],
     ("mlp", 2): [Ringtrain(), Products(), Ringtrain(1), Ringtrain(2), Torch("ddp"),
@@ -145,19 +149,21 @@ CASES = {  # model, ranks: ours first
 
 
 def measure(args, case):
-    """A dictionary of medians for each contestant of a case, ours first."""
+    """@return a dictionary of medians for each contestant of a case, ringtrain first."""
     model, ranks = case
-    samples = [(who, {}) for who in CASES[case] if args.deepspeed or "DeepSpeed" not in who.name]
+    samples = [(contestant, {}) for contestant in CASES[case]
+               if args.deepspeed or "DeepSpeed" not in contestant.name]
     for _ in range(args.rounds):
-        for who, values in samples:
-            for key, value in who.measure(args, model, ranks).items():
+        for contestant, values in samples:
+            for key, value in contestant.measure(args, model, ranks).items():
                 values.setdefault(key, []).append(value)
-    return [{"model": model, "ranks": ranks, "name": who.name} |
-            {key: statistics.median(all) for key, all in values.items()} for who, values in samples]
+    return [{"model": model, "ranks": ranks, "name": contestant.name} |
+            {key: statistics.median(all) for key, all in values.items()}
+            for contestant, values in samples]
 
 
 def unpack(data, folder):
-    """Copies of the files in `data`, none of them compressed."""
+    """Copies the files of folder `data` to `folder`, decompressed. @return `folder`."""
     os.mkdir(folder)
     for name in os.listdir(data):
         opener = gzip.open if name.endswith(".gz") else open

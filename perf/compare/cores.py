@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core of a rank, as ringrun --bind-to core gives it."""
+"""Binds a rank to the core that ringrun --bind-to core would give it."""
 
 import os
 
@@ -10,7 +10,7 @@ def read(path):
 
 
 def cores():
-    """The CPUs of each core that this process may use, in ringrun's order."""
+    """@return the CPUs of each core that this process may use, in ringrun's order."""
     places = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         about = f"/sys/devices/system/cpu/cpu{cpu}/topology"
@@ -24,7 +24,8 @@ def cores():
 
 
 def stay_on_a_core(rank, ranks):
-    """Where all have one. Before torch: the threads that it starts stay there too."""
-    there = cores()
-    if ranks <= len(there):
-        os.sched_setaffinity(0, there[rank])
+    """Binds the process to a core, if there is one for each rank. Called before torch is imported,
+    so that the threads that torch starts are bound, too."""
+    available = cores()
+    if ranks <= len(available):
+        os.sched_setaffinity(0, available[rank])

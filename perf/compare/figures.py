@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, medians, intervals and tables of the comparisons: pure functions.
+"""Computes sizes, medians, intervals and tables for the comparisons, with pure functions.
 
-The machine's speed changes from minute to minute, so contenders run one after the other, round
-after round, in rotating order, and ratios are taken within a round. A round is a dictionary of
-times by name. An interval is the bootstrap's: rounds are drawn anew, with repetition, and the
-middle 95 % of what comes out is kept.
+The speed of a machine changes from minute to minute. So in each round, the contenders run one after
+the other, in rotating order, and ratios are taken within a round. A round is a dictionary of times
+by name. Intervals are bootstrap intervals: rounds are resampled with replacement, the statistic is
+computed for each resample, and the interval has the middle 95 % of the results.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def size_name(size):
 
 
 def list_of(parse):
-    """A parser of comma lists, for argparse."""
+    """@return a parser of comma lists, for argparse. @param parse  parses one element"""
     def parse_list(text):
         return [parse(part) for part in text.split(",")]
     parse_list.__name__ = f"comma list of {parse.__name__.removeprefix('parse_')}"
@@ -40,7 +40,7 @@ def list_of(parse):
 
 
 def sizes_between(low, high, factor):
-    """From low on, times factor; high is always the last."""
+    """@return sizes from low on, each factor times the one before; high is always the last size."""
     sizes = []
     while low < high:
         sizes.append(low)
@@ -49,7 +49,8 @@ def sizes_between(low, high, factor):
 
 
 def rotated(items, number):
-    """The order of round `number`: each item is first once in len(items) rounds."""
+    """@return the items in the order of round `number`: in len(items) rounds each item is first
+    once."""
     start = number % len(items) if items else 0
     return [*items[start:], *items[:start]]
 
@@ -57,7 +58,7 @@ def rotated(items, number):
 # ---- Ratios -------------------------------------------------------------------------------
 
 
-def there(values):
+def known_of(values):
     return [value for value in values if value is not None]
 
 
@@ -66,17 +67,18 @@ def counted(count, noun):
 
 
 def median(values):
-    known = there(values)
+    known = known_of(values)
     return statistics.median(known) if known else None
 
 
 def geometric_mean(values):
-    positive = there(values)
+    positive = known_of(values)
     return math.exp(statistics.fmean(map(math.log, positive))) if positive else None
 
 
 def speed(times, ours, theirs):
-    """How many times as fast `ours` was as `theirs` in one round; None if one is missing."""
+    """@return how many times as fast `ours` was as `theirs` in one round; None if one is
+    missing."""
     if times.get(ours) is None or times.get(theirs) is None:
         return None
     return times[theirs] / times[ours]
@@ -87,15 +89,16 @@ def speeds(rounds, ours, theirs):
 
 
 def fastest(rounds, names):
-    """The name with the least median time; None if none has any."""
+    """@return the name with the smallest median time; None if there are no times."""
     middle = {name: median(times.get(name) for times in rounds) for name in names}
     known = [name for name in names if middle[name] is not None]
     return min(known, key=middle.get) if known else None
 
 
 def bootstrap(columns, statistic, resamples=RESAMPLES, seed=1):
-    """The 95 % interval of statistic(columns): each column is one value a round (None where there
-    is only one), and a draw takes the same rounds of all of them. None without values."""
+    """@return the 95 % interval of statistic(columns); None without values. Each column has one
+    value for each round, or None if it is missing. A resample takes the same rounds of all
+    columns."""
     rounds = len(columns[0]) if columns else 0
     drawn, source = [], random.Random(seed)
     for _ in range(resamples):
@@ -116,7 +119,7 @@ def mean_of_medians(columns):
 
 
 def summary(columns, statistic):
-    """The statistic with its interval, as JSON has it."""
+    """@return the statistic and its interval, as they are written to JSON."""
     value = statistic(columns) if columns else None
     return {"ratio": value, "interval": None if value is None else bootstrap(columns, statistic)}
 
@@ -126,7 +129,7 @@ def cell_summary(ratios):
 
 
 def row_summary(cells):
-    """The geometric mean over cells, each a list of one ratio a round."""
+    """@return the geometric mean over cells. Each cell is a list of the ratios of all rounds."""
     return summary(cells, mean_of_medians)
 
 
@@ -145,7 +148,7 @@ def interval_text(found):
 
 
 def table(lines):
-    """Lines of words as right-aligned columns."""
+    """@return the lines as text, with their words in right-aligned columns."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths))
                      for line in lines)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gloo_allreduce: Gloo's allreduce measured as mpi_allreduce.c measures MPI's. Gloo has no launcher:
- * the program forks the ranks of one host, which find each other by files in a folder of their own
- * and talk over TCP on the loopback interface. compare.py builds it against Debian's libgloo-dev.
+ * gloo_allreduce: measures Gloo's all-reduce as mpi_allreduce.c measures MPI's. Gloo has no
+ * launcher, so the program forks the ranks. They find each other by files in a temporary folder,
+ * and communicate over TCP on the loopback interface. compare.py builds the program with Debian's
+ * libgloo-dev.
  *
  * usage: gloo_allreduce RANKS BYTES ITERS WARMUP    (rank 0 prints one JSON object)
  */
@@ -26,7 +27,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 struct measurement {
     int ranks;
@@ -34,7 +36,7 @@ struct measurement {
     int iters, warmup;
 };
 
-/* The first of its physical core among the logical CPUs, or of one that tells nothing. */
+/* @return true if this is the first logical CPU of its physical core, or if that is unknown. */
 bool begins_core(int cpu)
 {
     int first = cpu;
@@ -44,6 +46,7 @@ bool begins_core(int cpu)
     return !list || first == cpu;
 }
 
+/* Binds the process to the rank's core, if there is a core for each rank. */
 void bind_to_core(int rank, int ranks)
 {
     cpu_set_t all, own;
@@ -58,7 +61,8 @@ void bind_to_core(int rank, int ranks)
         sched_setaffinity(0, sizeof own, &own);
 }
 
-/* The device's thread, which moves the bytes, may run on other cores than its rank. */
+/* Makes the device before it binds the rank, so that the device's thread, which moves the bytes,
+ * may run on any core. */
 std::shared_ptr<gloo::Context> join(int rank, int ranks, const std::string &folder)
 {
     gloo::transport::tcp::attr loopback;
@@ -104,7 +108,7 @@ double timed_call(const std::shared_ptr<gloo::Context> &context, std::vector<flo
     return stopwatch_us() - start;
 }
 
-/* Elements that are not the sum of what the ranks wrote. */
+/* @return how many elements are not the sum of the ranks' inputs. */
 size_t count_wrong(const std::vector<float> &buffer, unsigned seed, int ranks)
 {
     size_t wrong = 0;
@@ -117,41 +121,42 @@ size_t count_wrong(const std::vector<float> &buffer, unsigned seed, int ranks)
     return wrong;
 }
 
-/* @return the exit status of a rank. */
-int run_rank(int rank, const measurement &what, const std::string &folder)
+/* Measures on one rank. @return its exit status: 1 if values were wrong. */
+int run_rank(int rank, const measurement &spec, const std::string &folder)
 {
-    const auto context = join(rank, what.ranks, folder);
-    const bool gate = stopwatch_gate_useful(1, what.ranks);
-    std::vector<float> buffer(what.count);
-    std::vector<double> times(static_cast<size_t>(what.iters) + 1); /* the last one: wrong values */
-    for (int i = -what.warmup; i < what.iters; i++) {
+    const auto context = join(rank, spec.ranks, folder);
+    const bool gate = stopwatch_gate_useful(1, spec.ranks);
+    std::vector<float> buffer(spec.count);
+    std::vector<double> times(static_cast<size_t>(spec.iters) +
+                              1); /* the last entry has the number of wrong values */
+    for (int i = -spec.warmup; i < spec.iters; i++) {
         const double time = timed_call(context, buffer,
-                                       static_cast<unsigned>(i + what.warmup + rank), gate);
+                                       static_cast<unsigned>(i + spec.warmup + rank), gate);
         if (i >= 0)
             times[static_cast<size_t>(i)] = time;
     }
-    const unsigned seed = static_cast<unsigned>(what.iters - 1 + what.warmup);
-    times.back() = static_cast<double>(count_wrong(buffer, seed, what.ranks));
+    const unsigned seed = static_cast<unsigned>(spec.iters - 1 + spec.warmup);
+    times.back() = static_cast<double>(count_wrong(buffer, seed, spec.ranks));
     all_reduce(context, times.data(), times.size(), most);
     if (rank == 0)
         std::printf("{\"bytes\": %zu, \"ranks\": %d, \"time_us\": %.9g, \"wrong\": %.0f}\n",
-                    what.count * 4, what.ranks, stopwatch_median(times.data(), times.size() - 1),
+                    spec.count * 4, spec.ranks, stopwatch_median(times.data(), times.size() - 1),
                     times.back());
     std::fflush(stdout);
     return times.back() > 0;
 }
 
-int run_all(const measurement &what, const std::string &folder)
+int run_all(const measurement &spec, const std::string &folder)
 {
     int failed = 0, status;
-    for (int rank = 0; rank < what.ranks; rank++) {
+    for (int rank = 0; rank < spec.ranks; rank++) {
         const pid_t child = fork();
         failed |= child < 0;
         if (child != 0)
             continue;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a run that takes too long is killed as a whole */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent is killed, the ranks end, too */
         try {
-            _exit(run_rank(rank, what, folder));
+            _exit(run_rank(rank, spec, folder));
         } catch (const std::exception &error) {
             std::fprintf(stderr, "error: rank %d: %s\n", rank, error.what());
             _exit(1);
@@ -167,15 +172,15 @@ int run_all(const measurement &what, const std::string &folder)
 int main(int argc, char **argv)
 {
     char folder[] = "/tmp/gloo_allreduce.XXXXXX";
-    const measurement what = {argc == 5 ? std::atoi(argv[1]) : 0,
+    const measurement spec = {argc == 5 ? std::atoi(argv[1]) : 0,
                               argc == 5 ? std::strtoull(argv[2], nullptr, 10) / 4 : 0,
                               argc == 5 ? std::atoi(argv[3]) : 0,
                               argc == 5 ? std::atoi(argv[4]) : 0};
-    if (what.ranks < 1 || what.iters < 1 || mkdtemp(folder) == nullptr) {
+    if (spec.ranks < 1 || spec.iters < 1 || mkdtemp(folder) == nullptr) {
         std::fputs("usage: gloo_allreduce RANKS BYTES ITERS WARMUP\n", stderr);
         return 2;
     }
-    const int failed = run_all(what, folder);
+    const int failed = run_all(spec, folder);
     std::filesystem::remove_all(folder);
     return failed;
 }

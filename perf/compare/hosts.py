@@ -4,10 +4,10 @@
 
     perf/compare/hosts.py --hosts 2 --per-host 2 --rate 200mbit --rounds 7
 
-Each host's wire is slowed down to --rate in both directions, so that it takes the time and not
-this machine's cores. In each round every algorithm has its turn with all sizes; the table has the
-medians of the rounds in milliseconds, in place, and what the library chose by itself. Needs root
-for the namespaces, and ip and tc (iproute2).
+Each host's wire is slowed down to --rate in both directions, so that the wire limits the speed and
+not this machine's cores. In each round every algorithm is measured with all sizes. The table has
+the medians over rounds of calls in place, in milliseconds, and the algorithm that the library
+chose. The program needs root for the namespaces, and ip and tc (iproute2).
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Network:
 
 
 class Ranks:
-    """ringperf on all hosts."""
+    """Runs a rank of ringperf for each rank of all hosts."""
 
     def __init__(self, options, network, folder):
         self.options, self.network, self.folder = options, network, folder
@@ -99,20 +99,20 @@ class Ranks:
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def measure(self, algorithm):
-        """Lines of rank 0."""
+        """@return rank 0's results in place."""
         out = self.folder / "rank0.json"
         self.port += 1
         ranks = [self.start(rank, algorithm, out)
                  for rank in reversed(range(self.options.hosts * self.options.per_host))]
-        said = [rank.communicate()[1] for rank in ranks]
-        wrong = [text for rank, text in zip(ranks, said) if rank.returncode != 0]
-        if wrong:
-            raise Failed(f"{algorithm}: {wrong[0].strip()}")
+        errors = [rank.communicate()[1] for rank in ranks]
+        failures = [text for rank, text in zip(ranks, errors) if rank.returncode != 0]
+        if failures:
+            raise Failed(f"{algorithm}: {failures[0].strip()}")
         return [line for line in json_lines(out.read_text()) if line["in_place"]]
 
 
 def measure_all(options, ranks):
-    """Times by (size, algorithm), and what auto chose by size."""
+    """@return the times by (size, algorithm), and the algorithms that auto chose by size."""
     times, chosen = {}, {}
     names = [*options.algorithms, "auto"]
     for number in range(options.rounds):
@@ -144,14 +144,15 @@ def parse_options():
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--per-host", type=int, default=2)
     parser.add_argument("--in-turn", action="store_true", help="rank r is on host r mod HOSTS")
-    parser.add_argument("--rate", help="of each host's wire, as tc has it: 200mbit; default: none")
+    parser.add_argument("--rate", help="rate of each host's wire in tc's notation, such as 200mbit "
+                                       "(default: unlimited)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=5, help="timed calls of a size")
+    parser.add_argument("--calls", type=int, default=5, help="timed calls per size")
     parser.add_argument("--sizes", type=list_of(parse_size), default=[2**16, 2**24],
-                        help="the least and the largest")
-    parser.add_argument("--factor", type=int, default=4, help="from one size to the next")
+                        help="a comma list of the smallest and the largest size")
+    parser.add_argument("--factor", type=int, default=4, help="factor from one size to the next")
     parser.add_argument("--algorithms", type=list_of(str), default=ALGORITHMS)
-    parser.add_argument("--json", type=Path, help="all times")
+    parser.add_argument("--json", type=Path, help="write all times to this file")
     return parser.parse_args()
 
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mpi_allreduce: MPI_Allreduce measured as ringperf measures ring_all_reduce: float sum, every
- * call's input rewritten by its rank before it, ranks started together, a call's time that of its
- * slowest rank, the median over calls. compare.py builds it with each MPI.
+ * mpi_allreduce: measures MPI_Allreduce as ringperf measures ring_all_reduce: a float sum, each
+ * rank rewrites its input before every call, the ranks start together, the time of a call is that
+ * of its slowest rank, and the result is the median over calls. compare.py builds it with each MPI.
  *
  * usage: mpi_allreduce BYTES ITERS WARMUP [out]    (rank 0 prints one JSON object)
- *   out   out of place
+ *   out   calls are out of place
  */
 #include "stopwatch.h"
 
 #include <mpi.h>
 #include <stdio.h>
 
+/* @param[out] hosts  1, or 2 if there are several hosts. @return the number of ranks on this
+ * host. */
 static int local_ranks(int *hosts)
 {
     MPI_Comm host;
@@ -24,7 +26,8 @@ static int local_ranks(int *hosts)
     return ranks;
 }
 
-/* @param in  MPI_IN_PLACE, or the input, which is rewritten instead of @p buffer. */
+/* @param in  the input, which is rewritten before the call; MPI_IN_PLACE: @p buffer is the
+ * input. */
 static double timed_call(void *in, float *buffer, size_t count, unsigned seed, int gate)
 {
     stopwatch_rewrite(in == MPI_IN_PLACE ? buffer : in, count, seed);
@@ -36,7 +39,7 @@ static double timed_call(void *in, float *buffer, size_t count, unsigned seed, i
     return stopwatch_us() - start;
 }
 
-/* @return elements that are not the sum of the ranks' inputs. */
+/* @return how many elements are not the sum of the ranks' inputs. */
 static size_t count_wrong(const float *buffer, size_t count, unsigned seed, int ranks)
 {
     size_t wrong = 0;

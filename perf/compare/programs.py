@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the programs that are compared: libring's builds, each MPI and Gloo if installed, and their
-programs.
+"""Finds the libraries that are compared (builds of libring, MPIs and Gloo), compiles programs with
+them, and makes the commands that start ranks.
 
-Every MPI says how a C file is compiled with it and how ranks are started, each on a core of its
-own where there are enough. Open MPI and MPICH are Debian's; Intel's comes from PyPI's wheels.
+Each rank is bound to a core if there are enough. Open MPI, MPICH and Gloo are Debian's packages;
+Intel MPI comes from PyPI.
 """
 
 import json
@@ -17,26 +17,26 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CFLAGS = ["-O3", "-std=gnu11", "-D_GNU_SOURCE", f"-I{HERE.parent}"]
 TIMEOUT = 600
-PACKAGES = {"cc": "gcc", "c++": "g++"}  # of Debian
+PACKAGES = {"cc": "gcc", "c++": "g++"}  # packages of Debian by command
 
 
 class Absent(Exception):
-    """Why a contender cannot take part."""
+    """A contender cannot take part, because something is not installed; the text says what."""
 
 
 class Failed(Exception):
-    """Why a measurement gave no figure."""
+    """A program has failed; the text states the reason."""
 
 
 def reason(done):
-    """The first line that speaks of an error, else the last one."""
-    said = (done.stderr or done.stdout).strip().splitlines()
-    return next((line for line in said if "error" in line.lower()),
-                said[-1] if said else "no message")
+    """@return the first line of output that contains "error", or else the last line."""
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return next((line for line in lines if "error" in line.lower()),
+                lines[-1] if lines else "no message")
 
 
 def run(command, environment=None):
-    """@return the standard output of the program."""
+    """Runs a program to its end. @return its standard output. Raises Failed if it fails."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, env={**os.environ, **(environment or {})},
@@ -47,19 +47,19 @@ def run(command, environment=None):
         raise Failed(f"{command[0]}: {error.strerror}" +
                      (f"; install {package}" if package else "")) from None
     except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]}: no end after {TIMEOUT} s") from None
+        raise Failed(f"{command[0]}: did not end within {TIMEOUT} s") from None
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: status {done.returncode}: {reason(done)}")
     return done.stdout
 
 
 def json_lines(text):
-    """Its lines that are JSON objects: launchers may say more."""
+    """@return the lines that are JSON objects. Launchers may print other lines as well."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def check_header(compiler, language, header, package):
-    """Absent, with the package to install, if the compiler does not find the header."""
+    """Raises Absent, with the package to install, if the compiler does not find the header."""
     try:
         run([compiler, "-fsyntax-only", "-include", header, "-x", language, "/dev/null"])
     except Failed as error:
@@ -68,7 +68,7 @@ def check_header(compiler, language, header, package):
 
 
 def binding(ranks):
-    """Word of the launchers: a rank stays on its core, unless ranks share cores."""
+    """@return the launchers' word for binding: "core", or "none" if there are too few cores."""
     return "core" if ranks <= len(os.sched_getaffinity(0)) else "none"
 
 
@@ -81,7 +81,7 @@ def progress(text):
 
 
 def cached_source(build):
-    """The source folder of a build folder, None for an installed prefix."""
+    """@return the source folder of a build folder; None for an installed prefix."""
     try:
         lines = (build / "CMakeCache.txt").read_text().splitlines()
     except OSError:
@@ -105,7 +105,7 @@ class Build:
                 raise Absent(f"{program} is not built")
 
     def places(self):
-        """Where ring.h's folder and the library are."""
+        """@return the folder with ring/ring.h, and the folder with the library."""
         source = cached_source(self.folder)
         include = source / "libring" / "include" if source else self.folder / "include"
         found = [library for pattern in ("libring.so", "lib*/libring.so", "lib/*/libring.so")
@@ -127,11 +127,11 @@ class Build:
 
 
 class Mpi:
-    """One that has a compiler and a launcher of its own name in PATH."""
+    """An MPI whose compiler and launcher are in PATH under names of their own."""
 
     def __init__(self, name, compilers, launchers, packages, bind_option, crowd=(), options=()):
         self.name, self.compilers, self.launchers = name, compilers, launchers
-        self.packages = packages  # of compiler with headers, of the launcher
+        self.packages = packages  # the package with compiler and headers, and that of the launcher
         self.bind_option, self.crowd, self.options = bind_option, crowd, options
         self.environment = {}
 
@@ -149,7 +149,7 @@ class Mpi:
         run([self.compiler, *CFLAGS, "-o", program, *sources, "-lm"])
 
     def start(self, ranks, *command):
-        # The word also makes Open MPI's ranks yield, so it is given only where they must.
+        # The option also makes Open MPI's ranks yield, so it is given only if ranks share cores.
         crowd = self.crowd if binding(ranks) == "none" else []
         return [self.launcher, *crowd, *self.options, self.bind_option, binding(ranks),
                 "-n", ranks, *command]
@@ -161,29 +161,30 @@ def intel_home():
 
 
 class IntelMpi:
-    """Intel MPI under a prefix: its wheels' compiler scripts do not know where they lie."""
+    """Intel MPI under a prefix. The compiler scripts of its wheels do not know this prefix, so the
+    compiler is called directly."""
 
     name = "impi"
 
     def __init__(self, prefix=None):
         self.prefix = Path(prefix) if prefix else intel_home()
         self.launcher = self.prefix / "bin" / "mpiexec.hydra"
-        # Without its shm fabric alone it opens network providers too.
+        # Without I_MPI_FABRICS it would open network providers, too.
         self.environment = {"I_MPI_ROOT": str(self.prefix), "I_MPI_FABRICS": "shm"}
 
     def install(self):
-        """PyPI's wheels in a virtual environment of their own."""
+        """Installs PyPI's wheels in a virtual environment, if they are not installed."""
         if not self.launcher.exists():
             try:
                 venv.create(self.prefix, with_pip=True)
             except (OSError, subprocess.CalledProcessError) as error:
-                raise Failed(f"a virtual environment in {self.prefix}: {error}; install "
-                             "python3-venv") from None
+                raise Failed(f"cannot create a virtual environment in {self.prefix}: {error}; "
+                             "install python3-venv") from None
             run([self.prefix / "bin" / "pip", "install", "--quiet", "impi-rt", "impi-devel"])
 
     def compile(self, program, *sources):
         if not self.launcher.exists() or not (self.prefix / "include" / "mpi.h").exists():
-            raise Absent(f"Intel MPI is not under {self.prefix}; --install-impi puts it there")
+            raise Absent(f"Intel MPI is not under {self.prefix}; --install-impi installs it there")
         library = self.prefix / "lib"
         run(["cc", *CFLAGS, f"-I{self.prefix / 'include'}", "-o", program, *sources,
              f"-L{library}", f"-Wl,-rpath,{library}", "-lmpi", "-lm"])
@@ -197,7 +198,7 @@ class IntelMpi:
 
 
 class Gloo:
-    """Debian's libgloo-dev. It starts nothing: the program forks its ranks."""
+    """Gloo of Debian's libgloo-dev. It has no launcher, because the program forks its ranks."""
 
     name = "gloo"
 
@@ -224,9 +225,9 @@ def mpich():
 
 def add_intel_options(parser):
     parser.add_argument("--impi", metavar="PREFIX",
-                        help=f"where Intel MPI is (default: {intel_home()})")
+                        help=f"folder of Intel MPI (default: {intel_home()})")
     parser.add_argument("--install-impi", action="store_true",
-                        help="first install Intel MPI there, from PyPI (330 MB)")
+                        help="first install Intel MPI in that folder, from PyPI (330 MB)")
 
 
 def intel_mpi(options):

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * small: the time of small messages, measured in the same way whatever the library; small.py
- * compiles this file with small_ring.c or small_mpi.c and starts it under the library's launcher.
+ * small: measures the time of small messages in the same way for each library. small.py compiles
+ * this file with small_ring.c or small_mpi.c, and runs it under the launcher of the library.
  *
- * A sample is one call that all ranks start together ("meet": they meet at a spinning barrier
- * in shared memory that is the harness's own, then wait for one tick of the clock that they
- * share), or a row of calls with nothing between them ("row"). Its time runs from the latest
- * rank's start to the latest rank's end, divided by the calls; a ping-pong counts half. So no
- * library gains by a rank that returns early or that starts ahead. The median over samples counts.
- * Every sample's values are checked, outside the timing.
+ * There are two modes. In the mode "meet" a sample is one call: the ranks meet at a spinning
+ * barrier of this file, in shared memory, then wait for a tick of their common clock, and so start
+ * together. In the mode "row" a sample is many calls that follow each other immediately. The time
+ * of a sample is from the latest start of a rank to the latest end of a rank, divided by the number
+ * of calls. So a library gains nothing if one rank starts or returns early. A ping-pong counts
+ * half. The result is the median over samples. The values of every sample are checked outside the
+ * timing.
  *
  * usage: small BOARD plain|own OP,... BYTES,... SAMPLES    (BOARD: an empty file, best in /dev/shm)
- * Rank 0 prints JSON: a line about the run, then a line a cell.
+ * Rank 0 prints JSON: a line about the run, then a line for each cell (operation, mode and size).
  */
 #include "small.h"
 #include "stopwatch.h"
@@ -28,15 +29,15 @@
 
 enum { MAX_RANKS = 64, MAX_SAMPLES = 4096, WARMUP = 20, ROW_WARMUP = 2, SPINS = 2000, BAD = 2 };
 
-#define CELL_NS 300000000ll /* no new sample after this: ranks that share a core may be slow */
+#define CELL_NS 300000000ll /* no sample starts later, because ranks that share a core are slow */
 
-/* Shared memory of the ranks. */
+/* The memory that all ranks share. */
 typedef struct board {
     struct {
         _Alignas(128) atomic_uint count;
     } arrivals[MAX_RANKS];
     atomic_ulong wrong;
-    atomic_int stop; /* number of the first sample not to be taken */
+    atomic_int stop; /* number of the first sample that is not taken */
     cpu_set_t cpus[MAX_RANKS];
     int64_t starts[MAX_RANKS][MAX_SAMPLES], ends[MAX_RANKS][MAX_SAMPLES];
 } board;
@@ -44,49 +45,42 @@ typedef struct board {
 static small_self self;
 static board *shared;
 
-static void die(const char *why)
+static void die(const char *reason)
 {
-    fprintf(stderr, "small: rank %d: %s\n", self.rank, why);
+    fprintf(stderr, "small: rank %d: %s\n", self.rank, reason);
     exit(BAD);
 }
 
-/* ---- The harness's own barrier ---- */
-
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
-static bool has_arrived(int rank, unsigned round)
-{
-    return (int)(atomic_load(&shared->arrivals[rank].count) - round) >= 0;
-}
+/* ---- The barrier ---- */
 
 static void meet(void)
 {
     const unsigned round = atomic_load(&shared->arrivals[self.rank].count) + 1;
     atomic_store(&shared->arrivals[self.rank].count, round);
     for (int rank = 0; rank < self.ranks; rank++)
-        for (int spins = 1; !has_arrived(rank, round); spins++) {
-            relax();
+        for (int spins = 1; (int)(atomic_load(&shared->arrivals[rank].count) - round) < 0;
+             spins++) {
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
             if (spins % SPINS == 0)
                 sched_yield(); /* ranks may share a core */
         }
 }
 
-/* ---- Operations: the call, and an element's value after a number of calls ---- */
+/* ---- Operations ---- */
 
 typedef struct operation {
     const char *name;
     void (*call)(const small_self *self, float *buffer, size_t count);
+    /* @return the value of element i of a block after a number of calls in place. */
     double (*expect)(size_t i, unsigned seed, int block, int calls);
-    bool sized, blocks;
-    int messages; /* messages in a row; the time is divided by them */
+    bool sized;   /* has a buffer */
+    bool blocks;  /* the buffer has a block for each rank */
+    int messages; /* successive messages of a call; its time is divided by their number */
 } operation;
 
-/* The value that stopwatch_rewrite() wrote on a rank. */
+/* @return the value that stopwatch_rewrite() has written to element i on a rank. */
 static double before(size_t i, unsigned seed, int rank)
 {
     return (double)((i + seed + (unsigned)rank) & 63);
@@ -100,14 +94,16 @@ static double sum_from(int rank, size_t i, unsigned seed)
     return sum;
 }
 
-/* In place: from the second call on, every rank's value is the same. */
+/* The first call gives all ranks the sum, and each further call in place multiplies it by the
+ * number of ranks. */
 static double expect_all_reduced(size_t i, unsigned seed, int block, int calls)
 {
     (void)block;
     return sum_from(0, i, seed) * pow(self.ranks, calls - 1);
 }
 
-/* In place: the root's share grows, the others' stays. */
+/* Each call in place adds the inputs of the other ranks to the root's value; theirs do not
+ * change. */
 static double expect_reduced(size_t i, unsigned seed, int block, int calls)
 {
     (void)block;
@@ -162,37 +158,25 @@ typedef struct cell {
     bool gate;
 } cell;
 
-static float *own_block(const cell *c)
-{
-    return c->buffer + (c->op->blocks ? (size_t)self.rank * c->count : 0);
-}
-
-static void rewrite(const cell *c, unsigned seed)
-{
-    if (c->op->blocks)
-        memset(c->buffer, 0xff, (size_t)self.ranks * c->count * sizeof(float)); /* NaN */
-    stopwatch_rewrite(own_block(c), c->count, seed + (unsigned)self.rank);
-}
-
-/* A sum of powers of two times small integers is exact; other numbers of ranks round. */
-static bool is_wrong(float got, double want)
-{
-    return !(fabs(got - want) <= 1e-4 * fabs(want));
-}
-
+/* Sums are exact only if the number of ranks is a power of two, so the comparison has a tolerance.
+ * A NaN is wrong, too. */
 static unsigned long count_wrong(const cell *c, unsigned seed)
 {
     unsigned long wrong = 0;
     const int blocks = c->op->blocks ? self.ranks : 1;
     for (int block = 0; c->op->expect && block < blocks; block++)
-        for (size_t i = 0; i < c->count; i++)
-            wrong += is_wrong(c->buffer[(size_t)block * c->count + i],
-                              c->op->expect(i, seed, block, c->calls));
+        for (size_t i = 0; i < c->count; i++) {
+            const double value = c->buffer[(size_t)block * c->count + i];
+            const double expected = c->op->expect(i, seed, block, c->calls);
+            wrong += !(fabs(value - expected) <= 1e-4 * fabs(expected));
+        }
     return wrong;
 }
 
-/* Meets for a sample, unless rank 0 says that time is up. It writes the sample's number to `stop`
- * before it meets, so a late reader does not take it for an earlier one. */
+/* Waits until all ranks are ready for a sample. If the time is up, rank 0 writes the sample's
+ * number to `stop` before it meets the others; they compare numbers, because a slow rank may read
+ * `stop` only during the next sample.
+ * @return false if the sample is not to be taken. */
 static bool begin_sample(const cell *c, int sample)
 {
     if (self.rank == 0 && sample > 0 && stopwatch_ns() - c->begin > CELL_NS)
@@ -204,7 +188,10 @@ static bool begin_sample(const cell *c, int sample)
 static bool measure_sample(const cell *c, int sample)
 {
     const unsigned seed = (unsigned)(sample + WARMUP);
-    rewrite(c, seed);
+    float *own_block = c->buffer + (c->op->blocks ? (size_t)self.rank * c->count : 0);
+    if (c->op->blocks)
+        memset(c->buffer, 0xff, (size_t)self.ranks * c->count * sizeof(float)); /* NaN */
+    stopwatch_rewrite(own_block, c->count, seed + (unsigned)self.rank);
     if (!begin_sample(c, sample))
         return false;
     if (c->gate)
@@ -232,20 +219,16 @@ static int64_t latest(int64_t times[MAX_RANKS][MAX_SAMPLES], int sample)
     return last;
 }
 
-static double median_us(const cell *c, int samples)
+static void print_cell(const cell *c, const char *mode, int samples)
 {
     static double times[MAX_SAMPLES];
     for (int i = 0; i < samples; i++)
         times[i] = (double)(latest(shared->ends, i) - latest(shared->starts, i)) * 1e-3;
-    return stopwatch_median(times, (size_t)samples) / c->calls / c->op->messages;
-}
-
-static void print_cell(const cell *c, const char *mode, int samples)
-{
+    const double sample_us = stopwatch_median(times, (size_t)samples);
     printf("{\"op\": \"%s\", \"mode\": \"%s\", \"bytes\": %zu, \"samples\": %d, "
            "\"time_us\": %.6g, \"wrong\": %lu}\n",
-           c->op->name, mode, c->count * sizeof(float), samples, median_us(c, samples),
-           atomic_load(&shared->wrong));
+           c->op->name, mode, c->count * sizeof(float), samples,
+           sample_us / c->calls / c->op->messages, atomic_load(&shared->wrong));
 }
 
 static void measure_cell(cell *c, const char *mode)
@@ -254,7 +237,7 @@ static void measure_cell(cell *c, const char *mode)
     c->begin = stopwatch_ns();
     while (sample < c->samples && measure_sample(c, sample))
         sample++;
-    meet(); /* all times and counts have been written */
+    meet(); /* now all ranks have written their times and counts */
     if (self.rank == 0) {
         print_cell(c, mode, sample);
         atomic_store(&shared->wrong, 0);
@@ -263,19 +246,12 @@ static void measure_cell(cell *c, const char *mode)
     meet();
 }
 
-/* Few enough that sums in place stay below a float's largest value; fewer where ranks share cores,
- * as a call may take milliseconds. */
-static int calls_in_a_row(bool gate)
-{
-    return (int)((gate ? 100 : 10) / fmax(1, ceil(log2(self.ranks))));
-}
-
 static void measure_size(const operation *op, size_t bytes, int samples, bool own, bool gate)
 {
     const size_t blocks = op->blocks ? (size_t)self.ranks : 1;
     float *buffer = small_alloc(blocks * bytes + 1, own);
     if (!buffer)
-        die("no memory for the buffer");
+        die("not enough memory for the buffer");
     cell meeting = {.op = op,
                     .buffer = buffer,
                     .count = bytes / sizeof(float),
@@ -286,7 +262,9 @@ static void measure_size(const operation *op, size_t bytes, int samples, bool ow
     cell row = meeting;
     row.warmup = ROW_WARMUP;
     row.samples = samples / 10 + 1;
-    row.calls = calls_in_a_row(gate);
+    /* The number of calls is limited, so that sums in place do not overflow a float. If ranks share
+     * cores, it is smaller, because a call may take milliseconds. */
+    row.calls = (int)((gate ? 100 : 10) / fmax(1, ceil(log2(self.ranks))));
     measure_cell(&meeting, "meet");
     measure_cell(&row, "row");
     small_free(buffer, own);
@@ -298,15 +276,15 @@ static void open_board(const char *path)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || ftruncate(fd, sizeof *shared) != 0)
-        die("cannot open the board");
+        die("cannot open or resize the file BOARD");
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (shared == MAP_FAILED)
-        die("cannot map the board");
+        die("cannot map the file BOARD");
     sched_getaffinity(0, sizeof shared->cpus[0], &shared->cpus[self.rank]);
 }
 
-/* Whether each rank has CPUs that no other one has. */
+/* @return true if no two ranks may run on the same CPU. */
 static bool is_bound(void)
 {
     cpu_set_t common;
@@ -340,7 +318,7 @@ int main(int argc, char **argv)
     if (samples < 1 || samples > MAX_SAMPLES || self.ranks > MAX_RANKS)
         die("usage: small BOARD plain|own OP,... BYTES,... SAMPLES (at most 4096; 64 ranks)");
     open_board(argv[1]);
-    atomic_store(&shared->stop, INT_MAX); /* all ranks' alike */
+    atomic_store(&shared->stop, INT_MAX); /* all ranks write the same value */
     meet();
     const bool bound = is_bound(), own = strcmp(argv[2], "own") == 0;
     if (self.rank == 0)

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small messages: builds of libring beside Open MPI, MPICH and Intel MPI, in shared memory.
+"""Compares small messages of builds of libring with Open MPI, MPICH and Intel MPI, in shared
+memory.
 
-One harness, small.c, is compiled against each library and says how a call is timed: calls that
-all ranks start together ("meet"), and calls in a row ("row"). Bytes of all_gather are those
-that each rank gives. Buffers are malloc's, and each library's own (ring_mem_alloc,
-MPI_Alloc_mem). In a round every library runs once; the order rotates. Ratios say how many times as
-fast, are taken within a round, and stand with the bootstrap's 95 % interval over rounds; "peer"
-is the MPI (with either kind of buffer) that has the least median time in the cell.
+small.c is compiled with each library. It times single calls that all ranks start together ("meet"),
+and many calls that follow each other ("row"). The size of all_gather is that of one rank's block.
+Buffers are allocated by malloc ("plain"), or by the library (ring_mem_alloc: "shared",
+MPI_Alloc_mem: "alloc"). In a round every library runs once, in rotating order.
 
-The first build runs twice a round, the second time as NAME-again: how far a build is from itself
-is the yardstick for how far another one is from it.
+A cell is an operation, a mode and a size. Its "peer" is the MPI, with either kind of buffer, that
+has the smallest median time. Ratios say how many times as fast a build is. They are taken within a
+round; the result is their median over rounds, with a bootstrap interval of 95 %. The first build
+runs twice in each round, the second time as NAME-again. Its ratios to itself show the noise.
 
     small.py --libring old=/tmp/old --libring new=build --json small.json
 
-Exit status 1 if a value was wrong, a rank was not bound, or a measurement failed.
+The exit status is 1 if a value was wrong, a rank was not bound, or a measurement failed.
 """
 
 import argparse
@@ -42,11 +43,11 @@ class Contender:
 
     def measure(self, options):
         with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="small-") as board:
-            said = programs.run(
+            output = programs.run(
                 self.library.start(options.ranks, self.library.program, board.name, self.buffer,
                                    ",".join(options.ops), ",".join(map(str, options.sizes)),
                                    options.samples), self.environment)
-        head, *cells = programs.json_lines(said)
+        head, *cells = programs.json_lines(output)
         self.version = head["library"]
         return head, cells
 
@@ -57,7 +58,7 @@ def contenders_of(library, shared, environment):
 
 
 def libraries(options):
-    """(library, the name of its own buffers, environment), builds first."""
+    """@return lists of (library, name of its own buffers, environment), of builds and of MPIs."""
     builds = [programs.Build(name, folder) for name, folder in options.libring]
     again = programs.Build(f"{builds[0].name}-again", builds[0].folder)
     mpis = [programs.open_mpi(), programs.mpich(), programs.intel_mpi(options)]
@@ -66,7 +67,8 @@ def libraries(options):
 
 
 def take_part(wanted, source, work, problems):
-    """Contenders of the libraries that are there; why the others are not."""
+    """Compiles the program with each library. @return the contenders, and for each library that is
+    not installed the reason."""
     present, absent = [], {}
     for library, own, environment in wanted:
         library.program = Path(work) / f"small.{library.name}"
@@ -84,9 +86,9 @@ def take_part(wanted, source, work, problems):
 
 
 def note(cells, head, name, lines, options, problems):
-    """One contender's lines of one round, into the newest round of each cell."""
+    """Stores one contender's results of one round in the latest round of each cell."""
     if not head["bound"] and programs.binding(options.ranks) == "core":
-        problems.append(f"{name}: ranks share cores although there are enough")
+        problems.append(f"{name}: ranks share cores although there are enough cores")
     for line in lines:
         if line["wrong"]:
             problems.append(f"{name}: {line['op']} {line['mode']} {line['bytes']}: "
@@ -100,7 +102,7 @@ def all_cells(options):
 
 
 def measure(contenders, options, problems):
-    """By cell, a dictionary of times by contender for each round."""
+    """@return for each cell, a list with a dictionary of times by contender for each round."""
     cells = {key: [] for key in all_cells(options)}
     for number in range(options.rounds):
         for rounds in cells.values():
@@ -121,7 +123,7 @@ def measure(contenders, options, problems):
 
 
 def pairs_of(options, ours):
-    """@return the pairs to compare: each build with the first, by kind of buffer."""
+    """@return the pairs to compare: each build with the first build, for each kind of buffer."""
     first = options.libring[0][0]
     return [(name, f"{first}-{name.rsplit('-', 1)[1]}") for name in ours
             if name.rsplit("-", 1)[0] != first]
@@ -147,7 +149,8 @@ def ratios_of(cell, kind, name, pairs):
 
 
 def summarize_rows(cells, pairs, ours):
-    """Geometric means over the sizes of each operation and mode, then over all of a mode."""
+    """@return geometric means over the sizes of each operation and mode, and over all operations of
+    each mode."""
     rows = []
     for op in [*dict.fromkeys(cell["op"] for cell in cells), "all"]:
         for mode in MODES:
@@ -204,21 +207,21 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--libring", action="append", type=named_folder, metavar="NAME=FOLDER",
-                        help="a build folder or an installed prefix; may be repeated, the first "
-                             "is what the others are compared with (default: ring=build)")
+                        help="a build folder or an installed prefix; may be repeated, and the "
+                             "others are compared with the first (default: ring=build)")
     parser.add_argument("--peers", type=figures.list_of(str), default="openmpi,mpich,impi",
                         help="a comma list, or none (default %(default)s)")
     parser.add_argument("--ops", type=figures.list_of(str), default=",".join(OPS),
                         help="default %(default)s")
     parser.add_argument("--sizes", type=figures.list_of(figures.parse_size),
-                        help="bytes (default: 8 to 16K, times 2)")
+                        help="bytes, a comma list (default: 8 to 16K, times 2)")
     parser.add_argument("--ranks", type=int, default=2, help="default %(default)s")
     parser.add_argument("--rounds", type=int, default=15, help="default %(default)s")
     parser.add_argument("--samples", type=int, default=500,
-                        help="of calls that meet, a cell (default %(default)s)")
+                        help="samples of a cell in the mode meet (default %(default)s)")
     parser.add_argument("--quick", action="store_true",
-                        help="few rounds, sizes and samples: ten seconds, to see that it works")
-    parser.add_argument("--json", type=Path, help="write everything, every round, to this file")
+                        help="few rounds, sizes and samples: takes ten seconds, as a test")
+    parser.add_argument("--json", type=Path, help="write all results of every round to this file")
     programs.add_intel_options(parser)
     options = parser.parse_args()
     unknown = [op for op in options.ops if op not in OPS]
@@ -229,12 +232,13 @@ def parse_arguments():
     options.sizes = options.sizes or figures.sizes_between(8, 2**14, 16 if options.quick else 2)
     options.libring = options.libring or [("ring", HERE.parent.parent / "build")]
     if min(options.rounds, options.samples, options.ranks) < 1 or options.samples > 4096:
-        parser.error("--rounds, --samples (at most 4096) and --ranks are at least 1")
+        parser.error("--rounds, --samples (at most 4096) and --ranks must be at least 1")
     return options
 
 
 def measure_all(options, problems):
-    """Versions of ours and of the peers, why others are absent, and the times by cell."""
+    """@return the versions of the builds and of the MPIs, why other MPIs are absent, and the times
+    by cell."""
     builds, mpis = libraries(options)
     with tempfile.TemporaryDirectory() as work:
         ours, missing = take_part(builds, "small_ring.c", work, problems)
@@ -251,7 +255,7 @@ def main():
     pairs = pairs_of(options, ours)
     cells = [summarize_cell(key, rounds, ours, peers, pairs) for key, rounds in measured.items()]
     rows = summarize_rows(cells, pairs, ours)
-    print(f"{options.ranks} ranks, {options.rounds} rounds of {options.samples} samples a cell")
+    print(f"{options.ranks} ranks, {options.rounds} rounds of {options.samples} samples per cell")
     for name, version in {**ours, **peers}.items():
         print(f"{name}: {version}")
     for name, why in absent.items():

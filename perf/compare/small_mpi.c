@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * small_mpi: any MPI's calls for the harness of small messages. MPI ends the job on errors.
+ * small_mpi: defines the functions of small.h with MPI, for the comparison of small messages. MPI
+ * ends the job after an error.
  */
 #include "small.h"
 
@@ -25,7 +26,8 @@ const char *small_library(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     MPI_Get_library_version(text, &length);
-    text[strcspn(text, "\n,\"\\")] = '\0'; /* the first of many lines, fit for JSON */
+    text[strcspn(text, "\n,\"\\")] =
+        '\0'; /* only the first line, without characters that JSON would escape */
     for (char *tab = text; (tab = strchr(tab, '\t'));)
         *tab = ' ';
     return text;

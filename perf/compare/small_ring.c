@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * small_ring: libring's calls for the harness of small messages.
+ * small_ring: defines the functions of small.h with libring, for the comparison of small messages.
  */
 #include "small.h"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of compare_torch.py: collectives of torch.distributed by size, and what a small one costs.
+"""One rank of compare_torch.py: times collectives of torch.distributed by size, and a small call.
 
-Bytes are those of the larger buffer. Inputs are rewritten before each call, outside the timing, and
-every value of a result is looked at once.
+A size is the bytes of the larger buffer. Inputs are rewritten before each call, outside the timing,
+and all values of the result are checked once.
 """
 
 import torch
@@ -14,8 +14,8 @@ IN_A_ROW = 500
 
 
 class Case:
-    """Tensors of one collective: `given` is filled with this rank's number from 1 on, and
-    `got` should then hold `wanted`, a value for each of its blocks."""
+    """One collective and its tensors. The input `given` is filled with this rank's number plus 1;
+    after the call each block of the output `got` must have its value of the list `wanted`."""
 
     def __init__(self, call, given, got, wanted):
         self.call, self.given, self.got, self.wanted = call, given, got, wanted
@@ -71,7 +71,7 @@ def calls(size):
 
 
 def measure(make, size, groups):
-    """Rounds of one size."""
+    """@return the times by contender of each round, for one size."""
     count, cases = max(size // 4 // RANKS, 1) * RANKS, {}
     for contender in SPEC["contenders"]:
         with memory(contender):
@@ -93,7 +93,7 @@ def measure_calls(groups):
 
 
 def measure_cost(groups):
-    """4 bytes again and again: a call that blocks, and one that is waited for."""
+    """Times a call of 4 bytes: a blocking one, and one that is started and waited for."""
     ways = {}
     for contender in SPEC["contenders"]:
         with memory(contender):

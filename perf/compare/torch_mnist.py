@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The peers of compare_train.py: MNIST with Adam in PyTorch, alone, in DDP over Gloo, or in
-DeepSpeed.
+"""Trains MNIST with Adam in PyTorch for compare_train.py: in a single process, in DDP over Gloo, or
+in DeepSpeed.
 
-The whole data set lies in memory as float32; one thread a rank; batch 64 a rank; Adam as fast as
-PyTorch has it (fused). Prints JSON: samples_per_s over the steps after the warm-up, and seconds
-from process start to the end of the first step. Start with torchrun. Each rank stays on a core of
-its own where all have one, as under ringrun --bind-to core.
+The whole data set is in memory as float32. Each rank has one thread and is bound to a core if there
+are enough, as under ringrun --bind-to core. Adam is PyTorch's fastest one (fused). Prints JSON:
+samples_per_s over the steps after the warm-up, and first_step_s, the seconds from process start to
+the end of the first step. Start it with torchrun.
 """
 import os
 import time
@@ -39,7 +39,7 @@ def read_idx(folder, name, offset):
 
 
 def plain(model, batch):
-    """A function that makes one step."""
+    """@return a function that makes one training step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 
     def step(x, y):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the comparisons with PyTorch."""
+"""Defines the networks that the comparisons with PyTorch train."""
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-WORDS, CONTEXT = 65, 64  # of the GPT: letters, and how many it looks back
+WORDS, CONTEXT = 65, 64  # of the GPT: size of the vocabulary, and tokens of its context
 
 
 def mlp():
@@ -50,7 +50,7 @@ class Gpt(nn.Module):
         x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x)).transpose(1, 2)  # as cross_entropy wants it
+        return self.head(self.norm(x)).transpose(1, 2)  # in the layout of cross_entropy
 
 
 def gpt():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the results of compare_torch.py into Markdown tables and plots, with pure functions.
 
-A row is one measurement: where it was made, and rounds of times in us by contender. Ratios are
-medians over rounds of how many times as fast as the first contender of the row's kind.
+A row is one measurement: its place, its parameters, and for each round the times in us by
+contender. A ratio says how many times as fast a contender is as Gloo; it is the median over rounds.
 """
 
 import os
@@ -81,14 +81,15 @@ def cost_table(rows):
 
 
 def communication(row):
-    """@return how much longer a step over Gloo is than one without calls, as a share of it."""
+    """@return the percentage of a step over Gloo by which it is longer than a step without
+    calls."""
     silent = median(round["silent"] / round[PEER] for round in row["rounds"] if PEER in round)
     return None if silent is None else 100 * (1 - silent)
 
 
 def steps_table(rows):
     names = [name for name in ("silent", PEER, *OURS) if any(name in times(row) for row in rows)]
-    lines = [["engine, network", *(f"{name}, ms" for name in names), f"talk over {PEER}, %",
+    lines = [["engine, network", *(f"{name}, ms" for name in names), f"{PEER}'s calls, %",
               *(f"{name} / {PEER}" for name in OURS if name in names)]]
     for row in rows:
         found = times(row)
@@ -101,7 +102,7 @@ def steps_table(rows):
 
 def overlap_table(rows):
     lines = [["step, ms", "silent", "ring", "calls in turn", "RING_PROGRESS=none",
-              "ring, of calls in turn", "ring, of none"]]
+              "ring / calls in turn", "ring / none"]]
     for row in rows:
         found = times(row)
         lines.append([f"{row['engine']}, {row['model']}",
@@ -117,7 +118,7 @@ TABLES = {"calls": times_table, "call_cost": cost_table, "steps": steps_table,
 
 
 def tables(rows):
-    """(title, table)"""
+    """Yields the title and the table of each part, place and number of ranks."""
     for part, table in TABLES.items():
         for (place, ranks), some in grouped(of_part(rows, part), "place", "ranks").items():
             yield f"{part}: {where(place, ranks)}", table(some)
@@ -139,7 +140,7 @@ def call_curves(rows):
 
 
 def drawing(height, parts, title):
-    """An SVG file of its own."""
+    """@return the text of an SVG file."""
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {height}" '
             f'width="{plot.WIDTH}" font-family="sans-serif" font-size="11" role="img" '
             f'aria-label="{escape(title)}"><style>.grid {{ stroke: #ccc }} '
@@ -166,7 +167,8 @@ def calls_plot(rows, title):
 
 
 def speedup_plot(rows, title):
-    """How many times as fast as Gloo: a colour a call, dashes for shared tensors."""
+    """Draws how many times as fast as Gloo libring is: a colour for each collective, and dashed
+    lines for shared tensors."""
     curves = {}
     for row in rows:
         for name in OURS:
@@ -188,7 +190,7 @@ def bar(x, y, width, colour, label):
 
 
 def steps_plot(rows, title):
-    """Bars of times, those of Gloo all of one length."""
+    """Draws the times of steps as bars. The bars of Gloo all have the same length."""
     names = [name for name in ("silent", PEER, "ring") if name in times(rows[0])]
     colour, left, y, parts = plot.colours(names), 130, 12, []
     for row in rows:
@@ -208,7 +210,7 @@ def sized(rows):
 
 
 def summaries(rows):
-    """(name of a file, title, SVG) of ratios and of steps."""
+    """Yields (file name, title, SVG) of the plots of ratios and of steps."""
     for (place, ranks), some in grouped(sized(rows), "place", "ranks").items():
         title = f"calls, {where(place, ranks)}: times as fast as {PEER}, over bytes"
         if any(name in times(some[0]) for name in OURS):
@@ -232,7 +234,7 @@ def write_plots(folder, rows):
 
 
 def page(rows):
-    """One HTML file that needs no other."""
+    """@return an HTML page with all plots and tables, which needs no other files."""
     drawn = [*(found[1:] for found in summaries(rows)), *plots_of_times(rows)]
     figures = "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
                       for title, svg in drawn)

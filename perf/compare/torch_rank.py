@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of compare_torch.py: its core, a group for each contender, a meeting place that belongs
-to no backend, and times.
+"""Parts that each rank of compare_torch.py needs: its core, a process group for each contender, a
+barrier that does not depend on a backend, and timing.
 
-What is measured comes as JSON in the only argument; rank 0 prints rows, a JSON object a line. A
-time is from the latest start to the latest end over all ranks: they share a clock, since all of
-them run on one machine, in namespaces too.
+The only argument describes the measurement as JSON. Rank 0 prints rows, one JSON object per line. A
+time is from the latest start of a rank to the latest end of a rank. The ranks share a clock,
+because all of them run on one machine, even in namespaces.
 """
 
 import json
@@ -28,22 +28,22 @@ import torch.distributed as dist
 
 from figures import rotated
 
-LINE = 8  # numbers of 8 bytes in a cache line
+LINE = 8  # integers of 8 bytes in a cache line
 
 
 class Meeting:
-    """In a file that all ranks map: each notes how often it came."""
+    """A barrier in a file that all ranks map. Each rank counts its arrivals there."""
 
     def __init__(self, path):
         with open(path, "r+b") as file:
-            self.came = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
+            self.arrivals = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
         self.times = 0
 
     def meet(self):
         self.times += 1
-        self.came[RANK * LINE] = self.times
+        self.arrivals[RANK * LINE] = self.times
         for rank in range(RANKS):
-            while self.came[rank * LINE] < self.times:
+            while self.arrivals[rank * LINE] < self.times:
                 if CROWDED:
                     os.sched_yield()
 
@@ -59,7 +59,7 @@ def new_group(contender):
 
 
 def begin():
-    """A group by contender's name."""
+    """Joins the other ranks. @return a process group for each contender, by its name."""
     torch.set_num_threads(1)
     if any(contender["backend"] == "ring" for contender in SPEC["contenders"]):
         import ring_torch
@@ -68,14 +68,14 @@ def begin():
 
 
 def end():
-    """Ranks leave together."""
+    """Waits for all ranks, and destroys the groups."""
     dist.barrier()
     dist.destroy_process_group()
 
 
 @contextmanager
 def memory(contender):
-    """Where tensors that are made within lie."""
+    """Makes tensors that are created within this context in the contender's kind of memory."""
     if contender.get("memory") != "shared":
         yield
         return
@@ -91,7 +91,7 @@ def spans_us(starts, ends):
 
 
 def time_each(call, before, count):
-    """The median of calls, all ranks starting each together."""
+    """@return the median time of a call; all ranks start each call together."""
     starts, ends = [], []
     for _ in range(count):
         before()
@@ -103,7 +103,7 @@ def time_each(call, before, count):
 
 
 def time_row(call, count):
-    """A call's share of many in a row."""
+    """@return the time of `count` calls that follow each other, divided by their number."""
     MEETING.meet()
     start = time.perf_counter_ns()
     for _ in range(count):
@@ -112,7 +112,8 @@ def time_row(call, count):
 
 
 def in_turn(measured, rounds):
-    """@param measured  functions by name. @return one dictionary of times a round"""
+    """@param measured  functions by name, each of which gives a time. @return for each round, a
+    dictionary of times by name."""
     found = []
     for number in range(rounds):
         found.append({name: measured[name]() for name in rotated(list(measured), number)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the ranks of compare_torch.py, on this host or as two hosts that are namespaces of it."""
+"""Starts the ranks of compare_torch.py on this host, or on two hosts that are its namespaces."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from hosts import Network
 from programs import HERE, Failed, json_lines
 
-LONGEST = 900  # seconds of a run
+LONGEST = 900  # seconds, after which a run has failed
 
 
 class Host:
@@ -25,7 +25,7 @@ class Host:
 
 
 class Namespaces:
-    """Half of the ranks in each of two."""
+    """Two network namespaces, each with half of the ranks."""
 
     name = "namespaces"
 
@@ -43,11 +43,11 @@ class Namespaces:
 
 
 def wait_for(ranks):
-    """Until all have ended, or one has failed."""
+    """Waits until all ranks have ended, one has failed, or the time is up."""
     deadline = time.monotonic() + LONGEST
     while any(rank.poll() is None for rank in ranks):
         if any(rank.poll() for rank in ranks) or time.monotonic() > deadline:
-            time.sleep(1)  # the others may tell more
+            time.sleep(1)  # other ranks may still print the cause
             break
         time.sleep(0.05)
 
@@ -59,17 +59,19 @@ def end_all(ranks):
         rank.wait()
 
 
-def said_by(ranks, files):
+def output_of(ranks, files):
+    """@return the output of rank 0. Raises Failed if a rank has failed."""
     texts = [Path(file.name).read_text() for file in files]
     for rank, text in zip(ranks, texts):
         if rank.returncode != 0:
             lines = text.strip().splitlines()
-            raise Failed(f"a rank ended with {rank.returncode}: {lines[-1] if lines else ''}")
+            raise Failed(f"a rank ended with status {rank.returncode}: "
+                         f"{lines[-1] if lines else ''}")
     return texts[0]
 
 
 def run_ranks(options, place, program, ranks, spec, settings=None):
-    """Rows that rank 0 of a program told."""
+    """Runs a program on all ranks. @return the rows that rank 0 has printed."""
     env = {**os.environ, "PYTHONPATH": f"{options.build}/python", "OMP_NUM_THREADS": "1",
            "WORLD_SIZE": str(ranks), **(settings or {})}
     with tempfile.TemporaryDirectory() as folder:
@@ -90,4 +92,4 @@ def run_ranks(options, place, program, ranks, spec, settings=None):
             end_all(started)
             for file in files:
                 file.close()
-        return json_lines(said_by(started, files))
+        return json_lines(output_of(started, files))

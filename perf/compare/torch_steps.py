@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of compare_torch.py: training steps of one network under DDP or FSDP2, each contender with
-a copy of its own. One has a backend that does nothing: what a step costs without communication.
+"""One rank of compare_torch.py: times training steps of a network under DDP or FSDP2.
 
-All others take the same steps on the same random samples, so that their losses must agree.
+Each contender trains its own copy of the network. The contender "silent" has a backend that does
+nothing, so it shows the time of a step without communication. All others make the same steps on the
+same random samples, so their losses must agree.
 """
 
 import torch
@@ -17,8 +18,8 @@ import torch_models
 from torch_rank import RANK, RANKS, SPEC, begin, end, in_turn, tell, time_row
 
 IMAGES, TEXTS = 64, 2  # samples of a batch
-WIDE, DEEP = 512, 16  # of the network of as many buckets as layers, each of 1 MiB
-AGREE = 1e-3  # relative, of losses: sums of more than two ranks may be in another order
+WIDE, DEEP = 512, 16  # width and layers of the network "deep"; each layer is a bucket of 1 MiB
+AGREE = 1e-3  # relative tolerance of losses, because backends may sum in different orders
 
 
 def deep():
@@ -53,7 +54,8 @@ def shard(model, group, from_ring):
 
 
 def leave_alone(later, bucket):
-    """A hook of DDP's: nothing is sent now. (Calls of "fake" have no result for DDP.)"""
+    """A communication hook for DDP that sends nothing and keeps the bucket for later. ("fake" needs
+    it, too, because DDP cannot use the results of its calls.)"""
     later.append(bucket.buffer())
     future = torch.futures.Future()
     future.set_result(bucket.buffer())
@@ -80,7 +82,7 @@ class Training:
         self.loss = None
 
     def send(self):
-        """Gradients are views of these buckets, and backward is over."""
+        """Reduces the kept buckets after the backward pass; the gradients are views of them."""
         for bucket in self.later:
             dist.all_reduce(bucket.div_(RANKS), group=self.group)
 
@@ -96,7 +98,7 @@ class Training:
 
 
 def check(trainings):
-    """Of all that communicate."""
+    """Checks that the losses of all contenders that communicate agree."""
     losses = {name: training.loss for name, training in trainings.items() if name != "silent"}
     least, most = min(losses.values()), max(losses.values())
     if not most - least <= AGREE * most:

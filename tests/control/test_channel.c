@@ -205,7 +205,7 @@ static void a_changed_message_ends_the_communicator(void **state)
         control_message_begin(&l.lie, CONTROL_BEAT, 1);
         crew_threads(c, 2, hear_lies, &l);
         outcome_assert(&c->outcomes[0], RING_ERR_SYSTEM,
-                       "rank 1 (li?ar, pid 7) sent a control message that arrived altered");
+                       "rank 1 (li?ar, pid 7) sent a control message that was altered on the way");
         crew_free(c);
     }
 }

@@ -189,7 +189,7 @@ static void without_a_secret_another_user_is_refused(void **state)
     set_number("RING_INIT_TIMEOUT", 1.5);
     crew *c = run(2, rank_1_is_another_user);
     outcome_assert(&c->outcomes[0], RING_ERR_TIMEOUT, "rank 1 of 2");
-    outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "user 0, this is user 65534");
+    outcome_assert(&c->outcomes[1], RING_ERR_AUTH, "user 0, but this process runs as user 65534");
     crew_free(c);
 }
 
@@ -485,7 +485,7 @@ static void ranks_of_another_job_take_no_seat(void **state)
     crew_processes(c, 3, a_stale_rank_comes, refused);
     outcome_assert(&c->outcomes[0], RING_OK, "");
     outcome_assert(&c->outcomes[1], RING_OK, "");
-    outcome_assert(&c->outcomes[2], RING_ERR_AUTH, "another secret, or another job");
+    outcome_assert(&c->outcomes[2], RING_ERR_AUTH, "another secret or belongs to another job");
     crew_free(c);
     shared_free(refused, sizeof *refused);
 }
@@ -604,7 +604,8 @@ static void a_folder_of_others_is_told_at_once(void **state)
     assert_int_equal(chmod(folder, 0700), 0);
     crew_assert_all(c, RING_ERR_CONFIG);
     for (int i = 0; i < 2; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "is not a folder of this user alone");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG,
+                       "is not a directory of this user with mode 0700");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);
@@ -618,7 +619,7 @@ static void a_directory_that_is_not_there_is_told_at_once(void **state)
     crew *c = crew_new(2);
     crew_processes(c, 2, in_a_slurm_step, NULL);
     for (int i = 0; i < 2; i++) {
-        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "/nowhere/at/all, where ranks look for");
+        outcome_assert(&c->outcomes[i], RING_ERR_CONFIG, "through the directory /nowhere/at/all: ");
         assert_true(c->outcomes[i].seconds < AT_ONCE);
     }
     crew_free(c);

@@ -236,7 +236,7 @@ static ring_status await_losses(stage *s, control_world *w)
 static ring_status wait_for_the_end_of_one(stage *s, control_world **w)
 {
     RING_TRY(await_losses(s, *w));
-    return shrink_when_gone(s, w, without((unsigned)s->victim), "is stopped, not gone");
+    return shrink_when_gone(s, w, without((unsigned)s->victim), "is stopped, but has not ended");
 }
 
 static void a_stopped_rank_of_this_host_has_to_end_first(void **state)
@@ -268,7 +268,7 @@ static ring_status go_on_without_majority(stage *s, control_world **w)
 {
     scatter(*w);
     RING_TRY(await_losses(s, *w));
-    return shrink_when_gone(s, w, without((unsigned)s->victim), "not more than half");
+    return shrink_when_gone(s, w, without((unsigned)s->victim), "which is not a majority");
 }
 
 static void silent_ranks_elsewhere_are_left_out_by_a_majority_only(void **state)

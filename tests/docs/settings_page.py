@@ -33,7 +33,7 @@ def cell(text):
 
 
 def default_of(row):
-    """A default that is a phrase, "the best here", is no value."""
+    """A default that is a phrase, "the CPU's best", is not a value."""
     text = row["default"]
     return f"`{text}`" if text and " " not in text else cell(text)
 

@@ -37,8 +37,8 @@ for sockaddr in 1 0; do
 done
 run RING_TRANSPORT=ucx,tcp RING_ENCRYPT=1 || { cat "$work"/err.*; failed "encrypted"; }
 expect tcp
-grep -q 'ucx is not used between hosts: it does not encrypt' "$work/err.0" || failed "it does not say why"
+grep -q 'ucx is not used between hosts: RING_ENCRYPT requires encryption' "$work/err.0" || failed "it does not say why"
 if run RING_TRANSPORT=ucx RING_ENCRYPT=1; then failed "ucx joined hosts that encrypt"; fi
-grep -q 'no transport joins rank . (.*) and rank . (.*) and encrypts' "$work/err.0" ||
+grep -q 'no transport can join rank . (.*) and rank . (.*) with encryption' "$work/err.0" ||
     { cat "$work"/err.*; failed "it does not say why"; }
 echo ok

@@ -120,7 +120,7 @@ class Compare(unittest.TestCase):
     def test_missing_steps_are_an_error(self):
         done = self.compare(MOST_STEPS=str(EPOCH))
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn(f"noted {EPOCH} steps of 1800", done.stderr)
+        self.assertIn(f"recorded {EPOCH} steps instead of 1800", done.stderr)
 
     def test_one_rank_is_bound_like_several_and_has_one_thread(self):
         self.compare()

@@ -70,7 +70,7 @@ static void stream(void **state)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         snprintf(line, sizeof line, "%s --stream" FAST, words[i]);
         measures(line, 2);
-        assert_int_equal(shell_count("# Calls: enqueued on a stream, one wait for all"), 1);
+        assert_int_equal(shell_count("# Calls: enqueued on a stream, with one wait for all"), 1);
     }
 }
 
@@ -140,7 +140,7 @@ static void refusals(void **state)
     refuses("FAKE_CUDA=no_device " RINGPERF_ON_GPU " all_reduce --device cuda -g 2",
             "no CUDA-capable device is detected (error 100); see 'nvidia-smi'");
     refuses(RINGPERF_ON_GPU " all_reduce --device cuda:2 -g 2",
-            "there is no GPU 2, but 0 to 1; 'ringinfo' lists them");
+            "there is no GPU 2; GPUs are numbered 0 to 1, and 'ringinfo' lists them");
     assert_non_null(mkdtemp(folder));
     snprintf(words, sizeof words,
              "sh -c ': > %s/libcuda.so.1; LD_LIBRARY_PATH=%s " RINGPERF_ON_GPU
@@ -158,7 +158,8 @@ static void kernels(void **state)
     assert_int_equal(shell_count("warn: cannot use this thread's GPU: loading "
                                  "kernels (cuModuleLoadData): CUDA_ERROR_NO_BINARY_FOR_GPU"),
                      1);
-    assert_int_equal(shell_count("libring does not use this GPU; its warning says why"), 1);
+    assert_int_equal(shell_count("libring does not use this GPU; its warning states the reason"),
+                     1);
     assert_int_equal(shell_count("\n"), 2);
     if (!HAS_KERNELS)
         refuses(PROGRAMS "/ringperf all_reduce --device cuda",

@@ -64,7 +64,7 @@ static void every_type_and_op_is_right_on_three_threads(void **state)
     assert_int_equal(shell(RINGPERF "exscan -t 3 -d all -o land -b 4000 -e 4000 -n 1"), 0);
     assert_int_equal(shell_rows(row_is_right), 8);
     assert_int_equal(shell(RINGPERF "exscan -t 3 -o avg -b 4000 -e 4000 -n 1"), 2);
-    assert_int_equal(shell_count("--op avg is of all ranks"), 1);
+    assert_int_equal(shell_count("--op avg averages over all ranks"), 1);
     assert_int_equal(shell(RINGPERF "reduce -t 3 -d bfloat16 -r all -b 4000 -e 4000 -n 1"), 0);
     assert_int_equal(shell_rows(row_is_right), 3);
 }

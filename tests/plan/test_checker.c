@@ -120,8 +120,7 @@ static void relays_round_a_circle_that_is_not_declared_are_seen(void **state)
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
     for (int rank = 0; rank < 3; rank++)
         set.of[rank]->circular = false;
-    expect_refused_and_broken(&set,
-                              "waits for ever once links hold a segment: the plan is circular");
+    expect_refused_and_broken(&set, "waits for ever if links hold only a segment; a plan");
 }
 
 /* Both SENDs at once put more on the circle than its links hold. */
@@ -149,7 +148,7 @@ static void more_than_one_chunk_round_a_circle_is_seen(void **state)
         plan_wait(p, next, 0);
     }
     seal(&set);
-    expect_refused_and_broken(&set, "waits for ever once links hold a chunk and a segment");
+    expect_refused_and_broken(&set, "waits for ever if links hold only a chunk and a segment");
 }
 
 static plan_set slices_in_a_row(const char *algorithm, plan_collective collective, int slices)
@@ -249,7 +248,8 @@ static void ranks_that_combine_in_other_orders_are_seen(void **state)
         }
     }
     seal(&set);
-    expect_refused(&set, "rank 1 ends with dst chunk 0 combined in another order than elsewhere");
+    expect_refused(&set,
+                   "rank 1 ends with dst chunk 0 combined in another order than on other ranks");
 }
 
 /* Rank 1's chunks by @p rank_1, rank 0's as they should be. */
@@ -296,7 +296,7 @@ static void a_prefix_is_combined_in_the_order_of_ranks(void **state)
     plans_expect_proven(&set);
     plans_free(&set);
     set = two_prefixes(fold_own_first);
-    expect_refused(&set, "rank 1 ends with dst chunk 0 combined in another order than that of");
+    expect_refused(&set, "rank 1 ends with dst chunk 0 not combined in the order of ranks");
     set = two_prefixes(fold_the_other_only);
     expect_refused(&set, "rank 1 ends with dst chunk 0 without rank 1's contribution");
 }
@@ -313,7 +313,7 @@ static void a_prefix_has_nothing_of_later_ranks(void **state)
     set = two_empty(PLAN_EXSCAN);
     plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 2);
     seal(&set);
-    expect_refused(&set, "this rank has no dst chunk 0");
+    expect_refused(&set, "uses dst chunk 0, which the rank does not have");
 }
 
 static void a_finished_chunk_is_not_folded_again(void **state)
@@ -328,7 +328,7 @@ static void a_finished_chunk_is_not_folded_again(void **state)
         plan_fold_into(set.of[0], PLAN_DST);
     }
     seal(&set);
-    expect_refused(&set, "folds chunk 0 that is finished already");
+    expect_refused(&set, "folds chunk 0, which is already finished");
 }
 
 static void a_chunk_of_somebody_else_is_not_the_result(void **state)
@@ -339,7 +339,7 @@ static void a_chunk_of_somebody_else_is_not_the_result(void **state)
         plan_copy(set.of[1], PLAN_SRC, chunk, PLAN_DST, chunk, 1);
     }
     seal(&set);
-    expect_refused(&set, "this rank has no src chunk 0");
+    expect_refused(&set, "uses src chunk 0, which the rank does not have");
 }
 
 static void a_chunk_is_not_read_before_it_is_there(void **state)
@@ -348,14 +348,14 @@ static void a_chunk_is_not_read_before_it_is_there(void **state)
     plan_send(set.of[0], PLAN_DST, 0, 1, 1, PLAN_DST);
     plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
     seal(&set);
-    expect_refused(&set, "reads dst chunk 0 before anything is there");
+    expect_refused(&set, "reads dst chunk 0 before it is written");
 }
 
 static void a_barrier_waits_for_everybody(void **state)
 {
     plan_set set = built("direct", PLAN_BARRIER, 3);
     plans_drop_message(&set, 0, 2, 0);
-    expect_refused_and_broken(&set, "rank 2 may leave before rank 0 has come");
+    expect_refused_and_broken(&set, "rank 2 may leave the barrier before rank 0 has entered it");
 }
 
 /* ---- Ranges and scratch ----------------------------------------------------------- */
@@ -393,7 +393,7 @@ static void scratch_is_not_read_before_it_is_written(void **state)
 {
     plan_set set = built("halving", PLAN_ALL_REDUCE, 3);
     plans_drop(&set, 0, plans_find(&set, 0, PLAN_STEP_FOLD)); /* that of the spare's */
-    expect_refused(&set, "reads scratch chunk 1 before anything is there");
+    expect_refused(&set, "reads scratch chunk 1 before it is written");
 }
 
 static void the_ends_of_a_message_agree_on_its_range(void **state)
@@ -412,11 +412,11 @@ static void an_unfinished_chunk_does_not_come_to_dst(void **state)
         plan_recv(set.of[rank], 1 - rank, PLAN_DST, 0, 2);
     }
     seal(&set);
-    expect_refused(&set, "puts a chunk that is not finished into dst");
+    expect_refused(&set, "puts an unfinished chunk into dst");
     set = two_empty(PLAN_ALL_REDUCE);
     plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 2);
     seal(&set);
-    expect_refused(&set, "puts a chunk that is not finished into dst");
+    expect_refused(&set, "puts an unfinished chunk into dst");
 }
 
 static void a_range_is_not_copied_onto_a_part_of_itself(void **state)
@@ -549,7 +549,8 @@ static void a_wait_that_spares_a_part_of_a_range_is_seen(void **state)
     plan_recv(set.of[1], 2, PLAN_DST, 0, 2);
     plan_recv(set.of[1], 0, PLAN_DST, 0, 2);
     seal(&set);
-    expect_refused_and_broken(&set, "rank 0, step 2 (wait for r1 but its last 1): waits for ever");
+    expect_refused_and_broken(&set,
+                              "rank 0, step 2 (wait for r1 except the last 1): waits for ever");
 }
 
 /* ---- Memory ---------------------------------------------------------------------- */
@@ -656,7 +657,7 @@ static void a_wait_tells_nothing_of_the_peers_steps(void **state)
     plan_wait(set.of[0], 1, 0);
     plan_recv(set.of[1], 0, PLAN_DST, 0, 1);
     seal(&set);
-    expect_refused(&set, "rank 0 may leave before rank 1 has come");
+    expect_refused(&set, "rank 0 may leave the barrier before rank 1 has entered it");
 }
 
 /* Rank 0 hears of rank 1 through rank 2 alone: it carries the result to it, and stores it into
@@ -712,7 +713,7 @@ static void a_block_for_another_rank_is_refused(void **state)
         plan_recv(p, 1 - rank, PLAN_DST, 3 * (1 - rank), 1);
     }
     seal(&set);
-    plans_expect_refused(&set, "has no dst chunk");
+    plans_expect_refused(&set, "which the rank does not have");
     plans_free(&set);
     set = built("direct", PLAN_ALL_TO_ALL, 3);
     plans_expect_proven(&set);
@@ -733,7 +734,7 @@ static void a_gather_needs_its_root_alone(void **state)
     plan_copy(set.of[1], PLAN_SRC, 1, PLAN_DST, 1, 1); /* no dst there */
     plan_send_eager(set.of[1], PLAN_SRC, 1, 1, 0, PLAN_DST);
     seal(&set);
-    plans_expect_refused(&set, "has no dst chunk 1");
+    plans_expect_refused(&set, "uses dst chunk 1, which the rank does not have");
     plans_free(&set);
 }
 
@@ -743,7 +744,7 @@ static void a_scatter_of_another_ranks_data_is_refused(void **state)
     plan_copy(set.of[0], PLAN_SRC, 0, PLAN_DST, 0, 1);
     plan_copy(set.of[1], PLAN_SRC, 1, PLAN_DST, 1, 1); /* the root alone has a src */
     seal(&set);
-    plans_expect_refused(&set, "has no src chunk 1");
+    plans_expect_refused(&set, "uses src chunk 1, which the rank does not have");
     plans_free(&set);
 }
 

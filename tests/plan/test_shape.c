@@ -248,42 +248,42 @@ static void plans_that_are_no_plans_are_refused(void **state)
         damage damage;
         const char *telling;
     } table[] = {
-        {name_rank_77, "names what does not exist"},
-        {name_chunk_99, "names what does not exist"},
-        {name_buffer_9, "names what does not exist"},
-        {name_type_2, "names what does not exist"},
-        {have_a_range_of_nothing, "names what does not exist"},
-        {have_a_range_that_wraps, "names what does not exist"},
-        {point_behind_operands, "names what does not exist"},
-        {have_endless_operands, "names what does not exist"},
-        {repeat_behind_steps, "names what does not exist"},
-        {move_ranges, "moves or circles with more than one chunk"},
-        {be_another_rank, "plan 1 is of another call"},
-        {have_another_root, "plan 1 is of another call"},
-        {claim_a_circle, "plan 1 is of another call"},
-        {be_another_collective, "plan 1 is of another call"},
-        {send_from_the_wire, "names a buffer that is not for such a step"},
-        {send_into_src, "names a buffer that is not for such a step"},
-        {send_into_scratch, "moves another type than the buffer has"},
-        {send_a_sum_from_src, "moves another type than the buffer has"},
+        {name_rank_77, "has an index that is out of range"},
+        {name_chunk_99, "has an index that is out of range"},
+        {name_buffer_9, "has an index that is out of range"},
+        {name_type_2, "has an index that is out of range"},
+        {have_a_range_of_nothing, "has an index that is out of range"},
+        {have_a_range_that_wraps, "has an index that is out of range"},
+        {point_behind_operands, "has an index that is out of range"},
+        {have_endless_operands, "has an index that is out of range"},
+        {repeat_behind_steps, "has an index that is out of range"},
+        {move_ranges, "has more than one chunk, in a moving block"},
+        {be_another_rank, "is not of the same call as plan 0"},
+        {have_another_root, "is not of the same call as plan 0"},
+        {claim_a_circle, "is not of the same call as plan 0"},
+        {be_another_collective, "is not of the same call as plan 0"},
+        {send_from_the_wire, "uses a buffer that this kind of step cannot use"},
+        {send_into_src, "uses a buffer that this kind of step cannot use"},
+        {send_into_scratch, "has a message whose type is not that of its buffer"},
+        {send_a_sum_from_src, "has a message whose type is not that of its buffer"},
         {send_scratch_that_is_not_there, "uses scratch that the plan does not have"},
-        {send_to_itself, "names a buffer that is not for such a step"},
-        {send_another_chunk, "mixes chunks"},
-        {send_less_than_it_says, "mixes chunks"},
+        {send_to_itself, "uses a buffer that this kind of step cannot use"},
+        {send_another_chunk, "has operands of different chunks"},
+        {send_less_than_it_says, "has operands of different chunks"},
         {be_of_unknown_kind, "malformed"},
         {fold_eagerly, "malformed"},
         {finish_into_nothing, "malformed"},
-        {leave_unfinished, "puts a chunk that is not finished into dst"},
-        {finish_into_scratch, "a finished chunk goes to dst buffers"},
-        {round_for_a_peer, "sends a finished chunk as a sum"},
-        {fold_the_result, "names a buffer that is not for such a step"},
-        {receive_for_src, "names a buffer that is not for such a step"},
-        {receive_what_folds_take, "names a buffer that is not for such a step"},
-        {receive_elsewhere, "moves another type than the buffer has"},
-        {receive_twice_from_one, "has two messages of or for one rank"},
-        {receive_sums, "moves another type than the buffer has"},
-        {forget_its_peers, "rank 1's peers are not those of its steps"},
-        {miscount_its_messages, "rank 1's peers are not those of its steps"},
+        {leave_unfinished, "puts an unfinished chunk into dst"},
+        {finish_into_scratch, "puts a finished chunk into a buffer other than dst"},
+        {round_for_a_peer, "sends a finished chunk in the accumulator's type"},
+        {fold_the_result, "uses a buffer that this kind of step cannot use"},
+        {receive_for_src, "uses a buffer that this kind of step cannot use"},
+        {receive_what_folds_take, "uses a buffer that this kind of step cannot use"},
+        {receive_elsewhere, "has a message whose type is not that of its buffer"},
+        {receive_twice_from_one, "has two messages from or to the same rank"},
+        {receive_sums, "has a message whose type is not that of its buffer"},
+        {forget_its_peers, "the list of rank 1's peers does not match its steps"},
+        {miscount_its_messages, "the list of rank 1's peers does not match its steps"},
         {wait_for_itself, "waits for a rank it never sends to"},
         {wait_for_a_stranger, "waits for a rank it never sends to"},
         {wait_with_operands, "malformed"},
@@ -310,10 +310,10 @@ static void ranges_that_slices_cannot_cut_are_refused(void **state)
     plan_fold_local(set.of[0], PLAN_SRC);
     plan_fold_into(set.of[0], PLAN_SCRATCH);
     seal(&set);
-    expect_refused(&set, "has a range that is in two blocks");
+    expect_refused(&set, "has a range that spans two blocks");
     set = plans_build(&(plan_case){algo_find("direct"), PLAN_ALL_REDUCE, 2, 0, 4, 0});
     set.of[0]->circular = set.of[1]->circular = true;
-    expect_refused(&set, "moves or circles with more than one chunk");
+    expect_refused(&set, "has more than one chunk, in a moving block");
 }
 
 static void folds_in_collectives_without_sums_are_refused(void **state)
@@ -331,7 +331,7 @@ static void rounding_on_the_way_is_refused(void **state)
     plan_set set = built("ring", PLAN_ALL_REDUCE, 3);
     const plan_step *fold = plans_step(&set, 2, plans_find(&set, 2, PLAN_STEP_FOLD));
     set.of[2]->locs[fold->first_out].wire = PLAN_WIRE_DATA;
-    expect_refused(&set, "rounds one that is not");
+    expect_refused(&set, "an unfinished one in the data type");
 }
 
 static void numbers_of_ranks_beyond_the_limit_are_refused(void **state)

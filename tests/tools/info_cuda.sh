@@ -18,7 +18,7 @@ for i in 0 1 2; do
         equal "kernels for device $i" "built in" "$(row "cuda:$i kernels")"
         equal "use of device $i" yes "$(row "cuda:$i used")"
     else
-        equal "kernels for device $i" "this libring has none" "$(row "cuda:$i kernels")"
+        equal "kernels for device $i" "none in this build" "$(row "cuda:$i kernels")"
         has "use of device $i" "$(row "cuda:$i used")" '^no: .*built without GPU kernels'
     fi
 done

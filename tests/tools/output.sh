@@ -66,7 +66,7 @@ equal "files of the log folder" 2 "$(ls -A "$work/logs" | wc -l)"
 rm -rf "$work/logs/rank_0.log" && mkdir "$work/logs/rank_0.log"
 run "$ringrun" -n 1 --enable_each_rank_log "$work/logs" true
 equal "log that cannot be" 2 "$code"
-equal "log that cannot be" "ringrun: log file $work/logs/rank_0.log: Is a directory" "$err"
+equal "log that cannot be" "ringrun: cannot create the log file $work/logs/rank_0.log: Is a directory" "$err"
 equal "files of the log folder" 2 "$(ls -A "$work/logs" | wc -l)"
 run "$ringrun" -n 1 --enable_each_rank_log /proc/nowhere true
 equal "log folder that cannot be" 2 "$code"

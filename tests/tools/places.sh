@@ -103,12 +103,12 @@ refuse 'not a host name' -H a -H -oProxyCommand=x
 refuse 'empty name' -H a,,b
 refuse 'NAME:SLOTS' -H a:0
 refuse 'NAME:SLOTS' -H a:x
-refuse '3 nodes asked for, 2' --hostfile hosts --nnodes 3
+refuse '3 nodes requested, but only 2 known' --hostfile hosts --nnodes 3
 refuse 'has no slot 2' --hostfile hosts --include n1:2
 refuse "host 'n9' is not in the list" --hostfile hosts --include n9
 refuse 'named twice' --hostfile hosts --include n1@n1
 refuse 'no host is left' -H a --exclude a
-refuse '3 ranks, 2 on each host: that does not fit 2 hosts' -n 3 --nproc-per-node 2 -H a,b
+refuse '3 ranks, 2 on each host, do not fit on 2 hosts' -n 3 --nproc-per-node 2 -H a,b
 SLURM_JOB_NODELIST='n[1-' refuse 'not a Slurm node list' -n 1
 SLURM_JOB_NODELIST='n[0-99999999]' refuse 'more than 65536 hosts' -n 1
 SLURM_JOB_NODELIST='n[1-3]' SLURM_TASKS_PER_NODE='2' refuse 'does not fit the 3 nodes' -n 1
@@ -125,7 +125,7 @@ unset ALL_WORKERS
 export DC_DL_CONFIG='{"framework":"pytorch","name":"x","worker": {"count":1,"gpus":0}}'
 placed
 equal "a platform without GPUs: one rank" "0@localhost" "$places"
-has "a platform's wish is told" "$err" 'DC_DL_CONFIG has "gpus": 0: 1 rank on each node'
+has "a platform's wish is told" "$err" 'DC_DL_CONFIG has "gpus": 0; starting 1 rank on each node'
 DC_DL_CONFIG='{"worker": {"count": 2 , "gpus" : 3 }}'
 placed
 equal "as many ranks as a platform has GPUs" "0@localhost 1@localhost 2@localhost" "$places"

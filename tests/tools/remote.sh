@@ -46,12 +46,12 @@ printf 'MINE=of here\nRING_ALGO=tree\nGIVEN=by a file\n' >.deepspeed_env
 run env HOME="$work/home" RING_ALGO=ring "$ringrun" -H a -x GIVEN=by-option \
     sh -c 'echo "$OTHER, $MINE, $RING_ALGO, $GIVEN"'
 equal "variables of .deepspeed_env" "of home = 1, of here, tree, by-option" "$out"
-equal "which are told" "ringrun: 2 variables of $work/home/.deepspeed_env for all ranks
-ringrun: 3 variables of .deepspeed_env for all ranks" "$err"
+equal "which are told" "ringrun: all ranks get 2 variables from $work/home/.deepspeed_env
+ringrun: all ranks get 3 variables from .deepspeed_env" "$err"
 run env HOME="$work" "$ringrun" -H a sh -c 'echo $MINE'
-equal "one file is read once" "ringrun: 3 variables of .deepspeed_env for all ranks" "$err"
+equal "one file is read once" "ringrun: all ranks get 3 variables from .deepspeed_env" "$err"
 run env HOME="$work/home" DS_ENV_FILE=named "$ringrun" -H a true
-equal "no such file" "2 ringrun: named: No such file or directory" "$code $err"
+equal "no such file" "2 ringrun: cannot read named: No such file or directory" "$code $err"
 echo MASTER_PORT=1 >named
 run env HOME="$work/home" DS_ENV_FILE=named "$ringrun" -H a true
 has "a variable of the launcher's" "$err" '^ringrun: named:1: ringrun sets this variable itself'

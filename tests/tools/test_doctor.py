@@ -138,7 +138,7 @@ FAULTS = {
     "port down": Fault(port("mlx5_1", state="1: DOWN"), "mlx5_1:1 state", "warn", "not ACTIVE",
                        "ip link set eth1 up"),
     "no subnet manager": Fault(port("mlx5_0", state="2: INIT", sm_lid="0x0"), "mlx5_0:1 state",
-                               "fail", "no SM", "systemctl start opensm"),
+                               "fail", "no subnet manager", "systemctl start opensm"),
     "armed": Fault(port("mlx5_0", state="3: ARMED"), "mlx5_0:1 state", "warn", "has not finished",
                    "systemctl restart opensm"),
     "one lane": Fault(port("mlx5_0", rate="50 Gb/sec (1X HDR)"), "mlx5_0:1 rate", "warn",
@@ -167,7 +167,7 @@ FAULTS = {
     "RoCE v1": Fault(gids(V1), "mlx5_1:1 gids", "warn", "v1 only", "ROCE_CONTROL=2"),
     "GID without interface": Fault(gids(NO_NETDEV), "mlx5_1:1 gid_netdev", "fail",
                                    "Invalid argument", "rdma system set netns shared"),
-    "link-local": Fault(gids(LOCAL), "mlx5_1:1 gid_address", "warn", "link-local only",
+    "link-local": Fault(gids(LOCAL), "mlx5_1:1 gid_address", "warn", "is link-local",
                         "ip address add ADDRESS/24 dev eth1"),
     "traffic class": Fault(seed(f"{IB}/mlx5_1/tc/1/traffic_class", "Global tclass=0"),
                            "mlx5_1:1 traffic_class", "warn", "drops its packets",
@@ -175,7 +175,7 @@ FAULTS = {
     "no traffic class": Fault(lambda tree: tree.delete(f"{IB}/mlx5_1/tc"),
                               "mlx5_1:1 traffic_class", "warn", ".", "export NCCL_IB_TC=106"),
     "firmware": Fault(sister("200 Gb/sec (4X HDR)", "20.30.0001"), "mlx5_2 firmware", "warn",
-                      "mlx5_0 has 20.31.1014", "mstflint -d 0000:82:00.0"),
+                      "mlx5_0 has firmware 20.31.1014", "mstflint -d 0000:82:00.0"),
     # GPUDirect
     "no driver": Fault(lambda tree: tree.delete("proc/driver/nvidia/version"), "driver", "fail",
                        "programs cannot use them", "apt install nvidia-driver"),
@@ -186,7 +186,7 @@ FAULTS = {
     "old slot": Fault(seed(f"{PCI}/0000:81:00.0/current_link_speed", "8.0 GT/s PCIe"),
                       "0000:81:00.0 pcie", "warn", "8 instead of 16 GT/s", "0000:81:00.0"),
     "far apart": Fault(lambda tree: tree.move_gpu(), "0000:03:00.0 distance", "warn",
-                       "NUMA nodes 1 and 0", "node 1"),
+                       "NUMA node 1 and the adapter on node 0", "node 1"),
     "access control": Fault(seed(f"{PCI}/0000:02:01.0/config", config(0x1d)), "acs", "warn",
                             "through the processor", r"setpci -s 0000:02:01.0 ECAP_ACS\+6.w=0000"),
     "iommu": Fault(seed("proc/cmdline", "root=/dev/sda1 intel_iommu=on"), "iommu", "warn",
@@ -427,7 +427,7 @@ class Program(Made):
 
     def test_broken_ports(self):
         for faults, why in (("fail=post_send:3", "fake0:1"), ("memlock=100000", "ulimit -l"),
-                            ("memlock=8000000", "cannot register 8 MiB"),
+                            ("memlock=8000000", "cannot register a buffer of 8 MiB"),
                             ("fail=create_qp:1", "queue pair"), ("fail=poll_cq:2", "fake0")):
             with self.subTest(faults):
                 row = self.trials(faults)["fake0:1 self_test"]
@@ -451,7 +451,7 @@ class Program(Made):
 
     def test_usage(self):
         for options, text in ((["doctr"], "did you mean 'doctor'"),
-                              (["--seconds", "1"], "only for the word doctor"),
+                              (["--seconds", "1"], "only for ringinfo doctor"),
                               (["doctor", "env"], "only one of the words"),
                               (["doctor", "--pkey", "0x10000"], "partition in hexadecimal"),
                               (["doctor", "--ssh-port", "22"], "need --hosts"),

@@ -225,7 +225,7 @@ class Rdma(Hosts):
         self.assertRegex(row["command"], "^ssh a ib_write_bw & sleep 1; ssh b ib_write_bw a ")
 
     def test_no_memory(self):
-        self.network(complaint="cannot register the 1608 KiB that a link needs with mlx5_0")
+        self.network(complaint="cannot register 1608 KiB for a link with adapter mlx5_0")
         self.adapters(a=100, b=100)
         _, wrong, _ = self.run_doctor()
         self.assertRegex(wrong["pairs", "b to a rdma"]["command"], "^ulimit -l unlimited")

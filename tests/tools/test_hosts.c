@@ -216,7 +216,7 @@ static void endless_lines_are_refused(void **state)
     char *text = malloc(5000);
     memset(text, 'x', 5000);
     assert_int_equal(from_file(text, 5000, hosts_read_file, &list), RING_ERR_CONFIG);
-    assert_non_null(strstr(fail_text(), ":1: too long"));
+    assert_non_null(strstr(fail_text(), ":1: the line is longer"));
     hosts_free(&list);
     free(text);
 }
@@ -225,7 +225,7 @@ static void zero_bytes_are_refused(void **state)
 {
     host_list list;
     assert_int_equal(from_file("a\nb\0c slots=2\n", 14, hosts_read_file, &list), RING_ERR_CONFIG);
-    assert_non_null(strstr(fail_text(), ":2: a zero byte"));
+    assert_non_null(strstr(fail_text(), ":2: the line has a zero byte"));
     hosts_free(&list);
 }
 

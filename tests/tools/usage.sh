@@ -14,7 +14,7 @@ for words in "-n 2" "-n2" "-np 2" "--np 2" "--np=2" "--nproc-per-node 2" "--npro
 [1] 1/2" "$(sort "$work/out")"
 done
 run "$ringrun" --elastic_training --max_elastic_nodes 2 -n 1 true
-equal "one notice" "ringrun: --elastic_training has no effect: the number of ranks stays; checkpoints of ringtrain go on with any other" "$err"
+equal "one notice" "ringrun: --elastic_training has no effect: the number of ranks is fixed; ringtrain continues from a checkpoint with any number" "$err"
 run "$ringrun" -n 1 -- echo --version -n
 equal "options after the program are its own" "--version -n" "$out"
 run "$ringrun" --nproc-per-node auto sh -c 'echo $WORLD_SIZE'
@@ -35,8 +35,8 @@ refuse "did you mean '--include my_node:0'" -n 1 --my_node:0 true
 refuse "did you mean '--master-addr'" -n 2 --master-adr x true
 refuse "did you mean '--nproc-per-node'" --nproc-per-nodes 2 true
 refuse "unknown option '--qqqqqqqqqqqqqqqqqqqq'" --qqqqqqqqqqqqqqqqqqqq true
-refuse "which program" -n 2
-refuse "how many ranks" true
+refuse "the program is missing" -n 2
+refuse "the number of ranks is missing" true
 refuse "whole number" -n 0 true
 refuse "whole number" -n -3 true
 refuse "whole number" -n 2x true
@@ -45,15 +45,15 @@ refuse "np needs a value" -np
 refuse "whole number.*65535" -n 1 --master-port 70000 true
 refuse "one number" --nnodes 1:4 true
 refuse "none or core or auto" -n 1 --bind-to socket true
-refuse "reached by ssh" -n 1 --launcher pdsh true
+refuse "only ssh is supported" -n 1 --launcher pdsh true
 refuse "NAME or NAME=VALUE" -n 1 -x 2A=1 true
 refuse "not set here" -n 1 -x RING_TEST_SURELY_UNSET true
 refuse "sets this variable itself" -n 1 -x RANK=1 true
-refuse "a secret of its own" -n 1 -x RING_SECRET_FILE=/key true
+refuse "a new secret" -n 1 -x RING_SECRET_FILE=/key true
 refuse "no agent of torchrun" -n 1 -x TORCHELASTIC_USE_AGENT_STORE=True true
 refuse "whole number" -n 1 --kill-wait soon true
 refuse "needs --node-rank" -n 1 --no_ssh true
-refuse "CPUs" --nproc-per-node gpu true
+refuse "does not count GPUs" --nproc-per-node gpu true
 refuse "give one" -n 1 -H a --hostfile b true
 refuse "cannot be given together" --include a --exclude b true
 refuse "leave out" --include localhost:0 --num_gpus 2 true
@@ -86,7 +86,7 @@ bash -c "$line" && [ -e "a file's name" ] || wrong "the printed command does not
 run "$ringrun" -n 2 --dry-run no_such_program
 equal "dry run: a program that is not there" 0 "$code"
 equal "dry run: a program that is not there is told" \
-    "ringrun: rank 0 could not start 'no_such_program': No such file or directory; it is neither in PATH nor beside ringrun: give its path" "$err"
+    "ringrun: rank 0 could not start 'no_such_program': No such file or directory; it is neither in PATH nor in the folder of ringrun; give its path" "$err"
 run "$ringrun" -n 1 --dry-run ringrun --version
 has "dry run: a program beside ringrun" "$out" " $bin/ringrun --version\$"
 cpus=$(nproc)

@@ -24,7 +24,7 @@ static programs_run *ringtrain(int ranks, const char *config, const char *option
     return programs_train(ranks, "--deepspeed_config %s %s", files_path("config.json"), options);
 }
 
-/* The numbers of a line "stage parameters gradients states live activations together".
+/* The numbers of a line "stage parameters gradients states live activations total".
  * @param place  stage of the pipeline */
 static void placed_line(const programs_run *run, int place, int stage, size_t numbers[6])
 {
@@ -68,7 +68,7 @@ static void the_estimate_is_what_is_allocated(void **state)
                  stage, bytes[0] + bytes[1] + bytes[2], bytes[3]);
         programs_expect_output(trained, line);
         if (stage == 3)
-            programs_expect_output(trained, "\nstage 3 splits 0 of 61706 parameters\n");
+            programs_expect_output(trained, "\nZeRO stage 3 partitions 0 of 61706 parameters\n");
         programs_free(trained);
         programs_free(checked);
     }
@@ -142,7 +142,7 @@ static void any_number_of_ranks_is_estimated(void **state)
     /* the first tensor is split, a bias stays whole and so do all others, which are padded */
     assert_int_equal(bytes[0], 4 * (200704 / 64 + 256 + 17152));
     programs_expect_output(many, "train_batch_size .......................... 512\n");
-    programs_expect_output(many, "memory of a rank in bytes, 64 ranks, 218058 parameters");
+    programs_expect_output(many, "memory per rank in bytes, 64 ranks, 218058 parameters");
     programs_expect_output(many, "checked, except for the data: no errors");
     programs_free(one);
     programs_free(many);
@@ -180,7 +180,8 @@ static void what_would_not_train_is_an_error(void **state)
     programs_expect_output(run, "steps_per_print ........................... 3\n");
     programs_free(run);
     run = ringtrain(0, "{train_batch_size: 64, " ADAM, "--check");
-    programs_expect_output(run, "steps_per_print ........................... four times an epoch");
+    programs_expect_output(run,
+                           "steps_per_print ........................... a quarter of an epoch");
     programs_free(run);
 }
 
@@ -238,20 +239,21 @@ static void words_of_other_programs_are_answered(void **state)
     static const struct {
         const char *options, *error;
     } cases[] = {
-        {"train.py --deepspeed_config d.json", "train.py is a Python script, which ringtrain does "
-                                               "not need; write ringrun -n 2 ringtrain"},
-        {"a.yml b.yml", "a.yml: ringtrain does not have the models of gpt-neox; give a DeepSpeed "
-                        "file with --deepspeed_config, accelerate's YAML with --config_file, a "
-                        "network with --model"},
+        {"train.py --deepspeed_config d.json", "train.py is a Python script, but ringtrain does "
+                                               "not run scripts; write ringrun -n 2 ringtrain"},
+        {"a.yml b.yml", "a.yml: ringtrain does not read the files of gpt-neox; give a DeepSpeed "
+                        "file with --deepspeed_config or accelerate's YAML file with "
+                        "--config_file, and a network with --model"},
         {"--deepspeed_config 6-7B.yml", "--deepspeed_config 6-7B.yml: a DeepSpeed file is JSON"},
-        {"--config_file a.yaml --deepspeed_config d.json", "both name a configuration; give one"},
+        {"--config_file a.yaml --deepspeed_config d.json",
+         "both name a configuration; give only one"},
         {"--module train", "does not run Python modules; write ringrun -n 2 ringtrain"},
         {"--num_gpus=2 train", "the ranks: ringrun --num_gpus N ringtrain"},
         {"--nproc-per-node 2", "the ranks: ringrun --nproc_per_node N ringtrain"},
         {"--hostfile hosts", "the ranks: ringrun --hostfile FILE ringtrain"},
         {"--lr 0.1", "set it in the configuration: optimizer.params.lr"},
         {"--weight_decay=0.1", "set it in the configuration: optimizer.params.weight_decay"},
-        {"--queue_time=10", "it is an option of the job platform; start ranks with ringrun"},
+        {"--queue_time=10", "it is an option of a platform for jobs; start ranks with ringrun"},
         {"--backend smddp", "--backend smddp: expected nccl or gloo or mpi"},
         {"-b 0", "expected a whole number from 1 to 2147483647"},
         {"--check=0", "--check=0: expected a whole number from 1 to 65536"},

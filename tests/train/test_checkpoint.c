@@ -481,7 +481,7 @@ static void a_checkpoint_of_another_run_is_refused(void **state)
     const job good = {.ranks = 2, .optimizer = ADAM, .path = dir};
     job what = good;
     what.model = "mlp";
-    expect_refused(&what, "is of the model deep, not of this run's mlp");
+    expect_refused(&what, "is a checkpoint of model deep, which differs from this run's model mlp");
     what = good;
     what.seed = 5;
     expect_refused(&what, "is of a run with --seed 0, not 5");
@@ -490,9 +490,9 @@ static void a_checkpoint_of_another_run_is_refused(void **state)
     expect_refused(&what, "was trained on other data");
     what = good;
     what.optimizer = MOMENTUM;
-    expect_refused(&what, "it has no momentum_buffer");
+    expect_refused(&what, "which has no momentum_buffer");
     what.optimizer = "{type: \"SGD\"}";
-    expect_refused(&what, "it has exp_avg, too");
+    expect_refused(&what, "which also has exp_avg");
 }
 
 /* ---- Damage -------------------------------------------------------------------------------- */
@@ -560,9 +560,9 @@ static const char *const damages[] = {
     "rank-00001.safetensors: hash ",
     "rank-00001.safetensors: hash ",
     "rank-00001.safetensors: No such file",
-    "manifest.json: its bytes do not have the hash",
-    "manifest.json: its bytes do not have the hash",
-    "manifest.json: its bytes do not have the hash",
+    "manifest.json: its contents do not match the hash",
+    "manifest.json: its contents do not match the hash",
+    "manifest.json: its contents do not match the hash",
     "manifest.json: No such file",
 };
 
@@ -596,7 +596,7 @@ static void a_folder_without_a_whole_checkpoint_is_refused(void **state)
     cut("rank-00000.safetensors", 100);
     run = load(2, 0, dir);
     assert_int_equal(run.on.status, RING_ERR_SYSTEM);
-    expect_text(run.on.error, "none of its checkpoints (1) is whole");
+    expect_text(run.on.error, "1 checkpoint in it, all damaged");
 }
 
 /* Written as it should be, but not about these shards or this network. */
@@ -615,8 +615,8 @@ static void tell_wrongly(checkpoint_manifest *manifest, int way)
 
 static void manifests_that_do_not_fit_are_refused(void **state)
 {
-    static const char *const texts[] = {" elements of ", "something is missing or cannot be",
-                                        "is of another model: where this run's "};
+    static const char *const texts[] = {" elements of ", "a value is missing or invalid",
+                                        "is of another model: in place of this run's tensor "};
     const char *dir = make_folder();
     for (int way = 0; way < (int)COUNT_OF(texts); way++) {
         checkpoint_manifest manifest;
@@ -705,7 +705,7 @@ static void another_version_is_refused_at_once(void **state)
     write_version('3');
     job run = load(1, 0, dir);
     assert_int_equal(run.on.status, RING_ERR_UNSUPPORTED);
-    expect_text(run.on.error, "version 3 of the format, but this ringtrain reads versions 1 to 2");
+    expect_text(run.on.error, "the format has version 3, but this ringtrain reads versions 1 to 2");
     write_version('1'); /* is read as long as no tensor rank has a part */
     run = load(1, 0, dir);
     expect_loaded(&run);
@@ -726,26 +726,28 @@ static const struct {
     {"{\"__metadata__\":{\"x\":\"y\"}," ENTRY("b", "F32", "1", "8",
                                               "12") "," ENTRY("a", "BF16", "2,2", "0", "8") "}  ",
      NULL},
-    {"{" ENTRY("a", "F32", "3", "0", "8") "}", "data_offsets cannot be"},
-    {"{" ENTRY("a", "F32", "4", "0", "16") "}", "data_offsets cannot be"},
-    {"{" ENTRY("a", "F32", "1", "12", "8") "}", "data_offsets cannot be"},
-    {"{" ENTRY("a", "F32", "2", "0", "8") "}", "bytes that no tensor has"},
+    {"{" ENTRY("a", "F32", "3", "0", "8") "}", "the data_offsets of a tensor are invalid"},
+    {"{" ENTRY("a", "F32", "4", "0", "16") "}", "the data_offsets of a tensor are invalid"},
+    {"{" ENTRY("a", "F32", "1", "12", "8") "}", "the data_offsets of a tensor are invalid"},
+    {"{" ENTRY("a", "F32", "2", "0", "8") "}", "some of its bytes belong to no tensor"},
     {"{" ENTRY("a", "F32", "1", "0", "4") "," ENTRY("b", "F32", "1", "8", "12") "}",
      "overlap or leave a gap"},
     {"{" ENTRY("a", "F32", "2", "0", "8") "," ENTRY("b", "F32", "2", "4", "12") "}",
      "overlap or leave a gap"},
     {"{" ENTRY("a", "F32", "2", "0", "8") "," ENTRY("a", "F32", "1", "8", "12") "}",
-     "two tensors of one name"},
+     "two of its tensors have the same name"},
     {"{" ENTRY("a", "I64", "3", "0", "12") "}", "not F32, F16 or BF16"},
-    {"{" ENTRY("a", "F32", "-3", "0", "12") "}", "shape cannot be"},
-    {"{" ENTRY("a", "F32", "1.5", "0", "12") "}", "shape cannot be"},
-    {"{" ENTRY("a", "F32", "4294967296,4294967296,4294967296", "0", "12") "}", "shape cannot be"},
-    {"{" ENTRY("a", "F32", "1,1,1,1,1,1,1,1,3", "0", "12") "}", "shape cannot be"},
-    {"{" ENTRY("", "F32", "3", "0", "12") "}", "no name that can be shown"},
-    {"{\"a\":3}", "without dtype, shape and data_offsets"},
-    {"[1]", "no JSON"},
-    {"{" ENTRY("a", "F32", "3", "0", "12") "}x", "no JSON"},
-    {"{" ENTRY("a", "F32", "3", "0", "12"), "no JSON"},
+    {"{" ENTRY("a", "F32", "-3", "0", "12") "}", "the shape of a tensor is invalid"},
+    {"{" ENTRY("a", "F32", "1.5", "0", "12") "}", "the shape of a tensor is invalid"},
+    {"{" ENTRY("a", "F32", "4294967296,4294967296,4294967296", "0", "12") "}",
+     "the shape of a tensor is invalid"},
+    {"{" ENTRY("a", "F32", "1,1,1,1,1,1,1,1,3", "0", "12") "}", "the shape of a tensor is invalid"},
+    {"{" ENTRY("", "F32", "3", "0", "12") "}",
+     "a tensor's name is empty, too long or not printable"},
+    {"{\"a\":3}", "does not have exactly dtype, shape and data_offsets"},
+    {"[1]", "is not JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12") "}x", "is not JSON"},
+    {"{" ENTRY("a", "F32", "3", "0", "12"), "is not JSON"},
 };
 
 static ring_status open_header(const char *header, uint64_t length)
@@ -773,7 +775,7 @@ static void hostile_headers_are_refused(void **state)
     static const uint64_t lengths[] = {0, 1, 1000, 1U << 30, UINT64_MAX, UINT64_MAX - 8};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         assert_int_equal(open_header(headers[0].header, lengths[i]), RING_ERR_SYSTEM);
-        expect_text(train_error(), "its header's length cannot be");
+        expect_text(train_error(), "the length of its header is invalid");
     }
 }
 

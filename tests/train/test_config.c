@@ -215,7 +215,7 @@ static void damaged_files_never_do_harm(void **state)
     static const char zero[] = "{ # \0\n}";
     assert_int_equal(config_parse("c", zero, sizeof zero - 1, &options, NULL, NULL, &config),
                      RING_ERR_CONFIG);
-    assert_string_equal(train_error(), "c:1:5: a zero byte: this is not a text file");
+    assert_string_equal(train_error(), "c:1:5: the file has a zero byte, so it is not a text file");
 }
 
 static void deep_and_wide_files_are_refused(void **state)
@@ -236,7 +236,9 @@ static void deep_and_wide_files_are_refused(void **state)
         used += (size_t)sprintf(text + used, "k%d:1,", i);
     text[used++] = '}';
     assert_int_equal(config_parse("c", text, used, &options, NULL, NULL, &config), RING_ERR_CONFIG);
-    assert_string_equal(train_error(), "c: more than 2000 keys");
+    assert_string_equal(
+        train_error(),
+        "c: the file has more than 2000 keys, so it is probably not a configuration");
     free(text);
 }
 
@@ -249,8 +251,9 @@ static void files_that_are_not_there_or_no_files_are_named(void **state)
     assert_string_equal(train_error(), "/nowhere/c.json: No such file or directory");
     assert_int_not_equal(config_read("/", &options, NULL, NULL, &config), RING_OK);
     assert_int_equal(config_read("/dev/zero", &options, NULL, NULL, &config), RING_ERR_CONFIG);
-    assert_string_equal(train_error(),
-                        "/dev/zero: larger than 262144 bytes; is it a configuration?");
+    assert_string_equal(
+        train_error(),
+        "/dev/zero: the file has more than 262144 bytes, so it is probably not a configuration");
 }
 
 static void the_table_is_consistent(void **state)

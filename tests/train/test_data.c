@@ -74,7 +74,7 @@ static void short_files_are_refused(void **state)
     uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
     for (size_t length = 0; length < bytes; length++) {
         files_write("short", file, length);
-        refused("short", 1, ": the file ends early; fetch it again");
+        refused("short", 1, ": the file ends too early; download it again");
     }
     free(file);
 }
@@ -92,11 +92,11 @@ static void damaged_gz_files_are_refused(void **state)
     assert_non_null(good);
     for (size_t length = 20; length < packed; length += 7) {
         files_write("cut.gz", good, length);
-        refused("cut.gz", 1, ": the file ends early; fetch it again");
+        refused("cut.gz", 1, ": the file ends too early; download it again");
     }
     good[packed - 6] ^= 1; /* of the checksum */
     files_write("sum.gz", good, packed);
-    refused("sum.gz", 1, ": not a valid gzip file (incorrect data check); fetch it again");
+    refused("sum.gz", 1, ": not a valid gzip file (incorrect data check); download it again");
     free(good);
 }
 
@@ -106,9 +106,9 @@ static void long_files_are_refused(void **state)
     size_t bytes;
     uint8_t *file = files_idx(1, (const uint32_t[]){16}, data, sizeof data, &bytes);
     files_write("long", file, bytes);
-    refused("long", 1, ": longer than its header says");
+    refused("long", 1, ": the file is longer than its header says");
     files_write_gz("long.gz", file, bytes);
-    refused("long.gz", 1, ": longer than its header says");
+    refused("long.gz", 1, ": the file is longer than its header says");
     free(file);
 }
 
@@ -116,10 +116,12 @@ static void other_kinds_of_files_are_refused(void **state)
 {
     files_write("text", "{\"optimizer\": {}}", 17);
     refused("text", 3,
-            ": starts with 7b226f70, an IDX file of bytes with 3 dimensions starts with 00000803");
+            ": the file begins with 7b226f70, but an IDX file of bytes with 3 dimensions begins "
+            "with 00000803");
     files_write("images", "\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x01x", 17);
     refused("images", 1,
-            ": starts with 00000803, an IDX file of bytes with 1 dimensions starts with 00000801");
+            ": the file begins with 00000803, but an IDX file of bytes with 1 dimensions begins "
+            "with 00000801");
     refused("absent", 1, ": No such file or directory");
     assert_int_equal(mkfifo(files_path("fifo"), 0600), 0);
     refused("fifo", 1, ": not a regular file");
@@ -140,7 +142,7 @@ static void headers_that_promise_too_much_cost_no_memory(void **state)
         files_write_gz("promise.gz", file, bytes);
         free(file);
         asked = 0;
-        refused("promise", 3, ": the header promises more than its 16 bytes on disk can hold");
+        refused("promise", 3, ": the header states more elements than a file of 16 bytes can have");
         idx_array array;
         assert_int_equal(idx_read(files_path("promise.gz"), 3, &array), RING_ERR_CONFIG);
         assert_int_equal(asked, 0);
@@ -158,7 +160,7 @@ static void bombs_are_not_unpacked(void **state)
     zeros[7] = 100;
     files_write_gz("bomb.gz", zeros, size);
     free(zeros);
-    refused("bomb.gz", 1, ": longer than its header says");
+    refused("bomb.gz", 1, ": the file is longer than its header says");
 }
 
 /* A megabyte that would take a gigabyte of every rank, as its header says. */
@@ -176,7 +178,7 @@ static void arrays_of_nothing_are_not_unpacked(void **state)
     free(zeros);
     idx_array array;
     assert_int_equal(idx_read(files_path("nothing.gz"), 1, &array), RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "would become 83886072 in memory"));
+    assert_non_null(strstr(train_error(), "to 83886072, more than any known data set"));
 }
 
 static void empty_arrays_are_refused(void **state)
@@ -185,7 +187,7 @@ static void empty_arrays_are_refused(void **state)
     uint8_t *file = files_idx(3, (const uint32_t[]){0, 28, 28}, NULL, 0, &bytes);
     files_write("empty", file, bytes);
     free(file);
-    refused("empty", 3, ": by its header the file has no elements");
+    refused("empty", 3, ": by its header, the file has no elements");
 }
 
 /* @return the bytes of @p count records, whose numbers say where they belong; to be free()d. */
@@ -241,13 +243,12 @@ static void wrong_cifar_files_are_refused(void **state)
 {
     write_cifar("data_batch_1.bin", 2, 3);
     files_write("data_batch_2.bin", "x", 1);
-    cifar_refused(
-        "data_batch_2.bin: 1 byte, which is not a multiple of CIFAR-10's record of 3073 bytes; "
-        "fetch it again");
+    cifar_refused("data_batch_2.bin: the file has 1 byte, which is not a multiple of CIFAR-10's "
+                  "record of 3073 bytes; download the file again");
     files_write("data_batch_2.bin", "", 0);
     cifar_refused("data_batch_2.bin: 0 bytes, which is not a multiple");
     write_cifar("data_batch_2.bin", 1, 10);
-    cifar_refused(": label 10 of sample 2 is not one of 0 to 9");
+    cifar_refused(": label 10 of sample 2 is not from 0 to 9");
     assert_int_equal(unlink(files_path("data_batch_2.bin")), 0);
     assert_int_equal(mkfifo(files_path("data_batch_2.bin"), 0600), 0);
     cifar_refused("data_batch_2.bin: not a regular file");
@@ -267,7 +268,8 @@ static void a_folder_without_the_files_says_what_belongs_there(void **state)
     folder_refused("/nowhere", "/nowhere: no such folder");
     folder_refused("/dev/null", "/dev/null: not a folder");
     folder_refused("/dev/null/x", "/dev/null/x: not a folder");
-    folder_refused(files_path(""), ": an empty folder. The folder given by --data or RING_DATA");
+    folder_refused(files_path(""),
+                   ": the folder is empty. The folder given by --data or RING_DATA");
     files_write("other", "x", 1);
     folder_refused(files_path(""), ": no train-images-idx3-ubyte or train-images-idx3-ubyte.gz.");
     assert_non_null(strstr(train_error(), "t10k-labels-idx1-ubyte (10008)"));
@@ -293,7 +295,7 @@ static void labels_are_checked(void **state)
     files_write("train-labels-idx1-ubyte", file, bytes);
     free(file);
     assert_int_equal(dataset_read(files_path("."), DATASET_TRAIN, &dataset), RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "label 10 of sample 29 is not one of 0 to 9"));
+    assert_non_null(strstr(train_error(), "label 10 of sample 29 is not from 0 to 9"));
     file = files_idx(1, (const uint32_t[]){29}, labels, 29, &bytes);
     files_write("train-labels-idx1-ubyte", file, bytes);
     free(file);
@@ -416,7 +418,8 @@ static void wrong_texts_are_refused(void **state)
     uint8_t short_one[1024 + 4] = {0};
     memcpy(short_one, llmc_start, sizeof llmc_start);
     files_write("train.bin", short_one, sizeof short_one);
-    text_refused(DATASET_TRAIN, "train.bin: 1028 bytes, but its header promises 3 tokens of 2");
+    text_refused(DATASET_TRAIN,
+                 "train.bin: the file has 1028 bytes, but its header states 3 tokens of 2");
     text_refused(DATASET_TEST, "val.bin: No such file or directory");
     files_write("val.bin", "abc", 3);
     text_refused(DATASET_TEST, "val.bin: 3 bytes, which is not a multiple of a 16-bit token");
@@ -424,11 +427,11 @@ static void wrong_texts_are_refused(void **state)
         uint32_t start[3];
         const char *error;
     } headers[] = {
-        {{20240801, 7, 2}, "val.bin: 1028 bytes, but its header promises 2 tokens of 4"},
-        {{20240520, 2, 2}, "val.bin: a header of llm.c's with magic 20240520, version 2; token "},
-        {{20240801, 1, 1}, "val.bin: a header of llm.c's with magic 20240801, version 1; token "},
-        {{20240326, 3, 1}, "val.bin: a header of llm.c's with magic 20240326, version 3; token "},
-        {{0x88d83401, 0x01000000, 0x02000000}, "header of llm.c's with magic 2295870465, "},
+        {{20240801, 7, 2}, "val.bin: the file has 1028 bytes, but its header states 2 tokens of 4"},
+        {{20240520, 2, 2}, "val.bin: unknown header of llm.c with magic 20240520, version 2; a "},
+        {{20240801, 1, 1}, "val.bin: unknown header of llm.c with magic 20240801, version 1; a "},
+        {{20240326, 3, 1}, "val.bin: unknown header of llm.c with magic 20240326, version 3; a "},
+        {{0x88d83401, 0x01000000, 0x02000000}, "header of llm.c with magic 2295870465, "},
     };
     for (size_t i = 0; i < COUNT_OF(headers); i++) {
         memcpy(short_one, headers[i].start, sizeof headers[i].start);
@@ -438,9 +441,9 @@ static void wrong_texts_are_refused(void **state)
     files_write("val.bin", "", 0);
     text_refused(
         DATASET_TEST,
-        "a text of 0 tokens is too short for a sample of 4 tokens and the one that follows it");
+        "the text has 0 tokens, but needs at least one sample of 4 tokens and one token after it");
     files_write("val.bin", "abcdefgh", 8);
-    text_refused(DATASET_TEST, "a text of 4 tokens is too short for a sample of 4");
+    text_refused(DATASET_TEST, "the text has 4 tokens, but needs at least one sample of 4");
     assert_int_equal(unlink(files_path("val.bin")), 0);
     assert_int_equal(mkfifo(files_path("val.bin"), 0600), 0);
     text_refused(DATASET_TEST, "val.bin: not a regular file");
@@ -506,7 +509,7 @@ static void a_source_is_asked_for_samples_and_closed(void **state)
     assert_int_equal(calls, 2);
     dataset.classes = 9;
     assert_int_equal(dataset_take(&dataset, order, 2, inputs, labels), RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "label 9 of sample 9 is not one of 0 to 8"));
+    assert_non_null(strstr(train_error(), "label 9 of sample 9 is not from 0 to 8"));
     assert_int_equal(dataset_hash(&dataset), 77);
     dataset_free(&dataset);
     assert_int_equal(calls, -1);

@@ -76,7 +76,8 @@ static void a_file_that_one_rank_cannot_read_ends_all(void **state)
         programs_shell("%s/ringrun -n 2 %s/ringtrain --deepspeed_config %s --data %s 2>&1",
                        programs.bin, programs.bin, files_path("config.json"), files_path("."));
     assert_int_not_equal(run->status, 0);
-    programs_expect_output(run, "t10k-labels-idx1-ubyte: the file ends early; fetch it again");
+    programs_expect_output(run,
+                           "t10k-labels-idx1-ubyte: the file ends too early; download it again");
     assert_null(strstr(run->output, "another rank"));
     programs_free(run);
 }

@@ -457,27 +457,27 @@ static void what_is_wrong_with_sizes_is_told(void **state)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"{gpt: 3}", "m.json:1:2: must be a section"},
-        {"{gpt: {layers: 3}}", "m.json:1:8: gpt takes no \"layers\""},
-        {"{gpt: {n_layer: 0}}", "m.json:1:8: must be a whole number from 1"},
+        {"{gpt: 3}", "m.json:1:2: expected a section"},
+        {"{gpt: {layers: 3}}", "m.json:1:8: gpt has no setting \"layers\""},
+        {"{gpt: {n_layer: 0}}", "m.json:1:8: expected a whole number from 1"},
         {"{gpt: {n_head: 3}}", "m.json:1:2: layer transformer.h.0.attn (attention): 128 features "
                                "cannot be split among 3 heads"},
-        {"{gpt: {attn_pdrop: 1}}", "m.json:1:8: must be a number from 0 to below 1"},
-        {"{gpt: {n_layer: 1000}}", "m.json:1:2: more than 1024 layers"},
+        {"{gpt: {attn_pdrop: 1}}", "m.json:1:8: expected a number that is at least 0 and below 1"},
+        {"{gpt: {n_layer: 1000}}", "m.json:1:2: the GPT has more than 1024 nodes"},
         {"{gpt: {block_size: 1000000}}",
          "m.json:1:2: layer transformer.h.0.attn (attention): attention of 4 heads over 1000000 "
          "tokens is too large"},
         {"{gpt: {}, layers: []}", "m.json:1:11: \"gpt\" replaces"},
         {"{input: [3], gpt: {}}", "m.json:1:14: \"gpt\" replaces"},
-        {"{gpt: {approximate: \"erf\"}}", "m.json:1:8: must be \"none\" or \"tanh\""},
-        {"{gpt: {tie_word_embeddings: 1}}", "m.json:1:8: must be true or false"},
+        {"{gpt: {approximate: \"erf\"}}", "m.json:1:8: expected \"none\" or \"tanh\""},
+        {"{gpt: {tie_word_embeddings: 1}}", "m.json:1:8: expected true or false"},
         {"{input: [3], layers: [{type: \"embedding\", features: 3}]}",
          "m.json:1:24: embedding needs \"vocabulary\""},
         {"{input: [3], layers: [{type: \"attention\"}]}", "m.json:1:24: attention needs \"heads\""},
         {"{input: [3], layers: [{type: \"attention\", heads: 1}]}",
          "m.json:1:24: layer 0 (attention): attention takes [tokens, 3 * features], not [3]"},
         {"{input: [3], layers: [{type: \"linear\", features: 3, init_std: 0}]}",
-         "m.json:1:53: must be a number above 0"},
+         "m.json:1:53: expected a number that is above 0"},
         {"{input: [1, 2, 3], layers: [{type: \"embedding\", features: 3, vocabulary: 3}]}",
          "m.json:1:30: layer 0 (embedding): embedding takes [tokens], not [1, 2, 3]"},
     };

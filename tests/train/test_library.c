@@ -442,7 +442,7 @@ static void auto_is_filled_in_as_far_as_is_known(void **state)
     ring_train_options options = options_of(&alone, open);
     assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
     refused(ring_train_create(&alone.engine, alone.comm, &options), RING_ERR_CONFIG,
-            "scheduler.params.total_num_steps = auto: only the caller knows it; write a value");
+            "scheduler.params.total_num_steps = auto: the library cannot derive it; write a value");
     options.config_text = filled;
     must(ring_train_create(&alone.engine, alone.comm, &options));
     end(&alone);
@@ -456,7 +456,7 @@ static void refuse_out_of_order(ring_train *engine, ring_train_batch *batch, boo
     float values[3];
     int more;
     refused(ring_train_step(engine), RING_ERR_USAGE, "backward");
-    refused(ring_train_next(engine, &none, &more), RING_ERR_USAGE, "the batch before");
+    refused(ring_train_next(engine, &none, &more), RING_ERR_USAGE, "the previous batch");
     refused(ring_train_train_batch(engine, NULL), RING_ERR_USAGE, "within an update");
     refused(ring_train_evaluate(engine, NULL, NULL), RING_ERR_USAGE, "within an update");
     refused(ring_train_predict(engine, values, 0, values), RING_ERR_USAGE, "within an update");
@@ -466,9 +466,9 @@ static void refuse_out_of_order(ring_train *engine, ring_train_batch *batch, boo
     refused(ring_train_save_params(engine, "x"), RING_ERR_USAGE, "within an update");
     refused(ring_train_load_params(engine, "x"), RING_ERR_USAGE, "within an update");
     refused(ring_train_get_tensor(engine, "2.bias", values, 3), RING_ERR_USAGE, "within an update");
-    refused(ring_train_backward(engine), RING_ERR_USAGE, "before it");
+    refused(ring_train_backward(engine), RING_ERR_USAGE, "first");
     if (has_output)
-        refused(ring_train_forward(engine, batch, NULL), RING_ERR_USAGE, "waits for its loss");
+        refused(ring_train_forward(engine, batch, NULL), RING_ERR_USAGE, "still needs a loss");
     else
         refused(ring_train_loss(engine, batch->labels, NULL), RING_ERR_USAGE, "ring_train_forward");
 }
@@ -486,7 +486,7 @@ static void train_micro(ring_train *engine, bool misused)
         const ring_train_batch other = own_batch(inputs, NULL, 1);
         ring_train_batch longer = batch;
         longer.rows++;
-        refused(ring_train_forward(engine, &other, NULL), RING_ERR_USAGE, "comes first");
+        refused(ring_train_forward(engine, &other, NULL), RING_ERR_USAGE, "first pass");
         refused(ring_train_forward(engine, &longer, NULL), RING_ERR_ARGUMENT, "3 samples");
         refuse_out_of_order(engine, &batch, false);
     }
@@ -501,12 +501,12 @@ static void train_micro(ring_train *engine, bool misused)
     must(ring_train_loss(engine, batch.labels, NULL)); /* the last one counts */
     must(ring_train_backward(engine));
     if (misused) {
-        refused(ring_train_backward(engine), RING_ERR_USAGE, "before it");
+        refused(ring_train_backward(engine), RING_ERR_USAGE, "first");
         refused(ring_train_forward(engine, &batch, NULL), RING_ERR_USAGE, "must follow");
     }
     must(ring_train_step(engine));
     if (misused)
-        refused(ring_train_forward(engine, &batch, NULL), RING_ERR_USAGE, "went through");
+        refused(ring_train_forward(engine, &batch, NULL), RING_ERR_USAGE, "already used");
 }
 
 static void misuse_is_refused_and_changes_nothing(void **state)
@@ -560,7 +560,7 @@ static void samples_are_told(ring_train *engine)
     assert_int_equal(labels[0], 7 % CLASSES);
     must(ring_train_samples(engine, RING_TRAIN_SET_TEST, samples, 2, NULL, labels));
     refused(ring_train_samples(engine, RING_TRAIN_SET_TEST, samples, 3, NULL, labels),
-            RING_ERR_ARGUMENT, "sample 8");
+            RING_ERR_ARGUMENT, "samples[2] is 8");
     refused(ring_train_samples(engine, (ring_train_set)2, samples, 1, NULL, labels),
             RING_ERR_ARGUMENT, "no such set");
 }
@@ -577,8 +577,8 @@ static void wrong_arguments_are_told(void **state)
     ring_train_batch batch = own_batch(inputs, NULL, 9);
     refused(ring_train_forward(engine, &batch, NULL), RING_ERR_ARGUMENT, "1 to 8");
     batch = own_batch(NULL, NULL, 1);
-    refused(ring_train_forward(engine, &batch, NULL), RING_ERR_ARGUMENT, "with inputs");
-    refused(ring_train_forward(engine, NULL, NULL), RING_ERR_ARGUMENT, "no batch");
+    refused(ring_train_forward(engine, &batch, NULL), RING_ERR_ARGUMENT, "inputs is NULL");
+    refused(ring_train_forward(engine, NULL, NULL), RING_ERR_ARGUMENT, "batch is NULL");
     refused(ring_train_forward(NULL, &batch, NULL), RING_ERR_ARGUMENT, "NULL");
     refused(ring_train_step(NULL), RING_ERR_ARGUMENT, "NULL");
     refused(ring_train_get_info(engine, NULL), RING_ERR_ARGUMENT, "NULL");
@@ -628,14 +628,14 @@ static void an_update_does_not_end_without_an_exchange(void **state)
         begin_micro(alone.engine);
         if (without)
             refused(ring_train_backward(alone.engine), RING_ERR_USAGE,
-                    "no gradient exchange would happen in update 1");
+                    "the gradients of update 1 would never be exchanged");
         must(ring_train_no_sync(alone.engine, 0));
         must(ring_train_backward(alone.engine));
         must(ring_train_step(alone.engine));
         must(ring_train_get_tensor(alone.engine, "2.weight", weights[without], 12));
         assert_int_equal(info_of(alone.engine).step, 1);
         must(ring_train_no_sync(alone.engine, 1));
-        refused(ring_train_train_batch(alone.engine, NULL), RING_ERR_USAGE, "ring_train_no_sync()");
+        refused(ring_train_train_batch(alone.engine, NULL), RING_ERR_USAGE, "ring_train_no_sync(");
         end(&alone);
     }
     assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
@@ -742,9 +742,9 @@ static void a_second_step_of_the_scheduler_is_told_once_and_ignored(void **state
         assert_string_equal(notes,
                             i == 0 ? ""
                                    : "the scheduler is stepped twice after update 1: "
-                                     "ring_train_step() does it already, and "
-                                     "ring_train_scheduler_step() has no effect here; DeepSpeed's "
-                                     "schedule would go twice as fast");
+                                     "ring_train_step() has stepped it already, so "
+                                     "ring_train_scheduler_step() has no effect; in DeepSpeed the "
+                                     "schedule would advance twice as fast");
         end(&once);
         end(&alone);
     }
@@ -760,10 +760,10 @@ static void wrong_options_are_told(void **state)
     refuse_options(&options, RING_ERR_CONFIG, "unknown key \"colour\"");
     options = good;
     options.config = "file";
-    refuse_options(&options, RING_ERR_ARGUMENT, "config, a file, or config_text");
+    refuse_options(&options, RING_ERR_ARGUMENT, "config, a file, and config_text");
     options = good;
     options.data = "folder";
-    refuse_options(&options, RING_ERR_ARGUMENT, "give one");
+    refuse_options(&options, RING_ERR_ARGUMENT, "set either data");
     options = good;
     options.normalize = "0.5/0.5";
     refuse_options(&options, RING_ERR_ARGUMENT, "images in data");
@@ -776,13 +776,13 @@ static void wrong_options_are_told(void **state)
     refuse_options(&options, RING_ERR_ARGUMENT, "0 to 256");
     options = good;
     options.keep = -1;
-    refuse_options(&options, RING_ERR_ARGUMENT, "keep -1");
+    refuse_options(&options, RING_ERR_ARGUMENT, "keep is -1");
     options = good;
     options.loss = "hinge";
     refuse_options(&options, RING_ERR_ARGUMENT, "no loss hinge");
     options = good;
     options.op_count = 0;
-    refuse_options(&options, RING_ERR_CONFIG, "no layer of type \"bend\"");
+    refuse_options(&options, RING_ERR_CONFIG, "no type \"bend\" of layers");
     options = good;
     options.ops = ops;
     options.op_count = 2;
@@ -791,7 +791,7 @@ static void wrong_options_are_told(void **state)
     refuse_options(&options, RING_ERR_ARGUMENT, "no other layer has");
     options = good;
     options.layers = "{input: [1, 2, 3], layers: [{type: \"bend\"}]}";
-    refuse_options(&options, RING_ERR_CONFIG, "it does not take [1, 2, 3]");
+    refuse_options(&options, RING_ERR_CONFIG, "it does not accept inputs of [1, 2, 3]");
     refuse_options(NULL, RING_ERR_ARGUMENT, "RING_TRAIN_OPTIONS_INIT");
 }
 

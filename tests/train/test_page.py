@@ -39,7 +39,7 @@ class Page(PageCase):
                          ["run.jsonl", "a <b> & \"c\"", "42", "2", "7", "2026-01-31T12:00:00Z",
                           "9", "0.1111", "0.92", "1.5", "1005"])
         self.assertEqual(page.find(f".//{HTML}tr[2]/{HTML}td/{HTML}span").get("class"), "key")
-        self.assertIn("which this\nbrowser has not run", self.text)
+        self.assertIn("this browser has\nnot run it", self.text)
 
     def test_numbers_are_the_metrics(self):
         (run,) = self.data(self.write("run.jsonl", [*metrics(9), PIPELINE]))

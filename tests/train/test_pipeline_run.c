@@ -63,8 +63,9 @@ static void the_documents_block_runs_on_two_ranks(void **state)
         run, "  stage 1: layers 2 to 4, 17098 parameters (8 %), 136784 bytes of model "
              "state, ");
     programs_expect_output(run, " of activations; rank 1\n");
-    programs_expect_output(run, "NOTE unbalanced: stage 0 has 92 % of the parameters");
-    programs_expect_output(run, "NOTE bubble 50 %: raise gradient_accumulation_steps (8 → 11 %)\n");
+    programs_expect_output(run, "NOTE unbalanced pipeline: stage 0 has 92 % of the parameters");
+    programs_expect_output(run, "NOTE the pipeline's bubble is 50 % of the time; "
+                                "gradient_accumulation_steps 8 would reduce it to 11 %\n");
     assert_int_equal(run->steps, 16);
     assert_memory_equal(run->loss, alone->loss, sizeof run->loss);
     programs_expect_same_params(2);
@@ -205,7 +206,8 @@ static void the_bubble_is_told_at_the_end(void **state)
         double bubble = 0.0;
         snprintf(options, sizeof options,
                  "--max-steps 12 --model lenet5 --pipeline-parallel-size %d", cases[i].stages);
-        snprintf(line, sizeof line, " %s %% of the slots; (p-1)/(m+p-1) is %s %%\ntest accuracy ",
+        snprintf(line, sizeof line,
+                 " %s %% of the schedule's slots; (p-1)/(m+p-1) predicts %s %%\ntest accuracy ",
                  cases[i].counted, cases[i].counted);
         programs_run *run = programs_train_config(
             cases[i].stages,
@@ -271,7 +273,7 @@ static void what_cannot_be_is_refused_once(void **state)
         const char *config, *options, *error;
     } cases[] = {
         {"{train_batch_size: 64, optimizer: {type: \"SGD\"}}", "-p 3",
-         "3 pipeline stages do not divide 2 ranks (from ringrun)"},
+         "2 ranks (from ringrun) cannot be divided into 3 pipeline stages"},
         {"{train_batch_size: 64, optimizer: {type: \"SGD\"}, zero_optimization: {stage: 2}}",
          "-p 2",
          "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism; set "

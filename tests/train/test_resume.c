@@ -332,7 +332,7 @@ static void go_on_with_other_ranks(const other_ranks *is)
     assert_int_equal(updates_of("m"), is->updates - 70);
     run = run_good(launch, "layers", options);
     snprintf(text, sizeof text,
-             "the run is complete: update %ld, in epoch %d, was its last; to continue, give %s",
+             "the run is complete: update %ld, in epoch %d, was the last one; to continue, give %s",
              is->updates, is->epochs, is->more);
     assert_string_equal(run->last_line, text);
     expect_without(run, "samples/s");
@@ -401,8 +401,9 @@ static void a_run_that_is_over_only_tells_its_accuracy(void **state)
     programs_run *again = run_good("", "layers", "--resume s");
     assert_null(strstr(first->output, "epoch 1: test accuracy"));
     assert_string_equal(again->last_line, first->last_line);
-    programs_expect_output(again, "the run is complete: update 32, in epoch 2, was its last; to "
-                                  "continue, give --epochs above 2\n");
+    programs_expect_output(again,
+                           "the run is complete: update 32, in epoch 2, was the last one; to "
+                           "continue, give --epochs above 2\n");
     expect_without(again, "samples/s");
     assert_int_equal(updates_of("m"), 0);
     expect_in_file("m", "\"epochs\": 2, \"updates\": 32,");
@@ -725,7 +726,7 @@ static void exported_parameters_start_other_runs(void **state)
     train("ringrun -n 2", "layers", "--max-steps 1 --init e.safetensors --dump-params still");
     expect_same_file("e.safetensors", "still.0");
     expect_failure("ringrun -n 2", "--max-steps 1 --resume s", 1,
-                   "is of a run with another optimizer: it has exp_avg, too");
+                   "is of a run with another optimizer, which also has exp_avg");
     programs_run *run = shell("", "wide", "--max-steps 1 --init e.safetensors");
     programs_expect_output(run, "--init e.safetensors: 0.bias has another shape than the model's");
     programs_free(run);
@@ -771,7 +772,7 @@ static void what_would_lose_a_run_is_refused(void **state)
     expect_failure("ringrun -n 2", "--max-steps 3 --resume none", 1, "none: no such folder");
     expect_failure("", "--max-steps 3 --resume s/step-00000009", 1, "manifest.json: No such file");
     expect_failure("flock s", "--max-steps 3 --save s --resume latest", 1,
-                   "another run saves there");
+                   "another run is saving to this folder");
     expect_failure("", "--keep 3", 2, "--keep has no effect without --save DIR");
     expect_failure("", "--resume latest", 2, "--resume latest needs --save DIR");
     expect_failure("", "--resume s --init e", 2, "--init and --resume");

@@ -270,7 +270,8 @@ static void reports_tell_of_time_memory_and_partition(void **state)
     programs_expect_output(run, "\ngroups of gradients: 0 1\n");
     char host[64] = "", line[200];
     gethostname(host, sizeof host - 1);
-    snprintf(line, sizeof line, "\nring of gradients: 0 on %s, 1 on %s, then 0\n", host, host);
+    snprintf(line, sizeof line, "\npath of gradients: rank 0 on %s, rank 1 on %s, then rank 0\n",
+             host, host);
     programs_expect_output(run, line);
     /* 218058 parameters; 2 ranks own half of the gradients and of Adam's two moments */
     programs_expect_output(run, "\nmemory of rank 1 in bytes: parameters 872232, gradients 436116, "
@@ -359,7 +360,7 @@ static void more_readers_than_cores_are_told(void **state)
         if (readers == cores)
             programs_expect_output(run, line);
         else
-            assert_null(strstr(run->output, "fewer --workers"));
+            assert_null(strstr(run->output, "a lower number of --workers"));
         programs_free(run);
     }
 }
@@ -396,8 +397,9 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
 static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state)
 {
     static const char *const drops[] = {"false", "true"},
-                             *const lines[] = {"1000/3 ranks: 2 samples repeated an epoch\n",
-                                               "1000/3 ranks: 1 sample left out an epoch\n"};
+                             *const lines[] = {
+                                 "1000/3 ranks: 2 samples repeated an epoch\n",
+                                 "1000 samples for 3 ranks: 1 sample left out in each epoch\n"};
     for (size_t i = 0; i < COUNT_OF(drops); i++) {
         char config[200];
         snprintf(config, sizeof config,
@@ -427,7 +429,7 @@ static void too_few_samples_are_refused(void **state)
         {6,
          "train_micro_batch_size_per_gpu: 2, data_partition: [1, 1, 1], dataloader_drop_last: "
          "true",
-         "nothing is left to train on: 6 samples on 3 ranks"},
+         "an epoch of 6 samples on 3 ranks"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char config[256];
@@ -684,15 +686,16 @@ static void errors_of_setting_up_are_told_once(void **state)
          "6, optimizer: {type: \"SGD\"}}",
          "",
          "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
-         "gradient_acc_step * world_size 144 != 24 * 6 * 2\nany of these fits: "
+         "gradient_acc_step * world_size 144 != 24 * 6 * 2\none of these changes makes them fit: "
          "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of ranks "
          "is 2, from ringrun"},
         {SGD_64, "--model /nowhere/m.json", "/nowhere/m.json: No such file or directory"},
         {SGD_64, wide,
-         "the model wide gives [11] for a sample, but there are 10 classes: its last layer must be "
-         "linear with 10 features"},
+         "the model wide outputs [11] for a sample, but there are 10 classes: its last layer must "
+         "be linear with 10 features"},
         {SGD_64, "--model alexnet",
-         ": images of 784 and 784 numbers, but the model alexnet takes 3072: [3, 32, 32]"},
+         ": images for training and testing have 784 and 784 numbers, but the model alexnet takes "
+         "3072: [3, 32, 32]"},
         {SGD_64, "--data /nowhere", "/nowhere: no such folder"},
         {SGD_64, "--save /nowhere/s", "/nowhere/s: its parent folder does not exist"},
         {SGD_64, "--save /dev/null", "/dev/null: not a folder"},
@@ -731,7 +734,7 @@ static void wrong_options_are_refused(void **state)
         {"--unknown-keys skip", "--unknown-keys skip: expected error or warn"},
         {"--local_rank abc", "--local_rank abc: expected a whole number from 0 to 2147483647"},
         {"--local_rank=abc", "--local_rank=abc: expected a whole number from 0 to 2147483647"},
-        {"config.json", "unexpected word \"config.json\"; all arguments are options"},
+        {"config.json", "unexpected argument \"config.json\"; ringtrain takes only options"},
         {"--no-such-option", "unknown option '--no-such-option'"},
     };
     unsetenv("RING_DATA");

@@ -214,7 +214,8 @@ static void two_ranks_do_not_and_are_told_what_would(void **state)
         expect_refusal(
             pretrain_line(launchers[i], ""),
             "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu "
-            "* gradient_acc_step * world_size 144 != 24 * 6 * 2\nany of these fits: "
+            "* gradient_acc_step * world_size 144 != 24 * 6 * 2\none of these changes makes them "
+            "fit: "
             "gradient_accumulation_steps 3, or train_batch_size 288, or 1 rank\nthe number of "
             "ranks is 2, from ringrun");
         expect_training(pretrain_line(launchers[i], "--batch-policy=keep-global"));
@@ -281,7 +282,7 @@ static void thirty_and_twenty_thousand_samples_train(void **state)
     programs_expect_output(run,
                            "rank 0: 30000 samples in micro-batches of 30: 1000 updates an epoch\n"
                            "rank 1: 20000 samples in micro-batches of 20: 1000 updates an epoch\n"
-                           "an epoch leaves out 10000 of 60000 samples\n");
+                           "each epoch leaves out 10000 of 60000 samples\n");
     programs_free(run);
 }
 
@@ -291,19 +292,20 @@ static void the_manuals_notation_is_refused_line_by_line(void **state)
 {
     write_block("003", "\"stage\": [0|1|2|3]", "schema");
     write_block("003", "\"device\": \"[cpu|nvme]\"", "offload");
-    expect_refusal("(echo {; cat schema; echo }) > z.json; ringtrain --check --deepspeed_config "
-                   "z.json",
-                   "z.json:3:14: `[0|1|2|3]` is the manual's list of choices; write one of 0, 1, "
-                   "2, 3\nz.json:4:29: `[true|false]` is the manual's list of choices; write one "
-                   "of true, false\n");
+    expect_refusal(
+        "(echo {; cat schema; echo }) > z.json; ringtrain --check --deepspeed_config "
+        "z.json",
+        "z.json:3:14: `[0|1|2|3]` is a list of choices from the manual; write one of 0, 1, "
+        "2, 3\nz.json:4:29: `[true|false]` is a list of choices from the manual; write one "
+        "of true, false\n");
     expect_refusal("ringtrain --check --deepspeed_config z.json",
-                   "z.json:11:9: `...` is the manual's sign for an omission");
+                   "z.json:11:9: `...` stands for an omission");
     expect_refusal("ringtrain --check --deepspeed_config z.json",
                    "z.json:24:5: a comma is missing before this");
     expect_refusal(
         "(echo '{\"zero_optimization\": {'; sed '/bf16/,$d' offload; echo '}}') > b.json; "
         "ringtrain --check --deepspeed_config b.json",
-        "b.json:3:16: `[cpu|nvme]` is the manual's list of choices; write one of cpu, "
+        "b.json:3:16: `[cpu|nvme]` is a list of choices from the manual; write one of cpu, "
         "nvme\nb.json:5:19: `[true|false]` is");
     expect_refusal("(echo {; sed -n '/\"bf16\"/,$p' offload; echo }) > b.json; ringtrain --check "
                    "--deepspeed_config b.json",
@@ -361,7 +363,7 @@ static void the_models_of_gpt_neox_are_refused(void **state)
     write_block("003", "./deepy.py train.py ./configs/6-7B.yml", "neox");
     expect_refusal("sed -n 's#.*deepy.py train.py \\(.*\\)\"$#ringrun -n 1 ringtrain \\1#p' neox > "
                    "own.sh && grep -q local_setup own.sh && bash own.sh",
-                   "./configs/6-7B.yml: ringtrain does not have the models of gpt-neox; give a "
+                   "./configs/6-7B.yml: ringtrain does not read the files of gpt-neox; give a "
                    "DeepSpeed file with --deepspeed_config");
     expect_refusal("ringrun -n 1 ./deepy.py train.py ./configs/6-7B.yml",
                    "ringtrain replaces DeepSpeed training scripts");
@@ -421,7 +423,7 @@ static void accelerates_file_starts_and_trains(void **state)
     expect_training("ringrun --config_file config.yaml " TRAIN "--config_file config.yaml");
     write_line("004", "accelerate launch --config_file", "line");
     expect_refusal("sed 's/accelerate launch/ringrun/' line > own.sh && bash own.sh",
-                   "--module train: ranks are programs, and Python modules do not run in them; "
+                   "--module train: ringrun starts programs, not Python modules; "
                    "write ringrun --config_file config.yaml ringtrain --config_file config.yaml "
                    "--data DIR");
 }

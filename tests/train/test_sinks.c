@@ -344,7 +344,7 @@ static void other_files_are_no_losses(void **state)
                                                .steps_per_epoch = 1,
                                                .steps = 1}),
                      RING_ERR_CONFIG);
-    assert_non_null(strstr(train_error(), "not what this option writes"));
+    assert_non_null(strstr(train_error(), "was not written by this option"));
     report_close(&report);
 }
 

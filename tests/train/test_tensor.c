@@ -124,7 +124,7 @@ static void what_cannot_be_split_is_refused(void **state)
     build(&spec, "mixed");
     expect_refused(&spec, 3, "the 16 features of layer 3 (linear)");
     model_build_mlp(&spec, "single", widths, 1);
-    expect_refused(&spec, 2, "2 tensor ranks have nothing to share in single");
+    expect_refused(&spec, 2, "2 tensor ranks cannot share the layers of single");
 }
 
 /* The parts of all ranks make up the tensor, each element once. */

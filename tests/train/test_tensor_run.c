@@ -33,8 +33,9 @@ static void the_key_and_the_option_share_layers(void **state)
     programs_expect_success(key);
     expect_losses(key, alone);
     programs_expect_same_params(2);
-    programs_expect_output(key, "tensor ranks: 2 share the work of 2 layers of 5; this rank "
-                                "holds 109386 of 218058 parameters\n");
+    programs_expect_output(
+        key,
+        "tensor ranks: 2 ranks share 2 of 5 layers; rank 0 holds 109386 of 218058 parameters\n");
     programs_run *grid = programs_train_config(
         4, "{train_batch_size: 64, optimizer: {type: \"SGD\"}, dump_state: true}",
         "--model lenet5 --tp 2 -p 2");
@@ -58,8 +59,9 @@ static void check_tells_the_memory_of_a_share(void **state)
                                               "{train_batch_size: 64, optimizer: {type: \"SGD\"}}",
                                               "--tp 2 --check=4");
     programs_expect_success(run);
-    programs_expect_output(run, "each of 2 tensor ranks computes a share of the layers; of one of "
-                                "them:\nmemory of a rank in bytes, 2 ranks, 109386 parameters");
+    programs_expect_output(run, "each of 2 tensor ranks computes a share of the layers; for one "
+                                "tensor rank:\nmemory per rank in bytes, 2 ranks, 109386 "
+                                "parameters");
     programs_free(run);
 }
 
@@ -68,10 +70,12 @@ static void what_cannot_be_is_refused_once(void **state)
     static const struct {
         const char *settings, *options, *error;
     } cases[] = {
-        {"", "--tp 4", "4 tensor ranks do not divide 2 ranks (from ringrun); start 4 or 8 ranks"},
+        {"", "--tp 4",
+         "2 ranks (from ringrun) cannot be divided into groups of 4 tensor ranks; start a multiple "
+         "of 4 ranks"},
         {", tensor_parallel: {autotp_size: 2, tp: {tp_size: 2}}", "",
-         "tensor_parallel.tp is not supported yet by this version: write "
-         "tensor_parallel.autotp_size"},
+         "tensor_parallel.tp is not supported yet by this version: use tensor_parallel.autotp_size "
+         "instead"},
         {", train_micro_batch_size_per_gpu: 24", "--tp 2",
          "the number of ranks is 1, from ringrun: 2 in 1 stage of 2 tensor ranks"},
     };

@@ -110,13 +110,14 @@ static void models_and_data_that_do_not_fit_are_refused(void **state)
     files_write("narrow.json", narrow, strlen(narrow));
     files_write("classes.json", classes, strlen(classes));
     refused(".", "mlp",
-            "holds a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
-    refused(".", files_path("narrow.json"), "knows 100 words; give \"vocab_size\"");
+            "has a text, but the model mlp 784-256-64-10 takes images; give --model gpt");
+    refused(".", files_path("narrow.json"), "has a vocabulary of 100 words; set \"vocab_size\"");
     refused(".", files_path("classes.json"),
-            "gives [10] for a sample, but a text needs [8, 128]: its last layer must be linear");
+            "outputs [10] for a sample, but a text needs [8, 128]: its last layer must be linear");
     assert_int_equal(remove(files_path("input.txt")), 0);
     files_dataset(20, 10);
-    refused(".", "gpt", "holds images, but the model gpt takes a text: train.bin and val.bin");
+    refused(".", "gpt",
+            "has images, but the model gpt takes a text; give a folder with train.bin and val.bin");
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -155,7 +156,7 @@ static void a_model_too_large_for_memory_says_what_makes_it_smaller(void **state
         const char *keys, *before;
         int tokens;
     } ways[] = {
-        {"train_micro_batch_size_per_gpu: 2048", "; a rank takes ", 128},
+        {"train_micro_batch_size_per_gpu: 2048", "; a rank needs ", 128},
         {"train_micro_batch_size_per_gpu: 1024", "train_micro_batch_size_per_gpu 1024: ", 128},
         {"train_micro_batch_size_per_gpu: 2048", "block_size of the model 64: ", 64},
         {"train_micro_batch_size_per_gpu: 2048, pipeline: {activation_checkpoint_interval: 4}",

@@ -175,12 +175,11 @@ static void ranks_that_end_sooner_are_told_and_joined(void **state)
     programs_expect_success(run);
     assert_int_equal(run->steps, 10);
     programs_expect_same_params(2);
-    programs_expect_output(
-        run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
-             "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
-             "ranks that have run out of data wait for the others "
-             "(\"data_end\": \"join\"); \"shortest\" would end an epoch after 6 updates\n"
-             "an epoch leaves out 200 of 1000 samples\n");
+    programs_expect_output(run, "rank 0: 300 samples in micro-batches of 50: 6 updates an epoch\n"
+                                "rank 1: 500 samples in micro-batches of 50: 10 updates an epoch\n"
+                                "ranks that run out of data wait for the others (\"data_end\": "
+                                "\"join\"); \"shortest\" would end an epoch after 6 updates\n"
+                                "each epoch leaves out 200 of 1000 samples\n");
     programs_free(run);
     run = programs_train_config(2, shortest, "");
     programs_expect_success(run);
@@ -212,13 +211,15 @@ static void lists_that_do_not_fit_are_refused(void **state)
          "train_micro_batch_size_per_gpu lists 3 ranks, but there are 2, from ringrun; list one "
          "number for each rank"},
         {"{train_micro_batch_size_per_gpu: 30, data_partition: [10], " SGD,
-         "data_partition must list one number for each rank, and there are 2, from ringrun"},
+         "data_partition must list one number for each of the 2 ranks (from ringrun)"},
         {"{train_micro_batch_size_per_gpu: 30, data_partition: [600, 401], " SGD,
-         "data_partition takes 1001 samples, but there are 1000; list fewer, or write \"auto\""},
+         "data_partition lists 1001 samples, but the training set has 1000; list fewer, or write "
+         "\"auto\""},
         {"{train_batch_size: 100, train_micro_batch_size_per_gpu: [30, 20], "
          "gradient_accumulation_steps: 3, " SGD,
          "train_batch_size 100 is not the sum of train_micro_batch_size_per_gpu, 50, times "
-         "gradient_accumulation_steps 3\nany of these fits: gradient_accumulation_steps 2, or "
+         "gradient_accumulation_steps 3\none of these changes makes them fit: "
+         "gradient_accumulation_steps 2, or "
          "train_batch_size 150\n"},
         {"{train_micro_batch_size_per_gpu: [30, \"x\"], " SGD,
          "config.json:1:2: train_micro_batch_size_per_gpu must be a whole number"},

@@ -486,7 +486,7 @@ static void expect_cut(transport_link *l, double soonest, double latest)
     const double start = clock_now();
     must_be(wait_on(l, latest), RING_ERR_PEER);
     must(clock_now() - start > soonest);
-    must(strstr(fail_text(), "rank 42 acknowledged nothing over tcp for 2 s") != NULL);
+    must(strstr(fail_text(), "rank 42's host has acknowledged nothing over tcp for 2 s") != NULL);
 }
 
 static void test_cut_under_a_sender(void)

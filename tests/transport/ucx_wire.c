@@ -35,7 +35,7 @@ static void expect_refused(const void *bytes, size_t size)
     while ((status = l->transport->progress(l)) == RING_IN_PROGRESS && clock_now() < end)
         clock_sleep(1e-4);
     must_be(status, RING_ERR_PEER);
-    must(strstr(fail_text(), "rank 42: the peer's first message is not a greeting") != NULL);
+    must(strstr(fail_text(), "rank 42: the peer's first message is not a ucx greeting") != NULL);
     end_close(l);
     fd_close(&fds[1]);
 }
@@ -184,7 +184,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     ends e = ends_open();
     ucx_label label = true_label(e.b, UCX_WORDS);
     label.received = label.taken = 1000;
-    expect_doom(&label, e.b, &e, "received frames that were not sent");
+    expect_doom(&label, e.b, &e, "acknowledges frames that were not sent");
     e = ends_open();
     label = true_label(e.b, UCX_FRAME);
     label.number = UCX_SLOTS;
@@ -192,7 +192,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     e = ends_open();
     label = true_label(e.b, UCX_FRAME);
     label.place = UCX_PAYLOAD;
-    expect_doom(&label, e.b, &e, "a payload out of place");
+    expect_doom(&label, e.b, &e, "a payload at an invalid offset");
     e = ends_open();
     label = true_label(e.b, UCX_PUT);
     label.place = UINT64_C(5) << REGION_OFFSET_BITS;
@@ -200,7 +200,7 @@ static void test_lies_of_the_peer_end_the_link(void)
     expect_doom(&label, e.b, &e, "a put outside the registered memory");
     e = ends_open();
     label = true_label(e.b, UCX_DATA);
-    expect_doom(&label, e.b, &e, "unrequested data");
+    expect_doom(&label, e.b, &e, "data that was not requested");
 }
 
 /* ---- Names ------------------------------------------------------------------------ */

@@ -145,9 +145,10 @@ static void what_is_wrong_is_one_line(void **state)
         {"-n 10", "thing: -n 10: expected a whole number from -1 to 9; see thing --help\n"},
         {"--the_count=x", "thing: --the-count=x: expected a whole number from -1 to 9; see"},
         {"-nx", "thing: -nx: expected"},
-        {"--bytes 4", "thing: --bytes 4: expected whole bytes from 8 to 4194304T, e.g. 64, 4K or "
-                      "1.5M (K M G T); see"},
-        {"--bytes 0x10", "thing: --bytes 0x10: expected whole bytes"},
+        {"--bytes 4",
+         "thing: --bytes 4: expected a whole number of bytes from 8 to 4194304T, such as "
+         "64, 4K or 1.5M; see"},
+        {"--bytes 0x10", "thing: --bytes 0x10: expected a whole number of bytes"},
         {"--seconds soon", "thing: --seconds soon: expected seconds from 0 to 1e+14; see"},
         {"--seconds 1e15", "thing: --seconds 1e15: expected seconds from 0 to 1e+14; see"},
         {"--kind oval", "thing: --kind oval: expected round or square; see"},
@@ -168,11 +169,11 @@ static void what_is_wrong_is_one_line(void **state)
         assert_string_equal(strchr(child_said, '\n'), "\n");
     }
     assert_int_equal(end_of(&wordless, "extra"), ARGS_WRONG);
-    assert_string_equal(child_said, "thing: unexpected word 'extra'; see thing --help\n");
+    assert_string_equal(child_said, "thing: unexpected argument 'extra'; see thing --help\n");
     assert_int_equal(end_of(&taker, "--secret"), ARGS_WRONG);
     assert_string_equal(child_said, "thing: no secrets; see thing --help\n");
     assert_int_equal(end_of(&starter, "--qqqqqqqq x"), ARGS_WRONG);
-    assert_non_null(strstr(child_said, "the program's own options come after its name"));
+    assert_non_null(strstr(child_said, "write the options of the program after its name"));
 }
 
 static void help_usage_and_version_end_the_program(void **state)

@@ -67,7 +67,7 @@ def one_cable(place, transport):
             raise Failed(f"did not survive the loss of a rail:\n{outputs(jobs)}")
     if "Out of bounds values : 0 OK" not in jobs[0].out:
         raise Failed(f"wrong values:\n{jobs[0].out}")
-    moved = re.search(r"rank \d continues over rxe0:1 with rank \d instead of rxe1:1",
+    moved = re.search(r"rank \d now reaches rank \d over port rxe0:1 instead of rxe1:1",
                       outputs(jobs))
     if not moved:
         raise Failed(f"nobody changed the rail:\n{outputs(jobs)}")

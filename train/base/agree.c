@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Agrees on a status by one small reduction; a text is only broadcast after a failure. Settings are
- * compared with those of rank 0. */
+ * Combines the status of all ranks in one small reduction, and broadcasts a text only after a
+ * failure. Each rank compares its settings with those of rank 0. */
 #include "agree.h"
 
 #include <stddef.h>
@@ -13,6 +13,7 @@ typedef struct failure {
     char text[TRAIN_ERROR_MAX];
 } failure;
 
+/* Collective: broadcasts the failure of @p rank. @param everywhere  all ranks failed */
 static ring_status share_failure(ring_comm *comm, ring_status mine, int rank, int everywhere)
 {
     failure shared = {.status = (int32_t)mine};
@@ -30,7 +31,7 @@ static ring_status share_failure(ring_comm *comm, ring_status mine, int rank, in
 ring_status agree(ring_comm *comm, ring_status mine)
 {
     const int32_t ranks = ring_comm_size(comm), rank = ring_comm_rank(comm);
-    /* lowest failing rank; 1 only if every rank failed */
+    /* After the reduction: the lowest rank that failed, and 1 if all ranks failed. */
     int32_t lowest[2] = {mine == RING_OK ? ranks : rank, mine != RING_OK};
     RING_TRY(
         train_ring(comm, ring_all_reduce(lowest, lowest, 2, RING_INT32, RING_MIN, comm, NULL)));

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-/** @return seconds since some fixed moment. */
+/** @return seconds since a fixed point in time. */
 static inline double train_now(void)
 {
     struct timespec now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes the time after a barrier. Ranks of one host use rank 0's time, since they share its clock.
- */
+ * Takes the time after a barrier. If all ranks are on one host, they share its clock and use the
+ * time of rank 0. */
 #include "common_clock.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps each thread's error text, and allocates memory in a way that sets one on failure. */
+ * Keeps the error text of each thread. The allocator sets this text if there is no memory. */
 #include "errors.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finds the shortest text that reads back as the same number by trying 1 digit, 2 digits, and so
- * on; 17 digits are always enough for a float64. */
+ * on. 17 digits are always enough for a float64. */
 #include "floats.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the paper's ten rounds: each multiplies two of the four words, and mixes the halves of the
- * products with the other words and the key. */
+ * Runs the ten rounds of the paper. Each round multiplies two of the four words, and combines the
+ * halves of the products with the other two words and the key. */
 #include "philox.h"
 
 #include <string.h>

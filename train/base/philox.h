@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/** @param[out] bits  four random words of (@p counter, @p key). */
+/** Computes random bits. @param[out] bits  four random words, a function of @p counter and @p key.
+ */
 void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t bits[4]);
 
 #endif

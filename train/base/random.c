@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements MT19937. All words of the state are twisted at once when they have been used, and each
- * is tempered when it is read. */
+ * Implements MT19937. Each word of the state is tempered when it is read; after all words have been
+ * read, the whole state is twisted at once. */
 #include "random.h"
 
 #include <math.h>
@@ -42,12 +42,12 @@ uint32_t random_u32(train_random *random)
 float random_uniform(train_random *random, float low, float high)
 {
     const float unit = (float)(random_u32(random) & 0xffffffU) * 0x1p-24F;
-    return fmaf(unit, high - low, low); /* fused, as PyTorch's build computes it */
+    return fmaf(unit, high - low, low); /* fused, as in PyTorch's binaries */
 }
 
-/* Turns uniform numbers into normal ones in place, two by two (Box and Muller): the numbers of the
- * block's first half become lengths, those of the second half angles. Computes in float64, so that
- * every libm rounds alike. */
+/* Transforms a block of uniform numbers to normal numbers in place (Box and Muller). Each number in
+ * the first half of the block gives a length, and its partner in the second half an angle. Computes
+ * in float64, so that the results do not depend on the libm. */
 static void make_normal(float block[BLOCK], float deviation)
 {
     for (int i = 0; i < BLOCK / 2; i++) {
@@ -72,8 +72,9 @@ void random_skip_normal(train_random *random, size_t count)
         random_u32(random);
 }
 
-/* As PyTorch does: first draws uniform numbers for the whole array, then transforms them block by
- * block. If the count is not a multiple of the block, the last BLOCK numbers are drawn again. */
+/* Works like PyTorch: first draws uniform numbers for the whole array, then transforms them block
+ * by block. If the count is not a multiple of BLOCK, draws and transforms the last BLOCK numbers
+ * again. */
 void random_normal(train_random *random, float *values, size_t count, float deviation)
 {
     float few[BLOCK];

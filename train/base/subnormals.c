@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sets the bits for it in the register that controls a thread's floating-point arithmetic: MXCSR on
- * x86-64, FPCR on AArch64. */
+ * Sets the bits for subnormals in the register that controls the floating-point arithmetic of a
+ * thread: MXCSR on x86-64, FPCR on AArch64. */
 #include "subnormals.h"
 
 #if defined(__x86_64__)
@@ -16,7 +16,7 @@ uint64_t subnormals_flush(void)
     return mode;
 }
 
-/* Restores only the two bits, so that exceptions that were raised in between stay raised. */
+/* Restores only these two bits, so that flags of exceptions that were raised meanwhile are kept. */
 void subnormals_restore(uint64_t mode)
 {
     const unsigned int both = RESULTS | OPERANDS;

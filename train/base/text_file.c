@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asks for one byte more than is allowed, which finds files that are too long, also endless ones
- * such as devices. */
+ * Tries to read one byte more than is allowed. This detects files that are too long, including
+ * devices without an end. */
 #include "text_file.h"
 
 #include <errno.h>
@@ -17,8 +17,9 @@ static ring_status read_all(FILE *file, const char *path, size_t most, const cha
     if (ferror(file))
         return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (*length > most)
-        return train_fail(RING_ERR_CONFIG, "%s: larger than %zu bytes; is it %s?", path, most,
-                          what);
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: the file has more than %zu bytes, so it is probably not %s", path,
+                          most, what);
     return RING_OK;
 }
 

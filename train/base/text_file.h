@@ -7,11 +7,11 @@
 
 #include <ring/ring.h>
 
-/** @param most  bytes that the file may have; a longer one is refused.
- *  @param what  names the kind of file in messages: "a configuration".
+/** Reads a file. @param most  limit of its size in bytes; a longer file is refused.
+ *  @param what  names the kind of file in messages, such as "a configuration".
  *  @param[out] text, length  to be free()d whatever the result; not terminated by a zero.
- *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG (too long), RING_ERR_MEMORY; all name @p path.
- */
+ *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG (too long), RING_ERR_MEMORY. Messages name
+ *  @p path. */
 ring_status text_file_read(const char *path, size_t most, const char *what, char **text,
                            size_t *length);
 

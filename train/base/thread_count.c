@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the variable that also sets the threads of PyTorch's and NumPy's maths. */
+ * Reads the variable OMP_NUM_THREADS, which also sets the threads of PyTorch and NumPy.
+ */
 #include "thread_count.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef TRAIN_THREAD_COUNT_H
 #define TRAIN_THREAD_COUNT_H
 
-/** @return OMP_NUM_THREADS; if it is not set, 1, since the ranks already run in parallel. */
+/** @return OMP_NUM_THREADS, or 1 if it is not set, because the ranks already run in parallel. */
 int threads_wanted(void);
 
 #endif

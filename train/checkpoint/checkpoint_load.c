@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loads a checkpoint. Everything is checked before the engine changes: identity, hashes, names,
- * shapes and ranges.
- */
+ * Loads a checkpoint. Identity, hashes, names, shapes and ranges are checked before the engine
+ * changes, and all ranks agree after each check. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,16 +16,19 @@
 #include "shard.h"
 #include "step_folders.h"
 
-/* A checkpoint that is looked at: by the ranks of an engine, or by one process alone. */
+/* A checkpoint that is checked and loaded by all ranks of an engine, or only checked by one
+ * process.
+ */
 typedef struct loading {
-    train_engine *engine; /* NULL: none */
-    checkpoint_run *run;
-    char path[STORED_PATH_MAX];
-    checkpoint_manifest manifest;
-    stored_tensors stored;
-    engine_state held;
+    train_engine *engine;         /* NULL: one process checks the checkpoint alone */
+    checkpoint_run *run;          /* this run; NULL without an engine */
+    char path[STORED_PATH_MAX];   /* folder of the checkpoint */
+    checkpoint_manifest manifest; /* its manifest */
+    stored_tensors stored;        /* its shards */
+    engine_state held;            /* state that this rank holds and will load */
 } loading;
 
+/* Agrees on the status with all ranks of the engine, if there is one. */
 static ring_status agreed(const loading *load, ring_status mine)
 {
     return load->engine != NULL ? agree(load->engine->world, mine) : mine;
@@ -40,7 +42,7 @@ static ring_status read_manifest(loading *load)
     return manifest_read(&load->manifest, path);
 }
 
-/* The ranks share the work. */
+/* Checks length and hash of the shards. Each rank checks some of them. */
 static ring_status check_shards(const loading *load)
 {
     const int ranks = load->engine != NULL ? ring_comm_size(load->engine->world) : 1;
@@ -53,27 +55,29 @@ static ring_status check_shards(const loading *load)
     return RING_OK;
 }
 
-/* ---- Whether it is of this run ------------------------------------------------------------- */
+/* ---- Comparing with this run --------------------------------------------------------------- */
 
 static ring_status check_identity(const loading *load)
 {
     const run_identity *own = &load->run->identity, *its = &load->manifest.identity;
     if (own->model_hash != its->model_hash)
         return train_fail(RING_ERR_CONFIG,
-                          "%s is of the model %s, not of this run's %s, or of one with other "
-                          "layers; give its --model",
+                          "%s is a checkpoint of model %s, which differs from this run's model %s; "
+                          "give the --model of the checkpoint",
                           load->path, its->model, own->model);
     if (own->data_hash != its->data_hash)
         return train_fail(RING_ERR_CONFIG,
-                          "%s was trained on other data; give the same --data, or start from its "
-                          "parameters alone: ringtrain export, then --init",
+                          "%s was trained on other data; give the same --data, or load only its "
+                          "parameters by ringtrain export and --init",
                           load->path);
     if (own->seed != its->seed)
-        return train_fail(RING_ERR_CONFIG, "%s is of a run with --seed %llu, not %llu; give that",
+        return train_fail(RING_ERR_CONFIG,
+                          "%s is of a run with --seed %llu, not %llu; give the same --seed",
                           load->path, (unsigned long long)its->seed, (unsigned long long)own->seed);
     return RING_OK;
 }
 
+/* Checks that the checkpoint has the names and shapes of this run's tensors, in the same order. */
 static ring_status check_tensors(const loading *load)
 {
     const tensor_table *tensors = &engine_network(load->engine)->tensors;
@@ -88,8 +92,8 @@ static ring_status check_tensors(const loading *load)
         if (strcmp(its->name, tensor->name) != 0 ||
             memcmp(its->shape, tensor->shape, sizeof its->shape) != 0)
             return train_fail(RING_ERR_CONFIG,
-                              "%s is of another model: where this run's has %s it has %s, or with "
-                              "another shape; give its --model",
+                              "%s is of another model: in place of this run's tensor %s it has %s, "
+                              "or another shape; give the --model of the checkpoint",
                               load->path, tensor->name, its->name);
     }
     return RING_OK;
@@ -114,10 +118,10 @@ static bool is_used(const engine_state *held, const char *state)
 }
 
 #define OTHER_OPTIMIZER \
-    "give the configuration's optimizer, or start from its parameters alone: ringtrain export, " \
-    "then --init"
+    "configure the same optimizer, or load only the parameters by ringtrain export and --init"
 
-/* A rank that holds nothing of the tensors has no states to miss. */
+/* Checks that the checkpoint has the same states as this run's optimiser. A rank that holds no
+ * tensors lists no states, so it cannot know of superfluous ones. */
 static ring_status check_states(const loading *load)
 {
     const engine_state *held = &load->held;
@@ -125,14 +129,14 @@ static ring_status check_states(const loading *load)
         if (!is_listed(&load->manifest, held->pieces[i].state))
             return train_fail(
                 RING_ERR_CONFIG,
-                "%s is of a run with another optimizer: it has no %s; " OTHER_OPTIMIZER, load->path,
-                held->pieces[i].state);
+                "%s is of a run with another optimizer, which has no %s; " OTHER_OPTIMIZER,
+                load->path, held->pieces[i].state);
     }
     for (int i = 0; i < load->manifest.state_count && held->piece_count > 0; i++) {
         if (!is_used(held, load->manifest.states[i]))
             return train_fail(
                 RING_ERR_CONFIG,
-                "%s is of a run with another optimizer: it has %s, too; " OTHER_OPTIMIZER,
+                "%s is of a run with another optimizer, which also has %s; " OTHER_OPTIMIZER,
                 load->path, load->manifest.states[i]);
     }
     return RING_OK;
@@ -147,6 +151,7 @@ static const manifest_number *find_number(const checkpoint_manifest *manifest, c
     return NULL;
 }
 
+/* Checks that all numbers of the state are there unless they are optional, and fit their types. */
 static ring_status check_numbers(const loading *load)
 {
     for (int i = 0; i < load->held.number_count; i++) {
@@ -155,13 +160,14 @@ static ring_status check_numbers(const loading *load)
         const bool fits = stored == NULL ? number->optional
                                          : number->real != NULL || fabs(stored->value) <= INT_MAX;
         if (!fits)
-            return train_fail(RING_ERR_SYSTEM, "%s has no %s that can be", load->path,
-                              number->name);
+            return train_fail(RING_ERR_SYSTEM, "%s: its number %s is missing or too large",
+                              load->path, number->name);
     }
     return RING_OK;
 }
 
-/* Whole tensors, also what other ranks hold: the shards and the manifest must fit. */
+/* Checks that the shards together have all elements of each tensor that this rank holds a part of.
+ */
 static ring_status check_ranges(const loading *load)
 {
     for (int i = 0; i < load->held.piece_count; i++) {
@@ -170,8 +176,9 @@ static ring_status check_ranges(const loading *load)
         shard_tensor_name(piece->state, piece->tensor->name, name);
         const size_t count = stored_count(&load->stored, name);
         if (count != piece->tensor->count)
-            return train_fail(RING_ERR_SYSTEM, "%s: %zu element%s of %s, but it has %zu",
-                              load->path, count, plural(count), name, piece->tensor->count);
+            return train_fail(RING_ERR_SYSTEM,
+                              "%s: the shards have %zu element%s of %s instead of %zu", load->path,
+                              count, plural(count), name, piece->tensor->count);
     }
     return RING_OK;
 }
@@ -204,7 +211,8 @@ static ring_status try_folder(loading *load)
     return load->engine != NULL ? agreed(load, open_shards(load)) : RING_OK;
 }
 
-/* A folder that cannot be read is named as what was tried: it is not one that is empty. */
+/* Finds the newest checkpoint before *step. If the folder cannot be read, it is set as the path
+ * that was tried, so that the caller can distinguish it from an empty folder. */
 static ring_status look_before(loading *load, const char *dir, int64_t *step)
 {
     long found;
@@ -215,7 +223,8 @@ static ring_status look_before(loading *load, const char *dir, int64_t *step)
     return status;
 }
 
-/* Rank 0 says it, in case folders are seen later elsewhere. */
+/* Rank 0 finds the next checkpoint for all ranks, since a network file system may show new folders
+ * later on other hosts. */
 static ring_status next_step(loading *load, const char *dir, int64_t *step)
 {
     ring_comm *comm = load->engine != NULL ? load->engine->world : NULL;
@@ -226,14 +235,8 @@ static ring_status next_step(loading *load, const char *dir, int64_t *step)
     return train_ring(comm, ring_broadcast(step, step, 1, RING_INT64, 0, comm, NULL));
 }
 
-static void tell_skipped(checkpoint_note_fn *note, void *context)
-{
-    char text[TRAIN_ERROR_MAX];
-    snprintf(text, sizeof text, "not used: %s", train_error());
-    note(context, text);
-}
-
-/* From the newest on; what is of another run or version is not passed over. */
+/* Tries the checkpoints of a folder from the newest to the oldest. Damaged ones are skipped; one of
+ * another run or version is an error. */
 static ring_status try_folders(loading *load, const char *dir, checkpoint_note_fn *note,
                                void *context)
 {
@@ -247,14 +250,17 @@ static ring_status try_folders(loading *load, const char *dir, checkpoint_note_f
         const ring_status status = try_folder(load);
         if (status != RING_ERR_SYSTEM)
             return status;
-        tell_skipped(note, context);
+        char text[TRAIN_ERROR_MAX];
+        snprintf(text, sizeof text, "not used: %s", train_error());
+        note(context, text);
     }
     if (skipped == 0 && access(dir, F_OK) != 0)
         return train_folder_fail(dir);
     if (skipped == 0)
         return train_fail(RING_ERR_SYSTEM, "%s: there is no checkpoint (step-NNNNNNNN) in it", dir);
-    return train_fail(RING_ERR_SYSTEM, "%s: none of its checkpoints (%d) is whole; see above", dir,
-                      skipped);
+    return train_fail(RING_ERR_SYSTEM,
+                      "%s: %d checkpoint%s in it, all damaged; see the notes above", dir, skipped,
+                      plural(skipped));
 }
 
 static ring_status try_path(loading *load, const char *path, checkpoint_note_fn *note,
@@ -263,12 +269,13 @@ static ring_status try_path(loading *load, const char *path, checkpoint_note_fn 
     if (!step_folders_is_step(path))
         return try_folders(load, path, note, context);
     if (snprintf(load->path, sizeof load->path, "%s", path) >= (int)sizeof load->path)
-        return train_fail(RING_ERR_CONFIG, "%.200s…: the name is too long", path);
+        return train_fail(RING_ERR_CONFIG, "%.200s…: the path is too long", path);
     return try_folder(load);
 }
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
+/* Reads all pieces of the state and all numbers into the engine. */
 static ring_status read_pieces(loading *load)
 {
     for (int i = 0; i < load->held.piece_count; i++) {

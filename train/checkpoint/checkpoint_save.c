@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Saves a checkpoint: every rank writes its shard, and once all shards are on the disk, rank 0
- * writes the manifest and renames the folder to its final name. */
+ * Saves a checkpoint in a hidden folder: every rank writes its shard, and once all shards are on
+ * the disk, rank 0 writes the manifest and renames the folder to its final name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ ring_status checkpoint_describe(const train_engine *engine, bool compat, const c
         return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
     fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[engine->loss],
             compat ? "ds-0.13" : "none", ring_comm_size(engine->world), gemm_library());
-    if (norm != NULL) /* a line that is missing says none */
+    if (norm != NULL) /* without normalization there is no such line */
         fprintf(out, "--normalize=%s\n", norm);
     config_list(engine->config, out);
     if (fclose(out) != 0)
@@ -36,10 +36,11 @@ typedef struct saving {
     const checkpoint_run *run;
     const char *dir;
     int keep;
-    int ranks, rank; /* of all stages of a pipeline */
-    char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
-    engine_state own;
-    manifest_shard *shards; /* [ranks] */
+    int ranks, rank;              /* of engine->world */
+    char path[FOLDER_PATH_MAX];   /* the final folder */
+    char hidden[FOLDER_PATH_MAX]; /* the folder while it is written */
+    engine_state own;             /* state that this rank owns */
+    manifest_shard *shards;       /* [ranks] length and hash of each shard */
 } saving;
 
 static ring_status begin(saving *save)
@@ -60,14 +61,6 @@ static ring_status write_shard(saving *save)
     return shard_write(path, &save->own, &save->shards[save->rank]);
 }
 
-static ring_status gather_shards(saving *save)
-{
-    ring_comm *comm = save->engine->world;
-    return train_ring(comm, ring_all_gather(&save->shards[save->rank], save->shards,
-                                            sizeof *save->shards / sizeof(uint64_t), RING_UINT64,
-                                            comm, NULL));
-}
-
 /* ---- The manifest -------------------------------------------------------------------------- */
 
 static bool has_state(const checkpoint_manifest *manifest, const char *state)
@@ -79,7 +72,8 @@ static bool has_state(const checkpoint_manifest *manifest, const char *state)
     return false;
 }
 
-/* Rank 0 owns something of every state: the first elements of the first bucket. */
+/* Lists the names of the states, and the numbers. Rank 0 owns elements of every state, since it
+ * owns the first elements of the first bucket. */
 static void fill_state(const engine_state *own, checkpoint_manifest *manifest)
 {
     for (int i = 0; i < own->piece_count; i++) {
@@ -122,7 +116,7 @@ static ring_status write_manifest(const saving *save, const checkpoint_manifest 
     return status;
 }
 
-/* Rank 0. */
+/* Writes the manifest and renames the folder; rank 0 only. */
 static ring_status finish(saving *save)
 {
     const checkpoint_run *run = save->run;
@@ -148,7 +142,9 @@ static ring_status save_all(saving *save)
     ring_comm *comm = save->engine->world;
     RING_TRY(agree(comm, begin(save)));
     RING_TRY(agree(comm, write_shard(save)));
-    RING_TRY(gather_shards(save));
+    RING_TRY(train_ring(comm, ring_all_gather(&save->shards[save->rank], save->shards,
+                                              sizeof *save->shards / sizeof(uint64_t), RING_UINT64,
+                                              comm, NULL)));
     return agree(comm, save->rank == 0 ? finish(save) : RING_OK);
 }
 
@@ -163,7 +159,7 @@ ring_status checkpoint_save(train_engine *engine, const char *dir, const checkpo
                    .rank = ring_comm_rank(engine->world)};
     const ring_status status = save_all(&save);
     if (status != RING_OK && save.rank == 0 && save.hidden[0] != '\0')
-        step_folders_remove(save.hidden); /* its room is needed */
+        step_folders_remove(save.hidden); /* frees the space on the disk */
     engine_state_free(&save.own);
     free(save.shards);
     return status;

@@ -13,19 +13,19 @@
 static ring_status check_entry(const stored_range *entry, const tensor_table *tensors,
                                const char *path)
 {
-    /* A tied tensor may be in the file, too: as its original, whose values count. */
+    /* The file may also contain tied tensors, but only their originals are read. */
     const train_tensor *tensor = tensors_find(tensors, entry->name);
     if (tensor == NULL)
         return train_fail(RING_ERR_CONFIG,
-                          "--init %s: the model has no tensor %s; is it of another "
-                          "--model?",
+                          "--init %s: the model has no tensor %s; give the --model of the file",
                           path, entry->name);
     if (entry->dims != tensor->dims ||
         memcmp(entry->shape, tensor->shape, (size_t)tensor->dims * sizeof *tensor->shape) != 0)
-        return train_fail(RING_ERR_CONFIG,
-                          "--init %s: %s has another shape than the model's; is it of another "
-                          "--model?",
-                          path, entry->name);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "--init %s: %s has another shape than the model's; give the --model of the "
+            "file",
+            path, entry->name);
     return RING_OK;
 }
 
@@ -38,13 +38,14 @@ static ring_status check_tensors(const stored_tensors *stored, const tensor_tabl
         const train_tensor *tensor = &tensors->list[t];
         if (tensor->tie < 0 && stored_find(stored, tensor->name) == NULL)
             return train_fail(RING_ERR_CONFIG,
-                              "--init %s: it has no tensor %s, which the model has; is it of "
-                              "another --model?",
+                              "--init %s: the file has no tensor %s, which the model has; give the "
+                              "--model of the file",
                               path, tensor->name);
     }
     return RING_OK;
 }
 
+/* Reads the file into all parameters that this rank holds. */
 static ring_status read_held(stored_tensors *stored, const engine_state *held)
 {
     for (int i = 0; i < held->piece_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names the ranges of a shard and copies their values to and from memory, where they are stored
- * exactly as in the file. */
+ * Names the ranges of a shard and copies their values to and from memory. Memory and file have the
+ * same byte order and types, so values are written without conversion. */
 #include "shard.h"
 
 #include <inttypes.h>
@@ -11,13 +11,16 @@
 #include "element_casts.h"
 #include "errors.h"
 
-enum { BLOCK = 16384 /* elements */, FETCHED = 1 << 20 /* bytes */ };
+enum {
+    BLOCK = 16384,    /* elements that are read and cast at a time */
+    FETCHED = 1 << 20 /* bytes that are fetched from a mapped file and written at a time */
+};
 
 ring_status shard_path(const char *folder, int rank, char path[STORED_PATH_MAX])
 {
     if (snprintf(path, STORED_PATH_MAX, "%s/rank-%05d.safetensors", folder, rank) < STORED_PATH_MAX)
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG, "%.200s…: the name is too long", folder);
+    return train_fail(RING_ERR_CONFIG, "%.200s…: the path is too long", folder);
 }
 
 void shard_tensor_name(const char *state, const char *tensor, char name[STORED_NAME_MAX])
@@ -25,29 +28,29 @@ void shard_tensor_name(const char *state, const char *tensor, char name[STORED_N
     snprintf(name, STORED_NAME_MAX, "%s/%s", state, tensor);
 }
 
-static void fill_entry(const state_piece *piece, safetensors_entry *entry)
-{
-    char name[STORED_NAME_MAX];
-    shard_tensor_name(piece->state, piece->tensor->name, name);
-    snprintf(entry->name, sizeof entry->name, "%s@%zu", name, piece->begin);
-    entry->type = piece->type;
-    entry->dims = 1;
-    entry->shape[0] = piece->count;
-}
-
+/* Makes the header of a shard, which names all pieces. The caller frees *head. */
 static ring_status make_head(const engine_state *state, char **head, size_t *bytes)
 {
     safetensors_entry *entries;
     RING_TRY(train_alloc((void **)&entries, (size_t)state->piece_count * sizeof *entries,
                          "the list of a shard"));
-    for (int i = 0; i < state->piece_count; i++)
-        fill_entry(&state->pieces[i], &entries[i]);
+    for (int i = 0; i < state->piece_count; i++) {
+        const state_piece *piece = &state->pieces[i];
+        safetensors_entry *entry = &entries[i];
+        char name[STORED_NAME_MAX];
+        shard_tensor_name(piece->state, piece->tensor->name, name);
+        snprintf(entry->name, sizeof entry->name, "%s@%zu", name, piece->begin);
+        entry->type = piece->type;
+        entry->dims = 1;
+        entry->shape[0] = piece->count;
+    }
     const ring_status status = safetensors_head(entries, state->piece_count, head, bytes);
     free(entries);
     return status;
 }
 
-/* A little at a time: a failing disk is noticed only when memory is fetched from it. */
+/* Writes the values of a piece, which may be in a mapped file. They are fetched a little at a time,
+ * because an access to them after the fetch kills the process if the disk has failed meanwhile. */
 static ring_status write_values(durable_file *file, const engine_state *state,
                                 const state_piece *piece)
 {
@@ -63,15 +66,6 @@ static ring_status write_values(durable_file *file, const engine_state *state,
     return RING_OK;
 }
 
-static ring_status write_all(durable_file *file, const char *head, size_t bytes,
-                             const engine_state *state)
-{
-    RING_TRY(durable_write(file, head, bytes));
-    for (int i = 0; i < state->piece_count; i++)
-        RING_TRY(write_values(file, state, &state->pieces[i]));
-    return RING_OK;
-}
-
 ring_status shard_write(const char *path, const engine_state *state, manifest_shard *shard)
 {
     char *head;
@@ -80,7 +74,9 @@ ring_status shard_write(const char *path, const engine_state *state, manifest_sh
     RING_TRY(make_head(state, &head, &bytes));
     ring_status status = durable_begin(&file, path);
     if (status == RING_OK)
-        status = write_all(&file, head, bytes, state);
+        status = durable_write(&file, head, bytes);
+    for (int i = 0; i < state->piece_count && status == RING_OK; i++)
+        status = write_values(&file, state, &state->pieces[i]);
     free(head);
     if (status != RING_OK) {
         durable_discard(&file);
@@ -96,13 +92,13 @@ ring_status shard_check(const char *path, const manifest_shard *shard)
     RING_TRY(durable_hash_file(path, &hash, &bytes));
     if (bytes != shard->bytes)
         return train_fail(RING_ERR_SYSTEM,
-                          "%s: %" PRIu64 " bytes, but %" PRIu64 " were written: it is cut off or "
-                          "not of this checkpoint",
+                          "%s: %" PRIu64 " bytes, but %" PRIu64 " were written: the file is "
+                          "truncated or from another checkpoint",
                           path, bytes, shard->bytes);
     if (hash != shard->hash)
         return train_fail(RING_ERR_SYSTEM,
-                          "%s: hash %016" PRIx64 ", but %016" PRIx64 " was written: its bytes have "
-                          "changed since",
+                          "%s: hash %016" PRIx64 ", but %016" PRIx64 " was written: the file has "
+                          "been changed or damaged",
                           path, hash, shard->hash);
     return RING_OK;
 }

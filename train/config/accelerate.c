@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Translates accelerate's file by a table of its keys: each has a counterpart in DeepSpeed, has a
- * reason why it has no effect, or is handled by a function. */
+ * Translates accelerate's file with a table of its keys. A key stands for a key of DeepSpeed, is
+ * handled by a function, or has no effect, for a reason that a note states. */
 #include "accelerate.h"
 
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #include "yaml_subset.h"
 
 #define SECTION "deepspeed_config"
-#define LAUNCH "it configures how ranks are started; give the file to ringrun --config_file"
-#define HOSTS "name hosts with ringrun --hostfile"
+#define LAUNCH "it is about starting ranks; give the file to ringrun --config_file"
+#define HOSTS "list the hosts in ringrun --hostfile"
 #define NO_TPU "TPUs are not supported"
 #define NO_CLOUD "Amazon SageMaker is not supported"
 
@@ -46,8 +46,8 @@ static ring_status add(const accelerate_reader *reader, const char *path, cJSON 
     return RING_OK;
 }
 
-/* @return the JSON value that the entry stands for. A text where a number is expected stays a text,
- * which is refused later. */
+/* @return the entry's value as JSON. Its type need not be the one that the key expects, which the
+ * reader of the configuration checks later. */
 static cJSON *json_of(const yaml_entry *entry)
 {
     char *end;
@@ -79,7 +79,7 @@ static ring_status take_type(const accelerate_reader *reader, const yaml_entry *
         strncmp(entry->value, "MULTI_", strlen("MULTI_")) == 0)
         return RING_OK;
     return wrong(reader, entry,
-                 "DEEPSPEED, or MULTI_CPU, MULTI_GPU … or NO, which mean ZeRO stage 0");
+                 "DEEPSPEED, NO, or a name that begins with MULTI_, such as MULTI_GPU");
 }
 
 static ring_status take_precision(const accelerate_reader *reader, const yaml_entry *entry)
@@ -103,19 +103,21 @@ static ring_status take_processes(const accelerate_reader *reader, const yaml_en
 
 static ring_status take_section(const accelerate_reader *reader, const yaml_entry *entry)
 {
-    return entry->is_section ? RING_OK : wrong(reader, entry, "a section: indented lines after it");
+    return entry->is_section ? RING_OK
+                             : wrong(reader, entry, "a section: indented lines below the key");
 }
 
 static ring_status refuse_file(const accelerate_reader *reader, const yaml_entry *entry)
 {
     return lenient_fail(&reader->entries->text, entry->at, RING_ERR_CONFIG,
-                        "the configuration is in another file: run ringtrain --deepspeed_config "
-                        "%s, and give this file to ringrun --config_file",
+                        "the configuration is in another file; give that file to ringtrain "
+                        "--deepspeed_config %s, and this one to ringrun --config_file",
                         entry->value);
 }
 
-/* A key of the file. It stands for DeepSpeed's key @p path, has no effect (@p why says the reason),
- * or is handled by @p take. The neutral value is accepted without a note; "*": any value is. */
+/* A key of accelerate's file. It stands for DeepSpeed's key @p path, is handled by @p take, or has
+ * no effect, for the reason @p why. A key with the value @p neutral is skipped silently; "*" stands
+ * for any value, and NULL for "no". */
 typedef struct accelerate_key {
     const char *section, *name, *path, *why, *neutral;
     ring_status (*take)(const accelerate_reader *reader, const yaml_entry *entry);
@@ -156,11 +158,11 @@ static const accelerate_key table[] = {
     {"", "compute_environment", .why = NO_CLOUD, .neutral = "LOCAL_MACHINE"},
     {"", "debug", .why = "mismatched calls of ranks are always detected"},
     {"", "enable_cpu_affinity", .why = "ringrun --bind-to binds ranks to cores"},
-    {"", "main_training_function", .why = "there is only one", .neutral = "main"},
-    {"", "fsdp_config", .why = "ZeRO stages 2 and 3 do this"},
+    {"", "main_training_function", .why = "there is no training script", .neutral = "main"},
+    {"", "fsdp_config", .why = "ZeRO stages 2 and 3 shard states"},
     {"", "fp8_config", .why = "training in 8 bits is not supported"},
-    {"", "tp_config", .why = "ringtrain --tp does this"},
-    {"", "parallelism_config", .why = "ringtrain has options for this"},
+    {"", "tp_config", .why = "ringtrain --tp sets the number of tensor ranks"},
+    {"", "parallelism_config", .why = "ringtrain has options for parallelism"},
     {"", "megatron_lm_config", .why = "Megatron-LM is not supported"},
     {"", "ipex_config", .why = "there is only one library of kernels"},
     {"", "dynamo_backend", .why = "networks are not compiled"},
@@ -188,7 +190,7 @@ static const accelerate_key table[] = {
     {"", "transformers_version", .why = NO_CLOUD},
 };
 
-/* @return whether accelerate writes this value if the user chose nothing. */
+/* @return whether this is the value that accelerate writes if the user did not choose one. */
 static bool is_neutral(const accelerate_key *key, const yaml_entry *entry)
 {
     bool yes;
@@ -208,9 +210,9 @@ static ring_status refuse_unknown(const accelerate_reader *reader, const yaml_en
     }
     const char *nearest = words_nearest(entry->key, names, count);
     return lenient_fail(&reader->entries->text, entry->at, RING_ERR_CONFIG,
-                        "unknown key \"%s\"%s%s%s; accelerate's file has keys like zero_stage. "
-                        "Files of gpt-neox are not supported: give a DeepSpeed file by "
-                        "--deepspeed_config and a network by --model",
+                        "unknown key \"%s\"%s%s%s; accelerate's file has keys such as "
+                        "zero_stage. Files of gpt-neox are not supported: give a DeepSpeed file "
+                        "with --deepspeed_config and a network with --model",
                         entry->key, nearest != NULL ? "; did you mean \"" : "",
                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
@@ -230,7 +232,7 @@ static ring_status take_entry(const accelerate_reader *reader, const yaml_entry 
     const accelerate_key *section = find("", entry->section);
     char text[256];
     if (section != NULL && section->why != NULL)
-        return RING_OK; /* the section's own line has the reason */
+        return RING_OK; /* the note about the section states the reason */
     if (key == NULL)
         return refuse_unknown(reader, entry);
     if (key->path != NULL)
@@ -247,17 +249,6 @@ static ring_status take_entry(const accelerate_reader *reader, const yaml_entry 
 
 /* ---- The file ------------------------------------------------------------------------------ */
 
-/* With accelerate, the batch size and the optimizer come from the script, so the file has neither.
- */
-static ring_status take_entries(const accelerate_reader *reader)
-{
-    const yaml_subset *yaml = reader->yaml;
-    for (size_t i = 0; i < yaml->count; i++)
-        faults_note(reader->faults, yaml->list[i].at, take_entry(reader, &yaml->list[i]));
-    const char *micro = "train_micro_batch_size_per_gpu";
-    return add(reader, micro, cJSON_CreateString("auto"), 0);
-}
-
 static ring_status translate(const accelerate_reader *reader, const char *source, size_t length,
                              yaml_subset *yaml)
 {
@@ -268,7 +259,10 @@ static ring_status translate(const accelerate_reader *reader, const char *source
     entries->list = calloc(yaml->count + 1, sizeof *entries->list);
     if (entries->text.tree == NULL || entries->list == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for a configuration");
-    return take_entries(reader);
+    for (size_t i = 0; i < yaml->count; i++)
+        faults_note(reader->faults, yaml->list[i].at, take_entry(reader, &yaml->list[i]));
+    /* With accelerate, the script sets the batch size, so the file does not have it. */
+    return add(reader, "train_micro_batch_size_per_gpu", cJSON_CreateString("auto"), 0);
 }
 
 ring_status accelerate_entries(config_entries *entries, const char *name, const char *source,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * accelerate: translates the YAML or JSON file that accelerate writes into the DeepSpeed
- * configuration that it stands for. Its keys about starting processes are for ringrun.
+ * accelerate: translates the YAML or JSON file that Hugging Face's accelerate writes into an
+ * equivalent DeepSpeed configuration. The keys that start processes are for ringrun.
  */
 #ifndef TRAIN_ACCELERATE_H
 #define TRAIN_ACCELERATE_H
@@ -9,8 +9,8 @@
 #include "config.h"
 #include "entries.h"
 
-/** Fills @p entries with the keys of DeepSpeed that @p source stands for. Each keeps its place in
- *  the source.
+/** Fills @p entries with the keys of DeepSpeed that the keys in @p source stand for. Each entry has
+ *  the offset of its key in the source.
  *  @param source  borrowed until entries_free()
  *  @param list    receives all errors, including the one returned
  *  @param note    called for each key that has no effect; may be NULL

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds two tables: fixed values, which are those of transformers' TrainingArguments except for the
- * optimizer's rate and betas, and functions for values that depend on more than the file. */
+ * Holds two tables. The first has fixed values: those of transformers' TrainingArguments, except
+ * for the optimizer's rate and betas. The second has functions for values that the file alone does
+ * not decide. */
 #include "auto_values.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static const struct {
     {"scheduler.params.warmup_max_lr", ""}, /* the optimizer's rate */
     {"scheduler.params.warmup_type", "\"log\""},
     {"scheduler.params.last_batch_iteration", "-1"},
-    /* TrainingArguments have 0, for which DeepSpeed's schedules use 2. */
+    /* TrainingArguments has 0, which DeepSpeed's schedules treat as 2. */
     {"scheduler.params.warmup_num_steps", "2"},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "true"},
     {"zero_optimization.sub_group_size", "1e9"},
@@ -138,21 +139,17 @@ void automatic_optimizer(optimizer_config *optimizer)
     optimizer->betas[1] = 0.99;
 }
 
-static void set_late(train_config *config, const config_key *key, long value)
-{
-    if (key->use == USE_HONOURED && key->kind == KEY_INT)
-        *(long *)((char *)config + key->field) = value;
-}
-
 void config_fill_automatic(train_config *config, const automatic_facts *facts, config_note_fn *note,
                            void *context)
 {
     for (int i = 0; i < LATE_KEYS; i++) {
         char text[NOTE_BYTES];
+        const config_key *key = config_key_find(late[i].path);
         const long value = late[i].value(config, facts);
         if ((config->automatic & 1U << i) == 0 || value == UNKNOWN)
             continue;
-        set_late(config, config_key_find(late[i].path), value);
+        if (key->use == USE_HONOURED && key->kind == KEY_INT)
+            *(long *)((char *)config + key->field) = value;
         config->automatic &= ~(1U << i);
         snprintf(text, sizeof text, "%s: auto -> %ld", late[i].path, value);
         if (note != NULL)

@@ -10,7 +10,8 @@
 
 enum { ADVICE_BYTES = 512 };
 
-/* Applies DeepSpeed's rules. Divisions with a remainder are caught later, by comparing products. */
+/* Derives missing sizes by DeepSpeed's rules. Divisions that leave a remainder are detected later,
+ * when the product of the sizes is compared with train_batch. */
 static ring_status derive(train_config *config, long ranks)
 {
     long *train = &config->train_batch, *micro = &config->micro_batch,
@@ -25,8 +26,10 @@ static ring_status derive(train_config *config, long ranks)
         *micro = *train / ranks;
     long product;
     if (__builtin_mul_overflow(*micro * *accumulation, ranks, &product))
-        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld * %ld samples is too large", *micro,
-                          *accumulation, ranks);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "a batch of %ld * %ld * %ld samples is too large; reduce one of the factors", *micro,
+            *accumulation, ranks);
     if (*train == 0)
         *train = product;
     return RING_OK;
@@ -43,6 +46,7 @@ static void append(char *text, const char *format, ...)
     va_end(args);
 }
 
+/* Lists the changes of one size that would make the sizes fit. */
 static void advise(const train_config *config, long ranks, char *text)
 {
     const long train = config->train_batch, micro = config->micro_batch,
@@ -63,12 +67,13 @@ static ring_status explain_product(const train_config *config, long ranks, const
 {
     char ways[ADVICE_BYTES];
     advise(config, ranks, ways);
-    return train_fail(RING_ERR_CONFIG,
-                      "Check batch related parameters. train_batch_size is not equal to "
-                      "micro_batch_per_gpu * gradient_acc_step * world_size %ld != %ld * %ld * "
-                      "%ld\nany of these fits: %s\nthe number of ranks is %ld, from %s",
-                      config->train_batch, config->micro_batch, config->accumulation, ranks, ways,
-                      ranks, launcher);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "Check batch related parameters. train_batch_size is not equal to "
+        "micro_batch_per_gpu * gradient_acc_step * world_size %ld != %ld * %ld * "
+        "%ld\none of these changes makes them fit: %s\nthe number of ranks is %ld, from %s",
+        config->train_batch, config->micro_batch, config->accumulation, ranks, ways, ranks,
+        launcher);
 }
 
 static ring_status explain_zero(const train_config *config, long ranks, const char *launcher)
@@ -86,17 +91,6 @@ static ring_status explain_zero(const train_config *config, long ranks, const ch
                       plural((double)ranks), launcher);
 }
 
-/* Adapts a file that was written for another number of ranks: changes the accumulation so that the
- * global batch stays the same. @return false: that is not possible. */
-static bool keep_global(train_config *config, long ranks)
-{
-    const long pass = config->micro_batch * ranks;
-    if (config->train_batch % pass != 0)
-        return false;
-    config->accumulation = config->train_batch / pass;
-    return true;
-}
-
 /* ---- Micro-batches that differ between ranks ----------------------------------------------- */
 
 static ring_status explain_list(const train_config *config, long pass, const char *launcher)
@@ -106,12 +100,13 @@ static ring_status explain_list(const train_config *config, long pass, const cha
         append(ways, "gradient_accumulation_steps %ld, or ", config->train_batch / pass);
     return train_fail(RING_ERR_CONFIG,
                       "train_batch_size %ld is not the sum of train_micro_batch_size_per_gpu, %ld, "
-                      "times gradient_accumulation_steps %ld\nany of these fits: "
+                      "times gradient_accumulation_steps %ld\none of these changes makes them fit: "
                       "%strain_batch_size %ld\nthe number of ranks is %d, from %s",
                       config->train_batch, pass, config->accumulation, ways,
                       pass * config->accumulation, config->micro_batches.count, launcher);
 }
 
+/* Completes the sizes if each rank has its own micro-batch size. */
 static ring_status resolve_list(train_config *config, int ranks, const char *launcher,
                                 batch_policy policy)
 {
@@ -128,8 +123,9 @@ static ring_status resolve_list(train_config *config, int ranks, const char *lau
     if (config->accumulation == 0)
         config->accumulation = config->train_batch >= pass ? config->train_batch / pass : 1;
     if (__builtin_mul_overflow(pass, config->accumulation, &product))
-        return train_fail(RING_ERR_CONFIG, "batch of %ld * %ld samples is too large", pass,
-                          config->accumulation);
+        return train_fail(RING_ERR_CONFIG,
+                          "a batch of %ld * %ld samples is too large; reduce one of the factors",
+                          pass, config->accumulation);
     if (config->train_batch == 0)
         config->train_batch = product;
     if (policy == BATCH_KEEP_GLOBAL && config->train_batch % pass == 0)
@@ -139,32 +135,31 @@ static ring_status resolve_list(train_config *config, int ranks, const char *lau
     return RING_OK;
 }
 
-static ring_status check_partition(const rank_numbers *partition, int ranks, const char *launcher)
-{
-    if (partition->count == 0 || (partition->listed && partition->count == ranks))
-        return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "data_partition must list one number for each rank, and there %s %d, from %s",
-                      ranks == 1 ? "is" : "are", ranks, launcher);
-}
-
 /* ---- The public call ----------------------------------------------------------------------- */
 
 ring_status config_resolve_batch(train_config *config, int ranks, const char *launcher,
                                  batch_policy policy)
 {
+    const rank_numbers *partition = &config->data_partition;
     if (config->train_batch == 0 && config->micro_batch == 0)
         return train_fail(
             RING_ERR_CONFIG,
             "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided");
-    RING_TRY(check_partition(&config->data_partition, ranks, launcher));
+    if (partition->count > 0 && (!partition->listed || partition->count != ranks))
+        return train_fail(RING_ERR_CONFIG,
+                          "data_partition must list one number for each of the %d rank%s (from %s)",
+                          ranks, plural(ranks), launcher);
     if (config->micro_batches.listed)
         return resolve_list(config, ranks, launcher, policy);
     RING_TRY(derive(config, ranks));
     if (config->micro_batch < 1 || config->accumulation < 1)
         return explain_zero(config, ranks, launcher);
-    if (config->train_batch != config->micro_batch * config->accumulation * ranks &&
-        !(policy == BATCH_KEEP_GLOBAL && keep_global(config, ranks)))
+    /* Adapt a file that was written for another number of ranks: keep the global batch, and change
+     * the accumulation. */
+    const long pass = config->micro_batch * ranks;
+    if (policy == BATCH_KEEP_GLOBAL && config->train_batch % pass == 0)
+        config->accumulation = config->train_batch / pass;
+    if (config->train_batch != pass * config->accumulation)
         return explain_product(config, ranks, launcher);
     config->micro_batches = (rank_numbers){.count = 1, .values = {config->micro_batch}};
     return RING_OK;

@@ -19,7 +19,7 @@
 #include "text_file.h"
 #include "values.h"
 
-/* The largest file that is read; real ones have a few kilobytes. */
+/* The largest file that is read. Real configurations have a few kilobytes. */
 enum { FILE_BYTES_MAX = 256 << 10, NOTE_BYTES = 512 };
 
 /* The state of reading one file. */
@@ -48,7 +48,7 @@ static void add_note(const config_reader *reader, const char *format, ...)
     reader->note(reader->context, text);
 }
 
-/* @return whether the key is in a section that is unknown itself, which is reported once. */
+/* @return whether the key's section is unknown, too. Then the error of the section is enough. */
 static bool is_in_unknown(const config_reader *reader, const char *path)
 {
     char section[ENTRY_PATH_MAX] = "";
@@ -76,19 +76,15 @@ static ring_status check_unknown(const config_reader *reader, const config_entry
                         advice);
 }
 
-/* @return the type of the section that @p path belongs to, "" if there is none. */
-static const char *section_type(const config_entries *entries, const char *path)
-{
-    const char *section = strncmp(path, "scheduler.", 10) == 0 ? "scheduler.type"
-                                                               : "optimizer.type";
-    const config_entry *entry = entries_find(entries, section);
-    return entry != NULL && cJSON_IsString(entry->value) ? entry->value->valuestring : "";
-}
-
+/* Refuses a parameter that the given type of optimizer or scheduler does not have. */
 static ring_status check_scope(const config_reader *reader, const config_key *key,
                                const config_entry *entry)
 {
-    const char *type = section_type(&reader->entries, key->path);
+    const bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
+    const config_entry *given = entries_find(&reader->entries,
+                                             scheduler ? "scheduler.type" : "optimizer.type");
+    const bool typed = given != NULL && cJSON_IsString(given->value);
+    const char *type = typed ? given->value->valuestring : "";
     if (key->scope == NULL || value_choose(key->scope, type) != NULL)
         return RING_OK;
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
@@ -114,16 +110,8 @@ static ring_status check_later(const config_reader *reader, const config_key *ke
                         value[0] != '\0' ? " = " : "", value, key->help);
 }
 
-static void note_key(const config_reader *reader, const config_key *key, const config_entry *entry)
-{
-    char value[VALUE_TEXT_MAX];
-    value_of_json(entry->value, value);
-    if (!is_initial(key, value))
-        add_note(reader, "%s has no effect here: %s", key->path, key->help);
-}
-
-/* Checks that two names of one setting do not contradict each other.
- * @param before  the field before @p entry was written to it */
+/* Checks that two names of one setting do not have different values.
+ * @param before  value of the field before @p entry was written to it */
 static ring_status check_names(const config_reader *reader, const config_key *key,
                                const config_entry *entry, const char *before)
 {
@@ -133,7 +121,8 @@ static ring_status check_names(const config_reader *reader, const config_key *ke
     if (other == key || !reader->config->given[other - config_keys] || strcmp(before, now) == 0)
         return RING_OK;
     return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "%s is %s, but %s %s; leave one out", key->path, now, other->path, before);
+                        "%s is %s, but %s, another name of this setting, is %s; leave one out",
+                        key->path, now, other->path, before);
 }
 
 static ring_status set_field(const config_reader *reader, const config_key *key,
@@ -159,19 +148,10 @@ static ring_status set_field(const config_reader *reader, const config_key *key,
     }
 }
 
-static ring_status check_section(const config_reader *reader, const config_key *key,
-                                 const config_entry *entry)
-{
-    if (cJSON_IsObject(entry->value))
-        return RING_OK;
-    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "%s must be a section: { … }", key->path);
-}
-
 static ring_status check_entry(config_reader *reader, const config_entry *entry);
 
-/* @return the value that replaces "auto" at @p path, or NULL.
- * @param wanted  a buffer for the value of an option */
+/* @return the value that replaces "auto" at @p path; "": another setting decides it; NULL: there is
+ * no fixed value. @param wanted  receives the value of --batch_size */
 static const char *value_for_auto(const config_reader *reader, const char *path, char wanted[24])
 {
     const config_options *options = reader->options;
@@ -184,7 +164,7 @@ static const char *value_for_auto(const config_reader *reader, const char *path,
     return wanted;
 }
 
-/* Keeps the default: DeepSpeed ignores the key if it is "auto". */
+/* Notes that "auto" means the default here, because DeepSpeed ignores a key that is "auto". */
 static ring_status take_default(const config_reader *reader, const config_key *key)
 {
     const bool known = key->initial != NULL && key->initial[0] != '\0';
@@ -216,7 +196,7 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
 {
     char wanted[24];
     const char *path = value_name(NULL, key)->path, *value = value_for_auto(reader, path, wanted);
-    if (strcmp(key->path, "data_partition") == 0) { /* is not a key of any front end */
+    if (strcmp(key->path, "data_partition") == 0) { /* not a key of DeepSpeed's */
         add_note(reader, "%s: auto -> in proportion to the micro-batches", key->path);
         return RING_OK;
     }
@@ -227,8 +207,11 @@ static ring_status check_automatic(config_reader *reader, const config_key *key,
         return check_scope(reader, key, entry);
     if (automatic_default(path))
         return take_default(reader, key);
-    return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
-                        "%s = auto: no front end fills this in; write a value", key->path);
+    return lenient_fail(
+        &reader->entries.text, entry->at, RING_ERR_CONFIG,
+        "%s = auto: neither Hugging Face's Trainer nor accelerate replaces \"auto\" "
+        "for this key; write a value",
+        key->path);
 }
 
 static bool is_automatic(const cJSON *value)
@@ -247,23 +230,21 @@ static ring_status check_entry(config_reader *reader, const config_entry *entry)
         return RING_OK; /* as if the key were missing */
     if (key->use == USE_LATER)
         return check_later(reader, key, entry);
-    if (key->kind == KEY_SECTION || key->kind == KEY_OPEN)
-        RING_TRY(check_section(reader, key, entry));
-    if (key->use == USE_NOTE)
-        note_key(reader, key, entry);
-    if (key->use == USE_NOTE || key->kind == KEY_SECTION || key->kind == KEY_OPEN)
+    const bool section = key->kind == KEY_SECTION || key->kind == KEY_OPEN;
+    if (section && !cJSON_IsObject(entry->value))
+        return lenient_fail(&reader->entries.text, entry->at, RING_ERR_CONFIG,
+                            "%s must be a section: { … }", key->path);
+    char value[VALUE_TEXT_MAX];
+    value_of_json(entry->value, value);
+    if (key->use == USE_NOTE && !is_initial(key, value))
+        add_note(reader, "%s has no effect here: %s", key->path, key->help);
+    if (key->use == USE_NOTE || section)
         return RING_OK;
     return set_field(reader, key, entry);
 }
 
-static void check_entries(config_reader *reader)
-{
-    const config_entries *entries = &reader->entries;
-    for (size_t i = 0; i < entries->count; i++)
-        faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
-}
-
-/* @return whether a section that is not an object, or an invalid type, was reported already. */
+/* @return whether an error was already reported because the section is not an object or because its
+ * type is invalid. */
 static bool was_reported(const config_reader *reader, const char *section, const char *type)
 {
     const config_entry *entry = entries_find(&reader->entries, section);
@@ -271,8 +252,8 @@ static bool was_reported(const config_reader *reader, const char *section, const
                                         entries_find(&reader->entries, type) != NULL);
 }
 
-/* @return the number of @p type: the table lists types in the order of optimizer_kind and
- * schedule_kind. */
+/* @return the index of @p type among the choices of @p key, which the table of keys lists in the
+ * order of optimizer_kind or schedule_kind. */
 static int kind_of(const char *key, const char *type)
 {
     const char *types = config_key_find(key)->choices;
@@ -313,10 +294,11 @@ static ring_status finish_optimizer(const config_reader *reader)
         return RING_OK;
     if (reader->automatic && entries_find(&reader->entries, "optimizer") == NULL) {
         automatic_optimizer(optimizer);
-        add_note(reader, "%s: AdamW with lr 2e-4, betas 0.9 and 0.99, no weight decay, no schedule",
+        add_note(reader,
+                 "%s; using AdamW with lr 2e-4, betas 0.9 and 0.99, no weight decay, no schedule",
                  reader->options->accelerate
                      ? "accelerate's file leaves the optimizer to the script"
-                     : "no optimizer, in a file with \"auto\"");
+                     : "the file has \"auto\", but no optimizer");
     }
     if (optimizer->type[0] == '\0')
         return train_fail(RING_ERR_CONFIG,
@@ -326,11 +308,14 @@ static ring_status finish_optimizer(const config_reader *reader)
     optimizer->kind = (optimizer_kind)kind_of("optimizer.type", optimizer->type);
     RING_TRY(set_own_defaults(reader));
     if (optimizer->nesterov && (optimizer->momentum == 0.0 || optimizer->dampening != 0.0))
-        return train_fail(RING_ERR_CONFIG, "%s: nesterov needs a momentum and no dampening", name);
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: nesterov requires a momentum above 0 and a dampening of 0; "
+                          "change them, or leave nesterov out",
+                          name);
     if (optimizer->no_decay_lr >= 0.0 && optimizer_groups(optimizer) == 1)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: optimizer.no_decay_lr is for a second parameter group; also write "
-                          "\"param_groups\": \"no_decay\"",
+                          "%s: optimizer.no_decay_lr is the rate of a second parameter group, but "
+                          "there is only one; add \"param_groups\": \"no_decay\"",
                           name);
     if (optimizer->kind == OPTIMIZER_ADAM && optimizer->adam_w_mode &&
         optimizer->weight_decay != 0.0)
@@ -339,7 +324,7 @@ static ring_status finish_optimizer(const config_reader *reader)
     return RING_OK;
 }
 
-/* Reports required keys that are missing: those without an initial value. */
+/* Reports missing parameters of the scheduler. A parameter without an initial value is required. */
 static void require_params(config_reader *reader, const char *type, size_t at)
 {
     for (size_t i = 0; i < config_key_count; i++) {
@@ -354,8 +339,8 @@ static void require_params(config_reader *reader, const char *type, size_t at)
     }
 }
 
-/* Replaces "auto" as the scheduler's rate by the optimizer's: Hugging Face's Trainer has one rate
- * for both. */
+/* Sets a scheduler's rate that is "auto" to that of the optimizer, as Hugging Face's Trainer does.
+ */
 static void follow_optimizer(const config_reader *reader)
 {
     static const char path[] = "scheduler.params.warmup_max_lr";
@@ -369,7 +354,7 @@ static void follow_optimizer(const config_reader *reader)
     add_note(reader, "%s: auto -> %s", path, rate);
 }
 
-static void tell_of_schedule(const config_reader *reader)
+static void note_schedule(const config_reader *reader)
 {
     const schedule_config *schedule = &reader->config->schedule;
     if (reader->config->optimizer.no_decay_lr >= 0.0 && schedule_sets_lr(schedule))
@@ -400,13 +385,13 @@ static ring_status finish_schedule(config_reader *reader)
         return RING_OK;
     if (schedule->type[0] == '\0')
         return lenient_fail(&entries->text, section->at, RING_ERR_CONFIG,
-                            "scheduler has no type; add \"type\": \"WarmupDecayLR\" or another: "
-                            "--config-keys lists them");
+                            "scheduler has no type; add one, such as \"type\": \"WarmupDecayLR\" "
+                            "(--config-keys lists all types)");
     schedule->kind = (schedule_kind)(SCHEDULE_CONSTANT + 1 +
                                      kind_of("scheduler.type", schedule->type));
     require_params(reader, schedule->type, section->at);
     follow_optimizer(reader);
-    tell_of_schedule(reader);
+    note_schedule(reader);
     return RING_OK;
 }
 
@@ -426,24 +411,14 @@ static ring_status check_partition(const config_reader *reader)
                         partition, advice);
 }
 
-/* DeepSpeed sets the stages in the script and ignores both keys. A user who wrote one meant it, so
- * it is used. */
-static ring_status finish_pipeline(const config_reader *reader)
-{
-    static const char name[] = "pipeline.params.num_stages";
-    if (reader->config->given[config_key_find(name) - config_keys])
-        add_note(reader, "%s is used as pipeline.stages; DeepSpeed ignores it", name);
-    return check_partition(reader);
-}
-
 static size_t place_of(const config_reader *reader, const char *path)
 {
     const config_entry *entry = entries_find(&reader->entries, path);
     return entry != NULL ? entry->at : SIZE_MAX;
 }
 
-/* Reports a problem at the place of @p path, or, if the file does not have it, of the whole file.
- */
+/* Reports a problem at the line of @p path, or, if the file does not have that key, for the whole
+ * file. */
 static void refuse_at(config_reader *reader, const char *path, const char *problem)
 {
     const config_entries *entries = &reader->entries;
@@ -457,8 +432,9 @@ static void refuse_at(config_reader *reader, const char *path, const char *probl
                     train_fail(RING_ERR_CONFIG, "%s: %s", entries->text.name, problem));
 }
 
-/* Applies an option as front ends do: it replaces "auto" and a missing key, and must not contradict
- * a value. */
+/* Applies an option as Hugging Face's Trainer does: it sets a key that is "auto" or missing, and
+ * fails if the file has another value.
+ * @param given  the option is on the command line */
 static void apply_option(config_reader *reader, const char *path, bool given, bool *field)
 {
     const config_key *named = value_name(reader->config, config_key_find(path));
@@ -483,8 +459,8 @@ static void finish_precision(config_reader *reader)
         refuse_at(reader, verdict.key, verdict.fault);
 }
 
-/* Completes the micro-batches as far as is possible without the number of ranks. An option and the
- * file must agree, as a front end's arguments and its file must. */
+/* Completes the micro-batches as far as is possible without the number of ranks. If both the file
+ * and --batch_size set them, they must agree. */
 static ring_status finish_batch(config_reader *reader)
 {
     train_config *config = reader->config;
@@ -498,23 +474,15 @@ static ring_status finish_batch(config_reader *reader)
     }
     if (wanted == 0 || (!micro->listed && micro->values[0] == wanted))
         return RING_OK;
-    return lenient_fail(&reader->entries.text, place_of(reader, "train_micro_batch_size_per_gpu"),
-                        RING_ERR_CONFIG,
-                        "train_micro_batch_size_per_gpu differs from --batch_size %ld; leave one "
-                        "of them out",
-                        wanted);
+    return lenient_fail(
+        &reader->entries.text, place_of(reader, "train_micro_batch_size_per_gpu"), RING_ERR_CONFIG,
+        "train_micro_batch_size_per_gpu differs from the %ld that --batch_size gives "
+        "each rank; leave one of them out",
+        wanted);
 }
 
-static void tell_of_sampler(const config_reader *reader)
-{
-    const train_config *config = reader->config;
-    if (config->sampler_drop_last && config_has_shares(config))
-        add_note(reader,
-                 "sampler_drop_last has no effect: samples are never repeated if ranks have "
-                 "shares of their own");
-}
-
-/* @param section  offload_optimizer or offload_param */
+/* Checks where the optimizer's states or the parameters are offloaded to.
+ * @param section  offload_optimizer or offload_param */
 static ring_status finish_place(const config_reader *reader, const char *section,
                                 const offload_place *place)
 {
@@ -525,11 +493,12 @@ static ring_status finish_place(const config_reader *reader, const char *section
     if (place->device != OFFLOAD_NVME || place->nvme_path[0] != '\0')
         return RING_OK;
     return lenient_fail(&reader->entries.text, place_of(reader, key), RING_ERR_CONFIG,
-                        "%s is nvme: give zero_optimization.%s.nvme_path, a folder on that disk",
+                        "%s = nvme requires zero_optimization.%s.nvme_path, a folder on the disk",
                         key, section);
 }
 
-/* Like DeepSpeed, offloads parameters only if they are split, which is in stage 3. */
+/* Checks the sections of offloading. As in DeepSpeed, parameters are offloaded in stage 3 only,
+ * because the other stages do not partition them. */
 static ring_status finish_offload(const config_reader *reader)
 {
     const train_config *config = reader->config;
@@ -538,10 +507,12 @@ static ring_status finish_offload(const config_reader *reader)
     RING_TRY(finish_place(reader, "offload_param", &offload->params));
     if (config->zero_stage == 3 || offload->params.device == OFFLOAD_NONE)
         return RING_OK;
-    return lenient_fail(&reader->entries.text,
-                        place_of(reader, "zero_optimization.offload_param.device"), RING_ERR_CONFIG,
-                        "zero_optimization.offload_param needs stage 3, not %ld; write \"none\"",
-                        config->zero_stage);
+    return lenient_fail(
+        &reader->entries.text, place_of(reader, "zero_optimization.offload_param.device"),
+        RING_ERR_CONFIG,
+        "zero_optimization.offload_param requires stage 3, but the stage is %ld; set "
+        "its device to \"none\"",
+        config->zero_stage);
 }
 
 static ring_status finish_zero(const config_reader *reader)
@@ -559,34 +530,44 @@ static ring_status finish_zero(const config_reader *reader)
     return finish_offload(reader);
 }
 
-static ring_status read_entries(config_reader *reader, const char *name, const char *text,
-                                size_t length)
+/* Checks each entry of the file, then the rules that combine several keys. */
+static void check_all(config_reader *reader)
 {
-    if (reader->options->accelerate)
-        return accelerate_entries(&reader->entries, name, text, length, &reader->faults,
-                                  reader->note, reader->context, &reader->config->processes);
-    return entries_read(&reader->entries, name, text, length, &reader->faults);
+    static const char stages[] = "pipeline.params.num_stages";
+    const config_entries *entries = &reader->entries;
+    const train_config *config = reader->config;
+    for (size_t i = 0; i < entries->count; i++)
+        faults_note(&reader->faults, entries->list[i].at, check_entry(reader, &entries->list[i]));
+    faults_note(&reader->faults, place_of(reader, "train_micro_batch_size_per_gpu"),
+                finish_batch(reader));
+    if (config->sampler_drop_last && config_has_shares(config))
+        add_note(reader, "sampler_drop_last has no effect: samples are never repeated if ranks "
+                         "have shares of their own");
+    faults_note(&reader->faults, place_of(reader, "zero_optimization"), finish_zero(reader));
+    faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
+    faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
+    finish_precision(reader);
+    if (config->given[config_key_find(stages) - config_keys])
+        add_note(reader, "%s is used as pipeline.stages; DeepSpeed ignores it", stages);
+    faults_note(&reader->faults, place_of(reader, "pipeline"), check_partition(reader));
 }
 
 static ring_status read_all(config_reader *reader, const char *name, const char *text,
                             size_t length)
 {
+    config_entries *entries = &reader->entries;
     values_initial(reader->config);
     if (reader->options->compat_ds_0_13) {
         reader->config->gradient_clipping = 0.0;
         reader->config->steps_per_print = 10;
     }
-    if (read_entries(reader, name, text, length) == RING_OK) {
-        check_entries(reader);
-        faults_note(&reader->faults, place_of(reader, "train_micro_batch_size_per_gpu"),
-                    finish_batch(reader));
-        tell_of_sampler(reader);
-        faults_note(&reader->faults, place_of(reader, "zero_optimization"), finish_zero(reader));
-        faults_note(&reader->faults, place_of(reader, "optimizer"), finish_optimizer(reader));
-        faults_note(&reader->faults, place_of(reader, "scheduler"), finish_schedule(reader));
-        finish_precision(reader);
-        faults_note(&reader->faults, place_of(reader, "pipeline"), finish_pipeline(reader));
-    }
+    const ring_status status = reader->options->accelerate
+                                   ? accelerate_entries(entries, name, text, length,
+                                                        &reader->faults, reader->note,
+                                                        reader->context, &reader->config->processes)
+                                   : entries_read(entries, name, text, length, &reader->faults);
+    if (status == RING_OK)
+        check_all(reader);
     return faults_tell(&reader->faults, name);
 }
 
@@ -596,14 +577,17 @@ ring_status config_parse(const char *name, const char *text, size_t length,
 {
     config_reader reader = {.options = options, .note = note, .context = context, .config = config};
     if (length > FILE_BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: larger than %d bytes; is it a configuration?", name,
-                          FILE_BYTES_MAX);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: the file has more than %d bytes, so it is probably not a configuration", name,
+            FILE_BYTES_MAX);
     const ring_status status = read_all(&reader, name, text, length);
     entries_free(&reader.entries);
     return status;
 }
 
-/* Decodes a configuration in base64, which DeepSpeed accepts in place of a file's name. */
+/* Decodes a configuration in base64, which DeepSpeed accepts in place of a file's name.
+ * @param[out] found  false: @p word is not such a configuration */
 static ring_status read_encoded(const char *word, const config_options *options,
                                 config_note_fn *note, void *context, train_config *config,
                                 bool *found)

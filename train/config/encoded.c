@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Accepts both alphabets of base64, as Python's urlsafe_b64decode() does. */
+ * Decodes base64 in either of its two alphabets, as Python's urlsafe_b64decode() does. */
 #include "encoded.h"
 
 #include <sodium.h>

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Decodes @p word. @return true if it is the base64 of an object, { … }.
- *  @param[out] text  at least strlen(word) bytes; the object, not terminated by a zero */
+/** Decodes @p word. @return true if @p word is the base64 of a JSON object, { … }.
+ *  @param[out] text  at least strlen(word) bytes; receives the object, without a terminating zero
+ *  @param[out] length  of the object in bytes */
 bool encoded_config(const char *word, char *text, size_t *length);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists the members of a file's objects recursively, and refuses keys that are given twice. */
+ * Lists the members of all objects in a file recursively, and refuses keys that are given twice. */
 #include "entries.h"
 
 #include <stdint.h>
@@ -23,7 +23,8 @@ static ring_status add_entry(config_entries *entries, const char *parent, const 
                                 parent[0] != '\0' ? "." : "", value->string);
     if (length < 0 || (size_t)length >= sizeof entry->path)
         return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
-                            "no key is that long or nested that deeply");
+                            "the path of this key is longer than any known one; check its name and "
+                            "its section");
     if (entries_find(entries, entry->path) != NULL)
         return lenient_fail(&entries->text, entry->at, RING_ERR_CONFIG,
                             "\"%s\" is given twice; keep one", entry->path);
@@ -46,9 +47,12 @@ static ring_status list_entries(config_entries *entries, faults *list)
 {
     const lenient_text *text = &entries->text;
     if (!cJSON_IsObject(text->tree))
-        return lenient_fail(text, 0, RING_ERR_CONFIG, "the file must hold one object: { … }");
+        return lenient_fail(text, 0, RING_ERR_CONFIG, "the file must have one object: { … }");
     if (text->key_count > KEYS_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: more than %d keys", text->name, KEYS_MAX);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: the file has more than %d keys, so it is probably not a configuration", text->name,
+            KEYS_MAX);
     entries->list = calloc(text->key_count + 1, sizeof *entries->list);
     if (entries->list == NULL)
         return train_fail(RING_ERR_MEMORY, "%s: no memory to read it", text->name);

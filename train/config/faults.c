@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the first faults in a short list, which is sorted by place when it is reported. */
+ * Keeps the first faults in a short list, and sorts the list by place in the file to report it. */
 #include "faults.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parses by recursive descent, with the grammar of Hjson. Numbers and quoted texts are passed to
- * cJSON. The reader is always at the start of a token. */
+ * Parses by recursive descent, with the grammar of Hjson, and leaves numbers and quoted texts to
+ * cJSON. Between calls the reader is at the start of a token, past spaces and comments. */
 #include "lenient.h"
 
 #include <limits.h>
@@ -24,14 +24,14 @@ enum { COMMAS_KEPT = 4, SHOWN_MAX = 40, CHOICES_MAX = 64 };
 typedef struct lenient_reader {
     lenient_text *text;
     faults *faults;                  /* errors after which reading continues */
-    char *source;                    /* a copy terminated by '\0', which is nowhere else in it */
+    char *source;                    /* a copy terminated by '\0'; it has no other '\0' */
     const char *at;                  /* the current token */
-    const char *previous_end;        /* the end of the token before it; NULL: there is none */
-    bool line_passed;                /* there is a line break between the two */
+    const char *previous_end;        /* the end of the token before at; NULL: at is the first */
+    bool line_passed;                /* there is a line break between previous_end and at */
     bool open;                       /* the file leaves out the outermost { } */
-    int depth;                       /* of lists and objects */
-    size_t commas, missing;          /* commas in the file, and line breaks in place of one */
-    const char *places[COMMAS_KEPT]; /* of the first missing ones */
+    int depth;                       /* number of lists and objects around at */
+    size_t commas, missing;          /* commas so far, and line breaks in place of a comma */
+    const char *places[COMMAS_KEPT]; /* places of the first missing commas */
 } lenient_reader;
 
 ring_status lenient_fail(const lenient_text *text, size_t at, ring_status status,
@@ -71,7 +71,7 @@ static bool is_one_of(char c, const char *set)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-/* @return whether there is a "...", by which a manual leaves something out. */
+/* @return whether there is a "...", which stands for an omission in examples of the manual. */
 static bool is_ellipsis(const char *at)
 {
     return strncmp(at, "...", 3) == 0 && !is_one_of(at[3], WORD);
@@ -91,7 +91,8 @@ static const char *comment_end(const char *at)
     return end != NULL ? end + 2 : NULL;
 }
 
-/* @return true if a colon follows, possibly after spaces and comments. */
+/* @return true if @p at, the end of a word, is followed by a colon, possibly after spaces and
+ * comments. */
 static bool is_key(const char *at)
 {
     const char *before;
@@ -114,6 +115,7 @@ static const char *quoted_end(const char *at)
     return at + 1;
 }
 
+/* @return true if a word or quoted text and a colon begin at @p at. */
 static bool starts_key(const char *at)
 {
     const char *end = is_one_of(*at, QUOTES) ? quoted_end(at) : at + strspn(at, WORD);
@@ -122,7 +124,7 @@ static bool starts_key(const char *at)
 
 /* ---- Moving -------------------------------------------------------------------------------- */
 
-/* Moves to the next token. @param end  of the current one */
+/* Moves to the next token. @param end  end of the current token */
 static ring_status move_on(lenient_reader *reader, const char *end)
 {
     reader->at = reader->previous_end = end;
@@ -133,18 +135,18 @@ static ring_status move_on(lenient_reader *reader, const char *end)
         reader->at += spaces;
         end = comment_end(reader->at);
         if (end == NULL)
-            return REFUSE(reader, reader->at, "this comment is never closed");
+            return REFUSE(reader, reader->at, "this comment is not closed; end it with */");
         if (end == reader->at)
             return RING_OK;
         if (is_ellipsis(reader->at))
             NOTE(
                 reader, reader->at,
-                "`...` is the manual's sign for an omission; write the omitted part, or delete it");
+                "`...` stands for an omission in the manual; write the omitted part, or delete it");
         reader->at = end;
     }
 }
 
-/* @return the first unclosed quote on the line from @p at on; NULL if there is none. */
+/* @return the first unclosed quote from @p at to the end of the line; NULL if all are closed. */
 static const char *open_quote(const char *at)
 {
     for (;;) {
@@ -163,11 +165,11 @@ static ring_status unexpected(const lenient_reader *reader)
 {
     const char here = *reader->at,
                before = reader->previous_end != NULL ? reader->previous_end[-1] : '{';
-    const char *quote = open_quote(reader->at); /* if there is one, the more likely fault */
+    const char *quote = open_quote(reader->at); /* an unclosed quote is the more likely fault */
     if (here == '\0' && reader->previous_end == NULL)
         return REFUSE(reader, reader->source, "the file is empty; write { … }");
     if (here == '\0')
-        return REFUSE(reader, reader->at, "the file ends too early: a } or ] is missing");
+        return REFUSE(reader, reader->at, "the file ends too early; a } or ] is missing");
     if (quote != NULL)
         return REFUSE(reader, quote, "this text has no closing quote on its line");
     if (!reader->line_passed && is_one_of(here, "{" QUOTES WORD) && !is_one_of(before, "{[,:"))
@@ -175,14 +177,15 @@ static ring_status unexpected(const lenient_reader *reader)
     if (here == '}' && reader->open && reader->depth == 1)
         return REFUSE(reader, reader->at, "there is one } too many, or no { at the start");
     if (here < ' ' || here > '~')
-        return REFUSE(reader, reader->at, "this character is not expected here");
+        return REFUSE(reader, reader->at,
+                      "this character is not expected here; delete it, or put the text in quotes");
     return REFUSE(reader, reader->at, "`%c` is not expected here", here);
 }
 
 /* ---- Simple values ------------------------------------------------------------------------- */
 
-/* Replaces control characters, also those from U+0080 to U+009F: messages quote keys and texts, and
- * a terminal would obey them. */
+/* Replaces control characters, including U+0080 to U+009F, because messages quote keys and texts,
+ * and a terminal would act on the control characters in them. */
 static void hide_controls(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
@@ -193,7 +196,7 @@ static void hide_controls(char *text)
     }
 }
 
-/* @return a text for cJSON to free; NULL: no memory. */
+/* @return a copy that cJSON_Delete() frees; NULL: out of memory. */
 static char *copy(const char *from, const char *end)
 {
     const size_t length = (size_t)(end - from);
@@ -207,7 +210,7 @@ static char *copy(const char *from, const char *end)
 }
 
 /* Sets @p item to the value at the start of @p json.
- * @param[out] end  of the value, or the first wrong byte. @return false: it is not JSON. */
+ * @param[out] end  end of the value, or the first wrong byte. @return false: it is not JSON. */
 static bool read_json(cJSON *item, const char *json, size_t length, const char **end)
 {
     NUMBERS_AS_IN_C;
@@ -255,7 +258,7 @@ static ring_status read_quoted(lenient_reader *reader, cJSON *item)
         return no_memory(reader);
     write_json(at, end, json, PTRDIFF_MAX);
     const bool good = read_json(item, json, strlen(json), &wrong);
-    if (!good) /* find the wrong byte in the source */
+    if (!good) /* find the byte of the source that became the wrong one */
         at = write_json(at, end, json, wrong - json);
     free(json);
     return good ? move_on(reader, end) : REFUSE(reader, at, "`\\` is not expected here");
@@ -272,14 +275,15 @@ static ring_status read_word(lenient_reader *reader, cJSON *item)
     return good ? move_on(reader, end) : unexpected(reader);
 }
 
-/* @return true if a value ends at @p end; if more follows on its line, it is an unquoted text. */
+/* @return true if a value ends at @p end. If other text follows on the line, that text belongs to
+ * the value, which is an unquoted text. */
 static bool ends_value(const char *end)
 {
     end += strspn(end, " \t\r");
     return *end == '\0' || is_one_of(*end, ",}]\n") || comment_end(end) != end || starts_key(end);
 }
 
-/* @return true if a word is true, false, null, or looks like a number. */
+/* @return true if the word is true, false or null, or looks like a number. */
 static bool is_json_word(const char *word, size_t length)
 {
     static const char *const words[] = {"true", "false", "null"};
@@ -290,9 +294,9 @@ static bool is_json_word(const char *word, size_t length)
     return strspn(word, "+-.eE" DIGITS) == length && strcspn(word, DIGITS) < length;
 }
 
-/* By Hjson's grammar an unquoted text extends to the end of its line. If the line ends in a comma
- * or a bracket, such a text was hardly meant: that is noted as an error.
- * @return the end of the text that was meant. */
+/* In Hjson an unquoted text extends to the end of its line. A comma or bracket at the end of the
+ * line shows that the user probably did not mean that, so it is noted as an error.
+ * @param end  of the line. @return the end of the text that the user probably meant. */
 static const char *note_unquoted(const lenient_reader *reader, const char *end)
 {
     const char *at = reader->at, *meant = at + strcspn(at, ",}]");
@@ -322,11 +326,12 @@ static ring_status read_unquoted(lenient_reader *reader, cJSON *item)
     return item->valuestring != NULL ? move_on(reader, end) : no_memory(reader);
 }
 
-/* Notes the manual's notation for choices, "[0|1|2|3]", where one of them must be written.
- * @return the end of it; NULL if there is none at @p open. */
+/* Notes an error if a value is a list of choices copied from the manual, such as "[0|1|2|3]".
+ * @return the end of the list; NULL if there is no such list at @p open. */
 static const char *note_choices(const lenient_reader *reader, const char *open)
 {
-    char choices[2 * CHOICES_MAX] = "", *to = choices; /* with commas between them */
+    char choices[2 * CHOICES_MAX] = "",
+                     *to = choices; /* receives the choices, with commas between them */
     if (*open != '[')
         return NULL;
     const size_t length = strspn(open + 1, WORD " |");
@@ -339,7 +344,7 @@ static const char *note_choices(const lenient_reader *reader, const char *open)
         if (*c != ' ')
             *to++ = *c == '|' ? ' ' : *c;
     }
-    NOTE(reader, open, "`%.*s` is the manual's list of choices; write one of %s",
+    NOTE(reader, open, "`%.*s` is a list of choices from the manual; write one of %s",
          (int)(end + 1 - open), open, choices);
     return end + 1;
 }
@@ -366,8 +371,8 @@ static ring_status read_key(lenient_reader *reader, cJSON *item)
                                                       : unexpected(reader);
 }
 
-/* Moves to the next member, over a comma or a line break in place of one.
- * @param first  there was no member before. @param[out] more  false: @p close was found instead */
+/* Moves to the next member of a list or object, past a comma or past a line break without a comma.
+ * @param first  there is no earlier member. @param[out] more  false: @p close was found instead */
 static ring_status next_member(lenient_reader *reader, bool first, char close, bool *more)
 {
     const lenient_reader before = *reader;
@@ -388,7 +393,8 @@ static ring_status next_member(lenient_reader *reader, bool first, char close, b
     return RING_OK;
 }
 
-/* Reads up to @p close, which is '\0' if the file leaves out the outermost { }. */
+/* Reads the members of a list or object into @p holder, up to the bracket @p close, which is '\0'
+ * if the file leaves out the outermost { }. */
 static ring_status read_members(lenient_reader *reader, cJSON *holder, char close)
 {
     bool more = true;
@@ -438,12 +444,14 @@ static ring_status read_file(lenient_reader *reader)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
     const lenient_text *text = reader->text;
-    if (text->source_length > INT_MAX) /* a place is an int */
-        return train_fail(RING_ERR_CONFIG, "%s: the file is too large", text->name);
+    if (text->source_length > INT_MAX) /* places are stored as int */
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: the file is larger than 2 GiB, so it is not a configuration",
+                          text->name);
     const char *zero = memchr(text->source, '\0', text->source_length);
     if (zero != NULL)
         return lenient_fail(text, (size_t)(zero - text->source), RING_ERR_CONFIG,
-                            "a zero byte: this is not a text file");
+                            "the file has a zero byte, so it is not a text file");
     if (text->tree == NULL || reader->source == NULL)
         return no_memory(reader);
     const bool marked = strncmp(reader->source, byte_order_mark, 3) == 0;
@@ -455,17 +463,7 @@ static ring_status read_file(lenient_reader *reader)
     return *reader->at != '\0' ? unexpected(reader) : RING_OK;
 }
 
-/* Reports missing commas in a file that has other faults as well, and most of its commas: it was
- * hardly meant to be without them. */
-static void note_missing_commas(const lenient_reader *reader)
-{
-    if (reader->missing > reader->commas)
-        return;
-    for (size_t i = 0; i < reader->missing && i < COMMAS_KEPT; i++)
-        NOTE(reader, reader->places[i], "a comma is missing before this");
-}
-
-/* @return a copy terminated by a zero; NULL if memory is exhausted. */
+/* @return a copy terminated by a zero; NULL: out of memory. */
 static char *terminated(const char *source, size_t length)
 {
     char *copy = malloc(length + 1);
@@ -482,10 +480,12 @@ ring_status lenient_read(lenient_text *text, const char *name, const char *sourc
     lenient_reader reader = {.text = text, .faults = list, .source = terminated(source, length)};
     *text = (lenient_text){name, source, length, cJSON_CreateNull(), 0};
     const ring_status status = read_file(&reader);
-    const bool others = list->count > 0;
+    /* Hjson allows line breaks without commas. But in a file with other faults that has most of its
+     * commas, the missing ones are probably faults, too. */
+    const bool report_commas = list->count > 0 && reader.missing <= reader.commas;
     faults_note(list, SIZE_MAX, status); /* sorted after the faults noted while reading */
-    if (others)
-        note_missing_commas(&reader);
+    for (size_t i = 0; report_commas && i < reader.missing && i < COMMAS_KEPT; i++)
+        NOTE(&reader, reader.places[i], "a comma is missing before this");
     free(reader.source);
     return status;
 }

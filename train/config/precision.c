@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Applies the rules that combine DeepSpeed's sections on precision into one set of types. */
+ * Computes the types of parameters, gradients and messages from DeepSpeed's sections on precision.
+ */
 #include "precision.h"
 
 #include <string.h>
@@ -39,8 +40,9 @@ static precision_verdict refuse(const char *key, const char *fault)
     return (precision_verdict){.key = key, .fault = fault};
 }
 
-/* DeepSpeed passes the section amp to NVIDIA's apex, which patches functions of PyTorch. Here a
- * level of it only decides the type of the parameters and whether there are masters. */
+/* Applies the section amp. DeepSpeed passes it to NVIDIA's apex, which patches functions of
+ * PyTorch. Here its level decides only the type of the parameters and whether there are float32
+ * masters. */
 static precision_verdict resolve_amp(precision_config *precision, long zero_stage)
 {
     const precision_settings *set = &precision->set;
@@ -48,7 +50,7 @@ static precision_verdict resolve_amp(precision_config *precision, long zero_stag
     precision_verdict verdict = {.note = "amp.opt_level O0: training is in float32"};
     if (zero_stage > 0)
         return refuse("amp.enabled", "as in DeepSpeed, amp cannot be combined with "
-                                     "zero_optimization; use fp16, which does what amp's O2 does");
+                                     "zero_optimization; use fp16, which is the same as amp's O2");
     if (set->fp16 || set->bf16)
         return refuse("amp.enabled", "as in DeepSpeed, amp cannot be combined with fp16 or bf16; "
                                      "keep one of them");
@@ -65,6 +67,7 @@ static precision_verdict resolve_amp(precision_config *precision, long zero_stag
     return verdict;
 }
 
+/* Decides the type of the parameters, and whether there are masters and a loss scale. */
 static precision_verdict resolve_model(precision_config *precision, long zero_stage)
 {
     const precision_settings *set = &precision->set;

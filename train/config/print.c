@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints the settings as a table for people, as lines for comparison, and the table of known keys.
- */
+ * Prints the settings of a run, as a table for people or as lines to compare, and prints the table
+ * of known keys. */
 #include "config.h"
 
 #include <string.h>
@@ -23,6 +23,8 @@ static bool is_setting(const config_key *key)
     return key->use == USE_HONOURED && key->bytes > 0;
 }
 
+/* @return true if @p key is the name to print its setting under, and the setting has an effect with
+ * this optimizer and scheduler. */
 static bool applies(const train_config *config, const config_key *key)
 {
     const bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
@@ -34,24 +36,12 @@ static bool applies(const train_config *config, const config_key *key)
     return key->scope == NULL || value_choose(key->scope, type) != NULL;
 }
 
-static bool is_initial(const train_config *config, const train_config *initial,
-                       const config_key *key)
-{
-    return memcmp((const char *)config + key->field, (const char *)initial + key->field,
-                  key->bytes) == 0;
-}
-
-/* Clipping is shown even at its default, which DeepSpeed changed. */
-static bool is_always_shown(const config_key *key)
-{
-    return strcmp(key->path, "gradient_clipping") == 0;
-}
-
-/* @return a description of a value that only the data decide; NULL if the configuration has it. */
+/* @return a description of a value that depends on the data and is not set yet; NULL if it is set.
+ */
 static const char *open_value(const train_config *config, const config_key *key)
 {
     if (config->steps_per_print == 0 && strcmp(key->path, "steps_per_print") == 0)
-        return "four times an epoch";
+        return "a quarter of an epoch";
     if (config->schedule.total_steps == 0 &&
         strcmp(key->path, "scheduler.params.total_num_steps") == 0)
         return "all updates of the run";
@@ -66,8 +56,10 @@ void config_print(const train_config *config, bool all, FILE *out)
         const config_key *key = &config_keys[i];
         if (!applies(config, key))
             continue;
-        const bool same = is_initial(config, &initial, key);
-        if (same && !all && !is_always_shown(key))
+        const bool same = memcmp((const char *)config + key->field,
+                                 (const char *)&initial + key->field, key->bytes) == 0;
+        /* Clipping is shown even at its default, because its default in DeepSpeed has changed. */
+        if (same && !all && strcmp(key->path, "gradient_clipping") != 0)
             continue;
         char value[VALUE_TEXT_MAX];
         const char *open = open_value(config, key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks that the number of tensor ranks fits the number of ranks. */
+ * Sets the number of tensor ranks, and checks that the number of all ranks is a multiple of it. */
 #include "config.h"
 
 #include "errors.h"
@@ -13,8 +13,10 @@ ring_status config_resolve_tensor(train_config *config, long asked, int ranks, c
     const long tensors = config->tensor_ranks;
     if (ranks % tensors == 0)
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "%ld tensor ranks do not divide %d rank%s (from %s); start %ld or %ld ranks, "
-                      "or take other numbers (tensor_parallel.autotp_size, --tp)",
-                      tensors, ranks, plural(ranks), launcher, tensors, 2 * tensors);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "%d rank%s (from %s) cannot be divided into groups of %ld tensor ranks; start "
+        "a multiple of %ld ranks, or change the number of tensor ranks "
+        "(tensor_parallel.autotp_size, --tp)",
+        ranks, plural(ranks), launcher, tensors, tensors);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts single settings and checks their range; each kind of key has a function. */
+ * Converts single settings and checks their range, with one function for each kind of key. */
 #include "values.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static void *field_of(train_config *config, const config_key *key)
     return (char *)config + key->field;
 }
 
-static value_result not_a(const char *kind, char *problem)
+static value_result expected(const char *kind, char *problem)
 {
     return wrong(problem, VALUE_WRONG, "must be %s", kind);
 }
@@ -70,7 +70,7 @@ static value_result check_range(const config_key *key, double value, char *probl
 static value_result take_whole(long *to, const config_key *key, const cJSON *value, char *problem)
 {
     if (!cJSON_IsNumber(value))
-        return not_a("a whole number", problem);
+        return expected("a whole number", problem);
     const double number = value->valuedouble;
     const value_result result = check_range(key, number, problem);
     if (result != VALUE_SET)
@@ -81,12 +81,6 @@ static value_result take_whole(long *to, const config_key *key, const cJSON *val
     return VALUE_SET;
 }
 
-static value_result set_int(train_config *config, const config_key *key, const cJSON *value,
-                            char *problem)
-{
-    return take_whole(field_of(config, key), key, value, problem);
-}
-
 static value_result set_ranks(train_config *config, const config_key *key, const cJSON *value,
                               char *problem)
 {
@@ -94,9 +88,10 @@ static value_result set_ranks(train_config *config, const config_key *key, const
     const bool listed = cJSON_IsArray(value);
     const int count = listed ? cJSON_GetArraySize(value) : 1;
     if (!listed && !cJSON_IsNumber(value))
-        return not_a("a whole number, or a list of one for each rank", problem);
+        return expected("a whole number, or a list with one for each rank", problem);
     if (count < 1 || count > RANK_NUMBERS_MAX)
-        return wrong(problem, VALUE_WRONG, "must list 1 to %d ranks", RANK_NUMBERS_MAX);
+        return wrong(problem, VALUE_WRONG, "must list from 1 to %d numbers, one for each rank",
+                     RANK_NUMBERS_MAX);
     for (int i = 0; i < count; i++) {
         const cJSON *item = listed ? cJSON_GetArrayItem(value, i) : value;
         const value_result result = take_whole(&numbers->values[i], key, item, problem);
@@ -112,7 +107,7 @@ static value_result set_real(train_config *config, const config_key *key, const 
                              char *problem)
 {
     if (!cJSON_IsNumber(value))
-        return not_a("a number", problem);
+        return expected("a number", problem);
     const value_result result = check_range(key, value->valuedouble, problem);
     if (result == VALUE_SET)
         *(double *)field_of(config, key) = value->valuedouble;
@@ -124,13 +119,13 @@ static value_result set_pair(train_config *config, const config_key *key, const 
 {
     double *pair = field_of(config, key);
     if (!cJSON_IsArray(value) || cJSON_GetArraySize(value) != 2)
-        return not_a("a list of two numbers", problem);
+        return expected("a list of two numbers", problem);
     for (int i = 0; i < 2; i++) {
         const cJSON *item = cJSON_GetArrayItem(value, i);
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= key->least) ||
             !(item->valuedouble < key->most))
             return wrong(problem, VALUE_WRONG,
-                         "must hold two numbers that are at least %g and below %g", key->least,
+                         "must have two numbers, each at least %g and below %g", key->least,
                          key->most);
         pair[i] = item->valuedouble;
     }
@@ -141,11 +136,12 @@ static value_result set_bool(train_config *config, const config_key *key, const 
                              char *problem)
 {
     if (!cJSON_IsBool(value))
-        return not_a("true or false", problem);
+        return expected("true or false", problem);
     *(bool *)field_of(config, key) = cJSON_IsTrue(value);
     return VALUE_SET;
 }
 
+/* Writes the blank-separated @p choices with commas between them. */
 static void list_choices(const char *choices, char *text, size_t size)
 {
     size_t used = 0;
@@ -157,12 +153,12 @@ static void list_choices(const char *choices, char *text, size_t size)
     text[used] = '\0';
 }
 
-/* A name or a path. */
+/* Sets a text without choices, such as a name or a path. */
 static value_result set_any_text(train_config *config, const config_key *key, const cJSON *value,
                                  char *problem)
 {
     if (!cJSON_IsString(value))
-        return not_a("a text", problem);
+        return expected("a text", problem);
     if (strlen(value->valuestring) >= key->bytes)
         return wrong(problem, VALUE_WRONG, "must be shorter than %zu bytes", key->bytes);
     memset(field_of(config, key), 0, key->bytes);
@@ -170,7 +166,8 @@ static value_result set_any_text(train_config *config, const config_key *key, co
     return VALUE_SET;
 }
 
-/* @return the optimizer type that a configuration has for a class name of DeepSpeed's, or NULL. */
+/* @return the type of optimizer that stands for a class of DeepSpeed's in a configuration, or NULL.
+ */
 static const char *type_of_class(const char *name)
 {
     static const struct {
@@ -201,11 +198,12 @@ static value_result set_choice(train_config *config, const config_key *key, cons
     if (choice == NULL)
         config_choice_advice(key->choices, value->valuestring, advice);
     if (choice == NULL && key->initial != NULL)
-        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is not one of %s; taking %s%s",
+        return wrong(problem, VALUE_DEFAULT, "\"%.64s\" is not one of %s; using %s%s",
                      value->valuestring, choices, key->initial, advice);
     const char *type = choice == NULL ? type_of_class(value->valuestring) : NULL;
     if (type != NULL && value_choose(key->choices, type) != NULL)
-        return wrong(problem, VALUE_WRONG, "\"%.64s\" is a class of DeepSpeed's; write %s",
+        return wrong(problem, VALUE_WRONG,
+                     "\"%.64s\" is a class of DeepSpeed, not a type; write \"%s\"",
                      value->valuestring, type);
     if (choice == NULL)
         return wrong(problem, VALUE_LATER,
@@ -223,7 +221,7 @@ value_result value_set(train_config *config, const config_key *key, const cJSON 
 {
     switch (key->kind) {
     case KEY_INT:
-        return set_int(config, key, value, problem);
+        return take_whole(field_of(config, key), key, value, problem);
     case KEY_REAL:
         return set_real(config, key, value, problem);
     case KEY_PAIR:
@@ -244,7 +242,7 @@ cJSON *value_parse(const char *json)
     return cJSON_Parse(json);
 }
 
-/* The table has initial values as in a file, but texts without quotes. */
+/* The table has initial values in the notation of a file, except that texts have no quotes. */
 void values_initial(train_config *config)
 {
     memset(config, 0, sizeof *config);
@@ -297,7 +295,7 @@ static void write_choice(const char *choices, int number, char text[VALUE_TEXT_M
     snprintf(text, VALUE_TEXT_MAX, "%.*s", length, choices);
 }
 
-/* Writes the first numbers of a long list, and how many there are. */
+/* Writes all numbers, or the first numbers of a long list and its length. */
 static void write_ranks(const rank_numbers *numbers, char text[VALUE_TEXT_MAX])
 {
     size_t used = 0;

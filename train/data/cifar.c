@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Measures all files first, then reads them one after another into two arrays. */
+ * Adds up the sizes of all files, then reads the files one after another into two arrays. */
 #include "cifar.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 enum { RECORD = 1 + CIFAR_PIXELS, FILES_MAX = 100, PATH_BYTES = 4096 };
 
-/* Far more than there is, and far below what a machine has. */
+/* Limit of all images together: far more than CIFAR-10 has, and far less than a machine's memory.
+ */
 #define BYTES_MAX ((size_t)4 << 30)
 
 static bool make_path(char *path, const char *folder, bool test, int number)
@@ -35,18 +36,20 @@ static ring_status measure(const char *path, size_t *count)
     struct stat info;
     if (stat(path, &info) != 0)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) /* a FIFO must not hang */
+    if (!S_ISREG(info.st_mode)) /* opening a FIFO would block */
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", path);
     const size_t bytes = (size_t)info.st_size;
     if (bytes == 0 || bytes % RECORD != 0)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: %zu byte%s, which is not a multiple of CIFAR-10's record of %d bytes; fetch it "
-            "again",
+            "%s: the file has %zu byte%s, which is not a multiple of CIFAR-10's record of %d "
+            "bytes; download the file again",
             path, bytes, plural(bytes), RECORD);
     *count += bytes / RECORD;
     if (*count > BYTES_MAX / RECORD)
-        return train_fail(RING_ERR_CONFIG, "%s: more images than any data set here has", path);
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: the folder has more than 4 GiB of images; give a smaller data set",
+                          path);
     return RING_OK;
 }
 
@@ -56,16 +59,18 @@ static ring_status read_record(FILE *file, const char *path, uint8_t *label, uin
         return RING_OK;
     if (ferror(file))
         return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", path);
+    return train_fail(RING_ERR_CONFIG, "%s: the file became shorter while it was read; try again",
+                      path);
 }
 
-/* Reads the file's records and appends them to the first @p at ones. */
+/* Appends the records of a file to the arrays, which have @p at records so far. */
 static ring_status read_file(const char *path, idx_array *images, idx_array *labels, size_t *at)
 {
     size_t count = 0;
     RING_TRY(measure(path, &count));
     if (count > labels->bytes - *at)
-        return train_fail(RING_ERR_CONFIG, "%s: became longer while it was read", path);
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: the file became longer while it was read; try again", path);
     FILE *file = fopen(path, "rbe");
     if (file == NULL)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
@@ -94,6 +99,7 @@ ring_status cifar_read(const char *folder, bool test, idx_array *images, idx_arr
     for (int f = 1; f <= files && make_path(path, folder, test, f); f++)
         RING_TRY(read_file(path, images, labels, &at));
     if (at != count)
-        return train_fail(RING_ERR_CONFIG, "%s: files vanished while they were read", folder);
+        return train_fail(RING_ERR_CONFIG, "%s: files were removed while they were read; try again",
+                          folder);
     return RING_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cifar: reads CIFAR-10's binary files: records of a label and 3 planes (red, green, blue) of
- * 32 x 32 bytes, without a header. The files are hostile input: their sizes are checked before
- * anything is allocated.
+ * cifar: reads CIFAR-10's binary files. A file has no header; each record is a label of one byte
+ * and three planes (red, green, blue) of 32 x 32 bytes. The files are untrusted input, so their
+ * sizes are checked before anything is allocated.
  */
 #ifndef TRAIN_CIFAR_H
 #define TRAIN_CIFAR_H
@@ -11,7 +11,7 @@
 
 #include "idx.h"
 
-enum { CIFAR_PIXELS = 3 * 32 * 32 };
+enum { CIFAR_PIXELS = 3 * 32 * 32 /* bytes of an image */ };
 
 /** @return whether @p folder has the first file of the training or the test set. */
 bool cifar_is_here(const char *folder);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the files of a data set, checks that they belong together, and copies batches from them. */
+ * Finds the files of a data set, checks that images and labels match, and copies batches of
+ * samples. */
 #include "dataset.h"
 
 #include <dirent.h>
@@ -22,7 +23,7 @@ static const char *const file_names[][2] = {
 };
 
 static const char wanted[] =
-    "The folder given by --data or RING_DATA holds MNIST's files: train-images-idx3-ubyte "
+    "The folder given by --data or RING_DATA must have MNIST's files: train-images-idx3-ubyte "
     "(47040016 bytes, .gz 9.9 MB), train-labels-idx1-ubyte (60008), t10k-images-idx3-ubyte "
     "(7840016, .gz 1.6 MB), t10k-labels-idx1-ubyte (10008); or CIFAR-10's: data_batch_1.bin to "
     "data_batch_5.bin (30730000 each) and test_batch.bin; or a text: train.bin and val.bin, or "
@@ -38,7 +39,8 @@ static ring_status find_file(const char *folder, const char *name, char *path)
 {
     if (make_path(path, folder, name, "") || make_path(path, folder, name, ".gz"))
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG, "%s: no %s or %s.gz. %s", folder, name, name, wanted);
+    return train_fail(RING_ERR_CONFIG, "%s: the folder has no %s or %s.gz. %s", folder, name, name,
+                      wanted);
 }
 
 static ring_status check_folder(const char *folder)
@@ -46,27 +48,29 @@ static ring_status check_folder(const char *folder)
     DIR *entries = opendir(folder);
     const bool opened = entries != NULL && access(folder, X_OK) == 0;
     const ring_status status = opened ? RING_OK : train_folder_fail(folder);
-    int count = 0; /* "." and ".." included */
+    int count = 0; /* of entries, including "." and ".." */
     while (opened && count < 3 && readdir(entries) != NULL)
         count++;
     if (entries != NULL)
         closedir(entries);
     if (!opened || count > 2)
         return status;
-    return train_fail(RING_ERR_CONFIG, "%s: an empty folder. %s", folder, wanted);
+    return train_fail(RING_ERR_CONFIG, "%s: the folder is empty. %s", folder, wanted);
 }
 
+/* Checks that images and labels match, and that labels are in range. */
 static ring_status check(const char *folder, const train_dataset *dataset)
 {
     if (dataset->labels.shape[0] != dataset->count)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu image%s, but %zu label%s", folder,
-                          dataset->count, plural(dataset->count), dataset->labels.shape[0],
+        return train_fail(RING_ERR_CONFIG, "%s: the folder has %zu image%s, but %zu label%s",
+                          folder, dataset->count, plural(dataset->count), dataset->labels.shape[0],
                           plural(dataset->labels.shape[0]));
-    if (dataset->count >= UINT32_MAX / 20)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many", folder, dataset->count);
+    if (dataset->count >= UINT32_MAX / 20) /* the limit of sampler_create() */
+        return train_fail(RING_ERR_CONFIG, "%s: %zu samples are too many; the limit is %u", folder,
+                          dataset->count, UINT32_MAX / 20 - 1);
     for (size_t i = 0; i < dataset->count; i++) {
         if (dataset->labels.data[i] >= DATASET_CLASSES)
-            return train_fail(RING_ERR_CONFIG, "%s: label %u of sample %zu is not one of 0 to %d",
+            return train_fail(RING_ERR_CONFIG, "%s: label %u of sample %zu is not from 0 to %d",
                               folder, dataset->labels.data[i], i, DATASET_CLASSES - 1);
     }
     return RING_OK;
@@ -103,8 +107,8 @@ static ring_status read_mnist(const char *folder, dataset_part part, train_datas
     return check(folder, dataset);
 }
 
-/* The first format whose files exist is read; a folder without any of them is treated as MNIST's.
- */
+/* The formats in the order in which a folder is searched for their files. MNIST is the last one, so
+ * that the error for a folder without any known file names its files. */
 static const struct {
     bool (*is_here)(const char *folder);
     ring_status (*read)(const char *folder, dataset_part part, train_dataset *dataset);
@@ -123,8 +127,8 @@ ring_status dataset_read(const char *folder, dataset_part part, train_dataset *d
     return status;
 }
 
-/* The token after a sample's last one is that one's label, and the first token of the next sample.
- */
+/* The last token of a sample has a label, too: the first token of the next sample. So a text needs
+ * one token more than its samples have. */
 ring_status dataset_cut(train_dataset *dataset, size_t tokens)
 {
     if (dataset->token_bytes == 0)
@@ -135,11 +139,12 @@ ring_status dataset_cut(train_dataset *dataset, size_t tokens)
     if (dataset->count == 0)
         return train_fail(
             RING_ERR_CONFIG,
-            "a text of %zu tokens is too short for a sample of %zu tokens and the one "
-            "that follows it",
+            "the text has %zu tokens, but needs at least one sample of %zu tokens and one "
+            "token after it",
             length, tokens);
     if (dataset->count >= UINT32_MAX / 20)
-        return train_fail(RING_ERR_CONFIG, "%zu samples are too many", dataset->count);
+        return train_fail(RING_ERR_CONFIG, "%zu samples are too many; the limit is %u",
+                          dataset->count, UINT32_MAX / 20 - 1);
     return RING_OK;
 }
 
@@ -174,7 +179,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-/* Independent lanes overlap their multiplications, so that hashing takes milliseconds. */
+/* Lanes are hashed independently of each other, so that the CPU overlaps their multiplications. */
 enum { LANES = 4 };
 
 static void absorb(uint64_t lanes[LANES], const uint8_t *data, size_t bytes)
@@ -205,16 +210,12 @@ uint64_t dataset_hash(const train_dataset *dataset)
     return mix(hash_array(&dataset->labels), hash_array(&dataset->images));
 }
 
-/* Shuffled samples are anywhere in tens of megabytes, so the next ones are prefetched. */
-enum { SAMPLES_AHEAD = 8 };
+/* Shuffled samples are scattered over tens of megabytes, so the sample this many rows ahead is
+ * prefetched. */
+enum { SAMPLES_AHEAD = 8, CACHE_LINE = 64 };
 
-static void prefetch_row(const uint8_t *row, size_t count)
-{
-    for (size_t i = 0; i < count; i += 64)
-        __builtin_prefetch(row + i);
-}
-
-/* inputs [batch, tokens] = the tokens of each sample, labels [batch, tokens] = those one later */
+/* inputs [batch, tokens] = tokens of each sample; labels [batch, tokens] = token after each input
+ */
 static void take_text(const train_dataset *dataset, const uint32_t *order, size_t batch,
                       float *inputs, uint32_t *labels)
 {
@@ -229,7 +230,7 @@ static void take_text(const train_dataset *dataset, const uint32_t *order, size_
     }
 }
 
-/* images [batch, features] = the pixels of each sample as float32, labels [batch] */
+/* images [batch, features] = pixels of each sample as float32; labels [batch] */
 static void take_images(const train_dataset *dataset, const uint32_t *order, size_t batch,
                         float *images, uint32_t *labels)
 {
@@ -238,8 +239,11 @@ static void take_images(const train_dataset *dataset, const uint32_t *order, siz
         labels[i] = dataset->labels.data[order[i]];
         if (images == NULL)
             continue;
-        if (i + SAMPLES_AHEAD < batch)
-            prefetch_row(dataset->images.data + order[i + SAMPLES_AHEAD] * width, width);
+        if (i + SAMPLES_AHEAD < batch) {
+            const uint8_t *ahead = dataset->images.data + order[i + SAMPLES_AHEAD] * width;
+            for (size_t b = 0; b < width; b += CACHE_LINE)
+                __builtin_prefetch(ahead + b);
+        }
         const uint8_t *row = dataset->images.data + order[i] * width;
         if (dataset->norm != NULL)
             pixel_norm_apply(dataset->norm, row, dataset->channels, width / dataset->channels,
@@ -256,7 +260,7 @@ static ring_status take_from_source(const train_dataset *dataset, const uint32_t
     RING_TRY(dataset->source->take(dataset->context, order, batch, inputs, labels));
     for (size_t i = 0; i < batch; i++) {
         if (labels[i] >= dataset->classes)
-            return train_fail(RING_ERR_CONFIG, "label %u of sample %u is not one of 0 to %zu",
+            return train_fail(RING_ERR_CONFIG, "label %u of sample %u is not from 0 to %zu",
                               labels[i], order[i], dataset->classes - 1);
     }
     return RING_OK;

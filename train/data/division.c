@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Turns the configuration's keys about batches and data into the ranks' shares. */
+ * Computes the shares of the ranks from the configuration's keys about batches and data. */
 #include "division.h"
 
 #include "errors.h"
@@ -13,15 +13,16 @@ static ring_status take_partition(const rank_numbers *partition, size_t samples,
         sum += shares->samples[r];
     }
     if (sum > samples)
-        return train_fail(RING_ERR_CONFIG,
-                          "data_partition takes %zu samples, but there are %zu; list fewer, or "
-                          "write \"auto\"",
-                          sum, samples);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "data_partition lists %zu samples, but the training set has %zu; list fewer, "
+            "or write \"auto\"",
+            sum, samples);
     return RING_OK;
 }
 
-/* Makes equal shares, as PyTorch does, which repeat or leave out a few samples, unless the
- * configuration has micro-batches or parts of the data for each rank. */
+/* Makes shares by the configuration's micro-batches or parts of the data for each rank. Without
+ * these, makes equal shares as PyTorch does, which repeat or leave out a few samples. */
 static ring_status divide(const train_config *config, size_t samples, int ranks,
                           data_shares *shares)
 {
@@ -43,11 +44,12 @@ static ring_status divide(const train_config *config, size_t samples, int ranks,
     shares_settle(shares, config->drop_last, config->end == DATA_SHORTEST);
     if (shares->updates > 0)
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "nothing is left to train on: %zu samples on %d ranks, in micro-batches of "
-                      "%ld, with data_partition, data_end, dataloader_drop_last and "
-                      "sampler_drop_last as they are",
-                      samples, ranks, config->micro_batch);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "an epoch of %zu samples on %d ranks, in micro-batches of %ld, has no update; "
+        "give more data or smaller micro-batches, or change data_partition, data_end, "
+        "dataloader_drop_last or sampler_drop_last",
+        samples, ranks, config->micro_batch);
 }
 
 ring_status division_make(const train_config *config, size_t samples, int ranks, int rank,
@@ -79,9 +81,9 @@ void division_print(const train_config *config, const data_shares *shares, size_
     }
     if (fewest < shares->updates)
         fprintf(out,
-                "ranks that have run out of data wait for the others "
-                "(\"data_end\": \"join\"); \"shortest\" would end an epoch after %zu update%s\n",
+                "ranks that run out of data wait for the others (\"data_end\": \"join\"); "
+                "\"shortest\" would end an epoch after %zu update%s\n",
                 fewest, plural(fewest));
     if (sum < samples)
-        fprintf(out, "an epoch leaves out %zu of %zu samples\n", samples - sum, samples);
+        fprintf(out, "each epoch leaves out %zu of %zu samples\n", samples - sum, samples);
 }

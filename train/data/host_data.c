@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes the ranks of a host share their data in two rounds: one decides which rank reads, the other
- * tells the others where its copy is. */
+ * Sends two rounds of messages among the ranks. The first round decides which rank of each host
+ * reads the files; in the second round this rank tells the others where its copy is. */
 #include "host_data.h"
 
 #include <errno.h>
@@ -18,18 +18,18 @@
 
 enum { BOOT_BYTES = 36 };
 
-/* Ranks whose keys are equal see the same folder, and each other's open files in /proc. */
+/* Ranks with equal keys have the same folder, and can open each other's files through /proc. */
 typedef struct host_key {
     char boot[BOOT_BYTES + 4];
-    uint64_t processes; /* the namespace of process ids */
+    uint64_t processes; /* inode of the namespace of process ids */
     uint64_t device, folder;
-    uint64_t alone; /* unique to the rank if one of those is not known; else 0 */
+    uint64_t alone; /* unique to the rank if another member is unknown; else 0 */
 } host_key;
 
-/* A reading rank's result for the others. */
+/* The result of a rank that read the files, for the other ranks. */
 typedef struct host_card {
-    int64_t pid, fd;        /* of the copy; fd -1: none */
-    uint64_t device, inode; /* of the copy */
+    int64_t pid, fd;        /* process and descriptor of the copy; fd -1: no copy */
+    uint64_t device, inode; /* identity of the copy's file */
     int64_t status;
     train_dataset dataset; /* without pointers */
 } host_card;
@@ -45,6 +45,7 @@ static bool read_boot(char boot[BOOT_BYTES])
     return read;
 }
 
+/* @return the key of a rank that reads @p folder. */
 static host_key key_of(const char *folder, int rank)
 {
     host_key key = {.alone = 0};
@@ -58,8 +59,8 @@ static host_key key_of(const char *folder, int rank)
     return key;
 }
 
-/* @param[out] reader  the lowest rank with this rank's key
- * @param[out] users   the number of ranks with it */
+/* Collective. @param[out] reader  the lowest rank that has the same key as this rank
+ * @param[out] users   the number of ranks that have this key */
 static ring_status find_reader(ring_comm *comm, const char *folder, int *reader, int *users)
 {
     const int ranks = ring_comm_size(comm);
@@ -81,6 +82,7 @@ static ring_status find_reader(ring_comm *comm, const char *folder, int *reader,
 
 /* ---- The copy ------------------------------------------------------------------------------ */
 
+/* Writes all bytes. @return false: a write failed. */
 static bool write_all(int fd, const uint8_t *data, size_t bytes)
 {
     while (bytes > 0) {
@@ -94,7 +96,7 @@ static bool write_all(int fd, const uint8_t *data, size_t bytes)
 }
 
 /* Maps the copy, which has the images first and then the labels, as @p dataset's arrays.
- * @return false: it cannot be mapped */
+ * @return false: the copy cannot be mapped */
 static bool map_copy(int fd, train_dataset *dataset)
 {
     const size_t bytes = dataset->images.bytes + dataset->labels.bytes;
@@ -107,8 +109,8 @@ static bool map_copy(int fd, train_dataset *dataset)
     return true;
 }
 
-/* Moves the arrays into shared memory that is sealed against writing. @return its descriptor; -1:
- * that failed, and @p dataset is unchanged. */
+/* Moves the arrays into shared memory that is sealed against writing. @return the descriptor of the
+ * memory, or -1 if it could not be created; then @p dataset is unchanged. */
 static int make_copy(train_dataset *dataset)
 {
     uint8_t *images = dataset->images.data, *labels = dataset->labels.data;
@@ -162,25 +164,7 @@ static bool use_copy(const host_card *card, train_dataset *dataset)
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* If the reading rank failed, this one fails as well; agree() distributes the reader's text. */
-static ring_status take_copy(const host_card *card, const char *folder, dataset_part part,
-                             train_dataset *dataset)
-{
-    if (card->status != RING_OK)
-        return train_fail((ring_status)card->status, "%s: another rank could not read it", folder);
-    return use_copy(card, dataset) ? RING_OK : dataset_read(folder, part, dataset);
-}
-
-/* @param[out] fd  of the copy for others; -1: none */
-static ring_status read_for(int users, const char *folder, dataset_part part,
-                            train_dataset *dataset, int *fd)
-{
-    RING_TRY(dataset_read(folder, part, dataset));
-    dataset->hash = dataset_hash(dataset);
-    *fd = users > 1 ? make_copy(dataset) : -1;
-    return RING_OK;
-}
-
+/* Collective: gathers the cards of all ranks. */
 static ring_status share(ring_comm *comm, const host_card *mine, host_card *cards)
 {
     RING_TRY(agree(comm, cards != NULL ? RING_OK : train_fail(RING_ERR_MEMORY, "no memory")));
@@ -196,14 +180,22 @@ ring_status host_data_read(ring_comm *comm, const char *folder, dataset_part par
     RING_TRY(find_reader(comm, folder, &reader, &users));
     const bool reads = reader == ring_comm_rank(comm);
     if (reads)
-        mine = read_for(users, folder, part, dataset, &fd);
+        mine = dataset_read(folder, part, dataset);
+    if (reads && mine == RING_OK) {
+        dataset->hash = dataset_hash(dataset);
+        fd = users > 1 ? make_copy(dataset) : -1;
+    }
     const host_card card = make_card(mine, fd, dataset);
     host_card *cards = calloc((size_t)ring_comm_size(comm), sizeof *cards);
     ring_status status = share(comm, &card, cards);
     if (status == RING_OK) {
-        if (!reads)
-            mine = take_copy(&cards[reader], folder, part, dataset);
-        status = agree(comm, mine); /* afterwards all ranks have mapped the copy */
+        const host_card *given = &cards[reader];
+        if (!reads && given->status != RING_OK) /* agree() distributes the text of the reader */
+            mine = train_fail((ring_status)given->status,
+                              "%s: another rank could not read this folder", folder);
+        else if (!reads && !use_copy(given, dataset))
+            mine = dataset_read(folder, part, dataset);
+        status = agree(comm, mine); /* after this call, all ranks have mapped the copy */
     }
     free(cards);
     if (fd >= 0)

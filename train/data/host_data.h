@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host_data: reads a data set once for all ranks of a host. One of the ranks that use the same
- * folder reads and unpacks it into anonymous shared memory, which the others map read-only. The
- * memory is freed with the last of them.
+ * host_data: reads a data set once for all ranks of a host. Of the ranks that use the same folder,
+ * one reads and unpacks the files into anonymous shared memory, and the others map this memory
+ * read-only. The kernel frees it when the last rank unmaps it.
  */
 #ifndef TRAIN_HOST_DATA_H
 #define TRAIN_HOST_DATA_H
 
 #include "dataset.h"
 
-/** Collective. As dataset_read(); fails on all ranks if it fails on one. Where memory cannot be
- *  shared (ranks in containers of their own), a rank reads the files itself. */
+/** Collective: reads as dataset_read() does, and fails on all ranks if it fails on one. A rank that
+ *  cannot map the shared memory, for example in its own container, reads the files itself. */
 ring_status host_data_read(ring_comm *comm, const char *folder, dataset_part part,
                            train_dataset *dataset);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the IDX format, which consists of two zero bytes, the type 8 (unsigned byte), the number of
- * dimensions, the dimensions as big-endian 32-bit numbers, and the elements. zlib also reads files
- * that are not compressed. */
+ * Reads the IDX format: two zero bytes, the type 8 (unsigned byte), the number of dimensions, each
+ * dimension as a big-endian 32-bit number, and the elements. All files are read through zlib, which
+ * also reads files that are not compressed. */
 #include "idx.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 
 #include "errors.h"
 
-/* Deflate expands at most by EXPANSION_MAX, so a header that promises more is wrong. A large array
- * with less than a hundredth of its size on disk is not a data set, and would fill every rank's
- * memory. */
+/* Deflate expands data at most EXPANSION_MAX times, so a header that needs more is wrong. A file
+ * that expands more than EXPANSION_LARGE times to more than LARGE bytes is refused, because it is
+ * not a data set and would fill the memory of every rank. */
 enum { EXPANSION_MAX = 1032, EXPANSION_LARGE = 100, LARGE = 64 << 20 };
 
-/* More than any data set this program trains on, and far below what a machine has. */
+/* Limit of an array: more than any data set here has, and far less than a machine's memory. */
 #define BYTES_MAX ((size_t)4 << 30)
 
 typedef struct idx_file {
@@ -37,10 +37,12 @@ static ring_status stream_fail(const idx_file *file)
     if (code == Z_ERRNO)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", file->path, strerror(errno));
     if (code == Z_OK || code == Z_BUF_ERROR)
-        return train_fail(RING_ERR_CONFIG, "%s: the file ends early; fetch it again", file->path);
-    const char *cause = strstr(text, ": "); /* skips the file's name, which zlib puts first */
-    return train_fail(RING_ERR_CONFIG, "%s: not a valid gzip file (%s); fetch it again", file->path,
-                      cause != NULL ? cause + 2 : text);
+        return train_fail(RING_ERR_CONFIG, "%s: the file ends too early; download it again",
+                          file->path);
+    const char *cause = strstr(text,
+                               ": "); /* after the file's name, with which zlib begins the text */
+    return train_fail(RING_ERR_CONFIG, "%s: not a valid gzip file (%s); download it again",
+                      file->path, cause != NULL ? cause + 2 : text);
 }
 
 static ring_status read_exactly(const idx_file *file, uint8_t *out, size_t bytes)
@@ -61,10 +63,11 @@ static ring_status read_header(const idx_file *file, int dims, idx_array *array)
     uint8_t head[4 + 4 * IDX_DIMS_MAX];
     RING_TRY(read_exactly(file, head, 4 + 4 * (size_t)dims));
     if (head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] != dims)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: starts with %02x%02x%02x%02x, an IDX file of bytes with %d "
-                          "dimensions starts with 000008%02x",
-                          file->path, head[0], head[1], head[2], head[3], dims, dims);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: the file begins with %02x%02x%02x%02x, but an IDX file of bytes with %d "
+            "dimensions begins with 000008%02x",
+            file->path, head[0], head[1], head[2], head[3], dims, dims);
     array->bytes = 1;
     for (int d = 0; d < dims; d++) {
         const uint8_t *at = head + 4 + (ptrdiff_t)4 * d;
@@ -78,23 +81,24 @@ static ring_status read_header(const idx_file *file, int dims, idx_array *array)
 static ring_status check_size(const idx_file *file, const idx_array *array)
 {
     if (array->bytes == 0)
-        return train_fail(RING_ERR_CONFIG, "%s: by its header the file has no elements",
+        return train_fail(RING_ERR_CONFIG, "%s: by its header, the file has no elements",
                           file->path);
     const size_t possible = file->disk_bytes > BYTES_MAX ? BYTES_MAX
                                                          : file->disk_bytes * EXPANSION_MAX;
     if (array->bytes > BYTES_MAX || array->bytes > possible)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: the header promises more than its %zu bytes on disk can hold",
+                          "%s: the header states more elements than a file of %zu bytes can have",
                           file->path, file->disk_bytes);
     if (array->bytes > LARGE && array->bytes / EXPANSION_LARGE > file->disk_bytes)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu bytes on disk would become %zu in memory, and no data set of "
-                          "bytes shrinks so far; unpack the file first if this is one",
-                          file->path, file->disk_bytes, array->bytes);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s: the file would expand from %zu bytes to %zu, more than any known data "
+            "set; if it is a data set, unpack the file first",
+            file->path, file->disk_bytes, array->bytes);
     return RING_OK;
 }
 
-/* Reads one byte too many, which also makes zlib compare its checksum. */
+/* Reads one byte past the end, which makes zlib check its checksum. */
 static ring_status check_end(const idx_file *file)
 {
     uint8_t extra;
@@ -104,7 +108,8 @@ static ring_status check_end(const idx_file *file)
     if (got < 0 || code != Z_OK)
         return stream_fail(file);
     if (got > 0)
-        return train_fail(RING_ERR_CONFIG, "%s: longer than its header says", file->path);
+        return train_fail(RING_ERR_CONFIG, "%s: the file is longer than its header says",
+                          file->path);
     return RING_OK;
 }
 
@@ -133,7 +138,7 @@ static ring_status read_body(const idx_file *file, int dims, idx_array *array)
 static ring_status open_stream(const char *path, idx_file *file)
 {
     struct stat info;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO */
     if (fd < 0 || fstat(fd, &info) != 0) {
         const int cause = errno;
         if (fd >= 0)

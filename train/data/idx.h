@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * idx: reads LeCun's IDX files of unsigned bytes, raw or gzip. The file is hostile input:
- * nothing is allocated before its header has been checked against its size on disk, and
- * it must hold exactly what the header says.
+ * idx: reads LeCun's IDX files of unsigned bytes, raw or compressed by gzip. A file is untrusted
+ * input: its header is compared with its size on disk before anything is allocated, and the file
+ * must have exactly as many elements as its header says.
  */
 #ifndef TRAIN_IDX_H
 #define TRAIN_IDX_H

@@ -9,8 +9,9 @@
 #include "loss.h"
 #include "model_spec.h"
 
-/** Cuts texts into samples of the size that the network @p spec takes, and checks all samples.
- *  @param[in,out] loss  LOSS_KINDS: is set to the loss that suits the data
+/** Divides texts into samples of the size that the network @p spec takes, and checks that the
+ * samples of both data sets fit the network.
+ *  @param[in,out] loss  LOSS_KINDS is replaced by the usual loss for the kind of data
  *  @return RING_OK, or RING_ERR_CONFIG: the data do not fit the network. */
 ring_status model_data_fit(const char *folder, const model_spec *spec, loss_kind *loss,
                            train_dataset *train, train_dataset *test);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Uses a table, because a byte has only 256 values: it has PyTorch's bits without a division. */
+ * Computes the result for each of the 256 values of a byte once, so that images need no division.
+ */
 #include "pixel_norm.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@
 
 #include "numbers.h"
 
-/* Parses numbers up to @p end, and moves @p text past it. @return their count; 0: invalid. */
+/* Parses comma-separated numbers up to the character @p end, and moves @p text past it.
+ * @return the count of numbers; 0: the text is invalid. */
 static size_t parse_list(const char **text, char end, double values[NORM_CHANNELS_MAX])
 {
     for (size_t i = 0; i < NORM_CHANNELS_MAX; i++) {
@@ -26,6 +28,7 @@ static size_t parse_list(const char **text, char end, double values[NORM_CHANNEL
     return 0;
 }
 
+/* Prints numbers to text + at. @return the end of the text. */
 static size_t print_list(char *text, size_t at, const double *values, size_t count)
 {
     NUMBERS_AS_IN_C;
@@ -33,12 +36,6 @@ static size_t print_list(char *text, size_t at, const double *values, size_t cou
         at += (size_t)snprintf(text + at, NORM_TEXT_MAX - at, "%s%.15g", i == 0 ? "" : ",",
                                values[i]);
     return at;
-}
-
-static void fill_table(float values[BYTE_VALUES], float mean, float std)
-{
-    for (int b = 0; b < BYTE_VALUES; b++)
-        values[b] = ((float)b / 255.0F - mean) / std;
 }
 
 bool pixel_norm_parse(const char *text, pixel_norm *norm)
@@ -49,9 +46,11 @@ bool pixel_norm_parse(const char *text, pixel_norm *norm)
     if (channels == 0 || parse_list(&text, '\0', stds) != channels)
         return false;
     for (size_t c = 0; c < channels; c++) {
-        if (!((float)stds[c] > 0.0F))
+        const float mean = (float)means[c], std = (float)stds[c];
+        if (!(std > 0.0F))
             return false;
-        fill_table(norm->values[c], (float)means[c], (float)stds[c]);
+        for (int b = 0; b < BYTE_VALUES; b++)
+            norm->values[c][b] = ((float)b / 255.0F - mean) / std;
     }
     norm->channels = channels;
     const size_t at = print_list(norm->text, 0, means, channels);

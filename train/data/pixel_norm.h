@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pixel_norm: normalizes images as torchvision's ToTensor and then Normalize do: (byte / 255 -
- * mean) / std, with a mean and a std for each channel, in float32 and equal bit for bit.
+ * pixel_norm: normalizes images as torchvision's ToTensor and Normalize do: (byte / 255 - mean) /
+ * std in float32, with a mean and a standard deviation for each channel. The results are equal to
+ * torchvision's bit for bit.
  */
 #ifndef TRAIN_PIXEL_NORM_H
 #define TRAIN_PIXEL_NORM_H
@@ -14,15 +15,15 @@ enum { NORM_CHANNELS_MAX = 4, NORM_TEXT_MAX = 256, BYTE_VALUES = 256 };
 
 typedef struct pixel_norm {
     size_t channels;          /* 1: the same for all channels; 0: no normalization */
-    char text[NORM_TEXT_MAX]; /* in canonical form: "0.1307/0.3081" */
-    float values[NORM_CHANNELS_MAX][BYTE_VALUES];
+    char text[NORM_TEXT_MAX]; /* in canonical form, such as "0.1307/0.3081" */
+    float values[NORM_CHANNELS_MAX][BYTE_VALUES]; /* the number for each byte */
 } pixel_norm;
 
-/** @param text  "MEAN,…/STD,…", equally many of both, each STD above 0.
+/** Parses "MEAN,…/STD,…", with as many MEANs as STDs, and each STD above 0.
  *  @return false if the text is not of this form. */
 bool pixel_norm_parse(const char *text, pixel_norm *norm);
 
-/** @param bytes   [channels, plane] of one image
+/** Normalizes one image. @param bytes   [channels, plane]
  *  @param[out] numbers  [channels, plane] */
 void pixel_norm_apply(const pixel_norm *norm, const uint8_t *bytes, size_t channels, size_t plane,
                       float *numbers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the threads in rounds: in each round they read one batch, each thread its part. One lock
- * protects everything. */
+ * Runs the threads in rounds. In each round they read one batch, each thread its part of the rows.
+ * One lock protects the whole state. */
 #include "reader.h"
 
 #include <pthread.h>
@@ -18,51 +18,38 @@ struct data_reader {
     pthread_cond_t asked, ended;
     pthread_t *threads; /* [count] */
     int count, started;
-    unsigned long round; /* from 1 */
-    int working;         /* threads that have not ended the round */
-    bool ends;
-    bool holds; /* batch was requested and has not been taken */
+    unsigned long round; /* number of the current round, from 1; 0: no round yet */
+    int working;         /* threads that have not finished the current round */
+    bool ends;           /* the threads must end */
+    bool holds;          /* batch was requested and not taken yet */
     data_batch batch;
     float *inputs; /* NULL: labels only */
     uint32_t *labels;
-    train_failure failure; /* of the round */
+    train_failure failure; /* the first failure of the current round */
 };
 
 /* ---- The threads --------------------------------------------------------------------------- */
 
-static size_t labels_of(const train_dataset *dataset)
-{
-    if (dataset->source != NULL)
-        return dataset->own_labels;
-    return dataset->token_bytes > 0 ? dataset->features : 1;
-}
-
-/* @param part  of reader->count */
+/* Reads rows of the batch. @param part  number of the thread, below reader->count */
 static ring_status take_part(const data_reader *reader, int part)
 {
     const data_batch *batch = &reader->batch;
     const train_dataset *dataset = batch->dataset;
     const size_t parts = (size_t)reader->count, i = (size_t)part, width = dataset->features;
     const size_t begin = batch->rows * i / parts, end = batch->rows * (i + 1) / parts;
+    const size_t own = dataset->token_bytes > 0 ? width : 1;
+    const size_t labels = dataset->source != NULL ? dataset->own_labels : own; /* of a row */
     if (begin == end)
         return RING_OK;
     return dataset_take(dataset, batch->order + begin, end - begin,
                         reader->inputs != NULL ? reader->inputs + begin * width : NULL,
-                        reader->labels + begin * labels_of(dataset));
-}
-
-/* Under the lock. */
-static void end_part(data_reader *reader, ring_status status)
-{
-    train_failure_keep(&reader->failure, status);
-    if (--reader->working == 0)
-        pthread_cond_broadcast(&reader->ended);
+                        reader->labels + begin * labels);
 }
 
 static void *read_rounds(void *context)
 {
     data_reader *reader = context;
-    subnormals_flush(); /* as the thread that computes */
+    subnormals_flush(); /* the same arithmetic as in the thread that computes */
     pthread_mutex_lock(&reader->lock);
     const int part = reader->started++;
     for (unsigned long round = 1;; round++) {
@@ -73,7 +60,9 @@ static void *read_rounds(void *context)
         pthread_mutex_unlock(&reader->lock);
         const ring_status status = take_part(reader, part);
         pthread_mutex_lock(&reader->lock);
-        end_part(reader, status);
+        train_failure_keep(&reader->failure, status);
+        if (--reader->working == 0)
+            pthread_cond_broadcast(&reader->ended);
     }
     pthread_mutex_unlock(&reader->lock);
     return NULL;
@@ -93,7 +82,8 @@ static ring_status start_threads(data_reader *reader, int threads)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         return RING_OK;
-    return train_fail(RING_ERR_SYSTEM, "%d threads that read data: %s; give --workers 0", threads,
+    return train_fail(RING_ERR_SYSTEM,
+                      "cannot start %d threads that read data: %s; give --workers 0", threads,
                       strerror(error));
 }
 
@@ -148,7 +138,7 @@ void reader_stop(data_reader *reader)
     free(reader);
 }
 
-/* Under the lock. */
+/* Waits for the end of the current round. Call it under the lock. */
 static void await_round(data_reader *reader)
 {
     while (reader->working > 0)
@@ -178,17 +168,13 @@ void reader_drop(data_reader *reader)
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Only the owner's thread changes these. */
-static bool was_asked(const data_reader *reader, const data_batch *want)
-{
-    return reader->holds && reader->batch.dataset == want->dataset &&
-           reader->batch.order == want->order && reader->batch.rows == want->rows;
-}
-
 ring_status reader_take(data_reader *reader, const data_batch *want, float **inputs,
                         uint32_t **labels)
 {
-    if (!was_asked(reader, want))
+    /* These members need no lock, because only the owner's thread changes them. */
+    const data_batch *batch = &reader->batch;
+    if (!reader->holds || batch->dataset != want->dataset || batch->order != want->order ||
+        batch->rows != want->rows)
         return dataset_take(want->dataset, want->order, want->rows,
                             reader->inputs != NULL ? *inputs : NULL, *labels);
     pthread_mutex_lock(&reader->lock);

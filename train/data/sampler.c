@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws the permutation as torch.randperm does on the CPU, and deals it to ranks. */
+ * Draws a permutation as torch.randperm does on the CPU, and deals it to the ranks. */
 #include "sampler.h"
 
 #include <stdlib.h>
@@ -11,9 +11,10 @@
 static ring_status create(train_sampler *sampler, size_t samples, int ranks, int rank,
                           const sampler_rule *rule, size_t per_rank)
 {
-    if (samples == 0 || samples >= UINT32_MAX / 20) /* PyTorch draws larger ones differently */
-        return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu sample%s", samples,
-                          plural(samples));
+    if (samples == 0 ||
+        samples >= UINT32_MAX / 20) /* PyTorch draws larger permutations in another way */
+        return train_fail(RING_ERR_ARGUMENT, "cannot shuffle %zu sample%s; give from 1 to %u",
+                          samples, plural(samples), UINT32_MAX / 20 - 1);
     sampler->samples = samples;
     sampler->ranks = (size_t)ranks;
     sampler->rank = (size_t)rank;
@@ -48,12 +49,7 @@ void sampler_destroy(train_sampler *sampler)
     memset(sampler, 0, sizeof *sampler);
 }
 
-static void number(uint32_t *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] = (uint32_t)i;
-}
-
+/* Shuffles as torch.randperm does: swaps each value with a random one at or after its position. */
 static void permute(uint32_t *values, size_t count, uint64_t seed)
 {
     train_random random;
@@ -66,6 +62,7 @@ static void permute(uint32_t *values, size_t count, uint64_t seed)
     }
 }
 
+/* Deals single samples to the ranks in turn, and begins again if the samples run out. */
 static void deal_in_turn(train_sampler *sampler)
 {
     for (size_t k = 0; k < sampler->per_rank; k++) {
@@ -74,6 +71,7 @@ static void deal_in_turn(train_sampler *sampler)
     }
 }
 
+/* Deals consecutive samples to each rank. */
 static void deal_together(train_sampler *sampler)
 {
     size_t before = 0;
@@ -82,7 +80,7 @@ static void deal_together(train_sampler *sampler)
     memcpy(sampler->order, sampler->permutation + before, sampler->per_rank * sizeof(uint32_t));
 }
 
-/* @return the samples of a rank in a round: a micro-batch, or as many as it has left. */
+/* @return the samples of a rank in a round: a micro-batch, or fewer if its share has fewer left. */
 static size_t round_share(const data_shares *shares, size_t rank, size_t round)
 {
     const size_t micro = shares->micro[rank], all = shares->samples[rank], begin = round * micro;
@@ -90,6 +88,7 @@ static size_t round_share(const data_shares *shares, size_t rank, size_t round)
     return left < micro ? left : micro;
 }
 
+/* Deals micro-batches to the ranks in rounds. */
 static void deal_in_rounds(train_sampler *sampler)
 {
     const uint32_t *from = sampler->permutation;
@@ -108,7 +107,8 @@ static void deal_in_rounds(train_sampler *sampler)
 
 void sampler_set_epoch(train_sampler *sampler, uint64_t epoch)
 {
-    number(sampler->permutation, sampler->samples);
+    for (size_t i = 0; i < sampler->samples; i++)
+        sampler->permutation[i] = (uint32_t)i;
     if (!sampler->rule.in_order)
         permute(sampler->permutation, sampler->samples, sampler->rule.seed + epoch);
     if (sampler->shares == NULL)

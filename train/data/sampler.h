@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sampler: decides which samples a rank trains on, and in which order. The result is, index for
- * index, that of PyTorch's DistributedSampler: a permutation drawn from seed + epoch (or the order
- * of the data set), whose head is repeated or whose tail is left out so that the ranks divide it,
- * dealt to the ranks in turn.
+ * sampler: decides which samples a rank trains on, and in which order, with the same result as
+ * PyTorch's DistributedSampler. The samples are permuted with the seed + epoch, or keep the order
+ * of the data set. To divide them evenly, the first samples are repeated or the last ones are left
+ * out. Then the samples are dealt to the ranks in turn.
  */
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
@@ -13,34 +13,34 @@
 /** DistributedSampler's arguments. */
 typedef struct sampler_rule {
     uint64_t seed;
-    bool in_order;  /* shuffle = False: each epoch takes the samples as they are stored */
-    bool drop_last; /* leave out the remainder of the division by ranks; ignored with shares */
+    bool in_order;  /* shuffle = False: keep the order in which samples are stored */
+    bool drop_last; /* leave out the remainder of the division by ranks; no effect with shares */
 } sampler_rule;
 
 typedef struct train_sampler {
-    size_t samples; /* in the data set */
+    size_t samples; /* number of samples in the data set */
     size_t ranks, rank;
-    size_t per_rank; /* samples of this rank in an epoch: samples / ranks, rounded up or down, or
-                        its share */
+    size_t per_rank; /* samples of this rank in an epoch: its share, or samples / ranks rounded */
     sampler_rule rule;
-    uint32_t *permutation;     /* [samples] of the current epoch */
-    uint32_t *order;           /* [per_rank], this rank's part of it */
-    const data_shares *shares; /* borrowed; NULL: dealt as PyTorch does */
+    uint32_t *permutation;     /* [samples] the order of the current epoch */
+    uint32_t *order;           /* [per_rank] this rank's samples in the current epoch */
+    const data_shares *shares; /* borrowed; NULL: equal shares, as PyTorch makes them */
     bool contiguous;           /* each share is contiguous in the permutation */
 } train_sampler;
 
+/** Makes equal shares. Free with sampler_destroy() whatever the result. */
 ring_status sampler_create(train_sampler *sampler, size_t samples, int ranks, int rank,
                            const sampler_rule *rule);
 
-/** The same for ranks with shares of their own. They are dealt in rounds of one micro-batch for
- * each rank, so that the samples of an update are contiguous in the permutation; with @p
- * contiguous, each rank's share is contiguous instead.
- *  @param shares  borrowed; settled, and at most @p samples in all */
+/** Makes the given shares. Samples are dealt in rounds of one micro-batch for each rank, so that
+ * the samples of an update are contiguous in the permutation. If @p contiguous is set, each rank's
+ * share is contiguous instead. Free with sampler_destroy() whatever the result.
+ *  @param shares  borrowed; after shares_settle(), and with at most @p samples in all */
 ring_status sampler_create_shares(train_sampler *sampler, size_t samples, const data_shares *shares,
                                   int rank, const sampler_rule *rule, bool contiguous);
 void sampler_destroy(train_sampler *sampler);
 
-/** DistributedSampler.set_epoch(): fills sampler->order. */
+/** Fills sampler->order for an epoch, like DistributedSampler.set_epoch(). */
 void sampler_set_epoch(train_sampler *sampler, uint64_t epoch);
 
 /** @return the number of samples that an epoch repeats so that all ranks take equally many. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes everything from each rank's micro-batch and its samples of an epoch. */
+ * Computes all numbers from each rank's micro-batch and its samples in an epoch. */
 #include "shares.h"
 
 #include <stdlib.h>
@@ -11,11 +11,13 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* @return whole / part, rounded up. */
 static size_t parts(size_t whole, size_t part)
 {
     return (whole + part - 1) / part;
 }
 
+/* @return the samples of a rank in a full update. */
 static size_t window(const data_shares *shares, int rank)
 {
     return shares->micro[rank] * shares->accumulation;
@@ -46,6 +48,8 @@ void shares_free(data_shares *shares)
 
 void shares_deal(data_shares *shares, size_t samples)
 {
+    /* Each whole round gives every rank a micro-batch. In the last, incomplete round the ranks take
+     * their micro-batches in order until the samples run out. */
     size_t round = 0;
     for (int r = 0; r < shares->ranks; r++)
         round += shares->micro[r];
@@ -57,12 +61,6 @@ void shares_deal(data_shares *shares, size_t samples)
     }
 }
 
-static void cut_to(data_shares *shares, size_t updates)
-{
-    for (int r = 0; r < shares->ranks; r++)
-        shares->samples[r] = least(shares->samples[r], updates * window(shares, r));
-}
-
 void shares_settle(data_shares *shares, bool drop_last, bool shortest)
 {
     size_t fewest = SIZE_MAX;
@@ -71,8 +69,8 @@ void shares_settle(data_shares *shares, bool drop_last, bool shortest)
             shares->samples[r] -= shares->samples[r] % shares->micro[r];
         fewest = least(fewest, shares_updates(shares, r));
     }
-    if (shortest)
-        cut_to(shares, fewest);
+    for (int r = 0; shortest && r < shares->ranks; r++)
+        shares->samples[r] = least(shares->samples[r], fewest * window(shares, r));
     shares->updates = 0;
     for (int r = 0; r < shares->ranks; r++) {
         const size_t updates = shares_updates(shares, r);
@@ -120,9 +118,9 @@ void shares_rewind(data_shares *shares)
         shares->taken[r] = 0;
 }
 
-/* If ranks take samples one by one in turn, together they have taken the head of the epoch's order
- * after each sample. If they take whole micro-batches in turn, that is so after each update only.
- */
+/* A run can resume at any point where the ranks together have taken the first samples of the
+ * epoch's order. If samples are dealt one by one, each multiple of the number of ranks is such a
+ * point. If micro-batches are dealt, only the ends of updates are such points. */
 size_t shares_resume(data_shares *shares, size_t taken, bool in_turn)
 {
     const size_t ranks = (size_t)shares->ranks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads a part of a file into memory, and skips a header of llm.c's if there is one. */
+ * Reads a part of a file into memory, without the header of llm.c if there is one. */
 #include "tokens.h"
 
 #include <byteswap.h>
@@ -15,7 +15,8 @@
 
 enum { PATH_BYTES = 4096, HEADER = 1024, TEST_SHARE = 10 };
 
-/* The largest file: every rank holds the text, so this is far below a machine's memory. */
+/* The largest file. Every rank may have the text in memory, so this is far below a machine's
+ * memory. */
 #define BYTES_MAX ((size_t)4 << 30)
 
 /* An open file and its size. */
@@ -48,16 +49,17 @@ static ring_status open_file(token_file *file, const char *folder, const char *n
     snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
     if (stat(file->path, &info) != 0)
         return system_fail(file);
-    if (!S_ISREG(info.st_mode)) /* a FIFO must not hang */
+    if (!S_ISREG(info.st_mode)) /* opening a FIFO would block */
         return train_fail(RING_ERR_CONFIG, "%s: not a regular file", file->path);
     file->bytes = (size_t)info.st_size;
     if (file->bytes > BYTES_MAX)
-        return train_fail(RING_ERR_CONFIG, "%s: %zu byte%s; texts may have up to %zu", file->path,
-                          file->bytes, plural(file->bytes), BYTES_MAX);
+        return train_fail(RING_ERR_CONFIG, "%s: the text has %zu byte%s, but must have at most %zu",
+                          file->path, file->bytes, plural(file->bytes), BYTES_MAX);
     file->stream = fopen(file->path, "rbe");
     return file->stream != NULL ? RING_OK : system_fail(file);
 }
 
+/* Reads bytes [begin, begin + bytes) of a file. */
 static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_array *text)
 {
     *text = (idx_array){.shape = {bytes}, .bytes = bytes};
@@ -71,26 +73,29 @@ static ring_status read_part(token_file *file, size_t begin, size_t bytes, idx_a
         return RING_OK;
     if (ferror(file->stream))
         return system_fail(file);
-    return train_fail(RING_ERR_CONFIG, "%s: became shorter while it was read", file->path);
+    return train_fail(RING_ERR_CONFIG, "%s: the file became shorter while it was read; try again",
+                      file->path);
 }
 
-/* Token files of llm.c begin with one of these pairs and the number of tokens, 32 bits each; the
- * rest of the header is not used. */
+/* Token files of llm.c begin with the magic, the version and the number of tokens, 32 bits each.
+ * The rest of the header is not used. */
 static const struct {
     uint32_t magic, version;
     size_t width;
 } variants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
-/* @return whether this may be a header of llm.c: its magics are dates of 2024, and its versions are
- * small. */
+/* @return whether this may be a header of llm.c, whose magics are dates of 2024, and whose versions
+ * are small numbers. */
 static bool is_llmc(uint32_t magic, uint32_t version)
 {
     return magic / 10000 == 2024 && version < 256;
 }
 
-/* @param[out] width   bytes of a token by the header; unchanged without a header
- * @param[out] tokens  number of tokens by the header
- * @return RING_ERR_CONFIG: an unknown header, whose file would be misread. */
+/* Reads the header, if there is one.
+ * @param[out] begin   offset of the first token; unchanged without a header
+ * @param[out] width   bytes of a token; unchanged without a header
+ * @param[out] tokens  number of tokens that the header states
+ * @return RING_ERR_CONFIG: the header is unknown, so that the file would be misread. */
 static ring_status read_header(token_file *file, size_t *begin, size_t *width, uint32_t *tokens)
 {
     uint32_t word[3] = {0};
@@ -107,11 +112,12 @@ static ring_status read_header(token_file *file, size_t *begin, size_t *width, u
     }
     if (!is_llmc(magic, version) && !is_llmc(bswap_32(magic), bswap_32(version)))
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG,
-                      "%s: a header of llm.c's with magic %u, version %u; token files have magic "
-                      "20240520, version 1 (16 bits a token) or magic 20240801, version 7 (32 "
-                      "bits), little-endian",
-                      file->path, magic, version);
+    return train_fail(
+        RING_ERR_CONFIG,
+        "%s: unknown header of llm.c with magic %u, version %u; a little-endian file of "
+        "tokens has magic 20240520, version 1 (16 bits a token) or magic 20240801, "
+        "version 7 (32 bits)",
+        file->path, magic, version);
 }
 
 static ring_status read_bin(token_file *file, idx_array *text, size_t *width)
@@ -122,21 +128,16 @@ static ring_status read_bin(token_file *file, idx_array *text, size_t *width)
     if (begin > 0 && file->bytes != HEADER + *width * tokens)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: %zu byte%s, but its header promises %u tokens of %zu; fetch it again", file->path,
-            file->bytes, plural(file->bytes), tokens, *width);
+            "%s: the file has %zu byte%s, but its header states %u tokens of %zu bytes; "
+            "download it again",
+            file->path, file->bytes, plural(file->bytes), tokens, *width);
     if (file->bytes % 2 != 0)
         return train_fail(
             RING_ERR_CONFIG,
-            "%s: %zu byte%s, which is not a multiple of a 16-bit token; fetch it again", file->path,
-            file->bytes, plural(file->bytes));
+            "%s: the file has %zu byte%s, which is not a multiple of a 16-bit token; download it "
+            "again",
+            file->path, file->bytes, plural(file->bytes));
     return read_part(file, begin, file->bytes - begin, text);
-}
-
-static ring_status read_text(token_file *file, bool test, idx_array *text)
-{
-    const size_t border = file->bytes - file->bytes / TEST_SHARE;
-    return test ? read_part(file, border, file->bytes - border, text)
-                : read_part(file, 0, border, text);
 }
 
 ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *width)
@@ -146,8 +147,12 @@ ring_status tokens_read(const char *folder, bool test, idx_array *text, size_t *
     const char *name = test ? "val.bin" : "train.bin";
     *width = binary ? 2 : 1;
     ring_status status = open_file(&file, folder, binary ? name : "input.txt");
-    if (status == RING_OK)
-        status = binary ? read_bin(&file, text, width) : read_text(&file, test, text);
+    const size_t border = file.bytes - file.bytes / TEST_SHARE; /* of input.txt */
+    if (status == RING_OK && binary)
+        status = read_bin(&file, text, width);
+    else if (status == RING_OK)
+        status = test ? read_part(&file, border, file.bytes - border, text)
+                      : read_part(&file, 0, border, text);
     if (file.stream != NULL)
         fclose(file.stream);
     return status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokens: reads a text as a sequence of token numbers. train.bin and val.bin have little-endian
- * tokens of 16 bits, as nanoGPT writes them, or of 16 or 32 bits after one of llm.c's headers of
- * 1024 bytes. Each byte of input.txt is a token, and its last tenth is for testing. The files are
- * hostile input: their sizes are checked before anything is allocated.
+ * tokens: reads a text as a sequence of token numbers. The files train.bin and val.bin have
+ * little-endian tokens: of 16 bits, as nanoGPT writes them, or of 16 or 32 bits after a header of
+ * 1024 bytes, as llm.c writes them. In input.txt each byte is a token, and the last tenth is for
+ * testing. The files are untrusted input, so their sizes are checked before anything is allocated.
  */
 #ifndef TRAIN_TOKENS_H
 #define TRAIN_TOKENS_H

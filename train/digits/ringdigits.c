@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ringdigits: writes a data set of handwritten-looking digits in MNIST's or CIFAR-10's file layout,
- * for machines that do not have those sets. Each image is drawn from pen strokes by a random hand:
- * shifted points, slant, rotation, size, place, thickness, ink and noise. The same seed gives the
- * same bytes on every machine.
+ * ringdigits: writes a data set of digits that look handwritten, in the file layout of MNIST or
+ * CIFAR-10, for machines that do not have those data sets. Each image is drawn from pen strokes
+ * with a random slant, rotation, size, position, thickness and ink, and with noise. The same seed
+ * gives the same bytes on every machine.
  */
 #include "args.h"
 #include "output.h"
@@ -23,8 +23,7 @@
 enum { IMAGES_MAX = 10000000 };
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CURVE_STEPS = 6, MAX_SEGMENTS = 128 };
 
-/* ---- Random numbers: PCG32 (O'Neill 2014) ------------------------------------------------------
- */
+/* ---- Random numbers: PCG32 (O'Neill 2014) -------------------------------------------------- */
 
 typedef struct chance {
     uint64_t state;
@@ -44,19 +43,21 @@ static float uniform(chance *c, float low, float high)
     return low + (high - low) * (float)(chance_bits(c) >> 8) * 0x1p-24f;
 }
 
-/* ---- The hand: maps the unit square to pixels --------------------------------------------------
- */
+/* ---- Handwriting: maps the unit square to pixels ------------------------------------------- */
 
+/* The random properties of the handwriting in one image. */
 typedef struct hand {
-    float xx, xy, yx, yy, x0, y0; /* affine */
-    float thickness, ink, wobble;
+    float xx, xy, yx, yy, x0, y0; /* affine map from the unit square to pixels */
+    float thickness, ink, wobble; /* wobble: largest shift of a point, in the unit square */
 } hand;
 
+/* Draws the properties of an image. The centre of the unit square is mapped to the centre of the
+ * image, shifted by up to two pixels. */
 static hand hand_pick(chance *c)
 {
     const float turn = uniform(c, -0.22f, 0.22f), slant = uniform(c, -0.25f, 0.3f);
     const float wide = uniform(c, 14, 20), high = uniform(c, 18, 22);
-    /* good for small angles, and the same bits on every machine */
+    /* approximations for small angles, which give the same bits on every machine */
     const float cosine = 1 - turn * turn / 2, sine = turn;
     hand h = {
         .xx = wide * cosine,
@@ -72,6 +73,7 @@ static hand hand_pick(chance *c)
     return h;
 }
 
+/* @return the point in pixels, after a random shift. */
 static digit_point hand_place(const hand *h, digit_point p, chance *c)
 {
     const float x = p.x + uniform(c, -h->wobble, h->wobble);
@@ -85,11 +87,13 @@ typedef struct segment {
     digit_point a, b;
 } segment;
 
+/* @return the Catmull-Rom curve between b and c at t, from 0 to 1; a and d are their neighbours. */
 static float spline(float a, float b, float c, float d, float t)
 {
     return b + 0.5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
 }
 
+/* Writes the segments of a stroke to @p out. @return their number. */
 static int add_stroke(const digit_stroke *stroke, const hand *h, chance *c, segment *out)
 {
     digit_point p[DIGIT_MAX_POINTS];
@@ -113,6 +117,7 @@ static int add_stroke(const digit_stroke *stroke, const hand *h, chance *c, segm
 
 /* ---- Ink ------------------------------------------------------------------------------------ */
 
+/* @return the squared distance of a point from the segment. */
 static float squared_distance(digit_point p, const segment *s)
 {
     const float dx = s->b.x - s->a.x, dy = s->b.y - s->a.y;
@@ -128,8 +133,8 @@ static int clamp_pixel(float x)
     return x < 0 ? 0 : x > SIDE - 1 ? SIDE - 1 : (int)x;
 }
 
-/* Lowers each pixel's distance to the nearest segment. Only pixels within reach of this segment are
- * looked at: for others it leaves no ink. */
+/* Updates each pixel's squared distance from the nearest segment. Pixels that are farther than
+ * @p reach from this segment get no ink from it, so they are skipped. */
 static void lower_distances(float *nearest, const segment *s, float reach)
 {
     const int left = clamp_pixel(fminf(s->a.x, s->b.x) - reach);
@@ -156,7 +161,7 @@ static void draw(const segment *segments, int count, const hand *h, chance *c,
     for (int i = 0; i < count; i++)
         lower_distances(nearest, &segments[i], reach);
     for (int i = 0; i < PIXELS; i++) {
-        /* The stroke has a soft edge, two thirds of a pixel wide on both sides. */
+        /* The edge of a stroke is blurred over two thirds of a pixel to both sides. */
         float cover = (h->thickness + 0.66f - sqrtf(nearest[i])) / 1.33f;
         cover = cover < 0 ? 0 : cover > 1 ? 1 : cover;
         const float noise = uniform(c, -0.06f, 0.06f);
@@ -186,8 +191,8 @@ static const char train_labels[] = "train-labels-idx1-ubyte";
 static const char test_images[] = "t10k-images-idx3-ubyte";
 static const char test_labels[] = "t10k-labels-idx1-ubyte";
 static const char test_batch[] = "test_batch.bin";
-/* Files in the order in which they are published; the set is complete when the last one exists.
- * Ended by NULL. */
+/* The files in the order in which they are renamed; the data set is complete when the last file
+ * exists. Each list ends with NULL. */
 static const char *const mnist_names[] = {train_images, train_labels, test_images, test_labels,
                                           NULL};
 static const char *const cifar_names[] = {"data_batch_1.bin",
@@ -197,7 +202,7 @@ static const char *const cifar_names[] = {"data_batch_1.bin",
                                           "data_batch_5.bin",
                                           test_batch,
                                           NULL};
-static const char *const *names = mnist_names; /* the set that is written */
+static const char *const *names = mnist_names; /* the files that are written */
 enum { CIFAR_BATCHES = 5 };
 
 static const char *partial_name(const char *name, char text[NAME_BYTES])
@@ -206,6 +211,7 @@ static const char *partial_name(const char *name, char text[NAME_BYTES])
     return text;
 }
 
+/* Prints an error, removes the unfinished files, and ends the program. */
 static _Noreturn void fail(const char *what, const char *name)
 {
     char partial[NAME_BYTES];
@@ -226,7 +232,7 @@ static output create(const char *name)
     const output out = {output_open(partial_name(name, partial)), name};
     if (out.stream == NULL)
         fail("create", partial);
-    const mode_t mask = umask(0); /* let others read the set, as far as the umask allows */
+    const mode_t mask = umask(0); /* let other users read the files, if the umask allows it */
     umask(mask);
     fchmod(fileno(out.stream), 0666 & ~mask);
     return out;
@@ -280,7 +286,7 @@ static void put_record(const output *out, chance *c)
     unsigned char record[1 + 3 * CIFAR_PLANE], pixels[PIXELS];
     record[0] = (unsigned char)(chance_bits(c) % 10);
     draw_digit(record[0], c, pixels);
-    for (int p = 0; p < 3; p++) { /* ink and paper have different random colours */
+    for (int p = 0; p < 3; p++) { /* random colours for ink and paper */
         unsigned char *plane = record + 1 + (ptrdiff_t)p * CIFAR_PLANE;
         const float paper = uniform(c, 0, 110), ink = uniform(c, 140, 255);
         for (int i = 0; i < CIFAR_PLANE; i++)
@@ -315,8 +321,8 @@ static void write_mnist(uint32_t train, uint32_t test, chance *c)
     write_set(test_images, test_labels, test, c);
 }
 
-/* Renames the files to their final names. The last one is removed first, so that an older set does
- * not look complete while its files are replaced. */
+/* Renames the files to their final names. Before that, removes the last file of an older data set,
+ * so that the older set does not look complete while its files are replaced. */
 static void publish(void)
 {
     char partial[NAME_BYTES];
@@ -348,12 +354,14 @@ static void take_cifar(const args_given *given)
 
 #define AT(member) ARGS_AT(options, member)
 static const args_row rows[] = {
-    {"cifar", 'c', NULL, "Write CIFAR-10's files: digits in colour, 3 x 32 x 32",
+    {"cifar", 'c', NULL, "Write CIFAR-10's files, with digits in colour, 3 x 32 x 32",
      .take = take_cifar},
-    {"seed", 's', "N", "Seed of the random hands (1)", args_whole, AT(seed), .most = UINT32_MAX},
-    {"train", 'n', "N", "Training images (60000; with --cifar 50000)", args_whole, AT(train),
-     .least = 1, .most = IMAGES_MAX},
-    {"test", 't', "N", "Test images (10000)", args_whole, AT(test), .least = 1, .most = IMAGES_MAX},
+    {"seed", 's', "N", "Seed of the random numbers (default 1)", args_whole, AT(seed),
+     .most = UINT32_MAX},
+    {"train", 'n', "N", "Number of training images (default 60000; with --cifar 50000)", args_whole,
+     AT(train), .least = 1, .most = IMAGES_MAX},
+    {"test", 't', "N", "Number of test images (default 10000)", args_whole, AT(test), .least = 1,
+     .most = IMAGES_MAX},
     {0},
 };
 
@@ -362,42 +370,36 @@ static int take_dir(char **words, int count, void *out)
     options *o = out;
     (void)count;
     if (o->dir != NULL)
-        args_fail("unexpected word '%s'; the folder is %s", words[0], o->dir);
+        args_fail("unexpected argument '%s'; the folder is already %s", words[0], o->dir);
     o->dir = words[0];
     return 1;
-}
-
-static void enter(const char *dir)
-{
-    if ((mkdir(dir, 0777) == 0 || errno == EEXIST) && chdir(dir) == 0)
-        return;
-    fprintf(stderr, "ringdigits: cannot write to %s: %s\n", dir, strerror(errno));
-    exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)
 {
     static const args_program ringdigits = {
         "ringdigits", rows, "DIR",
-        "Writes handwritten-looking digits to DIR in MNIST's file layout, or CIFAR-10's, for "
-        "machines "
-        "without them. The same seed gives the same files.\vExample: ringdigits /tmp/digits && "
-        "ringtrain "
-        "--deepspeed_config adam.json --data /tmp/digits\n\n"
+        "Writes digits that look handwritten to DIR, in the file layout of MNIST or CIFAR-10, for "
+        "machines without those data sets. The same seed gives the same files.\v"
+        "Example: ringdigits /tmp/digits && ringtrain --deepspeed_config adam.json --data "
+        "/tmp/digits\n\n"
         "Exit status: 0 all files were written, 1 a file could not be written, 2 wrong usage.",
         .take = take_dir};
     options o = {.seed = 1, .train = NOT_GIVEN, .test = 10000};
     output_check_at_exit(EXIT_FAILURE);
     args_parse(&ringdigits, argc, argv, &o);
     if (o.dir == NULL)
-        args_fail("no folder to write to; give one: ringdigits DIR");
+        args_fail("the folder to write to is missing; write ringdigits DIR");
     if (o.train == NOT_GIVEN)
         o.train = o.cifar ? CIFAR_TRAIN : MNIST_TRAIN;
     if (o.cifar && o.train < CIFAR_BATCHES)
-        args_fail("--train %u: CIFAR-10's training images are in %d files with at least 1 each",
-                  o.train, CIFAR_BATCHES);
+        args_fail("--train %u: CIFAR-10 has %d files of training images; give at least %d", o.train,
+                  CIFAR_BATCHES, CIFAR_BATCHES);
     names = o.cifar ? cifar_names : mnist_names;
-    enter(o.dir);
+    if ((mkdir(o.dir, 0777) != 0 && errno != EEXIST) || chdir(o.dir) != 0) {
+        fprintf(stderr, "ringdigits: cannot write to %s: %s\n", o.dir, strerror(errno));
+        return EXIT_FAILURE;
+    }
     chance c = {.state = o.seed * UINT64_C(2654435761) + 88172645463325252u};
     (o.cifar ? write_cifar : write_mnist)(o.train, o.test, &c);
     publish();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists the shapes. Closed curves end a little after their start, as those of a pen do. */
+ * Lists the shapes of the digits. The ends of closed curves do not meet exactly, as in handwriting.
+ */
 #include "strokes.h"
 
 static const digit_form zero[] = {

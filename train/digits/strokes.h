@@ -10,16 +10,17 @@ typedef struct digit_point {
 } digit_point;
 
 typedef struct digit_stroke {
-    int points; /* the pen passes through them in a smooth curve */
+    int points; /* number of points that the pen passes through in a smooth curve */
     digit_point at[DIGIT_MAX_POINTS];
 } digit_stroke;
 
+/** One way to write a digit. */
 typedef struct digit_form {
     int strokes;
     digit_stroke stroke[DIGIT_MAX_STROKES];
 } digit_form;
 
-/** @return the ways to write @p digit (0 to 9). @param[out] forms  their number */
+/** @return the forms of @p digit (0 to 9). @param[out] forms  the number of forms */
 const digit_form *digit_forms(int digit, int *forms);
 
 #endif

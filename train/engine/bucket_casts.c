@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Decides which arrays of a bucket are cast to which type, and when. */
+ * Chooses source and destination of each cast by the roles of the arrays and the stage of ZeRO. */
 #include "bucket_casts.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ void casts_keep_grads(const zero_memory *memory, int bucket, bool add)
                                          zero_bucket(memory, from, bucket), from->type, used);
 }
 
-/* Stages 2 and 3 send what nodes wrote, rounded to the type in which gradients are kept. */
+/* Stages 2 and 3 send the gradients that nodes wrote, rounded to the type in which they will be
+ * stored, so that all stages of ZeRO compute the same bits. */
 void casts_send_grads(const zero_memory *memory, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
@@ -67,7 +68,8 @@ const float *casts_float_grads(const zero_memory *memory, int bucket, const void
     return copy;
 }
 
-/* Without masters the optimiser works on a copy of 16-bit parameters, in their live place. */
+/* For 16-bit parameters without masters, the optimiser works on a float32 copy in the bucket's live
+ * place. */
 float *casts_begin_step(const zero_memory *memory, int bucket)
 {
     const zero_array *kept = &memory->arrays[ZERO_PARAMS];

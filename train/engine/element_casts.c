@@ -53,7 +53,6 @@ void cast_elements(void *to, ring_dtype to_type, const void *from, ring_dtype fr
     }
 }
 
-/* to[i] += from[i], in float32, rounded once. */
 void add_elements(void *to, ring_dtype to_type, const void *from, ring_dtype from_type,
                   size_t count)
 {
@@ -68,7 +67,6 @@ void add_elements(void *to, ring_dtype to_type, const void *from, ring_dtype fro
     }
 }
 
-/* Clamps a value to the range of the type. */
 void round_elements(float *values, ring_dtype type, size_t count)
 {
     uint16_t block[BLOCK];

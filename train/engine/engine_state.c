@@ -9,10 +9,10 @@
 #include "element_casts.h"
 #include "errors.h"
 
-/* An array over the partition. */
+/* One state of all parameters, in an array that the partition lays out. */
 typedef struct state_array {
     const char *state;
-    zero_array array; /* without data: not there */
+    zero_array array; /* its data are NULL if the engine has no such state */
 } state_array;
 
 enum { ARRAYS = 4 };
@@ -32,7 +32,8 @@ static state_array from_optimizer(const train_engine *engine, int state, float *
                           .data = (unsigned char *)values}};
 }
 
-/* Masters are what the parameters are: those of 16 bits are only read by nodes. */
+/* With masters, the masters are the parameters' state. Nodes only read the 16-bit parameters, which
+ * are a copy, so they are listed only to be set. */
 static void list_arrays(const train_engine *engine, state_share share, state_array arrays[ARRAYS])
 {
     const train_optimizer *optimizer = &engine->optimizer;
@@ -50,7 +51,8 @@ static void add_number(engine_state *state, state_number number)
     state->numbers[state->number_count++] = number;
 }
 
-/* A run that begins to scale its loss starts with a scale of its own. */
+/* The scaler's numbers are optional: a run that begins to scale its loss resumes from a checkpoint
+ * without them, and then starts from the configured scale. */
 static void list_numbers(train_engine *engine, engine_state *state)
 {
     loss_scaler *scaler = &engine->overflow.scaler;
@@ -86,12 +88,13 @@ void state_number_set(const state_number *number, double value)
 
 /* ---- Ranges -------------------------------------------------------------------------------- */
 
-/* Part of a bucket, in the flat buffers; @p values are those of its first element. */
+/* A range of elements of a flat buffer, or of a tensor. */
 typedef struct flat_range {
     size_t begin, count;
-    unsigned char *values;
+    unsigned char *values; /* of element begin */
 } flat_range;
 
+/* @return the part of a bucket that is listed, by offsets in LAYOUT_FULL. */
 static flat_range range_of(const train_engine *engine, const zero_array *array, int bucket,
                            state_share share)
 {
@@ -103,7 +106,8 @@ static flat_range range_of(const train_engine *engine, const zero_array *array, 
     return (flat_range){at->at[LAYOUT_FULL], at->count, zero_bucket(memory, array, bucket)};
 }
 
-/* @return what of @p range lies in the tensor, counted from its first element. */
+/* @return the intersection of @p range and the tensor, counted from the tensor's first element; its
+ * count is 0 if they do not overlap. @param size  bytes of an element */
 static flat_range range_in(const flat_range *range, const train_tensor *tensor, size_t size)
 {
     const size_t tensor_end = tensor->offset + tensor->count,
@@ -123,15 +127,6 @@ tensor_order engine_order(const train_engine *engine, int tensor)
                : tensor_order_whole(engine_network(engine)->tensors.list[tensor].count);
 }
 
-/* @return the number in the whole network of a tensor of all stages of this tensor rank. */
-static int number_of(const train_engine *engine, int staged)
-{
-    if (engine->tensor.ranks == 1)
-        return staged;
-    const train_tensor *tensor = &engine_staged_network(engine)->tensors.list[staged];
-    return tensor_parallel_number(&engine->tensor, tensor->name);
-}
-
 static void add_piece(const train_engine *engine, const state_array *array, int number,
                       const flat_range *in, engine_state *state)
 {
@@ -148,15 +143,8 @@ static void add_piece(const train_engine *engine, const state_array *array, int 
                                                         .values = in->values};
 }
 
-/* Of parameters that several ranks have, one owns them. */
-static bool is_listed(const train_engine *engine, const train_tensor *tensor, int local,
-                      state_share share)
-{
-    if (tensor->tie >= 0 || local < 0)
-        return false;
-    return share == SHARE_HELD || !engine->model.tensors.list[local].counted_elsewhere;
-}
-
+/* Lists the array's elements bucket by bucket. In each bucket it intersects the range that this
+ * rank has with each tensor. */
 static void add_array(const train_engine *engine, const state_array *array, state_share share,
                       engine_state *state)
 {
@@ -165,12 +153,19 @@ static void add_array(const train_engine *engine, const state_array *array, stat
         const flat_range range = range_of(engine, &array->array, b, share);
         for (int t = 0; t < tensors->count; t++) {
             const int local = pipeline_local(&engine->pipeline, t);
-            if (!is_listed(engine, &tensors->list[t], local, share))
+            if (tensors->list[t].tie >= 0 || local < 0)
                 continue;
-            const flat_range in = range_in(&range, &engine->model.tensors.list[local],
-                                           precision_size(array->array.type));
-            if (in.count > 0)
-                add_piece(engine, array, number_of(engine, t), &in, state);
+            /* If several ranks have the same parameter, only one of them owns it. */
+            const train_tensor *tensor = &engine->model.tensors.list[local];
+            if (share == SHARE_OWN && tensor->counted_elsewhere)
+                continue;
+            const flat_range in = range_in(&range, tensor, precision_size(array->array.type));
+            if (in.count == 0)
+                continue;
+            const int number = engine->tensor.ranks == 1
+                                   ? t
+                                   : tensor_parallel_number(&engine->tensor, tensors->list[t].name);
+            add_piece(engine, array, number, &in, state);
         }
     }
 }
@@ -179,7 +174,7 @@ ring_status engine_state_list(train_engine *engine, state_share share, engine_st
 {
     state_array arrays[ARRAYS];
     *state = (engine_state){.offload = &engine->offload};
-    /* A tensor lies in one bucket, which cuts a range of it off. */
+    /* A tensor is in one bucket, so each array has at most one piece of it. */
     const size_t most = (size_t)ARRAYS * (size_t)engine->model.tensors.count;
     RING_TRY(train_alloc((void **)&state->pieces, most * sizeof *state->pieces,
                          "the list of the engine's state"));

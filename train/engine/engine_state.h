@@ -9,37 +9,40 @@
 
 #include "train_engine.h"
 
-/** The state that every tensor has: its float32 values. */
+/** The name of the state that every tensor has: its values. */
 #define STATE_PARAM "param"
 
 typedef enum state_share {
-    SHARE_OWN, /* the part that this rank owns: each element is on one rank, in every stage */
-    SHARE_HELD /* everything that this rank has memory for; 16-bit parameters with masters are
-                  listed twice, as the same state */
+    SHARE_OWN, /* the elements that this rank owns: in every stage of ZeRO exactly one rank owns
+                  each element */
+    SHARE_HELD /* all elements that this rank has memory for. Parameters that have 16-bit values and
+                  masters are listed twice, both times as STATE_PARAM */
 } state_share;
 
-/** Elements of one tensor, or of a state that an optimiser keeps for it: neighbours in the order in
- *  which tensor ranks have it. */
+/** A range of elements of one tensor, or of a state that an optimiser keeps for the tensor. They
+ * are adjacent in @c order. */
 typedef struct state_piece {
     const char *state;          /* STATE_PARAM, "exp_avg", …: PyTorch's names */
-    const train_tensor *tensor; /* of the whole network, whatever stage of it is here */
-    tensor_order order;         /* of its elements; without tensor ranks the tensor's own */
-    size_t begin, count;        /* places in that order */
-    ring_dtype type;
-    void *values; /* [count] the engine's memory */
+    const train_tensor *tensor; /* in the table of the whole network (engine_network()) */
+    tensor_order order;         /* order in which tensor ranks divide the tensor's elements; without
+                                   tensor ranks the order of the tensor itself */
+    size_t begin, count;        /* first position in that order, and number of elements */
+    ring_dtype type;            /* of values */
+    void *values;               /* [count] in the engine's memory */
 } state_piece;
 
-/** @return the element of the tensor that is @p done elements after the piece's first; @p count
- *  receives how many neighbours follow it within the piece. */
+/** @return the index in the tensor of the piece's element @p done.
+ *  @param[out] count  number of the piece's elements from there on that are adjacent in the tensor
+ *  as well */
 size_t state_piece_element(const state_piece *piece, size_t done, size_t *count);
 
-/** A number of the engine: one of the three is not NULL. */
+/** A number of the engine's state. Exactly one of the three pointers is not NULL. */
 typedef struct state_number {
     const char *name;
     long *whole;
     int *small;
     double *real;
-    bool optional; /* keeps its value if it is not stored */
+    bool optional; /* keeps its value if a checkpoint does not have it */
 } state_number;
 
 double state_number_get(const state_number *number);
@@ -48,8 +51,9 @@ void state_number_set(const state_number *number, double value);
 enum { STATE_NUMBERS_MAX = 8 };
 
 typedef struct engine_state {
-    train_offload *offload; /* the engine's; values may lie in its files: offload_fetch() first */
-    state_piece *pieces;    /* [piece_count] state by state, buckets in the order of memory */
+    train_offload *offload; /* the engine's; call state_piece_fetch() before changing values, which
+                               may be in a mapped file */
+    state_piece *pieces;    /* [piece_count] state by state, and bucket by bucket within a state */
     int piece_count;
     state_number numbers[STATE_NUMBERS_MAX];
     int number_count;
@@ -63,11 +67,12 @@ void engine_state_free(engine_state *state);
 /** @return the order in which the elements of a tensor of engine_network() are listed. */
 tensor_order engine_order(const train_engine *engine, int tensor);
 
-/** Brings the values of @p piece into memory to be changed if they are stored in a file.
+/** If the values of @p piece are in a mapped file, brings them into memory, to be changed.
  *  @return RING_OK, or RING_ERR_SYSTEM if the disk fails. */
 ring_status state_piece_fetch(const engine_state *state, const state_piece *piece);
 
-/** Sets what this rank holds of a tensor of engine_network(). @param values  [tensor->count]
+/** Sets all elements that this rank holds of a tensor of engine_network(). @param values
+ *  [tensor->count]
  *  @return RING_OK or RING_ERR_MEMORY. */
 ring_status engine_set_param(train_engine *engine, const train_tensor *tensor, const float *values);
 

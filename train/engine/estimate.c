@@ -26,17 +26,9 @@ memory_estimate estimate_memory(const train_engine *engine, int zero_stage)
                                             engine_batch_bytes(engine)};
 }
 
-static size_t together(const memory_estimate *bytes)
+static size_t total(const memory_estimate *bytes)
 {
     return bytes->params + bytes->grads + bytes->states + bytes->live + bytes->activations;
-}
-
-static void print_row(const train_engine *engine, int zero_stage, FILE *out)
-{
-    const memory_estimate bytes = estimate_memory(engine, zero_stage);
-    fprintf(out, "%c %5d %13zu %13zu %13zu %13zu %13zu %13zu\n",
-            zero_stage == engine->config->zero_stage ? '*' : ' ', zero_stage, bytes.params,
-            bytes.grads, bytes.states, bytes.live, bytes.activations, together(&bytes));
 }
 
 static void print_head(const train_engine *engine, FILE *out)
@@ -44,17 +36,18 @@ static void print_head(const train_engine *engine, FILE *out)
     const int ranks = engine->ranks, stages = engine->pipeline.place.stages;
     const train_model *whole = stages > 1 ? &engine->pipeline.whole : &engine->model;
     if (engine->tensor.ranks > 1)
-        fprintf(out, "each of %d tensor ranks computes a share of the layers; of one of them:\n",
+        fprintf(out,
+                "each of %d tensor ranks computes a share of the layers; for one tensor rank:\n",
                 engine->tensor.ranks);
     fprintf(out,
-            "memory of a rank in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
+            "memory per rank in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
             "sample%s:\n  %5s %13s %13s %13s %13s %13s %13s\n",
-            ranks, plural(ranks), stages > 1 ? " a stage" : "", model_parameters(whole),
+            ranks, plural(ranks), stages > 1 ? " per stage" : "", model_parameters(whole),
             engine->model.max_batch, plural(engine->model.max_batch), "stage", "parameters",
-            "gradients", "states", "live buckets", "activations", "together");
+            "gradients", "states", "live buckets", "activations", "total");
 }
 
-/* Activations are of the micro-batches that a stage has forward, but not yet backward. */
+/* A stage stores the activations of the micro-batches between their forward and backward passes. */
 static void print_place(const train_engine *engine, FILE *out)
 {
     const pipe_place *place = &engine->pipeline.place;
@@ -66,20 +59,24 @@ static void print_place(const train_engine *engine, FILE *out)
             slots == 1 ? "" : "es");
 }
 
-/* ZeRO 2 and 3 do not go with a pipeline. */
+/* A pipeline supports stages 0 and 1 of ZeRO only. */
 static void print_rows(const train_engine *engine, FILE *out)
 {
     const bool cut = engine->pipeline.place.stages > 1;
     if (cut)
         print_place(engine, out);
-    for (int zero_stage = 0; zero_stage <= (cut ? 1 : ZERO_STAGE_MAX); zero_stage++)
-        print_row(engine, zero_stage, out);
+    for (int zero_stage = 0; zero_stage <= (cut ? 1 : ZERO_STAGE_MAX); zero_stage++) {
+        const memory_estimate bytes = estimate_memory(engine, zero_stage);
+        fprintf(out, "%c %5d %13zu %13zu %13zu %13zu %13zu %13zu\n",
+                zero_stage == engine->config->zero_stage ? '*' : ' ', zero_stage, bytes.params,
+                bytes.grads, bytes.states, bytes.live, bytes.activations, total(&bytes));
+    }
     const size_t files = estimate_memory(engine, (int)engine->config->zero_stage).files;
     if (files > 0)
-        fprintf(out, "offloaded, beside that: %zu bytes of a rank in files\n", files);
+        fprintf(out, "offloaded in addition: %zu bytes per rank in files\n", files);
 }
 
-/* Of a rank in stage @p stage of the pipeline, to be planned. */
+/* @return an engine for a rank of pipeline stage @p stage, as engine_plan() expects it. */
 static train_engine engine_of(const train_config *config, const train_grid *grid, int stage)
 {
     return (train_engine){.config = config,
@@ -104,7 +101,7 @@ ring_status estimate_print(const train_config *config, const model_spec *spec, s
     return status;
 }
 
-/* Of the stage that takes most; 0: it could not be planned. */
+/* @return bytes of a rank of the pipeline stage that needs the most; 0 if engine_plan() fails. */
 static size_t rank_bytes(const train_config *config, const model_spec *spec, size_t samples_max,
                          const train_grid *grid)
 {
@@ -113,7 +110,7 @@ static size_t rank_bytes(const train_config *config, const model_spec *spec, siz
         train_engine engine = engine_of(config, grid, s);
         if (engine_plan(&engine, spec, samples_max) == RING_OK) {
             const memory_estimate bytes = estimate_memory(&engine, (int)config->zero_stage);
-            most = together(&bytes) > most ? together(&bytes) : most;
+            most = total(&bytes) > most ? total(&bytes) : most;
         }
         engine_destroy(&engine);
     }
@@ -142,8 +139,8 @@ void estimate_advice(const train_config *config, const model_spec *spec, size_t 
         {"pipeline.activation_checkpoint_interval", &kept, spec, kept.pipeline.interval},
         {"zero_optimization.stage", &split, spec, split.zero_stage},
     };
-    size_t used = (size_t)snprintf(text, room, "a rank takes %.2f GiB", all / gib);
-    const char *before = ". Less with ";
+    size_t used = (size_t)snprintf(text, room, "a rank needs %.2f GiB", all / gib);
+    const char *before = ", but less with ";
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         const double less = (double)rank_bytes(ways[i].config, ways[i].spec, samples_max, grid);
         if (less == 0.0 || less >= all || used >= room)

@@ -10,30 +10,31 @@
 
 #include "train_engine.h"
 
-/** Bytes of one rank. */
+/** Memory of one rank in bytes. */
 typedef struct memory_estimate {
-    size_t params, grads, states; /* held all the time; float32 masters are states */
-    size_t files;                 /* offloaded arrays, in addition */
-    size_t live;                  /* buckets that are worked on */
-    size_t activations; /* outputs, their gradients, what layers keep, their scratch, samples and
-                           labels */
+    size_t params, grads, states; /* held all the time; float32 masters count as states */
+    size_t files;                 /* offloaded arrays, which are not in memory */
+    size_t live;                  /* arrays for the buckets in use (zero_live_bytes()) */
+    size_t activations; /* outputs of layers and their gradients, values that layers keep for
+                           backward, their scratch memory, samples and labels */
 } memory_estimate;
 
-/** @return the memory of stage @p zero_stage of ZeRO on a rank of @p engine, which engine_plan()
- * made.
- */
+/** @return the memory that a rank would need with stage @p zero_stage of ZeRO.
+ *  @param engine  planned by engine_plan() */
 memory_estimate estimate_memory(const train_engine *engine, int zero_stage);
 
-/** Writes the bytes that a rank takes, of the stage of the pipeline that takes most, and which keys
- *  make them fewer, and by how much: micro-batch, tokens, activation checkpointing, stage of ZeRO.
- *  @param samples_max  of a rank an epoch */
+/** Writes a line of text: how much memory a rank of the largest pipeline stage needs, and how much
+ *  it would need with other values of some keys (micro-batch, tokens, activation checkpointing,
+ *  stage of ZeRO) that need less.
+ *  @param samples_max  samples of a rank in an epoch
+ *  @param[out] text  [room] truncated if the line is longer */
 void estimate_advice(const train_config *config, const model_spec *spec, size_t samples_max,
                      const train_grid *grid, char *text, size_t room);
 
-/** Prints a line for each stage of ZeRO, of one rank of each stage of the pipeline; the configured
- *  one is marked.
- *  @param samples_max  of a rank an epoch; SIZE_MAX: not known
- *  @return RING_OK, or what engine_plan() or the configured stage is refused for. */
+/** Prints a table for a rank of each pipeline stage: one line for each stage of ZeRO, where an
+ *  asterisk marks the configured one.
+ *  @param samples_max  samples of a rank in an epoch; SIZE_MAX: not known
+ *  @return RING_OK, or the error of engine_plan(). */
 ring_status estimate_print(const train_config *config, const model_spec *spec, size_t samples_max,
                            const train_grid *grid, FILE *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes sums of squares and adds them up in four steps: on this rank, over its stage, over all
- * stages, and over all tensor ranks. */
+ * Computes a sum of squares for each data-parallel rank, adds these sums up over the pipeline
+ * stages and over the tensor ranks, and then over the data-parallel ranks. */
 #include "grad_norm.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static const train_tensor *next_left_out(const tensor_table *tensors, size_t beg
     return next;
 }
 
-/* @return the sum of squares of @p grads [count], which lie @p begin elements into the flat buffer,
- * but for those that other ranks count. */
+/* @return the sum of squares of @p grads [count], which begin at offset @p begin of the flat
+ * buffer, without the tensors that other ranks count. */
 static double sum_counted(const tensor_table *tensors, const float *grads, size_t begin,
                           size_t count)
 {
@@ -38,8 +38,8 @@ static double sum_counted(const tensor_table *tensors, const float *grads, size_
     return sum;
 }
 
-/* @return the sum of squares of the gradients that rank @p rank owns; of this one, from stage 1 on.
- */
+/* @return the sum of squares of the gradients that data-parallel rank @p rank owns. From stage 1 of
+ * ZeRO on, @p rank must be this rank. */
 static double sum_squares(const train_engine *engine, int rank)
 {
     const zero_memory *memory = &engine->memory;
@@ -57,7 +57,7 @@ static double sum_squares(const train_engine *engine, int rank)
     return sum;
 }
 
-/* @param[out] sums  [data-parallel ranks] */
+/* @param[out] sums  [data-parallel ranks] sum of squares of each rank's own gradients */
 static ring_status sum_owners(const train_engine *engine, double *sums)
 {
     if (engine->zero_stage > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the rule by which the scale falls after an overflow and grows after a window of good
- * updates. */
+ * Implements the rule by which the scale falls after an overflow and grows after a window of
+ * updates without an overflow. */
 #include "loss_scaler.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ static scaler_verdict lower(loss_scaler *scaler)
     return SCALER_LOWER;
 }
 
-/* DeepSpeed 0.13 counts a window from the overflow itself. */
+/* Doubles the scale at the end of a window. A window begins with the first update after an overflow
+ * in DeepSpeed 0.13, and with the second one in later versions. */
 static void raise_after_window(loss_scaler *scaler)
 {
     const long since = scaler->iteration - scaler->last_overflow;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Maps a file into memory and uses the kernel's own pages as buffers. Pages are brought in by a
- * call that returns an error where touching them would kill the process. */
+ * Maps a file into memory, so that pages of the kernel's page cache are the only buffers. madvise()
+ * brings pages in before they are accessed, because it returns an error if the disk fails, whereas
+ * an access would kill the process. */
 #include "mapped_file.h"
 
 #include <errno.h>
@@ -39,30 +40,28 @@ size_t mapped_file_room(size_t bytes)
 
 /* ---- The file ------------------------------------------------------------------------------ */
 
-static size_t free_bytes(const char *folder)
-{
-    struct statvfs stat;
-    return statvfs(folder, &stat) == 0 ? (size_t)stat.f_bavail * (size_t)stat.f_frsize : 0;
-}
-
 static ring_status no_room(const char *key, const char *folder, size_t bytes, int error)
 {
-    return train_fail(RING_ERR_SYSTEM,
-                      "%s: %zu bytes are needed in %s, and %zu are free there: %s; make room or "
-                      "name another folder",
-                      key, bytes, folder, free_bytes(folder), strerror(error));
+    struct statvfs stat;
+    const size_t room = statvfs(folder, &stat) == 0 ? (size_t)stat.f_bavail * (size_t)stat.f_frsize
+                                                    : 0;
+    return train_fail(
+        RING_ERR_SYSTEM,
+        "%s: cannot allocate %zu bytes in %s, where %zu are free: %s; free some space "
+        "or name another folder",
+        key, bytes, folder, room, strerror(error));
 }
 
 static ring_status make_file(mapped_file *file, const char *key, const char *folder)
 {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/ringtrain-XXXXXX", folder) >= (int)sizeof path)
-        return train_fail(RING_ERR_CONFIG, "%s: the name is too long: %.200s…", key, folder);
+        return train_fail(RING_ERR_CONFIG, "%s: the path is too long: %.200s…", key, folder);
     file->fd = mkstemp(path);
     if (file->fd < 0)
         return train_fail(RING_ERR_CONFIG,
-                          "%s: %zu bytes are needed in %s, and no file can be made there: %s; name "
-                          "a folder that can be written to",
+                          "%s: cannot create a file of %zu bytes in %s: %s; name a folder that is "
+                          "writable",
                           key, file->bytes, folder, strerror(errno));
     file->open = true;
     unlink(path);
@@ -111,13 +110,14 @@ mapped_array mapped_file_take(mapped_file *file, size_t bytes, size_t window, si
 
 static ring_status disk_failed(const char *doing)
 {
-    return train_fail(RING_ERR_SYSTEM,
-                      "%s the file of offloaded states failed: %s; is the disk of nvme_path in "
-                      "order, and not full?",
-                      doing, strerror(errno));
+    return train_fail(
+        RING_ERR_SYSTEM,
+        "%s the file of offloaded states failed: %s; check that the disk of nvme_path "
+        "works and has free space",
+        doing, strerror(errno));
 }
 
-/* Reads by pread(), coherent with the mapping: both use the same pages. */
+/* pread() is coherent with the mapping, since both use the page cache. */
 ring_status mapped_file_read(const mapped_file *file, void *to, const void *from, size_t bytes)
 {
     unsigned char *at = to;
@@ -137,7 +137,8 @@ ring_status mapped_file_read(const mapped_file *file, void *to, const void *from
     return RING_OK;
 }
 
-/* Whole pages. Older kernels do not know the advice: then pages come when they are touched. */
+/* Brings bytes @p begin to @p end - 1 of @p data into memory, in whole pages. Kernels before 5.14
+ * reject the advice with EINVAL; then pages are read when they are accessed. */
 static ring_status populate(unsigned char *data, size_t begin, size_t end, int advice)
 {
     const size_t from = round_down(begin);
@@ -156,11 +157,12 @@ ring_status mapped_file_fetch(const mapped_file *file, const void *at, size_t by
                     to_change ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
-/* A range of whole pages, in the file. */
+/* A range of whole pages of the file, in bytes. */
 typedef struct file_range {
     off_t begin, bytes;
 } file_range;
 
+/* @return window @p number of the array; 0 bytes after the last one. */
 static file_range window_at(const mapped_array *array, size_t number)
 {
     const size_t begin = number * array->window, end = begin + array->window;
@@ -170,7 +172,8 @@ static file_range window_at(const mapped_array *array, size_t number)
                         begin < most ? (off_t)(most - begin) : 0};
 }
 
-/* Takes the window out of memory: what was changed goes to the disk meanwhile. */
+/* Unmaps the pages of the window from the process and starts writing the changed ones to the disk.
+ */
 static ring_status begin_write(const mapped_array *array, size_t number)
 {
     const file_range at = window_at(array, number);
@@ -180,7 +183,7 @@ static ring_status begin_write(const mapped_array *array, size_t number)
     return RING_OK;
 }
 
-/* And out of the kernel's memory. */
+/* Waits until the window is on the disk, and drops its pages from the page cache. */
 static ring_status end_write(const mapped_array *array, size_t number)
 {
     const file_range at = window_at(array, number);
@@ -192,8 +195,9 @@ static ring_status end_write(const mapped_array *array, size_t number)
     return RING_OK;
 }
 
-/* Windows before @p number are done with; the last ones may still be on their way. */
-static ring_status pass(mapped_array *array, size_t number)
+/* Starts to write back the windows before @p number, and waits for all but the last depth of them.
+ */
+static ring_status leave_windows(mapped_array *array, size_t number)
 {
     ring_status status = RING_OK;
     for (; array->current < number && status == RING_OK; array->current++) {
@@ -204,26 +208,21 @@ static ring_status pass(mapped_array *array, size_t number)
     return status;
 }
 
-static void read_ahead(const mapped_array *array, size_t number)
-{
-    const file_range at = window_at(array, number);
-    if (at.bytes > 0)
-        posix_fadvise(array->file->fd, at.begin, at.bytes, POSIX_FADV_WILLNEED);
-}
-
 ring_status mapped_array_enter(mapped_array *array, size_t begin, size_t end)
 {
     if (begin >= end)
         return RING_OK;
-    RING_TRY(pass(array, begin / array->window));
-    read_ahead(array, (end - 1) / array->window + 1);
+    RING_TRY(leave_windows(array, begin / array->window));
+    const file_range ahead = window_at(array, (end - 1) / array->window + 1);
+    if (ahead.bytes > 0)
+        posix_fadvise(array->file->fd, ahead.begin, ahead.bytes, POSIX_FADV_WILLNEED);
     return populate(array->data, begin, end, MADV_POPULATE_WRITE);
 }
 
 ring_status mapped_array_leave(mapped_array *array)
 {
     const size_t windows = (array->bytes + array->window - 1) / array->window;
-    ring_status status = pass(array, windows);
+    ring_status status = leave_windows(array, windows);
     for (size_t w = windows > array->depth ? windows - array->depth : 0;
          w < windows && status == RING_OK; w++)
         status = end_write(array, w);

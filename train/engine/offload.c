@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Decides which arrays are in files and walks through all of them together. */
+ * Decides which arrays are in files, and lets an update walk over all of these arrays in step. */
 #include "offload.h"
 
 #include "agree.h"
@@ -7,8 +7,8 @@
 #define STATES_KEY "zero_optimization.offload_optimizer.nvme_path"
 #define PARAMS_KEY "zero_optimization.offload_param.nvme_path"
 
-/* Most bytes of float32 that are updated at a time: a part of a window, so that the next one is
- * read meanwhile. */
+/* An update processes this fraction of a window at a time, so that it spends several steps in a
+ * window while the next window is read. */
 enum { BLOCK_SHARE = 4 };
 
 void offload_plan(const offload_config *config, zero_memory *memory)
@@ -43,7 +43,7 @@ static void *add_array(train_offload *offload, mapped_file *file, const offload_
                        size_t updated, size_t size)
 {
     const int number = offload->array_count++;
-    /* The same elements are in a window of each array. */
+    /* The windows of all arrays have the same number of elements. */
     const size_t window = (size_t)config->block_size * size / sizeof(float);
     offload->sizes[number] = size;
     offload->arrays[number] = mapped_file_take(file, updated * size, window,
@@ -110,17 +110,13 @@ bool offload_fetch(train_offload *offload, const void *at, size_t bytes, bool to
     return offload->failure.status == RING_OK;
 }
 
-static ring_status leave_all(train_offload *offload)
-{
-    for (int a = 0; a < offload->array_count; a++)
-        train_failure_keep(&offload->failure, mapped_array_leave(&offload->arrays[a]));
-    return train_failure_tell(&offload->failure);
-}
-
-/* A rank that owns nothing of its stage has no files, but takes part. */
+/* A rank that owns no parameters of its stage has no files, but must still take part in the
+ * collective call. */
 ring_status offload_leave(train_offload *offload, const offload_config *config, ring_comm *comm)
 {
     if (config->states.device != OFFLOAD_NVME && config->params.device != OFFLOAD_NVME)
         return RING_OK;
-    return agree(comm, leave_all(offload));
+    for (int a = 0; a < offload->array_count; a++)
+        train_failure_keep(&offload->failure, mapped_array_leave(&offload->arrays[a]));
+    return agree(comm, train_failure_tell(&offload->failure));
 }

@@ -16,16 +16,6 @@ static int end_of_forward(const update_schedule *schedule, int micro)
     return end;
 }
 
-/* @return the first instruction at or after @p begin that is not part of this micro-batch's passes:
- * the LOAD of the next one, or CLIP. */
-static int end_of_backward(const update_schedule *schedule, int begin)
-{
-    int end = begin;
-    while (schedule->list[end].kind != UPDATE_LOAD && schedule->list[end].kind != UPDATE_CLIP)
-        end++;
-    return end;
-}
-
 ring_status open_update_begin(open_update *update, train_engine *engine, const engine_share *share)
 {
     const update_schedule *schedule;
@@ -33,13 +23,14 @@ ring_status open_update_begin(open_update *update, train_engine *engine, const e
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
     update->batch = update_batch_of(engine, NULL, share);
     update->batch.loss_apart = true;
-    update->batch.next = NULL; /* nor does anybody know what comes */
+    update->batch.next = NULL; /* the samples of the next update are not known */
     update->machine = update_machine_start(engine, schedule, &update->batch);
     update->micro_batches = share->micro_batches;
     update->phase = OPEN_WAITS;
     return RING_OK;
 }
 
+/* Runs the instructions before @p end, and enters phase @p next unless they fail. */
 static ring_status run_to(open_update *update, int end, open_phase next)
 {
     const ring_status status = update_machine_run(&update->machine, end);
@@ -86,10 +77,14 @@ void open_update_own_loss(open_update *update, double loss, const float *gradien
 
 ring_status open_update_backward(open_update *update)
 {
-    const update_machine *machine = &update->machine;
+    /* The passes of this micro-batch end at the LOAD of the next one, or at CLIP. */
+    const update_instruction *list = update->machine.schedule->list;
+    int end = update->machine.next;
+    while (list[end].kind != UPDATE_LOAD && list[end].kind != UPDATE_CLIP)
+        end++;
     update->batch.local_loss += update->loss;
     update->micro++;
-    return run_to(update, end_of_backward(machine->schedule, machine->next), OPEN_WAITS);
+    return run_to(update, end, OPEN_WAITS);
 }
 
 bool open_update_is_whole(const open_update *update)

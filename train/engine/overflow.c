@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds gradients that are not finite: each rank checks the gradients that it sends and receives,
- * and all ranks agree on the first bad one. */
+ * Finds gradients that are not finite: each rank checks the gradients that it sends and the reduced
+ * ones that it owns, and all ranks agree on the first one that is not finite. */
 #include "overflow.h"
 
 #include <stdio.h>
@@ -9,14 +9,13 @@
 #include "errors.h"
 #include "numbers.h"
 
-/* Elements are numbered over ranks: rank * SPAN + place in the network. */
+/* The number of an element over all ranks is rank * SPAN + its offset in the network. */
 #define SPAN (UINT64_C(1) << 44)
 #define NOWHERE UINT64_MAX
 
 #define AT_LEAST \
     "Current loss scale already at minimum - cannot decrease scale anymore (fp16.min_loss_scale " \
-    "%.15g, update %ld): a gradient of %s is not finite at any scale; lower the learning rate, " \
-    "or " \
+    "%.15g, update %ld): the gradient of %s is still not finite; lower the learning rate, or " \
     "use bf16"
 
 overflow_watch overflow_start(const precision_config *precision)
@@ -28,39 +27,24 @@ overflow_watch overflow_start(const precision_config *precision)
 
 /* ---- Finding ------------------------------------------------------------------------------- */
 
-/* All bits of the exponent. */
-static uint32_t exponent_of(ring_dtype type)
-{
-    const uint32_t masks[] = {
-        [RING_FLOAT16] = 0x7c00, [RING_BFLOAT16] = 0x7f80, [RING_FLOAT32] = 0x7f800000};
-    return masks[type];
-}
-
-/* Loops without a way out, which the compiler makes vector instructions of. */
-static bool all_finite_16(const uint16_t *values, size_t count, uint16_t exponent)
-{
-    unsigned bad = 0;
-    for (size_t i = 0; i < count; i++)
-        bad |= (values[i] & exponent) == exponent;
-    return bad == 0;
-}
-
-static bool all_finite_32(const uint32_t *values, size_t count, uint32_t exponent)
-{
-    unsigned bad = 0;
-    for (size_t i = 0; i < count; i++)
-        bad |= (values[i] & exponent) == exponent;
-    return bad == 0;
-}
-
+/* A number is infinite or NaN if all bits of its exponent are set. The loops do not stop at the
+ * first such number, so that the compiler can vectorize them. */
 static bool all_finite(const void *values, ring_dtype type, size_t count)
 {
-    const uint32_t exponent = exponent_of(type);
-    return type == RING_FLOAT32 ? all_finite_32(values, count, exponent)
-                                : all_finite_16(values, count, (uint16_t)exponent);
+    unsigned bad = 0;
+    if (type == RING_FLOAT32) {
+        const uint32_t *at = values, exponent = 0x7f800000;
+        for (size_t i = 0; i < count; i++)
+            bad |= (at[i] & exponent) == exponent;
+        return bad == 0;
+    }
+    const uint16_t *at = values, exponent = type == RING_FLOAT16 ? 0x7c00 : 0x7f80;
+    for (size_t i = 0; i < count; i++)
+        bad |= (at[i] & exponent) == exponent;
+    return bad == 0;
 }
 
-/* @return the number of the first element that is not finite, or @p count. */
+/* @return the index of the first element that is not finite, or @p count. */
 static size_t find(const void *values, ring_dtype type, size_t count)
 {
     const unsigned char *at = values;
@@ -72,6 +56,8 @@ static size_t find(const void *values, ring_dtype type, size_t count)
     return i;
 }
 
+/* Lowers *first to the first of @p values [count] that is not finite.
+ * @param offset  of values[0] in LAYOUT_FULL */
 static void look_at(uint64_t *first, const void *values, ring_dtype type, size_t count,
                     uint64_t offset)
 {
@@ -89,7 +75,8 @@ void overflow_look(overflow_watch *watch, const zero_memory *memory, int bucket)
                 at->at[LAYOUT_FULL]);
 }
 
-/* The first of what this rank owns after the reduction; of all, in stage 0. */
+/* @return the offset in LAYOUT_FULL of the first reduced gradient of this rank that is not finite,
+ * or NOWHERE. The rank has its own part of each bucket; in stage 0 of ZeRO it has all gradients. */
 static uint64_t first_reduced(const zero_memory *memory)
 {
     uint64_t first = NOWHERE;
@@ -103,13 +90,14 @@ static uint64_t first_reduced(const zero_memory *memory)
     return first;
 }
 
-/* ---- Telling ------------------------------------------------------------------------------- */
+/* ---- Reporting ----------------------------------------------------------------------------- */
 
+/* Where the first gradient that is not finite came from. */
 typedef struct overflow_place {
-    bool sent; /* by @p rank; else it came about in the sum */
-    int rank;
+    bool sent; /* a rank sent it; false: the gradients sent were finite, but their sum is not */
+    int rank;  /* the rank that sent it */
     const train_tensor *tensor;
-    size_t index;
+    size_t index; /* of the element in the tensor */
 } overflow_place;
 
 static bool is_in(const train_tensor *tensor, uint64_t element)
@@ -117,16 +105,8 @@ static bool is_in(const train_tensor *tensor, uint64_t element)
     return tensor->tie < 0 && element >= tensor->offset && element < tensor->offset + tensor->count;
 }
 
-static const train_tensor *tensor_at(const tensor_table *table, uint64_t element)
-{
-    int t = 0;
-    while (t + 1 < table->count && !is_in(&table->list[t], element))
-        t++;
-    return &table->list[t];
-}
-
-/* @return the number, among those of the whole network, of an element that lies here. */
-static uint64_t number_of(const overflow_tensors *tensors, uint64_t element)
+/* @return the offset in the whole network of an element of this rank's stage. */
+static uint64_t offset_in_whole(const overflow_tensors *tensors, uint64_t element)
 {
     for (int t = 0; t < tensors->whole->count && element != NOWHERE; t++) {
         const int local = tensors->locals != NULL ? tensors->locals[t] : t;
@@ -136,24 +116,29 @@ static uint64_t number_of(const overflow_tensors *tensors, uint64_t element)
     return element;
 }
 
+/* Finds the lowest rank that has sent a gradient that is not finite, or else the first such
+ * gradient of the sum, by taking the minimum over all ranks. */
 static ring_status agree_on_place(const overflow_watch *watch, const zero_memory *memory,
                                   const overflow_tensors *tensors, ring_comm *comm,
                                   overflow_place *place)
 {
-    uint64_t first[2] = {number_of(tensors, watch->first),
-                         number_of(tensors, first_reduced(memory))};
+    uint64_t first[2] = {offset_in_whole(tensors, watch->first),
+                         offset_in_whole(tensors, first_reduced(memory))};
     if (first[0] != NOWHERE)
         first[0] += (uint64_t)ring_comm_rank(comm) * SPAN;
     RING_TRY(train_ring(comm, ring_all_reduce(first, first, 2, RING_UINT64, RING_MIN, comm, NULL)));
     place->sent = first[0] != NOWHERE;
     const uint64_t element = place->sent ? first[0] % SPAN : first[1];
     place->rank = (int)(first[0] / SPAN);
-    place->tensor = tensor_at(tensors->whole, element);
+    int t = 0;
+    while (t + 1 < tensors->whole->count && !is_in(&tensors->whole->list[t], element))
+        t++;
+    place->tensor = &tensors->whole->list[t];
     place->index = (size_t)element - place->tensor->offset;
     return RING_OK;
 }
 
-/* DeepSpeed's line, which scripts know. */
+/* Writes the same line as DeepSpeed, since scripts search logs for it. */
 static void write_deepspeed_line(char *text, const loss_scaler *before, const loss_scaler *after,
                                  scaler_verdict verdict)
 {

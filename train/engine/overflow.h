@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * overflow: handles updates that are skipped because a gradient is not finite. It reports the first
- * rank and parameter with such a gradient, and adjusts the scale of the loss.
+ * rank and parameter with such a gradient, and adjusts the loss scale (loss_scaler.h).
  */
 #ifndef TRAIN_OVERFLOW_H
 #define TRAIN_OVERFLOW_H
@@ -13,34 +13,37 @@ enum { OVERFLOW_LINES = 2, OVERFLOW_TEXT_MAX = 256 };
 
 typedef struct overflow_watch {
     loss_scaler scaler;
-    bool skips;     /* else gradients that are not finite end the training */
-    uint64_t first; /* the first element of this rank's gradients that is not finite; or NOWHERE */
-    long skipped;   /* updates so far */
-    char lines[OVERFLOW_LINES][OVERFLOW_TEXT_MAX]; /* about the last one */
+    bool skips;     /* false: a gradient that is not finite ends the training */
+    uint64_t first; /* offset in LAYOUT_FULL of the first gradient that this rank has sent in this
+                       update and that is not finite; UINT64_MAX: there is none */
+    long skipped;   /* updates skipped so far */
+    char lines[OVERFLOW_LINES][OVERFLOW_TEXT_MAX]; /* report about the latest skipped update */
 } overflow_watch;
 
+/** @return a watch with the initial loss scale, before the first update. */
 overflow_watch overflow_start(const precision_config *precision);
 
-/** Looks at gradients of this rank that are about to travel. */
+/** Checks the gradients of a bucket that this rank is about to send. */
 void overflow_look(overflow_watch *watch, const zero_memory *memory, int bucket);
 
-/** An update was left in the middle: what was seen of it is nothing. */
+/** Discards the results of overflow_look() after an update was abandoned. */
 void overflow_forget(overflow_watch *watch);
 
-/** An update went well. */
+/** Records an update without an overflow. */
 void overflow_none(overflow_watch *watch);
 
-/** The tensors of this rank's gradient elements. */
+/** Tables by which an element of this rank's gradients is found in the whole network. */
 typedef struct overflow_tensors {
-    const tensor_table *here;  /* as they lie here */
-    const tensor_table *whole; /* of the network, as all ranks of @p comm number them */
-    const int *locals;         /* [whole->count] originals: their tensor here, or -1; NULL: the
+    const tensor_table *here;  /* tensors of this rank's stage */
+    const tensor_table *whole; /* tensors of the whole network, the same on all ranks */
+    const int *locals;         /* [whole->count] the tensor's number in here, or -1; NULL: the two
                                   tables are the same */
 } overflow_tensors;
 
-/** Collective: the gradients' norm is not finite, on every rank of @p comm. Moves the scale and
- *  fills the lines. @param update  its number, from 1.
- *  @return RING_OK, or on all ranks the error that ends the training. */
+/** Skips an update because the norm of the gradients is not finite: adjusts the loss scale and
+ *  writes watch->lines. Collective over @p comm. @param update  number of the update, from 1.
+ *  @return RING_OK, or on all ranks an error that ends the training: the scale cannot be lowered.
+ */
 ring_status overflow_skip(overflow_watch *watch, const zero_memory *memory,
                           const overflow_tensors *tensors, ring_comm *comm, long update);
 

@@ -7,7 +7,7 @@
 
 #include "update_schedule.h"
 
-/** Times are of train_now(); 0: not yet. */
+/** Begin and end of a pass by train_now(); both are 0 until the pass begins. */
 typedef struct pass_span {
     double begin, end;
 } pass_span;
@@ -17,12 +17,13 @@ typedef struct pass_times {
     int micro_batches;
 } pass_times;
 
-/** Forgets the last update; the next one has @p micro_batches. */
+/** Clears all spans before an update of @p micro_batches micro-batches. */
 void pass_times_start(pass_times *passes, int micro_batches);
 
-/** Records that an instruction ran. If a pass has several parts, the first one begins it and the
- *  last one ends it; activations that are recomputed count as backward.
- *  @param passes NULL: nothing is recorded. */
+/** Records that an instruction ran from @p begin to @p end. If a pass has several instructions, it
+ *  lasts from the begin of the first one to the end of the last one. Recomputing activations counts
+ *  as part of the backward pass.
+ *  @param passes  NULL: nothing is recorded. */
 void pass_times_ran(pass_times *passes, const update_instruction *at, double begin, double end);
 
 #endif

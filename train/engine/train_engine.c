@@ -13,7 +13,7 @@
 #include "errors.h"
 #include "update_run.h"
 
-/* Images of one forward pass of an evaluation, or tokens. */
+/* Images, or tokens of a text, in one forward pass of an evaluation. */
 enum { EVALUATION_BATCH = 256 };
 
 static ring_status check_ring(const train_engine *engine, ring_status status)
@@ -33,7 +33,9 @@ static bool has_tensor_ranks(const train_engine *engine)
     return engine->tensor.ranks > 1;
 }
 
-/* Losses look up their label among the outputs. */
+/* A loss reads the output of each label's class, so the last layer must have an output for every
+ * class, or for every word of a text's vocabulary.
+ * @param words  size of the vocabulary; 0 for images */
 static ring_status check_output(const train_model *model, size_t words)
 {
     const op_shape *out = &model->output;
@@ -41,19 +43,19 @@ static ring_status check_output(const train_model *model, size_t words)
     if (words > 0 && (out->dims != 2 || out->dim[0] != model->input.dim[0] || out->dim[1] < words))
         return train_fail(
             RING_ERR_CONFIG,
-            "the model %s gives %s for a sample, but a text needs [%zu, %zu]: its last "
+            "the model %s outputs %s for a sample, but a text needs [%zu, %zu]: its last "
             "layer must be linear with %zu features",
             model->name, shape_text(out, text), model->input.dim[0], words, words);
     if (words > 0 || (out->dims == 1 && out->dim[0] == DATASET_CLASSES))
         return RING_OK;
     return train_fail(
         RING_ERR_CONFIG,
-        "the model %s gives %s for a sample, but there are %d classes: its last layer "
+        "the model %s outputs %s for a sample, but there are %d classes: its last layer "
         "must be linear with %d features",
         model->name, shape_text(out, text), DATASET_CLASSES, DATASET_CLASSES);
 }
 
-/* A sample of a text is as much work as a batch of images. */
+/* For a text, a pass has as many samples as have EVALUATION_BATCH tokens together. */
 static size_t evaluation_rows(const model_spec *spec)
 {
     if (model_spec_words(spec) == 0)
@@ -61,16 +63,15 @@ static size_t evaluation_rows(const model_spec *spec)
     return spec->input.dim[0] < EVALUATION_BATCH ? EVALUATION_BATCH / spec->input.dim[0] : 1;
 }
 
-/* Parameters in files are read when they are needed, all of them. */
+/* Offloaded parameters are all read when they are needed, so none of them is persistent. */
 static size_t persistent_most(const train_config *config)
 {
     const bool in_file = config->offload.params.device == OFFLOAD_NVME;
     return in_file ? 0 : (size_t)config->stage3_param_persistence_threshold;
 }
 
-/* A bucket of all parameters, as DeepSpeed's default makes it here, could not overlap with
- * anything.
- */
+/* DeepSpeed's default size would put all parameters of a small network into one bucket, whose
+ * reduction could not overlap with any computation. So the size is limited here. */
 static size_t bucket_bytes(const train_config *config)
 {
     const long wanted = config->reduce_bucket_size;
@@ -78,7 +79,9 @@ static size_t bucket_bytes(const train_config *config)
     return (size_t)most * sizeof(float);
 }
 
-/* @param spec  what this rank's stage @p part is of; the same without a pipeline. */
+/* Plans the model and its partition.
+ * @param spec  all stages of the network
+ * @param part  this rank's stage; without a pipeline the same as @p spec */
 static ring_status plan_stage(train_engine *engine, const model_spec *spec, const model_spec *part,
                               size_t samples_max)
 {
@@ -104,6 +107,7 @@ static ring_status plan_stage(train_engine *engine, const model_spec *spec, cons
     return partition_create(&engine->partition, &engine->model, &rules, engine->ranks);
 }
 
+/* Cuts the network into pipeline stages and plans this rank's stage. */
 static ring_status cut_and_plan(train_engine *engine, const model_spec *spec, size_t samples_max)
 {
     model_spec part = {0};
@@ -125,13 +129,15 @@ ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t sam
                                 : plan_stage(engine, spec, spec, samples_max);
 }
 
-/* That a sample of the data has, whatever a stage makes of it. */
+/* @return labels of @p rows samples. They follow from the output of the whole network, since a
+ * stage's output may have another shape. */
 static size_t labels_of(const train_engine *engine, size_t rows)
 {
     return rows * shape_rows(&engine_network(engine)->output);
 }
 
-/* One for each slot, since a reader exchanges them. */
+/* Allocates a buffer of images for each slot. They are separate allocations, because the reader
+ * swaps them with its own. */
 static ring_status create_images(train_engine *engine)
 {
     const train_model *model = &engine->model;
@@ -156,7 +162,7 @@ static ring_status create_batch(train_engine *engine)
     return check_ring(engine, ring_mem_alloc((void **)&engine->scalars, sizeof *engine->scalars));
 }
 
-/* In memory or in files. */
+/* Places parameters, gradients and the optimiser's states in memory or in files. */
 static ring_status allocate_states(train_engine *engine)
 {
     const train_config *config = engine->config;
@@ -174,12 +180,12 @@ static ring_status allocate_states(train_engine *engine)
     return RING_OK;
 }
 
-/* Of the whole network what this rank keeps. */
+/* Draws the parameters of the whole network, and keeps the share of this tensor rank. */
 static ring_status draw_parts(train_engine *engine, uint64_t seed)
 {
     float *all;
     RING_TRY(train_alloc((void **)&all, engine->partition.elements[LAYOUT_FULL] * sizeof *all,
-                         "first parameters"));
+                         "initial parameters"));
     const ring_status status = tensor_parallel_init(&engine->tensor, &engine->model.tensors, seed,
                                                     all);
     if (status == RING_OK)
@@ -189,7 +195,8 @@ static ring_status draw_parts(train_engine *engine, uint64_t seed)
     return status;
 }
 
-/* A stage takes the draws of all others, too, so that its own are those of the whole. */
+/* Draws the parameters of all stages in order, and keeps those of this rank's stage, so that they
+ * do not depend on the number of stages. */
 static ring_status draw_params(train_engine *engine, uint64_t seed)
 {
     train_pipeline *pipeline = &engine->pipeline;
@@ -217,6 +224,7 @@ static ring_status create_states(train_engine *engine, uint64_t seed)
     return draw_parts(engine, seed);
 }
 
+/* Makes room for the works of a schedule with @p count instructions. */
 static ring_status make_room(train_engine *engine, int count)
 {
     if (count <= engine->work_room)
@@ -351,7 +359,7 @@ static double seconds_after_passes(const train_engine *engine)
            spent(engine, UPDATE_GATHER);
 }
 
-/* Runs the update, and adds to busy and span. */
+/* Runs the update, and adds its times to engine->busy and engine->span. */
 static ring_status run_timed(train_engine *engine, const update_schedule *schedule,
                              update_batch *batch)
 {
@@ -366,15 +374,6 @@ static ring_status run_timed(train_engine *engine, const update_schedule *schedu
     return RING_OK;
 }
 
-/* There is no next update after an epoch's last one. */
-static void look_ahead(const data_shares *shares, const train_sampler *sampler, int share,
-                       size_t update, engine_share *ahead)
-{
-    ahead->next_samples = update < shares_left(shares) ? shares_taken(shares, share, update) : 0;
-    if (ahead->next_samples > 0)
-        ahead->next = sampler->order + shares_begin(shares, share, update);
-}
-
 engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
                              size_t update)
 {
@@ -385,7 +384,10 @@ engine_share engine_share_of(const data_shares *shares, const train_sampler *sam
                           .micro = shares->micro[share],
                           .total = shares_total(shares, update),
                           .micro_batches = shares_micro_batches(shares, update)};
-    look_ahead(shares, sampler, share, update + 1, &found);
+    if (update + 1 < shares_left(shares))
+        found.next_samples = shares_taken(shares, share, update + 1);
+    if (found.next_samples > 0)
+        found.next = sampler->order + shares_begin(shares, share, update + 1);
     return found;
 }
 
@@ -415,7 +417,8 @@ ring_status engine_update(train_engine *engine, const train_dataset *dataset, co
 
 /* ---- Parameters ---------------------------------------------------------------------------- */
 
-/* Reads this rank's part of a bucket's parameters from the offload file, if it is there. */
+/* Brings this rank's part of a bucket's parameters and masters into memory if they are in a file.
+ * @return false if the disk has failed. */
 static bool fetch_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
@@ -429,6 +432,7 @@ static bool fetch_params(train_engine *engine, int bucket)
     return fetched;
 }
 
+/* Gathers a bucket's parameters in float32 into engine->gathered. */
 static ring_status gather_params(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
@@ -444,7 +448,7 @@ static ring_status gather_params(train_engine *engine, int bucket)
                                               engine->comm, NULL));
 }
 
-/* Room for that many elements, kept. */
+/* Allocates an array of @p elements parameters the first time. It is kept for the next call. */
 static ring_status make_params(const train_engine *engine, float **params, size_t elements)
 {
     if (*params != NULL)
@@ -453,7 +457,9 @@ static ring_status make_params(const train_engine *engine, float **params, size_
                  train_alloc((void **)params, elements * sizeof(float), "all parameters"));
 }
 
-/* @param[out] params  of this rank's stage, by the offsets of engine->model.tensors. */
+/* Gathers the parameters of this rank's stage from its data-parallel ranks, or returns the engine's
+ * own array if that has all of them.
+ * @param[out] params  by the offsets of engine->model.tensors. */
 static ring_status gather_split(train_engine *engine, const float **params)
 {
     const train_partition *partition = &engine->partition;
@@ -468,6 +474,8 @@ static ring_status gather_split(train_engine *engine, const float **params)
     return offload_leave(&engine->offload, &engine->config->offload, engine->world);
 }
 
+/* Gathers the parameters of all stages of the pipeline.
+ * @param[out] params  by the offsets of engine_staged_network(). */
 static ring_status gather_stages(train_engine *engine, const float **params)
 {
     if (!has_pipeline(engine))
@@ -491,7 +499,8 @@ ring_status engine_params(train_engine *engine, const float **params)
                                   engine->united);
 }
 
-/* A float64 holds any sum of squares of finite float32. */
+/* A tensor has a number that is not finite if its sum of squares is not finite: a sum of squares of
+ * finite float32 does not overflow float64. */
 static ring_status find_not_finite(const train_engine *engine, const float *params)
 {
     const tensor_table *tensors = &engine->model.tensors;
@@ -529,8 +538,9 @@ size_t engine_batch_bytes(const train_engine *engine)
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */
 
-/* Forward of samples @p begin and on, at most evaluation_rows.
- * @param[in,out] failure  of this rank alone, to load samples */
+/* Runs the forward pass of samples @p begin to @p begin + @p rows - 1, at most evaluation_rows.
+ * @param[in,out] failure  this rank's failure to load samples; it does not end the collective pass
+ */
 static ring_status forward_rows(train_engine *engine, const train_dataset *dataset, size_t begin,
                                 size_t rows, train_failure *failure)
 {
@@ -547,8 +557,8 @@ static ring_status forward_rows(train_engine *engine, const train_dataset *datas
     return status;
 }
 
-/* Adds up what the model makes of samples @p begin to below @p end; @p batches is the same on all
- * ranks, since from stage 3 on each batch gathers parameters. */
+/* Adds up the scores of samples @p begin to @p end - 1. All ranks must run the same number of
+ * @p batches, since stage 3 of ZeRO gathers parameters in each of them. */
 static ring_status add_scores(train_engine *engine, const train_dataset *dataset, size_t begin,
                               size_t end, size_t batches, engine_score *sum, train_failure *failure)
 {

@@ -29,71 +29,74 @@
 
 enum { LOSS_SUMS = 3 };
 
-/** Numbers that an update's instructions pass to each other. They stay at one address from
- *  engine_create() to engine_destroy(), in memory that can be sent, and instructions access them by
- *  address; the host reads them for reports, and to decide whether an update is skipped. */
+/** Numbers that an update's instructions pass to each other. They keep their address from
+ *  engine_create() to engine_destroy(), in shared memory (ring_mem_alloc()). The first LOSS_SUMS
+ *  members are summed over all ranks in one call. */
 typedef struct update_scalars {
-    double loss; /* these three, [LOSS_SUMS], are summed over all ranks: the losses of samples, */
-    double stop_asked; /* engine->stop_asked, */
-    double unloaded;   /* and ranks that could not load their samples */
-    double lr;         /* of the update */
-    double grad_norm;  /* of the scaled gradients, before clipping; NaN: not asked for */
-    double clip;       /* factor for the gradients: clips them and removes the loss scale */
+    double loss;       /* sum of the losses of all samples */
+    double stop_asked; /* sum of engine->stop_asked */
+    double unloaded;   /* number of ranks that could not load their samples */
+    double lr;         /* learning rate of the update */
+    double grad_norm;  /* of the scaled gradients, before clipping; NaN: it is not computed */
+    double clip;       /* factor that clips the gradients and removes the loss scale */
 } update_scalars;
 
 typedef struct train_engine {
-    /* This rank among the others. */
+    /* Communicators. */
     grid_comms comms;
-    ring_comm *world, *comm; /* of those: all ranks, and the data-parallel ranks */
-    int ranks, rank;         /* of comm */
+    ring_comm *world; /* all ranks; borrowed */
+    ring_comm *comm;  /* comms.data: the data-parallel ranks of this stage and tensor rank */
+    int ranks, rank;  /* size of comm, and this rank's number in it */
 
-    /* The caller's wishes. */
+    /* Settings. */
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
-    bool skips_norm; /* updates do not compute the norm of their gradients unless they clip or scale
-                        the loss; a gradient that is not finite then shows in the next loss. The
-                        same on all ranks */
-    double stop_asked; /* this rank's summand of engine_result.stop_asked in the next update; 0
-                          while the run continues */
+    bool skips_norm;   /* updates do not compute the norm of their gradients, unless they need it to
+                          clip them or to adjust the loss scale. A gradient that is not finite is
+                          then detected by the loss of the next update. The same on all ranks */
+    double stop_asked; /* this rank's summand of engine_result.stop_asked in the next update: not 0
+                          if this rank wants the run to stop */
 
-    /* The network. The pipeline cuts the network of this tensor rank, and the model is one of its
-     * stages. */
+    /* The network. The tensor ranks share the whole network, the pipeline cuts the share of this
+     * tensor rank into stages, and the model is this rank's stage. */
     tensor_parallel tensor;
     train_pipeline pipeline;
     train_model model;
-    size_t words; /* of a network that takes text; else 0 */
+    size_t words; /* size of the vocabulary of a network for text; else 0 */
 
-    /* Its states. */
-    int zero_stage; /* 0 on one rank */
+    /* The state of the training. */
+    int zero_stage; /* stage of ZeRO; 0 if there is only one data-parallel rank */
     train_partition partition;
     zero_memory memory;
     train_offload offload;
     train_optimizer optimizer;
     overflow_watch overflow;
-    float *gathered; /* parameters of the stage, where ZeRO has split them, */
-    float *whole;    /* of all stages of a pipeline, */
-    float *united;   /* and of all tensor ranks; each NULL until engine_params() */
+    float *gathered; /* results of engine_params(), each NULL until it is needed: the parameters of
+                        this stage, gathered from its data-parallel ranks */
+    float *whole;    /* parameters of all stages of the pipeline */
+    float *united;   /* parameters of all tensor ranks */
 
-    /* Instructions, and what carries them out. */
-    update_schedule *updates; /* [config->accumulation], by micro-batches; made when needed */
+    /* Schedules, and memory for running them. */
+    update_schedule *updates; /* [config->accumulation], by the number of micro-batches minus 1;
+                                 written when they are first needed */
     update_schedule evaluation;
-    size_t evaluation_rows; /* samples of its forward pass */
-    ring_work **works;      /* [work_room] of the instructions that run, for update_run() */
-    bool *runs;             /* [work_room] */
+    size_t evaluation_rows; /* most samples of a forward pass of the evaluation */
+    ring_work **works;      /* [work_room] by instruction: works in flight, for update_run() */
+    bool *runs;             /* [work_room] by instruction: whether its work is in flight */
     int work_room;
     update_scalars *scalars;
-    double *norm_sums; /* [stages of the pipeline or tensor ranks, ranks] for grid_sum() */
+    double *norm_sums; /* [the larger of pipeline stages and tensor ranks][ranks] for grid_sum() */
 
     /* Samples. */
-    float **images;      /* [slots] of [model.max_batch, features]; first stage */
-    uint32_t *labels;    /* [model.max_batch, labels of a sample] */
-    data_reader *reader; /* NULL: batches are taken when they are needed */
+    float **images;   /* [slots] each [model.max_batch, features]; NULL except on the first stage */
+    uint32_t *labels; /* [model.max_batch, labels of a sample] */
+    data_reader *reader; /* NULL: batches are read when they are needed */
 
-    /* Measured. */
+    /* Measurements. busy and span do not count the first update, since it makes connections. */
     update_times times; /* of all instructions so far */
-    double busy, span;  /* seconds of computing passes, and of updates until all passes have ended;
-                           without the first update, which makes connections */
+    double busy;        /* seconds spent in forward and backward passes */
+    double span;        /* seconds from the start of each update to the end of its passes */
 } train_engine;
 
 /** @return the network of this tensor rank with the layers of all stages, and the table of its
@@ -113,38 +116,42 @@ typedef struct engine_result {
     double loss;       /* mean over the global batch */
     double grad_norm;  /* before clipping; NaN if it is not computed */
     size_t samples;    /* of the global batch */
-    double stop_asked; /* the sum over the ranks: the same on all of them */
-    bool skipped;  /* gradients were not finite: nothing was updated, and overflow.lines say why */
-    bool unloaded; /* a rank could not load its samples: nothing was done */
+    double stop_asked; /* sum of engine->stop_asked over all ranks; the same on all ranks */
+    bool skipped;      /* a gradient was not finite, so no parameter was updated; overflow.lines
+                          report it */
+    bool unloaded;     /* a rank could not load its samples, so no parameter was updated */
 } engine_result;
 
-/** Makes the network and its partition as engine_create() does, without the ranks and the memory of
- *  the network.
- *  @param engine  with config, ranks, number of tensor ranks and the pipeline's place
+/** Plans this rank's part of the network and its partition. Unlike engine_create(), it neither
+ *  allocates the network's memory nor communicates.
+ *  @param engine  its config, ranks, tensor.ranks and pipeline.place are set, all else is 0
  *  @param spec    the whole network
- *  Free with engine_destroy() whatever the result. */
+ *  @param samples_max  most samples of an update on this rank
+ *  @return RING_OK, RING_ERR_CONFIG or RING_ERR_MEMORY. Free with engine_destroy() whatever the
+ *  result. */
 ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t samples_max);
 
 /** This rank's share of an update. */
 typedef struct engine_share {
-    const uint32_t *order; /* [samples] */
-    size_t samples;        /* 0: this rank has none left but still takes part */
-    size_t micro;          /* of a micro-batch; the last one may be short */
+    const uint32_t *order; /* [samples] numbers of the samples */
+    size_t samples;        /* 0: this rank has no samples left but must still take part */
+    size_t micro;          /* samples of a micro-batch; the last micro-batch may be short */
     size_t total;          /* samples of all ranks */
-    int micro_batches;     /* of the rank that has most; the same on all */
-    const uint32_t *next;  /* [next_samples] of the update after this one, to be read ahead; they
-                              stay as they are until then. NULL: not known */
+    int micro_batches;     /* of the rank that has the most; the same on all ranks */
+    const uint32_t *next;  /* [next_samples] numbers of the next update's samples, to be read ahead;
+                              valid until that update. NULL: not known */
     size_t next_samples;
 } engine_share;
 
-/** @return the samples of data-parallel rank @p share in @p update of an epoch and in the next
- *  update.
+/** @return the share of data-parallel rank @p share in @p update (from 0) of an epoch.
  *  @param sampler  borrowed by the result. */
 engine_share engine_share_of(const data_shares *shares, const train_sampler *sampler, int share,
                              size_t update);
 
-/** Collective. The parameters start from @p seed.
- *  @param spec  the network: its output is one number a class, or that for each token
+/** Creates an engine and draws its initial parameters from @p seed. Collective over @p comm; fails
+ * on all ranks if it fails on one.
+ *  @param comm, config  borrowed until engine_destroy()
+ *  @param spec  the whole network; it outputs one number per class, for text at each token
  *  @param samples_max  most samples of an update on this rank. Free with engine_destroy()
  *  whatever the result. */
 ring_status engine_create(train_engine *engine, ring_comm *comm, const train_config *config,
@@ -152,59 +159,64 @@ ring_status engine_create(train_engine *engine, ring_comm *comm, const train_con
                           uint64_t seed);
 void engine_destroy(train_engine *engine);
 
-/** Makes @p threads threads read the next micro-batch while the current one is being computed; 0:
- *  no threads. Call it once, after engine_create(). */
+/** Starts @p threads threads that read the next micro-batch while the current one is being
+ * computed; with 0 it does nothing. Call it at most once, after engine_create(). */
 ring_status engine_read_ahead(train_engine *engine, int threads);
 
-/** Collective: one update.
- *  @param order  [samples] this rank's samples, cut into micro-batches; the same number on
- *  all ranks, at most those of config->accumulation micro-batches. Samples that a rank cannot load,
- *  and a loss or gradient that is not finite, stop all ranks with the same text, and no parameter
- *  is changed (with skips_norm only the loss is looked at); but in 16 bits an update whose
- *  gradients are not finite is skipped. With a pipeline @p order is the same on all its stages, and
- *  so is the result (DeepSpeed's train_batch). */
+/** Runs one update, in which all ranks have the same number of samples. Collective.
+ *  @param order  [samples] numbers of this rank's samples, at most config->accumulation
+ *  micro-batches; the stages of a pipeline must pass the same numbers
+ *  @param lr  learning rate
+ *  @param[out] result  the same on all ranks
+ *  @return RING_OK, also for an update that 16-bit training skips because a gradient is not finite.
+ *  Otherwise, if a loss or gradient is not finite (with skips_norm, only the loss), or if a rank
+ *  cannot load its samples, all ranks return the same error, and no parameter has changed. */
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,
                           size_t samples, double lr, engine_result *result);
 
-/** @param[out] schedule  the list of an update of @p micro_batches micro-batches (1 to
- *  config->accumulation), valid as long as the engine. @return RING_OK or RING_ERR_MEMORY. */
+/** Returns the schedule of an update, and writes it if it is needed for the first time.
+ *  @param micro_batches  1 to config->accumulation
+ *  @param[out] schedule  valid until engine_destroy(). @return RING_OK or RING_ERR_MEMORY. */
 ring_status engine_schedule(train_engine *engine, int micro_batches,
                             const update_schedule **schedule);
 
-/** The same with ranks that have shares of their own, each micro at most config->micro_batch. */
+/** As engine_update(), but ranks may have different numbers of samples. Collective.
+ *  @param share  its micro is at most config->micro_batch */
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
                                 const engine_share *share, double lr, engine_result *result);
 
-/** Collective: fails on all ranks, naming a tensor, unless every parameter is finite. An
- *  update checks the loss and the gradient that it starts from, not what it leaves. */
+/** Checks that every parameter is finite; otherwise it fails on all ranks and names a tensor.
+ *  Collective. Updates check only losses and gradients, so the last update needs this check. */
 ring_status engine_check_params(train_engine *engine);
 
 /** Quality of a network; both numbers are means over labels. */
 typedef struct engine_score {
-    double accuracy; /* the share that is classified rightly */
+    double accuracy; /* share of labels that are predicted correctly, 0 to 1 */
     double loss;
 } engine_score;
 
-/** Collective. The score on @p dataset, of which each rank takes a part. */
+/** Computes the score on @p dataset, of which each data-parallel rank takes a part. Collective; the
+ *  result is the same on all ranks. */
 ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
                             engine_score *score);
 
-/** Collective: forward as in an evaluation.
- *  @param begin, rows  samples of @p dataset, at most evaluation_rows; 0: this rank takes part
- *  @param[out] outputs [rows, output], on all stages of a pipeline. Call offload_leave() after the
- *  last batch. */
+/** Computes outputs as an evaluation does. Collective; call offload_leave() after the last batch.
+ *  @param begin, rows  samples begin to begin + rows - 1 of @p dataset, at most evaluation_rows.
+ * With 0 rows this rank takes part without samples
+ *  @param[out] outputs [rows, output], on all stages of a pipeline */
 ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
                            size_t rows, float *outputs);
 
-/** Collective. @param[out] params all parameters by the offsets of engine_network()'s table, as the
- *  optimiser stores them (masters if there are any); valid until the next update. */
+/** Gathers all parameters, as the optimiser stores them: the masters if there are any. Collective.
+ *  @param[out] params  in the engine's memory, by the offsets of engine_network()'s table; valid
+ *  until the next update. */
 ring_status engine_params(train_engine *engine, const float **params);
 
-/** @return bytes of model state on this rank: parameters, gradients, masters and optimiser's states
- *  that it keeps, without live buckets. */
+/** @return bytes of state that this rank keeps all the time: parameters, gradients, masters and the
+ *  optimiser's states, without live buckets. */
 size_t engine_state_bytes(const train_engine *engine);
 
-/** @return bytes of the samples and labels of a micro-batch. */
+/** @return bytes of the buffers for samples and labels, including those of the reader. */
 size_t engine_batch_bytes(const train_engine *engine);
 
 #endif

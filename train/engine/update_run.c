@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks over the list of instructions. Calls in flight are stored by the number of their
+ * Has a function for each kind of instruction, and the loop that waits for an instruction's
+ * dependencies and then runs it. The work of a call in flight is stored by the number of its
  * instruction. */
 #include "update_run.h"
 
@@ -14,18 +15,20 @@
 #include "grad_norm.h"
 #include "subnormals.h"
 
-static const ring_comm *comm_of(const train_engine *engine, const update_instruction *at)
-{
-    if (at->kind == UPDATE_SEND || at->kind == UPDATE_RECV)
-        return engine->comms.pipe;
-    if (at->kind == UPDATE_SUM)
-        return engine->comms.tensor;
-    return at->kind == UPDATE_REDUCE && at->bucket == BUCKET_LOSS ? engine->world : engine->comm;
-}
-
+/* Returns @p status of the call of instruction @p number, with the error text of its communicator.
+ */
 static ring_status check_ring(const update_machine *machine, int number, ring_status status)
 {
-    return train_ring(comm_of(machine->engine, &machine->schedule->list[number]), status);
+    const train_engine *engine = machine->engine;
+    const update_instruction *at = &machine->schedule->list[number];
+    const ring_comm *comm = engine->comm;
+    if (at->kind == UPDATE_SEND || at->kind == UPDATE_RECV)
+        comm = engine->comms.pipe;
+    else if (at->kind == UPDATE_SUM)
+        comm = engine->comms.tensor;
+    else if (at->kind == UPDATE_REDUCE && at->bucket == BUCKET_LOSS)
+        comm = engine->world;
+    return train_ring(comm, status);
 }
 
 /* ---- Compute ------------------------------------------------------------------------------- */
@@ -45,14 +48,15 @@ static size_t rows_of(const update_batch *batch, int micro)
 
 data_batch update_next_micro_batch(const update_batch *batch, int micro)
 {
-    const data_batch behind = update_micro_batch(batch, micro + 1);
+    const data_batch following = update_micro_batch(batch, micro + 1);
     const size_t next = batch->next_samples < batch->micro ? batch->next_samples : batch->micro;
-    if (behind.rows > 0)
-        return behind;
+    if (following.rows > 0)
+        return following;
     return (data_batch){batch->dataset, batch->next, batch->next != NULL ? next : 0};
 }
 
-/* Labels alone where activations come from another stage. */
+/* Reads the samples of a micro-batch, and asks the reader for the next one. Stages without images
+ * read only the labels. */
 static ring_status take(train_engine *engine, const update_batch *batch,
                         const update_instruction *at)
 {
@@ -87,7 +91,8 @@ static ring_status load_rows(const update_machine *machine, const update_instruc
                                      .random = random});
 }
 
-/* Other ranks learn of a failure when the loss is summed; with loss_apart it is returned now. */
+/* A failure is kept until the loss is summed, when all ranks learn of it. With loss_apart it is
+ * returned at once. */
 static ring_status load(update_machine *machine, const update_instruction *at)
 {
     const ring_status status = load_rows(machine, at);
@@ -108,15 +113,7 @@ double update_fill_loss(const train_engine *engine, const update_batch *batch, i
            (double)per_sample;
 }
 
-/* Of the whole network, in a pass that is to learn from it; whose last segment runs once. */
-static bool wants_loss(const update_machine *machine, int end)
-{
-    const train_engine *engine = machine->engine;
-    return machine->batch->training && !machine->batch->loss_apart &&
-           end == engine->model.node_count && pipeline_is_last(&engine->pipeline);
-}
-
-/* Of all nodes of a range. */
+/* Casts the parameters of all buckets of a range for its nodes. */
 static void load_params(const train_engine *engine, int range)
 {
     for (int b = range; b >= 0; b = partition_beside(&engine->partition, b))
@@ -129,17 +126,19 @@ static ring_status forward(update_machine *machine, const update_instruction *at
     update_batch *batch = machine->batch;
     const size_t rows = rows_of(batch, at->micro);
     if (rows == 0)
-        return RING_OK; /* this rank has no samples left to evaluate, but parts to send */
+        return RING_OK; /* this rank has no samples left and only takes part in the calls */
     if (at->opens)
         load_params(engine, at->bucket);
     model_forward(&engine->model, at->slot, at->first, at->end);
-    if (wants_loss(machine, at->end))
+    /* The last node runs only once, since the last segment is never recomputed. */
+    if (batch->training && !batch->loss_apart && at->end == engine->model.node_count &&
+        pipeline_is_last(&engine->pipeline))
         batch->local_loss += update_fill_loss(engine, batch, at->slot, engine->labels, rows, 1.0);
     return RING_OK;
 }
 
-/* Of this rank's samples in the micro-batch; zeros if it has none left and others have.
- * @param add  to what earlier micro-batches left */
+/* Computes the gradients of a micro-batch. If this rank has no samples in it, they are 0.
+ * @param add  adds them to the gradients of earlier micro-batches */
 static void compute_grads(update_machine *machine, const update_instruction *at, bool add)
 {
     const zero_memory *memory = &machine->engine->memory;
@@ -168,20 +167,16 @@ static ring_status backward(update_machine *machine, const update_instruction *a
     return RING_OK;
 }
 
-/* @return the most elements that are updated at a time. */
-static size_t update_block(const train_engine *engine)
-{
-    const size_t block = offload_block(&engine->offload);
-    const size_t group = (size_t)engine->config->sub_group_size;
-    return engine->zero_stage == 3 && group < block ? group : block;
-}
-
-/* Block by block where states lie in files. After a disk has failed ranks only go on to the end of
- * the update, where all of them learn of it. */
+/* Runs the optimiser block by block, so that offloaded states are in memory one block at a time. If
+ * a disk fails, the rank only takes part in the rest of the update, after which offload_leave()
+ * returns the error on all ranks. */
 static void optimize_range(update_machine *machine, int bucket, const optimizer_range *range)
 {
     train_engine *engine = machine->engine;
-    const size_t block = update_block(engine);
+    const size_t group = (size_t)engine->config->sub_group_size;
+    size_t block = offload_block(&engine->offload);
+    if (engine->zero_stage == 3 && group < block)
+        block = group;
     for (size_t done = 0; done < range->count;) {
         const size_t left = range->count - done, count = left < block ? left : block;
         const optimizer_range part = {.offset = range->offset + done,
@@ -220,7 +215,9 @@ static ring_status optimize(update_machine *machine, const update_instruction *a
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
-/* The sum over ranks is finite only if every rank's is; then nobody needs to ask. */
+/* Fails on all ranks if the loss or the gradient is not finite. The loss is a sum over all ranks
+ * and the norm is the same on all ranks, so all ranks take the same branch. If some rank's own loss
+ * is not finite, the error names that rank. */
 static ring_status check_finite(const update_machine *machine, bool gradient_is)
 {
     train_engine *engine = machine->engine;
@@ -249,20 +246,7 @@ static ring_status skip_update(update_machine *machine)
     return overflow_skip(&engine->overflow, &engine->memory, &tensors, engine->world, update);
 }
 
-static bool goes_without_norm(const train_engine *engine)
-{
-    return engine->skips_norm && !config_clips(engine->config) && !engine->overflow.skips;
-}
-
-/* Marks a run whose samples could not be read: its results are void. */
-static ring_status tell_unloaded(update_machine *machine)
-{
-    machine->batch->result.unloaded = true;
-    overflow_forget(&machine->engine->overflow);
-    return agree(machine->engine->world, train_failure_tell(&machine->batch->failure));
-}
-
-/* Leaves the update out, or ends the training, if a gradient is not finite. */
+/* Skips the update, or fails, if a gradient is not finite. */
 static ring_status check_norm(update_machine *machine, bool without_norm)
 {
     train_engine *engine = machine->engine;
@@ -279,11 +263,15 @@ static ring_status clip(update_machine *machine, const update_instruction *at)
     train_engine *engine = machine->engine;
     engine_result *result = &machine->batch->result;
     const double scale = engine->overflow.scaler.scale;
-    const bool without_norm = goes_without_norm(engine);
+    const bool without_norm = engine->skips_norm && !config_clips(engine->config) &&
+                              !engine->overflow.skips;
     update_scalars *scalars = engine->scalars;
     (void)at;
-    if (scalars->unloaded > 0.0)
-        return tell_unloaded(machine);
+    if (scalars->unloaded > 0.0) {
+        result->unloaded = true;
+        overflow_forget(&engine->overflow);
+        return agree(engine->world, train_failure_tell(&machine->batch->failure));
+    }
     result->loss = scalars->loss / (double)result->samples;
     result->stop_asked = scalars->stop_asked;
     scalars->grad_norm = (double)NAN;
@@ -302,6 +290,7 @@ static ring_status clip(update_machine *machine, const update_instruction *at)
 
 /* ---- The wire ------------------------------------------------------------------------------ */
 
+/* @return options that make the call of @p at nonblocking, with its work stored by its number. */
 static ring_call call_of(update_machine *machine, const update_instruction *at)
 {
     ring_call call = RING_CALL_INIT;
@@ -323,14 +312,15 @@ static ring_status reduce_loss(update_machine *machine, const update_instruction
     return ring_all_reduce(sums, sums, LOSS_SUMS, RING_FLOAT64, RING_SUM, engine->world, &call);
 }
 
-/* Every rank gets all of the sum. */
+/* @return whether every rank receives the sum of the whole bucket, not only of its own part. */
 static bool reduces_to_all(const train_engine *engine, int bucket)
 {
     return engine->zero_stage == 0 || engine->partition.buckets[bucket].is_shared ||
            (engine->zero_stage < 3 && !engine->config->reduce_scatter);
 }
 
-/* Where the reduced gradients that this rank keeps are to lie: where they travel, or are kept. */
+/* @return the destination of the reduced gradients that this rank owns: the array that stores them
+ * if they can be received there directly, else the array that is sent. */
 static void *reduced_at(const train_engine *engine, const update_instruction *at)
 {
     const zero_memory *memory = &engine->memory;
@@ -364,7 +354,9 @@ static ring_status reduce(update_machine *machine, const update_instruction *at)
                                engine->comm, &call);
 }
 
-/* @return this rank's part of the bucket's parameters, which the wire may read: not in a file. */
+/* @return this rank's part of the bucket's parameters, for sending. A part in a file is first
+ * copied to memory, because a failed disk would kill the process when a transport reads the
+ * mapping. */
 static const void *part_to_send(train_engine *engine, int bucket)
 {
     const zero_memory *memory = &engine->memory;
@@ -394,16 +386,8 @@ static ring_status gather(update_machine *machine, const update_instruction *at)
                           &call);
 }
 
-/* Activations go to the next stage and come from the previous one, their gradients the other way.
- */
-static float *travelling(const train_model *model, const update_instruction *at)
-{
-    const int node = at->towards > 0 ? model->node_count - 1 : 0;
-    if ((at->kind == UPDATE_SEND) == (at->towards > 0))
-        return model_value(model, at->slot, node);
-    return model_value_grad(model, at->slot, node);
-}
-
+/* Stages send the activations of their last node to the next stage, which receives them as its
+ * first node. The gradients of these activations are sent in the other direction. */
 static ring_status transfer(update_machine *machine, const update_instruction *at)
 {
     const train_engine *engine = machine->engine;
@@ -413,13 +397,15 @@ static ring_status transfer(update_machine *machine, const update_instruction *a
     const size_t count = rows_of(machine->batch, at->micro) *
                          shape_count(&model->nodes[node].use.out);
     const ring_call call = call_of(machine, at);
-    float *numbers = travelling(model, at);
+    const bool activations = (at->kind == UPDATE_SEND) == (at->towards > 0);
+    float *numbers = activations ? model_value(model, at->slot, node)
+                                 : model_value_grad(model, at->slot, node);
     if (at->kind == UPDATE_SEND)
         return ring_send(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
     return ring_recv(numbers, count, RING_FLOAT32, peer, engine->comms.pipe, &call);
 }
 
-/* Activations, or their gradients, of which each tensor rank has made a summand. */
+/* Sums activations (forward) or their gradients (backward) over the tensor ranks. */
 static ring_status sum(update_machine *machine, const update_instruction *at)
 {
     const train_engine *engine = machine->engine;
@@ -433,7 +419,7 @@ static ring_status sum(update_machine *machine, const update_instruction *at)
                            &call);
 }
 
-/* Finishes an instruction whose call on the wire has ended. */
+/* Completes an instruction whose call has ended. */
 static void end_work(update_machine *machine, int number)
 {
     const update_instruction *at = &machine->schedule->list[number];
@@ -458,7 +444,8 @@ static ring_status wait_for(update_machine *machine, int number)
     return status;
 }
 
-/* Moves what runs, between computations. One test advances all works. @param now  train_now(). */
+/* Progresses the calls in flight between computations. Testing one work progresses all of them, so
+ * it tests the oldest work of the instructions before @p end. @param now  train_now(). */
 static ring_status advance(update_machine *machine, int end, double now)
 {
     while (machine->oldest < end && !machine->runs[machine->oldest])
@@ -476,30 +463,17 @@ static ring_status advance(update_machine *machine, int end, double now)
 
 /* ---- The walk ------------------------------------------------------------------------------ */
 
-static ring_status await_earlier(update_machine *machine, int number)
-{
-    const update_instruction *at = &machine->schedule->list[number];
-    for (int i = 0; i < at->after_count; i++)
-        RING_TRY(wait_for(machine, at->after[i]));
-    for (int i = 0; i < number && at->after_all; i++)
-        RING_TRY(wait_for(machine, i));
-    return RING_OK;
-}
-
 typedef ring_status run_function(update_machine *machine, const update_instruction *at);
 
-/* Whether the instruction is without use, as the samples are not there. */
-static bool is_in_vain(const update_machine *machine, update_kind kind)
-{
-    return machine->batch->failure.status != RING_OK &&
-           (kind == UPDATE_LOAD || kind == UPDATE_FORWARD || kind == UPDATE_BACKWARD);
-}
-
-/* Sums over ranks are made in the usual mode: other threads may have a hand in them. */
+/* Runs a computation with subnormal numbers flushed to zero. Calls do not use this mode: other
+ * threads, which are not in it, may compute parts of their sums. After a failure to load samples,
+ * passes are left out. */
 static ring_status compute(run_function *function, update_machine *machine,
                            const update_instruction *at)
 {
-    if (is_in_vain(machine, at->kind))
+    const update_kind kind = at->kind;
+    if (machine->batch->failure.status != RING_OK &&
+        (kind == UPDATE_LOAD || kind == UPDATE_FORWARD || kind == UPDATE_BACKWARD))
         return RING_OK;
     const uint64_t mode = subnormals_flush();
     const ring_status status = function(machine, at);
@@ -516,7 +490,10 @@ static ring_status run_instruction(update_machine *machine, int number)
         [UPDATE_SUM] = sum,
     };
     const update_instruction *at = &machine->schedule->list[number];
-    RING_TRY(await_earlier(machine, number));
+    for (int i = 0; i < at->after_count; i++)
+        RING_TRY(wait_for(machine, at->after[i]));
+    for (int i = 0; i < number && at->after_all; i++)
+        RING_TRY(wait_for(machine, i));
     const double start = train_now();
     ring_status status = at->queue == QUEUE_COMPUTE ? compute(functions[at->kind], machine, at)
                                                     : functions[at->kind](machine, at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adds up durations and writes a line of the trace for each of them. */
+ * Adds up durations by the kind of instruction, and tracks when reductions are in flight. */
 #include "update_times.h"
 
 void update_times_ran(update_times *times, const update_instruction *at, double begin, double end)

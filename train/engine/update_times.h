@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update_times: sums up how long instructions took, as update_run() reports them, and passes them
- * on to the trace and to pass_times.
+ * update_times: adds up how long instructions took, for update_run(), and passes each duration on
+ * to the trace and to pass_times.
  */
 #ifndef TRAIN_UPDATE_TIMES_H
 #define TRAIN_UPDATE_TIMES_H
@@ -10,30 +10,34 @@
 #include "update_schedule.h"
 #include "update_trace.h"
 
-/** Seconds so far. */
+/** Total seconds of all updates so far. */
 typedef struct update_times {
-    double busy[UPDATE_KINDS];   /* computing; for communication: starting it, and progressing it
-                                    between computations */
-    double waited[UPDATE_KINDS]; /* waiting for communication with nothing else to do */
-    double ties;                 /* of busy[UPDATE_REDUCE]: BUCKET_TIES */
-    double checking;       /* part of busy[UPDATE_CLIP]: deciding whether to skip the update */
-    double reducing;       /* while gradients were being reduced, overlapped or not */
-    int reductions;        /* in flight now */
-    double reducing_since; /* train_now() when the first of them began */
+    double busy[UPDATE_KINDS]; /* spent in instructions of this kind: computing; or starting calls,
+                                  and progressing them between computations */
+    double waited[UPDATE_KINDS]; /* spent blocked until calls of this kind had ended */
+    double ties;                 /* the part of busy[UPDATE_REDUCE] for BUCKET_TIES */
+    double checking; /* the part of busy[UPDATE_CLIP] for deciding whether to skip the update */
+    double reducing; /* during which at least one reduction of gradients was in flight */
+    int reductions;  /* reductions of gradients in flight now */
+    double reducing_since; /* train_now() when reductions last rose from 0 to 1 */
     update_trace *trace;   /* borrowed; NULL: no trace is written */
     pass_times *passes;    /* borrowed; NULL: not recorded */
 } update_times;
 
-/** Records that an instruction ran or, for communication, was started. Times are of train_now(). */
+/** Records that an instruction ran or, for communication, was started. All times are train_now().
+ */
 void update_times_ran(update_times *times, const update_instruction *at, double begin, double end);
-/** Records that communication was progressed between computations, on behalf of @p at. */
+
+/** Records that the call of @p at was progressed between computations. */
 void update_times_moved(update_times *times, const update_instruction *at, double begin,
                         double end);
+
+/** Records that the rank waited for the call of @p at to end. */
 void update_times_waited(update_times *times, const update_instruction *at, double begin,
                          double end);
 
-/** Records that the communication of instruction @p number started, or was found complete, at @p
- *  when. */
+/** Record that the call of @p at, instruction @p number of the list, was started or was found
+ *  complete at time @p when. */
 void update_times_started(update_times *times, const update_instruction *at, int number,
                           double when);
 void update_times_ended(update_times *times, const update_instruction *at, int number, double when);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes one event per line. Transfers overlap each other, so they are written as asynchronous
- * events. */
+ * Writes one event per line. Calls on the wire overlap each other, so they are written as
+ * asynchronous events: a pair of begin and end with the same id. */
 #include "update_trace.h"
 
 enum { NAME_MAX_BYTES = 64 };
@@ -10,7 +10,7 @@ static double microseconds(const update_trace *trace, double when)
     return 1e6 * (when - trace->start);
 }
 
-/* "backward bucket 1", "reduce loss", "clip". */
+/* Writes and returns the name of an instruction: "backward bucket 1", "reduce loss" or "clip". */
 static const char *name_of(const update_instruction *at, char name[NAME_MAX_BYTES])
 {
     const char *kind = update_kind_names[at->kind];

@@ -13,23 +13,29 @@
 
 typedef struct update_trace {
     FILE *out;
-    double start; /* train_now() of the trace's zero */
+    double start; /* train_now() at time 0 of the trace */
     int rank;
-    long update; /* the current one */
+    long update; /* number of the current update; the caller sets it */
 } update_trace;
 
-/** Begins the events of a rank: rank 0 begins the file, and others append to the events of earlier
- *  ranks.
- *  @param out remains the caller's, who also checks it for errors. @param start train_now() of the
- *  trace's zero. */
+/** Begins the events of a rank. Rank 0 begins the file; the other ranks append to the events of
+ *  the ranks before them.
+ *  @param out  borrowed; the caller checks it for errors and closes it
+ *  @param start  train_now() at time 0 of the trace */
 void update_trace_begin(update_trace *trace, FILE *out, int rank, double start);
-/** Writes the end of a file. */
+
+/** Writes the end of the file, after the events of all ranks. */
 void update_trace_end(FILE *out);
 
-/** The following functions do nothing if @p trace is NULL. */
-/** @param before a prefix of the instruction's name: "wait for ". */
+/** Writes that instruction @p at occupied the rank from @p begin to @p end.
+ *  @param trace  NULL: nothing is written
+ *  @param before  prefix of the instruction's name: "wait for " or "" */
 void update_trace_span(update_trace *trace, const char *before, const update_instruction *at,
                        double begin, double end);
+
+/** Writes that the call of @p at, instruction @p number of the list, began or ended at time @p
+ * when.
+ *  @param trace  NULL: nothing is written */
 void update_trace_wire(update_trace *trace, const update_instruction *at, int number, bool begins,
                        double when);
 

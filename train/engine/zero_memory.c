@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lays out the arrays of each stage of ZeRO: their types, sizes and positions. */
+ * Chooses type and layout of each array for a stage of ZeRO, allocates the arrays, and points the
+ * model's tensors into them. */
 #include "zero_memory.h"
 
 #include <stdlib.h>
@@ -8,8 +9,9 @@
 #include "element_casts.h"
 #include "errors.h"
 
-/* ---- Where things lie ---------------------------------------------------------------------- */
+/* ---- Addresses ----------------------------------------------------------------------------- */
 
+/* @return bytes that the role's own array takes in memory. */
 static size_t bytes_of(const zero_memory *memory, zero_role role)
 {
     const zero_array *array = &memory->arrays[role];
@@ -123,18 +125,9 @@ void zero_memory_plan(zero_memory *memory, const train_partition *partition,
     plan_grads(memory, precision);
 }
 
-static ring_status allocate(zero_memory *memory)
-{
-    for (zero_role role = 0; role < ZERO_ROLES; role++) {
-        const size_t bytes = bytes_of(memory, role);
-        if (bytes > 0)
-            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&memory->arrays[role].data, bytes)));
-    }
-    return RING_OK;
-}
-
 /* ---- Placing ------------------------------------------------------------------------------- */
 
+/* Points those tensors of a node that are in @p bucket to their parameters and gradients. */
 static void place_node(const zero_memory *memory, train_model *model, int number, int bucket)
 {
     const model_node *node = &model->nodes[number];
@@ -167,7 +160,11 @@ static void place_all(const zero_memory *memory, train_model *model)
 
 ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
 {
-    RING_TRY(allocate(memory));
+    for (zero_role role = 0; role < ZERO_ROLES; role++) {
+        const size_t bytes = bytes_of(memory, role);
+        if (bytes > 0)
+            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&memory->arrays[role].data, bytes)));
+    }
     place_all(memory, model);
     return RING_OK;
 }
@@ -181,9 +178,10 @@ void zero_memory_free(zero_memory *memory)
     *memory = (zero_memory){0};
 }
 
-/* ---- The first parameters ------------------------------------------------------------------ */
+/* ---- Initial parameters -------------------------------------------------------------------- */
 
-/* Of all parameters in float32, what this rank keeps. */
+/* Copies those parameters of a bucket that this rank keeps. @param all  all parameters in float32.
+ */
 static void keep_first(const zero_memory *memory, const float *all, int bucket)
 {
     const partition_bucket *at = &memory->partition->buckets[bucket];
@@ -206,14 +204,13 @@ void zero_memory_fill(zero_memory *memory, const float *all)
         keep_first(memory, all, b);
 }
 
-/* Every rank draws all parameters, and keeps what is its own. */
 ring_status zero_memory_open(const zero_memory *memory, train_model *model, float **all)
 {
     *all = NULL;
     if (zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_PARAMS))
         return RING_OK;
     RING_TRY(train_alloc((void **)all, memory->partition->elements[LAYOUT_FULL] * sizeof(float),
-                         "first parameters"));
+                         "initial parameters"));
     model_bind(model, *all, *all);
     return RING_OK;
 }

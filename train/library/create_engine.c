@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Builds an engine from its options. Every phase ends when all ranks have agreed that it worked. */
+ * Builds an engine from its options in several phases. After each phase all ranks agree that it has
+ * succeeded everywhere, so that they fail together. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,30 +24,36 @@ const char *ring_train_error(void)
 static ring_status check_options(const ring_train_options *options)
 {
     if ((options->config == NULL) == (options->config_text == NULL))
-        return train_fail(RING_ERR_ARGUMENT, "give config, a file, or config_text, its text");
+        return train_fail(RING_ERR_ARGUMENT,
+                          "set exactly one of config, a file, and config_text, the text of one");
     if (options->model != NULL && options->layers != NULL)
-        return train_fail(RING_ERR_ARGUMENT, "model and layers are both a network; give one");
+        return train_fail(RING_ERR_ARGUMENT,
+                          "model and layers both describe the network; set only one");
     if (options->data != NULL && (options->train.count > 0 || options->test.count > 0))
         return train_fail(RING_ERR_ARGUMENT,
-                          "data is a folder with training and test samples, and train and test are "
-                          "those of the caller; give one");
+                          "data is a folder of samples, and train and test are samples of the "
+                          "caller; set either data or train and test");
     if (options->keep < 0)
-        return train_fail(RING_ERR_ARGUMENT, "keep %d: so many checkpoints, or 0 for all",
+        return train_fail(RING_ERR_ARGUMENT,
+                          "keep is %d, but must be a number of checkpoints, or 0 for all",
                           options->keep);
     return RING_OK;
 }
 
-/* Members that a program's older, shorter struct does not have are zero. */
+/* Copies and checks the options. A program that was built with an older header passes a shorter
+ * struct; the members that it lacks are zero. */
 static ring_status copy_options(const ring_train_options *given, ring_train_options *options)
 {
     *options = (ring_train_options)RING_TRAIN_OPTIONS_INIT;
     if (given == NULL || given->size < sizeof given->size)
-        return train_fail(RING_ERR_ARGUMENT, "no options: begin with RING_TRAIN_OPTIONS_INIT");
+        return train_fail(RING_ERR_ARGUMENT, "options is NULL or has no size; initialize it with "
+                                             "RING_TRAIN_OPTIONS_INIT");
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     return check_options(options);
 }
 
-/* Notes the keys about output: the caller's program prints and writes. */
+/* Notes the configuration's keys about output, since the library itself prints and writes nothing.
+ */
 static void note_reports(ring_train *engine)
 {
     const train_config *config = &engine->trainer.config;
@@ -63,7 +70,7 @@ static void note_reports(ring_train *engine)
     char text[128];
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         snprintf(text, sizeof text,
-                 "%s has no effect here: the program reports, from ring_train_get_info()",
+                 "%s has no effect here: the program itself must report, by ring_train_get_info()",
                  keys[i].key);
         if (keys[i].given)
             trainer_note(&engine->trainer, text);
@@ -98,14 +105,16 @@ static ring_status read_model(ring_train *engine, const ring_train_options *opti
                               engine->ops.rows);
 }
 
-/* How long the caller trains is not known here. */
+/* Fills in the "auto" values of the configuration. Some follow from the number of updates of the
+ * run, which the library does not know. */
 static ring_status fill_automatic(ring_train *engine)
 {
     trainer_fill_automatic(&engine->trainer, 0);
     const char *open = config_open_automatic(&engine->trainer.config);
     if (open == NULL)
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG, "%s = auto: only the caller knows it; write a value", open);
+    return train_fail(RING_ERR_CONFIG, "%s = auto: the library cannot derive it; write a value",
+                      open);
 }
 
 static ring_status prepare(ring_train *engine, const ring_train_options *options)
@@ -128,27 +137,26 @@ static ring_status prepare(ring_train *engine, const ring_train_options *options
 
 /* ---- The same on all ranks ----------------------------------------------------------------- */
 
-/* @return which of the three is given. */
-static const char *data_kind(const ring_train_options *options)
-{
-    if (options->data != NULL)
-        return "a folder";
-    return options->train.count > 0 || options->test.count > 0 ? "the caller's" : "none";
-}
-
-/* With the options that were given; what settings_compare() is to list. */
+/* The context of list_settings(). */
 typedef struct given_options {
     ring_train *engine;
     const ring_train_options *options;
 } given_options;
 
-/* Before the data are read, which ranks of a host do together. */
+/* Lists the settings that are compared before the data are read. The kind of data must be the same,
+ * since the ranks of a host read a folder together. */
 static void list_settings(void *context, FILE *out)
 {
     const given_options *given = context;
+    const ring_train_options *options = given->options;
+    const char *kind = "none";
+    if (options->data != NULL)
+        kind = "a folder";
+    else if (options->train.count > 0 || options->test.count > 0)
+        kind = "the caller's";
     fprintf(out, "compat_ds_0_13=%d\n", given->engine->trainer.compat);
     settings_list(&given->engine->trainer, "", out);
-    fprintf(out, "data=%s\n", data_kind(given->options));
+    fprintf(out, "data=%s\n", kind);
 }
 
 static void list_data(void *context, FILE *out)

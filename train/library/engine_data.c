@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Provides an engine with its data: opens a folder or wraps the caller's samples, takes this rank's
- * part, and returns its micro-batches one by one. */
+ * Provides an engine with its data: opens a folder or wraps the caller's callback, chooses this
+ * rank's samples, and returns them in micro-batches. */
 #include <string.h>
 
 #include "agree.h"
@@ -28,25 +28,28 @@ static ring_status read_norm(ring_train *engine, const ring_train_options *optio
     if (options->normalize == NULL)
         return RING_OK;
     if (options->data == NULL)
-        return train_fail(RING_ERR_ARGUMENT, "normalize is for images in data, a folder; samples "
-                                             "of the caller's come as they are to be");
+        return train_fail(RING_ERR_ARGUMENT, "normalize is only for images in data, a folder; the "
+                                             "take callback must normalize its samples itself");
     if (pixel_norm_parse(options->normalize, &engine->trainer.norm))
         return RING_OK;
-    return train_fail(RING_ERR_ARGUMENT,
-                      "normalize \"%.100s\": give a mean and a standard deviation above 0 of each "
-                      "channel, such as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5",
-                      options->normalize);
+    return train_fail(
+        RING_ERR_ARGUMENT,
+        "normalize \"%.100s\": write a mean and a standard deviation above 0 for each "
+        "channel, such as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5",
+        options->normalize);
 }
 
 ring_status handle_choose_data(ring_train *engine, const ring_train_options *options)
 {
     if (options->workers < 0 || options->workers > WORKERS_MAX)
-        return train_fail(RING_ERR_ARGUMENT, "workers %d: threads that read ahead are 0 to %d",
+        return train_fail(RING_ERR_ARGUMENT, "workers is %d, but must be 0 to %d threads",
                           options->workers, WORKERS_MAX);
     RING_TRY(find_loss(engine, options->loss));
     return read_norm(engine, options);
 }
 
+/* Opens the caller's samples. Without a configured loss, a text is trained with cross entropy and
+ * everything else with the mean squared error. */
 static ring_status open_own(ring_train *engine, const ring_train_options *options)
 {
     const op_shape *input = &engine->trainer.spec.input;
@@ -58,6 +61,7 @@ static ring_status open_own(ring_train *engine, const ring_train_options *option
     return user_data_open(&engine->test_given, &options->test, input, &engine->trainer.test);
 }
 
+/* Sets the size of this rank's micro-batches, and divides the training samples among the ranks. */
 static ring_status divide(ring_train *engine)
 {
     const train_config *config = &engine->trainer.config;
@@ -80,7 +84,8 @@ ring_status handle_open_data(ring_train *engine, const ring_train_options *optio
 
 /* ---- Micro-batches ------------------------------------------------------------------------- */
 
-/* As large as those of a reader, which exchanges them. */
+/* Allocates buffers for ring_train_next(). They have the same sizes as the reader's buffers,
+ * because reader_take() swaps the two. */
 static ring_status allocate_next(ring_train *engine)
 {
     const train_model *model = &engine->trainer.engine.model;
@@ -106,15 +111,16 @@ ring_status handle_make_batches(ring_train *engine)
                : RING_OK;
 }
 
-static ring_status take(ring_train *engine, const data_batch *batch, const data_batch *behind)
+/* Reads @p batch into engine->next, and asks the reader for @p following. */
+static ring_status take(ring_train *engine, const data_batch *batch, const data_batch *following)
 {
     next_batch *next = &engine->next;
     data_reader *reader = engine->trainer.engine.reader;
     if (reader == NULL)
         return dataset_take(batch->dataset, batch->order, batch->rows, next->inputs, next->labels);
     RING_TRY(reader_take(reader, batch, &next->inputs, &next->labels));
-    if (behind->rows > 0)
-        reader_ask(reader, behind);
+    if (following->rows > 0)
+        reader_ask(reader, following);
     return RING_OK;
 }
 
@@ -124,9 +130,9 @@ ring_status handle_take_next(ring_train *engine, ring_train_batch *batch)
     const update_batch update = update_batch_of(&engine->trainer.engine, &engine->trainer.train,
                                                 &engine->share);
     const data_batch at = update_micro_batch(&update, next->taken);
-    const data_batch behind = update_next_micro_batch(&update, next->taken);
+    const data_batch following = update_next_micro_batch(&update, next->taken);
     if (at.rows > 0)
-        RING_TRY(take(engine, &at, &behind));
+        RING_TRY(take(engine, &at, &following));
     next->taken++;
     next->rows = at.rows;
     next->is_out = true;

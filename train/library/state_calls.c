@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the calls that describe an engine and its tensors, and those that save and load
- * checkpoints. */
+ * Implements the calls that describe an engine, read and set its tensors, and save and load
+ * checkpoints and files of parameters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
 
-/* Those of the update under way that went through step. */
+/* @return micro-batches of the current update for which ring_train_step() was called. */
 static int micro_taken(const ring_train *engine)
 {
     const open_update *update = &engine->update;
@@ -72,8 +72,8 @@ static ring_train_info info_of(const ring_train *engine)
 ring_status ring_train_get_info(const ring_train *engine, ring_train_info *info)
 {
     if (engine == NULL || info == NULL || info->size < sizeof info->size)
-        return train_fail(RING_ERR_ARGUMENT, "ring_train_get_info: engine or info is NULL, or its "
-                                             "size is not set");
+        return train_fail(RING_ERR_ARGUMENT, "ring_train_get_info: engine or info is NULL, or "
+                                             "info->size is not set");
     ring_train_info all = info_of(engine);
     all.size = info->size;
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
@@ -84,15 +84,9 @@ ring_status ring_train_set_lr(ring_train *engine, double lr)
 {
     if (engine == NULL || !isfinite(lr))
         return train_fail(RING_ERR_ARGUMENT,
-                          "ring_train_set_lr: the engine is NULL, or the rate is "
-                          "no finite number");
+                          "ring_train_set_lr: the engine is NULL, or lr is not finite");
     engine->lr = lr;
     return RING_OK;
-}
-
-static bool has_schedule(const ring_train *engine)
-{
-    return engine->schedule != NULL || engine->trainer.config.schedule.kind != SCHEDULE_CONSTANT;
 }
 
 ring_status ring_train_scheduler_step(ring_train *engine)
@@ -100,21 +94,24 @@ ring_status ring_train_scheduler_step(ring_train *engine)
     char text[256];
     if (engine == NULL)
         return train_fail(RING_ERR_ARGUMENT, "the engine is NULL");
-    if (engine->scheduler_noted || !has_schedule(engine))
+    const bool has_schedule = engine->schedule != NULL ||
+                              engine->trainer.config.schedule.kind != SCHEDULE_CONSTANT;
+    if (engine->scheduler_noted || !has_schedule)
         return RING_OK;
     engine->scheduler_noted = true;
-    snprintf(text, sizeof text,
-             "the scheduler is stepped twice after update %ld: ring_train_step() does it already, "
-             "and ring_train_scheduler_step() has no effect here; DeepSpeed's schedule would go "
-             "twice as fast",
-             engine->trainer.step);
+    snprintf(
+        text, sizeof text,
+        "the scheduler is stepped twice after update %ld: ring_train_step() has stepped it "
+        "already, so ring_train_scheduler_step() has no effect; in DeepSpeed the schedule would "
+        "advance twice as fast",
+        engine->trainer.step);
     trainer_note(&engine->trainer, text);
     return RING_OK;
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
-/* Tied ones are not counted. */
+/* @return tensor @p index, where tied tensors are not counted; NULL if there is none. */
 static const train_tensor *tensor_at(const ring_train *engine, int index)
 {
     const tensor_table *tensors = &engine_network(&engine->trainer.engine)->tensors;
@@ -130,7 +127,8 @@ ring_status ring_train_tensor(const ring_train *engine, int index, const char **
 {
     const train_tensor *tensor = engine != NULL ? tensor_at(engine, index) : NULL;
     if (tensor == NULL)
-        return train_fail(RING_ERR_ARGUMENT, "ring_train_tensor: there is no tensor %d", index);
+        return train_fail(RING_ERR_ARGUMENT,
+                          "ring_train_tensor: the engine is NULL or has no tensor %d", index);
     if (name != NULL)
         *name = tensor->name;
     if (dim != NULL)
@@ -142,6 +140,7 @@ ring_status ring_train_tensor(const ring_train *engine, int index, const char **
     return RING_OK;
 }
 
+/* Finds the tensor @p name, or its original if it is tied, for a call with @p count values. */
 static ring_status find_tensor(const ring_train *engine, const char *name, const void *values,
                                size_t count, const train_tensor **found)
 {
@@ -154,8 +153,8 @@ static ring_status find_tensor(const ring_train *engine, const char *name, const
     }
     if (*found == NULL || values == NULL || (*found)->count != count)
         return train_fail(RING_ERR_ARGUMENT,
-                          "there is no tensor %s of %zu value%s; ring_train_tensor() tells names "
-                          "and counts",
+                          "values is NULL, or there is no tensor %s of %zu value%s; "
+                          "ring_train_tensor() returns names and counts",
                           name != NULL ? name : "NULL", count, plural(count));
     return RING_OK;
 }
@@ -180,10 +179,10 @@ ring_status ring_train_set_tensor(ring_train *engine, const char *name, const fl
 
 /* ---- Checkpoints --------------------------------------------------------------------------- */
 
-static ring_status check_saving(const ring_train *engine, const char *path, const char *what)
+static ring_status check_saving(const ring_train *engine, const char *path, const char *call)
 {
-    RING_TRY(handle_check_closed(engine, what));
-    return path != NULL ? RING_OK : train_fail(RING_ERR_ARGUMENT, "%s: the path is NULL", what);
+    RING_TRY(handle_check_closed(engine, call));
+    return path != NULL ? RING_OK : train_fail(RING_ERR_ARGUMENT, "%s: the path is NULL", call);
 }
 
 static ring_status save(ring_train *engine, const char *dir)
@@ -231,7 +230,7 @@ ring_status ring_train_resume(ring_train *engine, const char *dir, int *found)
     const ring_status status = load(engine, dir, at);
     *found = status == RING_OK;
     if (status == RING_ERR_SYSTEM && at[0] == '\0')
-        return RING_OK; /* nothing is there yet */
+        return RING_OK; /* the folder has no checkpoint yet */
     return handle_settle(engine, status);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the caller's training loop: batches, forward, loss, backward and step, or whole
- * updates. */
+ * Implements the calls of a training loop: batches, forward, loss, backward and step, or whole
+ * updates. Each call checks that the calls before it were in the right order. */
 #include <stddef.h>
 
 #include "errors.h"
@@ -21,15 +21,15 @@ static ring_status check_engine(const ring_train *engine)
     return engine != NULL ? RING_OK : train_fail(RING_ERR_ARGUMENT, "the engine is NULL");
 }
 
-ring_status handle_check_closed(const ring_train *engine, const char *what)
+ring_status handle_check_closed(const ring_train *engine, const char *call)
 {
     RING_TRY(check_engine(engine));
     if (engine->update.phase == OPEN_CLOSED && !engine->next.is_out)
         return RING_OK;
     return train_fail(RING_ERR_USAGE,
-                      "%s within an update: take its %d micro-batches through forward, loss, "
-                      "backward and step before",
-                      what, (int)engine->trainer.config.accumulation);
+                      "%s is not possible within an update; first complete forward, loss, backward "
+                      "and step of its %d micro-batches",
+                      call, (int)engine->trainer.config.accumulation);
 }
 
 ring_status handle_check_no_stages(const ring_train *engine)
@@ -38,13 +38,7 @@ ring_status handle_check_no_stages(const ring_train *engine)
     if (engine->trainer.grid.stages == 1)
         return RING_OK;
     return train_fail(RING_ERR_USAGE, "only ring_train_train_batch() is accessible in pipeline "
-                                      "mode: its stages are at different micro-batches");
-}
-
-/* Whether the caller says the rate, of all parameter groups, and not the configuration. */
-static bool has_own_lr(const ring_train *engine)
-{
-    return engine->lr >= 0.0 || engine->schedule != NULL;
+                                      "mode: the stages work on different micro-batches");
 }
 
 double handle_lr(const ring_train *engine, long update)
@@ -57,10 +51,11 @@ double handle_lr(const ring_train *engine, long update)
                        update, engine->trainer.compat);
 }
 
-/* @return the rate of the next update. */
+/* Sets the rates of the next update. A rate that the caller has set, or its schedule, applies to
+ * all parameter groups. @return the learning rate. */
 static double begin_rates(ring_train *engine)
 {
-    if (!has_own_lr(engine))
+    if (engine->lr < 0.0 && engine->schedule == NULL)
         return progress_set_rates(&engine->trainer, NULL);
     const double lr = handle_lr(engine, engine->trainer.engine.optimizer.step + 1);
     return progress_set_rates(&engine->trainer, &lr);
@@ -71,8 +66,8 @@ static ring_status check_data(const ring_train *engine)
     RING_TRY(check_engine(engine));
     if (engine->trainer.train.count > 0)
         return RING_OK;
-    return train_fail(RING_ERR_USAGE, "the engine was made without data: set data or train in its "
-                                      "options, or give batches to ring_train_forward()");
+    return train_fail(RING_ERR_USAGE, "the engine has no training data; set data or train in the "
+                                      "options, or pass batches to ring_train_forward()");
 }
 
 static bool has_output(const ring_train *engine)
@@ -87,11 +82,12 @@ static ring_status check_next(const ring_train *engine)
     RING_TRY(check_data(engine));
     RING_TRY(handle_check_no_stages(engine));
     if (engine->next.is_out || engine->awaits_step || has_output(engine))
-        return train_fail(RING_ERR_USAGE, "the batch before is to go through ring_train_forward(), "
-                                          "_backward() and _step() first");
+        return train_fail(RING_ERR_USAGE,
+                          "ring_train_next: the previous batch must first go through "
+                          "ring_train_forward(), _backward() and _step()");
     if (engine->update.phase != OPEN_CLOSED && engine->owns_update)
-        return train_fail(RING_ERR_USAGE, "the update was begun with batches of the caller's: "
-                                          "finish it with such ones");
+        return train_fail(RING_ERR_USAGE, "ring_train_next: the update was begun with the caller's "
+                                          "own batches; finish it with such batches");
     return RING_OK;
 }
 
@@ -99,7 +95,9 @@ ring_status ring_train_next(ring_train *engine, ring_train_batch *batch, int *mo
 {
     RING_TRY(check_next(engine));
     if (batch == NULL || more == NULL || batch->size != sizeof *batch)
-        return train_fail(RING_ERR_ARGUMENT, "no batch or more: begin with RING_TRAIN_BATCH_INIT");
+        return train_fail(RING_ERR_ARGUMENT,
+                          "ring_train_next: batch or more is NULL, or batch is not "
+                          "initialized with RING_TRAIN_BATCH_INIT");
     *more = engine->update.phase != OPEN_CLOSED || !progress_epoch_over(&engine->trainer);
     if (*more == 0) {
         progress_begin_epoch(&engine->trainer, engine->trainer.epoch + 1);
@@ -118,55 +116,56 @@ static ring_status check_forward(const ring_train *engine, bool owns)
 {
     RING_TRY(handle_check_no_stages(engine));
     if (engine->awaits_step)
-        return train_fail(RING_ERR_USAGE, "forward: ring_train_step() must follow each backward");
+        return train_fail(RING_ERR_USAGE,
+                          "forward: ring_train_step() must follow the last backward");
     if (has_output(engine))
-        return train_fail(RING_ERR_USAGE, "forward: the forward before waits for its loss and "
-                                          "ring_train_backward()");
+        return train_fail(RING_ERR_USAGE,
+                          "forward: the previous micro-batch still needs a loss and "
+                          "ring_train_backward()");
     if (owns && engine->next.is_out)
-        return train_fail(RING_ERR_USAGE, "forward: the batch of ring_train_next() comes first");
+        return train_fail(RING_ERR_USAGE, "forward: first pass the batch of ring_train_next()");
     if (!owns && !engine->next.is_out)
-        return train_fail(RING_ERR_USAGE, "forward: the batch of ring_train_next() went through "
-                                          "already, or was dropped; ask for the next one");
+        return train_fail(RING_ERR_USAGE, "forward: this batch was already used or dropped; call "
+                                          "ring_train_next() for another one");
     if (engine->update.phase != OPEN_CLOSED && engine->owns_update != owns)
         return train_fail(RING_ERR_USAGE,
-                          "forward: the update was begun with batches of %s: "
-                          "finish it with such ones",
-                          engine->owns_update ? "the caller's" : "ring_train_next()");
+                          "forward: the update was begun with %s; finish it with such batches",
+                          engine->owns_update ? "the caller's own batches"
+                                              : "batches of ring_train_next()");
     return RING_OK;
 }
 
 static ring_status check_batch(const ring_train *engine, const ring_train_batch *batch, bool owns)
 {
     if (owns && (batch->inputs == NULL || batch->rows < 1 || batch->rows > engine->micro))
-        return train_fail(RING_ERR_ARGUMENT,
-                          "forward: a batch of %zu sample%s; this rank's micro-batches have 1 to "
-                          "%zu, with inputs",
-                          batch->rows, plural(batch->rows), engine->micro);
+        return train_fail(
+            RING_ERR_ARGUMENT,
+            "forward: inputs is NULL, or the batch has %zu sample%s; a micro-batch of "
+            "this rank has 1 to %zu",
+            batch->rows, plural(batch->rows), engine->micro);
     if (!owns && batch->rows != engine->next.rows)
         return train_fail(RING_ERR_ARGUMENT,
-                          "forward: %zu sample%s of a batch for which ring_train_next() gave %zu",
+                          "forward: the batch has %zu sample%s, but ring_train_next() returned %zu",
                           batch->rows, plural(batch->rows), engine->next.rows);
     return RING_OK;
 }
 
-/* All that the configuration says, since a caller's data have no end. */
-static engine_share whole_share(const ring_train *engine)
-{
-    return (engine_share){.total = (size_t)engine->trainer.config.train_batch,
-                          .micro_batches = (int)engine->trainer.config.accumulation};
-}
-
+/* Begins an update unless one is open. With the caller's own batches, every update has the
+ * configured size, since their number is not known. */
 static ring_status begin(ring_train *engine, bool owns)
 {
     if (engine->update.phase != OPEN_CLOSED)
         return RING_OK;
-    const engine_share share = owns ? whole_share(engine) : engine->share;
+    const engine_share whole = {.total = (size_t)engine->trainer.config.train_batch,
+                                .micro_batches = (int)engine->trainer.config.accumulation};
+    const engine_share share = owns ? whole : engine->share;
     engine->owns_update = owns;
     return open_update_begin(&engine->update, &engine->trainer.engine, &share);
 }
 
-/* Dropout draws by these. */
-static const uint32_t *number(ring_train *engine, const ring_train_batch *batch)
+/* @return numbers of the batch's samples, by which dropout is drawn: the caller's, or different
+ * ones for all samples of all ranks in the order of arrival. */
+static const uint32_t *sample_numbers(ring_train *engine, const ring_train_batch *batch)
 {
     const size_t before = (size_t)engine->trainer.micro_steps + (size_t)engine->update.micro;
     const size_t batches = before * (size_t)engine->trainer.grid.shares +
@@ -181,7 +180,8 @@ ring_status ring_train_forward(ring_train *engine, const ring_train_batch *batch
 {
     RING_TRY(check_engine(engine));
     if (batch == NULL || batch->size != sizeof *batch)
-        return train_fail(RING_ERR_ARGUMENT, "forward: no batch: begin with RING_TRAIN_BATCH_INIT");
+        return train_fail(RING_ERR_ARGUMENT, "forward: batch is NULL, or not initialized with "
+                                             "RING_TRAIN_BATCH_INIT");
     const bool owns = batch->inputs != engine->next.inputs || batch->inputs == NULL;
     const bool is_short = owns && batch->rows < engine->micro;
     RING_TRY(check_forward(engine, owns));
@@ -189,7 +189,7 @@ ring_status ring_train_forward(ring_train *engine, const ring_train_batch *batch
     RING_TRY(handle_settle(engine, begin(engine, owns)));
     engine->given.inputs = batch->inputs;
     const update_samples samples = {.dataset = &engine->batches,
-                                    .order = number(engine, batch),
+                                    .order = sample_numbers(engine, batch),
                                     .rows = batch->rows,
                                     .weight = is_short ? (double)engine->micro / (double)batch->rows
                                                        : 1.0};
@@ -206,7 +206,7 @@ static ring_status check_output(const ring_train *engine)
     RING_TRY(check_engine(engine));
     if (has_output(engine))
         return RING_OK;
-    return train_fail(RING_ERR_USAGE, "a loss needs ring_train_forward() before it");
+    return train_fail(RING_ERR_USAGE, "loss: call ring_train_forward() first");
 }
 
 ring_status ring_train_loss(ring_train *engine, const uint32_t *labels, double *loss)
@@ -233,32 +233,27 @@ ring_status ring_train_own_loss(ring_train *engine, double loss, const float *gr
     return RING_OK;
 }
 
-static ring_status check_sync(const ring_train *engine)
-{
-    if (!engine->no_sync || engine->update.micro + 1 < engine->update.micro_batches)
-        return RING_OK;
-    return train_fail(RING_ERR_USAGE,
-                      "backward: no gradient exchange would happen in update %ld: call "
-                      "ring_train_no_sync(engine, 0) before its last micro-batch",
-                      engine->trainer.step + 1);
-}
-
 ring_status ring_train_backward(ring_train *engine)
 {
     RING_TRY(check_engine(engine));
     if (engine->update.phase != OPEN_HAS_LOSS)
-        return train_fail(RING_ERR_USAGE, "backward: %s before it",
+        return train_fail(RING_ERR_USAGE, "backward: call %s first",
                           engine->update.phase == OPEN_HAS_OUTPUT
-                              ? "ring_train_loss() or ring_train_own_loss() belongs"
-                              : "ring_train_forward() and a loss belong");
-    RING_TRY(check_sync(engine));
+                              ? "ring_train_loss() or ring_train_own_loss()"
+                              : "ring_train_forward() and a function for the loss");
+    if (engine->no_sync && engine->update.micro + 1 >= engine->update.micro_batches)
+        return train_fail(RING_ERR_USAGE,
+                          "backward: the gradients of update %ld would never be exchanged; call "
+                          "ring_train_no_sync(engine, 0) before its last micro-batch",
+                          engine->trainer.step + 1);
     engine->awaits_step = true;
     const ring_status status = handle_settle(engine, open_update_backward(&engine->update));
     engine->awaits_step = status == RING_OK;
     return status;
 }
 
-/* The samples of one that could not be loaded are the next one's. */
+/* Counts an update. If a rank could not load its samples, the update is not counted, so that the
+ * next one has the same samples. */
 static void count_update(ring_train *engine, ring_status status, int micro_batches)
 {
     engine->applied = status == RING_OK && !engine->result.skipped;
@@ -273,7 +268,7 @@ ring_status ring_train_step(ring_train *engine)
 {
     RING_TRY(check_engine(engine));
     if (!engine->awaits_step)
-        return train_fail(RING_ERR_USAGE, "step: ring_train_backward() belongs before it");
+        return train_fail(RING_ERR_USAGE, "step: call ring_train_backward() first");
     engine->awaits_step = false;
     if (!open_update_is_whole(&engine->update))
         return RING_OK;
@@ -290,8 +285,8 @@ ring_status ring_train_no_sync(ring_train *engine, int on)
     if (on != 0 && engine->trainer.config.zero_stage >= 2)
         return train_fail(
             RING_ERR_USAGE,
-            "ring_train_no_sync: in stage %ld ranks keep only the gradients that they "
-            "own, and send the others after each micro-batch; use stage 0 or 1",
+            "ring_train_no_sync: in stage %ld of ZeRO, gradients must be exchanged after each "
+            "micro-batch; use stage 0 or 1",
             engine->trainer.config.zero_stage);
     engine->no_sync = on != 0;
     return RING_OK;
@@ -312,8 +307,9 @@ ring_status ring_train_train_batch(ring_train *engine, double *loss)
     RING_TRY(check_data(engine));
     RING_TRY(handle_check_closed(engine, "ring_train_train_batch()"));
     if (engine->no_sync)
-        return train_fail(RING_ERR_USAGE, "ring_train_train_batch: it is a whole update; end "
-                                          "ring_train_no_sync() before it");
+        return train_fail(RING_ERR_USAGE,
+                          "ring_train_train_batch: it must exchange gradients; call "
+                          "ring_train_no_sync(engine, 0) first");
     if (progress_epoch_over(&engine->trainer))
         progress_begin_epoch(&engine->trainer, engine->trainer.epoch + 1);
     const engine_share share = progress_share(&engine->trainer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the samples that the caller's callbacks fill in: each label must be one of the network's
- * outputs. */
+ * Calls the caller's callback and checks its result: each label must be below the number of the
+ * network's outputs. */
 #include "user_data.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ ring_status user_labels_check(const op_shape *output, const uint32_t *labels, si
     for (size_t i = 0; i < count; i++) {
         if (labels[i] >= width)
             return train_fail(RING_ERR_ARGUMENT,
-                              "label %u, the %zuth of the batch, is not below the model's %zu "
-                              "output%s",
+                              "label %u at position %zu of the batch is too large: the model has "
+                              "%zu output%s",
                               labels[i], i, width, plural(width));
     }
     return RING_OK;
@@ -27,8 +27,8 @@ static ring_status take(void *context, const uint32_t *order, size_t batch, floa
     const int result = data->given.take(data->given.context, order, batch, inputs, labels);
     if (result != 0)
         return train_fail(RING_ERR_USAGE,
-                          "the callback that fills samples returned %d for %zu sample%s, of which "
-                          "%u is the first",
+                          "the take callback returned %d, not 0, for %zu sample%s beginning with "
+                          "sample %u",
                           result, batch, plural(batch), order[0]);
     return user_labels_check(&data->output, labels, batch * shape_rows(&data->output));
 }
@@ -41,8 +41,8 @@ ring_status user_data_open(user_data *data, const ring_train_data *given, const 
         return RING_OK;
     if (given->take == NULL || given->count >= UINT32_MAX / 20)
         return train_fail(RING_ERR_ARGUMENT,
-                          "%zu samples of the caller's need a callback, take, and to be fewer than "
-                          "%u",
+                          "train or test with %zu samples needs a take callback and fewer than %u "
+                          "samples",
                           given->count, UINT32_MAX / 20);
     data->given = *given;
     static const data_source source = {.take = take};
@@ -61,7 +61,7 @@ static ring_status copy_batch(void *context, const uint32_t *order, size_t batch
     const user_batch *from = context;
     (void)order;
     (void)labels;
-    if (inputs != NULL) /* on a stage that reads none */
+    if (inputs != NULL) /* the stage reads inputs */
         memcpy(inputs, from->inputs, batch * from->features * sizeof(float));
     return RING_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * user_data: presents samples that the library's caller provides by a callback as a data set.
+ * user_data: presents samples of the library's caller as a data set of the engine: either all
+ * samples, which a callback provides by their numbers, or one micro-batch, which is already in
+ * memory.
  */
 #ifndef TRAIN_USER_DATA_H
 #define TRAIN_USER_DATA_H
@@ -10,27 +12,31 @@
 #include "dataset.h"
 #include "op.h"
 
-/** Samples by number, filled by a callback. */
+/** Samples that a callback provides. */
 typedef struct user_data {
-    ring_train_data given;
-    op_shape output; /* of the network: determines how many labels a sample has, and their range */
+    ring_train_data given; /* the callback */
+    op_shape output; /* the network's output, which determines the number of labels of a sample
+                        and their range; set before the first sample is read */
 } user_data;
 
-/** @param[out] dataset  borrows @p data. @return RING_OK, RING_ERR_ARGUMENT. */
+/** @param input  shape of a sample
+ *  @param[out] dataset  borrows @p data; empty if given->count is 0
+ *  @return RING_OK, or RING_ERR_ARGUMENT: there is no callback, or there are too many samples. */
 ring_status user_data_open(user_data *data, const ring_train_data *given, const op_shape *input,
                            train_dataset *dataset);
 
-/** @return RING_OK, or RING_ERR_ARGUMENT naming the first of @p labels [count] that is not one of
- *  the outputs. */
+/** Checks that each of @p labels [count] is below the width of @p output.
+ *  @return RING_OK, or RING_ERR_ARGUMENT: a label is too large. */
 ring_status user_labels_check(const op_shape *output, const uint32_t *labels, size_t count);
 
-/** One micro-batch that is there already. */
+/** One micro-batch in the caller's memory. */
 typedef struct user_batch {
     const float *inputs; /* [rows, features] */
     size_t features;
 } user_batch;
 
-/** @return a data set of which the next rows, whatever their numbers, are those of @p batch. */
+/** @return a data set that returns the rows of @p batch, whatever sample numbers are requested. It
+ *  borrows @p batch, whose inputs change from call to call. */
 train_dataset user_batch_open(user_batch *batch);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Translates a ring_train_op, the caller's layer, into an nn_op of the network. */
+ * Translates between a network's ops (nn_op) and the caller's layers (ring_train_op): shapes and
+ * parameters when a network is planned, and arguments in each pass. */
 #include "user_op.h"
 
 #include <stdlib.h>
@@ -8,7 +9,6 @@
 #include "errors.h"
 #include "model_spec.h"
 
-/* The op is the first member. */
 static const user_op *user_of(const op_use *use)
 {
     return (const user_op *)(const void *)use->op;
@@ -23,6 +23,7 @@ ring_train_shape user_shape(const op_shape *shape)
 
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
+/* @return whether there are 1 to @p most dimensions, each above 0. */
 static bool is_positive(const size_t *dim, int dims, int most)
 {
     for (int d = 0; d < dims && d < most; d++) {
@@ -38,8 +39,8 @@ static ring_status take_param(const ring_train_param *from, op_tensor *to)
         from->start < RING_TRAIN_ZEROS || from->start > RING_TRAIN_NORMAL ||
         (from->start == RING_TRAIN_UNIFORM && from->fan_in < 1))
         return train_fail(RING_ERR_CONFIG,
-                          "a parameter needs a name, 1 to %d dimensions, and a start that is one "
-                          "of those in ring/train.h; a uniform one fan_in",
+                          "a parameter needs a name, 1 to %d dimensions above 0, and a start as in "
+                          "ring/train.h; RING_TRAIN_UNIFORM also needs fan_in",
                           TENSOR_DIMS_MAX);
     static const op_start starts[] = {[RING_TRAIN_ZEROS] = START_ZEROS,
                                       [RING_TRAIN_ONES] = START_ONES,
@@ -64,12 +65,13 @@ static ring_status shape(op_use *use)
     char text[SHAPE_TEXT_MAX];
     int count = 0;
     if (given->shape(given->context, &in, &out, params, &count) != 0)
-        return train_fail(RING_ERR_CONFIG, "it does not take %s", shape_text(&use->in[0], text));
+        return train_fail(RING_ERR_CONFIG, "it does not accept inputs of %s",
+                          shape_text(&use->in[0], text));
     if (!is_positive(out.dim, out.dims, SHAPE_DIMS_MAX) || count < 0 ||
         count > (given->params != NULL ? OP_TENSORS_MAX : 0))
         return train_fail(RING_ERR_CONFIG,
-                          "its shape() must give an output of 1 to %d dimensions and at most %d "
-                          "parameters, those only with a params()",
+                          "its shape() must return an output of 1 to %d dimensions above 0 and at "
+                          "most %d parameters, and only a layer with params() may have parameters",
                           SHAPE_DIMS_MAX, OP_TENSORS_MAX);
     use->out.dims = out.dims;
     memcpy(use->out.dim, out.dim, sizeof out.dim);
@@ -81,6 +83,7 @@ static ring_status shape(op_use *use)
 
 /* ---- Passes -------------------------------------------------------------------------------- */
 
+/* Calls a function of the caller's layer with the arguments of a pass. */
 static void call(const op_run *run, void (*function)(const ring_train_pass *))
 {
     const ring_train_shape in = user_shape(&run->use->in[0]), out = user_shape(&run->use->out);
@@ -104,6 +107,8 @@ static void forward(const op_run *run)
     call(run, user_of(run->use)->given.forward);
 }
 
+/* The caller's params() always adds to gradients, so gradients that are to be replaced are first
+ * set to 0. */
 static void params(const op_run *run)
 {
     for (int t = 0; t < run->use->tensor_count; t++) {
@@ -122,8 +127,9 @@ static void inputs(const op_run *run)
     call(run, user_of(run->use)->given.inputs);
 }
 
-/* ---- The rows ------------------------------------------------------------------------------ */
+/* ---- The table ----------------------------------------------------------------------------- */
 
+/* @return whether a built-in layer or one of the first @p before layers has the name. */
 static bool is_taken(const user_ops *ops, size_t before, const char *name)
 {
     for (size_t i = 0; i < before; i++) {
@@ -140,13 +146,12 @@ static ring_status create(user_ops *ops, size_t number, const ring_train_op *giv
     if (given->size != sizeof *given || given->shape == NULL || given->forward == NULL ||
         given->inputs == NULL)
         return train_fail(RING_ERR_ARGUMENT,
-                          "layer %zu of the caller's: begin with RING_TRAIN_OP_INIT, and set "
-                          "shape, forward and inputs",
+                          "ops[%zu]: initialize it with RING_TRAIN_OP_INIT, and set shape, forward "
+                          "and inputs",
                           number);
     if (length < 1 || length >= sizeof own->name || is_taken(ops, number, given->name))
         return train_fail(RING_ERR_ARGUMENT,
-                          "layer %zu of the caller's needs a name of 1 to %zu letters that no "
-                          "other layer has",
+                          "ops[%zu] needs a name of 1 to %zu letters that no other layer has",
                           number, sizeof own->name - 1);
     own->given = *given;
     memcpy(own->name, given->name, length + 1);
@@ -163,9 +168,10 @@ ring_status user_ops_create(user_ops *ops, const ring_train_op *given, size_t co
 {
     *ops = (user_ops){0};
     if (count > 0 && given == NULL)
-        return train_fail(RING_ERR_ARGUMENT, "ops is NULL, but op_count %zu", count);
+        return train_fail(RING_ERR_ARGUMENT, "ops is NULL, but op_count is %zu", count);
     if (count > NODES_MAX)
-        return train_fail(RING_ERR_ARGUMENT, "op_count %zu: at most %d", count, NODES_MAX);
+        return train_fail(RING_ERR_ARGUMENT, "op_count is %zu, but must be at most %d", count,
+                          NODES_MAX);
     RING_TRY(train_alloc((void **)&ops->list, count * sizeof *ops->list, "the caller's layers"));
     RING_TRY(
         train_alloc((void **)&ops->rows, (count + 1) * sizeof *ops->rows, "the caller's layers"));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Defines the networks as lists of layers, in the form in which they are mostly written in PyTorch.
- */
+ * Defines each network as a list of layers, in the form that is usual in PyTorch. */
 #include "builtin.h"
 
 #include <string.h>
@@ -83,8 +82,9 @@ static ring_status build_mlp(model_spec *spec)
     return model_build_mlp(spec, "mlp 784-256-64-10", widths, COUNT_OF(widths) - 1);
 }
 
-/* LeCun, Bottou, Bengio and Haffner (1998), with ReLU and max pooling, as it is mostly written
- * today. [1, 28, 28] → [6, 28, 28] → [6, 14, 14] → [16, 10, 10] → [16, 5, 5] → 400-120-84-10 */
+/* The network of LeCun, Bottou, Bengio and Haffner (1998), with ReLU and max pooling as is usual
+ * today. Shapes: [1, 28, 28] → [6, 28, 28] → [6, 14, 14] → [16, 10, 10] → [16, 5, 5] →
+ * 400-120-84-10 */
 static ring_status build_lenet5(model_spec *spec)
 {
     static const layer layers[] = {
@@ -95,8 +95,8 @@ static ring_status build_lenet5(model_spec *spec)
     return add_layers(spec, layers, COUNT_OF(layers));
 }
 
-/* Krizhevsky, Sutskever and Hinton (2012), for CIFAR's images: kernels of 3 instead of 11 and 5, so
- * that the planes are large enough to be pooled.
+/* The network of Krizhevsky, Sutskever and Hinton (2012), for the smaller images of CIFAR: with
+ * kernels of 3 instead of 11 and 5, so that the planes are large enough for pooling. Shapes:
  *     [3, 32, 32] → [64, 16, 16] → [64, 8, 8] → [192, 8, 8] → [192, 4, 4] → [384, 4, 4]
  *     → [256, 4, 4] → [256, 4, 4] → [256, 2, 2] → 1024-4096-4096-10 */
 static ring_status build_alexnet(model_spec *spec)
@@ -148,5 +148,6 @@ ring_status model_build(model_spec *spec, const char *name)
         if (strcmp(builtin->name, name) == 0)
             return builtin->build(spec);
     }
-    return train_fail(RING_ERR_ARGUMENT, "there is no model called %s", name);
+    return train_fail(RING_ERR_ARGUMENT,
+                      "there is no model called %s; give mlp, lenet5, alexnet or gpt", name);
 }

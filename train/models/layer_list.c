@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the file's values one by one, each setting by a table. Shapes are checked last, when the
- * whole network is known. */
+ * Reads the file's values one by one, and settings with the help of a table. Shapes are checked
+ * last, when all layers are known. */
 #include "layer_list.h"
 
 #include <math.h>
@@ -21,18 +21,18 @@ enum { FILE_BYTES_MAX = 1 << 20, SIZE_MOST = 1 << 24, CHOICES_MAX = 512 };
 /* The state of reading one file. */
 typedef struct list_reader {
     lenient_text text;
-    const cJSON *layer_at[NODES_MAX]; /* a value at the place of each layer in the file */
+    const cJSON *layer_at[NODES_MAX]; /* a value of each layer, for its place in the file */
     model_spec *spec;
-    const nn_op *const *own; /* ops of the caller, ended by NULL */
-    bool is_gpt;             /* given by its sizes */
+    const nn_op *const *own; /* types that the caller defines; ends with NULL */
+    bool is_gpt;             /* the file has the sizes of a GPT in place of layers */
 } list_reader;
 
 /* Refuses the file with a message at the place of a value. */
 #define REFUSE(reader, value, ...) \
     lenient_fail(&(reader)->text, lenient_place(value), RING_ERR_CONFIG, __VA_ARGS__)
 
-/* Replaces control characters, which a terminal would obey, in keys and names that messages quote.
- */
+/* Replaces characters that are not printable in a text that a message quotes, because a terminal
+ * would act on control characters. */
 static const char *printable(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
@@ -40,6 +40,7 @@ static const char *printable(char *text)
     return text;
 }
 
+/* Checks that no later key of the object equals the key of @p item. */
 static ring_status check_once(const list_reader *reader, const cJSON *item)
 {
     for (const cJSON *other = item->next; other != NULL; other = other->next) {
@@ -52,25 +53,25 @@ static ring_status check_once(const list_reader *reader, const cJSON *item)
 /* ---- Settings ------------------------------------------------------------------------------ */
 
 typedef enum setting_kind {
-    SIZE,        /* size_t from 1 */
+    SIZE,        /* size_t, at least 1 */
     SIZE_OR_0,   /* size_t */
     PROBABILITY, /* double below 1 */
     DEVIATION,   /* double above 0 */
     SWITCH,      /* bool */
-    SWITCH_OFF,  /* bool that is the opposite of the file's value */
+    SWITCH_OFF,  /* bool that is false if the file has true */
     APPROXIMATE  /* bool, written as torch.nn.GELU's argument */
 } setting_kind;
 
 typedef struct setting {
     const char *key;
     setting_kind kind;
-    size_t field;   /* of op_settings or gpt_sizes */
-    unsigned takes; /* TAKES_… of ops that have it, all of them */
-    bool needed;    /* a size that has no default */
+    size_t field;   /* offset in op_settings or gpt_sizes */
+    unsigned takes; /* flags TAKES_… and HAS_… that a layer must have to take the setting */
+    bool needed;    /* a size without a default */
 } setting;
 
-/* Are combined with an op's TAKES_… flags, so that "takes" can distinguish features from channels.
- */
+/* Flags that are combined with the TAKES_… flags of an op. They distinguish layers that have
+ * features from layers that have channels. */
 enum { HAS_WINDOW = 1 << 16, HAS_NO_WINDOW = 1 << 17 };
 
 #define OF_LAYER(member) offsetof(op_settings, member)
@@ -110,11 +111,12 @@ static ring_status read_size(const list_reader *reader, const cJSON *item, size_
 {
     const double value = cJSON_IsNumber(item) ? item->valuedouble : -1.0;
     if (!(value >= (double)least && value <= SIZE_MOST && value == floor(value)))
-        return REFUSE(reader, item, "must be a whole number from %zu to %d", least, SIZE_MOST);
+        return REFUSE(reader, item, "expected a whole number from %zu to %d", least, SIZE_MOST);
     *size = (size_t)value;
     return RING_OK;
 }
 
+/* Refuses a key that the layer does not take, and suggests a similar key. */
 static ring_status refuse_setting(const list_reader *reader, const cJSON *item,
                                   const setting *table, unsigned has, const char *owner)
 {
@@ -125,11 +127,13 @@ static ring_status refuse_setting(const list_reader *reader, const cJSON *item,
             used += (size_t)snprintf(names + used, sizeof names - used, "%s ", table->key);
     }
     config_choice_advice(names, item->string, advice);
-    return REFUSE(reader, item, "%s takes no \"%.40s\"%s", owner, printable(item->string), advice);
+    return REFUSE(reader, item, "%s has no setting \"%.40s\"%s", owner, printable(item->string),
+                  advice);
 }
 
 /* Reads a setting of @p table into the struct @p into.
- * @param has    flags TAKES_… and HAS_… of the layer, which messages call @p owner */
+ * @param has    flags TAKES_… and HAS_… of the layer
+ * @param owner  name of the layer, for messages */
 static ring_status read_setting(const list_reader *reader, const cJSON *item, const setting *table,
                                 unsigned has, const char *owner, void *into)
 {
@@ -148,22 +152,22 @@ static ring_status read_setting(const list_reader *reader, const cJSON *item, co
         return read_size(reader, item, table->kind == SIZE, field);
     case PROBABILITY:
         if (!(number >= 0.0 && number < 1.0))
-            return REFUSE(reader, item, "must be a number from 0 to below 1");
+            return REFUSE(reader, item, "expected a number that is at least 0 and below 1");
         *(double *)field = number;
         return RING_OK;
     case DEVIATION:
         if (!(number > 0.0 && number <= 1000.0))
-            return REFUSE(reader, item, "must be a number above 0, up to 1000");
+            return REFUSE(reader, item, "expected a number that is above 0 and at most 1000");
         *(double *)field = number;
         return RING_OK;
     case APPROXIMATE:
         if (strcmp(word, "none") != 0 && strcmp(word, "tanh") != 0)
-            return REFUSE(reader, item, "must be \"none\" or \"tanh\"");
+            return REFUSE(reader, item, "expected \"none\" or \"tanh\"");
         *(bool *)field = word[0] == 't';
         return RING_OK;
     default:
         if (!cJSON_IsBool(item))
-            return REFUSE(reader, item, "must be true or false");
+            return REFUSE(reader, item, "expected true or false");
         *(bool *)field = cJSON_IsTrue(item) == (table->kind == SWITCH);
         return RING_OK;
     }
@@ -173,14 +177,16 @@ static ring_status read_name(const list_reader *reader, const cJSON *item, char 
 {
     const size_t length = cJSON_IsString(item) ? strlen(item->valuestring) : 0;
     if (length == 0 || length >= room || strcspn(item->valuestring, "\"\\") != length)
-        return REFUSE(reader, item, "must be a name of 1 to %zu letters", room - 1);
+        return REFUSE(reader, item, "expected a name of 1 to %zu characters, without quotes or \\",
+                      room - 1);
     memcpy(name, printable(item->valuestring), length + 1);
     return RING_OK;
 }
 
 /* ---- One layer ----------------------------------------------------------------------------- */
 
-/* @return the earlier layer called @p name, or -2. */
+/* @return the index of the layer with this name among the first @p before layers, or MODEL_INPUT
+ * for "input", or -2. */
 static int find_layer(const model_spec *spec, int before, const char *name)
 {
     for (int n = before - 1; n >= 0; n--) {
@@ -194,10 +200,10 @@ static ring_status read_layer(const list_reader *reader, const cJSON *item, int 
 {
     const int own = reader->spec->count - 1;
     if (!cJSON_IsString(item))
-        return REFUSE(reader, item, "must be the name of an earlier layer, or \"input\"");
+        return REFUSE(reader, item, "expected the name of an earlier layer, or \"input\"");
     *layer = find_layer(reader->spec, own, item->valuestring);
     if (*layer == -2)
-        return REFUSE(reader, item, "no layer before this one is called \"%.40s\"",
+        return REFUSE(reader, item, "no earlier layer has the name \"%.40s\"",
                       printable(item->valuestring));
     return RING_OK;
 }
@@ -216,14 +222,6 @@ static ring_status read_input(const list_reader *reader, node_spec *node, const 
     return RING_OK;
 }
 
-static ring_status read_tie(const list_reader *reader, node_spec *node, const cJSON *item)
-{
-    RING_TRY(read_layer(reader, item, &node->tie));
-    if (node->tie == MODEL_INPUT)
-        return REFUSE(reader, item, "the input has no parameters to share");
-    return RING_OK;
-}
-
 static unsigned flags_of(const nn_op *op)
 {
     const bool window = (op->takes & (TAKES_WINDOW | TAKES_POOL)) != 0;
@@ -239,18 +237,25 @@ static ring_status read_layer_key(const list_reader *reader, node_spec *node, co
         return read_name(reader, item, node->name, sizeof node->name);
     if (strcmp(item->string, "input") == 0)
         return read_input(reader, node, item);
-    if (strcmp(item->string, "tie") == 0)
-        return read_tie(reader, node, item);
+    if (strcmp(item->string, "tie") == 0) {
+        RING_TRY(read_layer(reader, item, &node->tie));
+        if (node->tie == MODEL_INPUT)
+            return REFUSE(reader, item, "cannot tie to \"input\", which has no parameters");
+        return RING_OK;
+    }
     return read_setting(reader, item, layer_settings, flags_of(node->op), node->op->name,
                         &node->settings);
 }
 
+/* Checks a layer after all its keys were read, and sets defaults that depend on other keys. */
 static ring_status finish_layer(const list_reader *reader, const cJSON *first, node_spec *node)
 {
     op_settings *settings = &node->settings;
     const unsigned has = flags_of(node->op);
     if (find_layer(reader->spec, reader->spec->count - 1, node->name) != -2)
-        return REFUSE(reader, first, "another layer is already called \"%s\"", node->name);
+        return REFUSE(reader, first,
+                      "an earlier layer has the name \"%s\", too; give each layer its own name",
+                      node->name);
     for (const setting *s = layer_settings; s->key != NULL; s++) {
         if (s->needed && (s->takes & has) == s->takes &&
             *(const size_t *)((const char *)settings + s->field) == 0)
@@ -282,7 +287,8 @@ static const nn_op *find_op(const list_reader *reader, const char *name)
     return op_find(name);
 }
 
-/* Finds the type, which decides the other keys, before they are read. */
+/* Finds the type of a layer before the other keys are read, because the type decides which keys are
+ * valid. */
 static ring_status find_type(const list_reader *reader, const cJSON *object, const nn_op **op)
 {
     const cJSON *type = object->child;
@@ -292,12 +298,12 @@ static ring_status find_type(const list_reader *reader, const cJSON *object, con
     while (type != NULL && strcmp(type->string, "type") != 0)
         type = type->next;
     if (type == NULL || !cJSON_IsString(type))
-        return REFUSE(reader, first, "a layer needs a \"type\": one of %s", types);
+        return REFUSE(reader, first, "the layer has no \"type\"; add one of %s", types);
     *op = find_op(reader, type->valuestring);
     if (*op != NULL)
         return RING_OK;
     config_choice_advice(types, type->valuestring, advice);
-    return REFUSE(reader, first, "there is no layer of type \"%.40s\": write one of %s%s",
+    return REFUSE(reader, first, "there is no type \"%.40s\" of layers; write one of %s%s",
                   printable(type->valuestring), types, advice);
 }
 
@@ -305,13 +311,14 @@ static ring_status read_object(list_reader *reader, const cJSON *object)
 {
     const nn_op *op = NULL;
     if (!cJSON_IsObject(object) || object->child == NULL)
-        return REFUSE(reader, object, "each layer must be a section: {\"type\": …}");
+        return REFUSE(reader, object, "expected a layer: {\"type\": …}");
     const cJSON *first = object->child;
     RING_TRY(find_type(reader, object, &op));
     node_spec *node = model_spec_add(reader->spec, op,
                                      op == &op_dropout ? &(op_settings){.probability = 0.5} : NULL);
     if (node == NULL)
-        return REFUSE(reader, first, "more than %d layers", NODES_MAX);
+        return REFUSE(reader, first, "the file has more than %d layers, which is the limit",
+                      NODES_MAX);
     reader->layer_at[reader->spec->count - 1] = first;
     node->inputs[1] = MODEL_INPUT - 1; /* not given yet */
     for (const cJSON *item = object->child; item != NULL; item = item->next)
@@ -324,7 +331,7 @@ static ring_status read_object(list_reader *reader, const cJSON *object)
 static ring_status read_layers(list_reader *reader, const cJSON *list)
 {
     if (!cJSON_IsArray(list) || list->child == NULL)
-        return REFUSE(reader, list, "must be a list of layers: [ {\"type\": …}, … ]");
+        return REFUSE(reader, list, "expected a list of layers: [ {\"type\": …}, … ]");
     for (const cJSON *object = list->child; object != NULL; object = object->next)
         RING_TRY(read_object(reader, object));
     return RING_OK;
@@ -335,21 +342,21 @@ static ring_status read_shape(const list_reader *reader, const cJSON *list)
     op_shape *shape = &reader->spec->input;
     const int dims = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
     if (dims != 1 && dims != 3)
-        return REFUSE(reader, list, "must be [features] or [channels, rows, columns]");
+        return REFUSE(reader, list, "expected [features] or [channels, rows, columns]");
     shape->dims = 0;
     for (const cJSON *size = list->child; size != NULL; size = size->next)
         RING_TRY(read_size(reader, size, 1, &shape->dim[shape->dims++]));
     return RING_OK;
 }
 
-static const char instead[] = "\"gpt\" replaces \"input\" and \"layers\"; write either";
+static const char instead[] = "\"gpt\" replaces \"input\" and \"layers\"; remove it or them";
 
-/* Reads a GPT's sizes, which replace input and layers. */
+/* Reads the sizes of a GPT, which a file has in place of "input" and "layers". */
 static ring_status read_gpt(list_reader *reader, const cJSON *object)
 {
     gpt_sizes sizes = gpt_small;
     if (!cJSON_IsObject(object))
-        return REFUSE(reader, object, "must be a section: {\"n_layer\": …}");
+        return REFUSE(reader, object, "expected a section: {\"n_layer\": …}");
     if (reader->spec->input.dims != 0 || reader->spec->count != 0)
         return REFUSE(reader, object, instead);
     for (const cJSON *item = object->child; item != NULL; item = item->next) {
@@ -357,7 +364,9 @@ static ring_status read_gpt(list_reader *reader, const cJSON *object)
         RING_TRY(read_setting(reader, item, gpt_settings, 0, "gpt", &sizes));
     }
     if (gpt_layers(&sizes) > NODES_MAX)
-        return REFUSE(reader, object, "more than %d layers", NODES_MAX);
+        return REFUSE(reader, object,
+                      "the GPT has more than %d nodes, which is the limit; reduce n_layer",
+                      NODES_MAX);
     reader->is_gpt = true;
     for (size_t n = 0; n < gpt_layers(&sizes); n++)
         reader->layer_at[n] = object;
@@ -378,12 +387,12 @@ static ring_status read_member(list_reader *reader, const cJSON *item)
     if (strcmp(item->string, "layers") == 0)
         return read_layers(reader, item);
     return REFUSE(reader, item,
-                  "unknown key \"%.40s\": write name, input and layers, or name and gpt",
+                  "unknown key \"%.40s\"; write name, input and layers, or name and gpt",
                   printable(item->string));
 }
 
-/* Checks the shapes. The message of model_check() names the layer; its place in the file is added.
- */
+/* Checks the shapes of all layers. The message of model_check() names the layer, and this function
+ * adds the layer's place in the file. */
 static ring_status check_shapes(const list_reader *reader)
 {
     int failed = 0;
@@ -398,13 +407,15 @@ static ring_status check_shapes(const list_reader *reader)
 static ring_status read_file(list_reader *reader, const cJSON *file)
 {
     if (!cJSON_IsObject(file))
-        return REFUSE(reader, file, "the file must hold one object: { … }");
+        return REFUSE(reader, file, "the file must have one object: { … }");
     for (const cJSON *item = file->child; item != NULL; item = item->next)
         RING_TRY(read_member(reader, item));
     if (reader->spec->input.dims == 0)
-        return REFUSE(reader, file, "no \"input\"; add \"input\": [1, 28, 28]");
+        return REFUSE(
+            reader, file,
+            "\"input\" is missing; add the shape of a sample, such as \"input\": [1, 28, 28]");
     if (reader->spec->count == 0)
-        return REFUSE(reader, file, "no \"layers\"; add \"layers\": [ … ]");
+        return REFUSE(reader, file, "\"layers\" is missing; add \"layers\": [ … ]");
     return check_shapes(reader);
 }
 

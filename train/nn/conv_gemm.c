@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes convolutions as matrix products, sample by sample. The matrix of windows, "columns", has
- * a row for each weight of an output channel and a column for each place of the output:
- *     columns [channels · kernel · kernel, out_rows · out_columns] */
+ * Computes convolutions as matrix products, sample by sample. The matrix "columns" contains the
+ * elements of all windows: it has a row for each weight of an output channel and a column for each
+ * place of the output, that is [channels · kernel · kernel, out_rows · out_columns]. */
 #include <string.h>
 
 #include "conv.h"
 #include "gemm.h"
 #include "window.h"
 
-/* The sizes of the products. */
+/* Sizes of the matrices. */
 typedef struct conv_sizes {
     op_window window;
-    size_t outputs; /* channels of the output */
-    size_t weights; /* of an output channel */
-    size_t places;  /* of an output plane */
-    size_t in_count, out_count;
+    size_t outputs;             /* channels of the output */
+    size_t weights;             /* weights of one output channel */
+    size_t places;              /* elements of one channel of the output */
+    size_t in_count, out_count; /* elements of one sample of the input and the output */
 } conv_sizes;
 
 static conv_sizes sizes_of(const op_use *use)
@@ -34,8 +34,8 @@ size_t conv_gemm_scratch_bytes(const op_use *use)
     return sizes.weights * sizes.places * sizeof(float);
 }
 
-/* The elements that a row of columns is copied from: a plane of the image, and a place in the
- * window. */
+/* The source of one row of "columns": offset of a channel of the image, and a place in the window.
+ */
 typedef struct column_row {
     size_t plane, y, x;
 } column_row;
@@ -47,14 +47,15 @@ static column_row row_of(const op_window *window, size_t weight)
                         place % window->kernel};
 }
 
-/* @return the element of an axis at place @p k of window @p at. In the padding it is not below the
- * axis's length: to the left of the image it wraps to a large number. */
+/* @return the index on an axis of the image for place @p k of window @p at. In the padding the
+ * index is not below the axis's length; before the image it wraps around to a large number. */
 static size_t element_at(const op_window *window, size_t at, size_t k)
 {
     return at * window->stride + k - window->padding;
 }
 
-/* row [out_rows, out_columns] = the elements at one place of all windows, 0 in the padding */
+/* Fills row [out_rows, out_columns] with the elements at one place of all windows; 0 in the
+ * padding. */
 static void fill_row(const op_window *window, size_t weight, const float *image, float *row)
 {
     const column_row from = row_of(window, weight);
@@ -103,7 +104,8 @@ void conv_gemm_forward(const op_run *run)
     }
 }
 
-/* Adds in 16 independent lanes, so that the additions overlap; their order is always the same. */
+/* Adds up in 16 independent lanes, so that the compiler can vectorize; the order of the additions
+ * is always the same. */
 static float sum_plane(const float *plane, size_t places)
 {
     enum { LANES = 16 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes convolutions with oneDNN's primitives. Each pass chooses the formats of its operands
- * itself (mostly blocks of 8 or 16 channels). The trainer's formats are plain, [batch, channels,
- * rows, columns] and [outputs, channels, kernel, kernel], so operands are reordered before and
- * after the pass. Primitives and the memory of the inner formats are made once for each batch size
- * and kept with the use of the op. */
+ * Computes convolutions with oneDNN's primitives. oneDNN chooses inner formats for the operands,
+ * mostly blocks of 8 or 16 channels, whereas the trainer's formats are [batch, channels, rows,
+ * columns] and [outputs, channels, kernel, kernel]; so operands are reordered before and results
+ * after each pass. Primitives and memory for inner formats are made once for each batch size. */
 #include "conv.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -15,16 +14,16 @@
 
 enum { OPERANDS_MAX = 4, PLANS_MAX = 4 };
 
-/* An operand of a pass, in the trainer's format and in the primitive's. */
+/* An operand or result of a pass, in the trainer's format and in the inner one. */
 typedef struct conv_operand {
     int argument; /* DNNL_ARG_… */
     bool is_result;
-    dnnl_memory_t plain; /* its address is set before each call */
-    dnnl_memory_t inner; /* the primitive's; plain itself if the formats are the same */
-    dnnl_primitive_t reorder;
+    dnnl_memory_t plain;      /* in the trainer's format; its address is set before each pass */
+    dnnl_memory_t inner;      /* in the inner format; plain itself if the formats are the same */
+    dnnl_primitive_t reorder; /* between the two; NULL if the formats are the same */
 } conv_operand;
 
-/* Forward, or one of the two parts of backward. */
+/* One pass: forward, gradients of parameters, or gradient of the input. */
 typedef struct conv_pass {
     dnnl_primitive_t primitive;
     conv_operand operands[OPERANDS_MAX];
@@ -34,22 +33,22 @@ typedef struct conv_pass {
 /* All passes for batches of one size. */
 typedef struct conv_plan {
     size_t batch;       /* samples; 0: this entry is empty */
-    unsigned long used; /* the call that used it last; the least recently used one is replaced */
+    unsigned long used; /* number of the latest conv_prepare() for it; the oldest one is replaced */
     conv_pass forward, params, inputs;
 } conv_plan;
 
-/* A use's plans. */
+/* All plans of one use of the op. */
 typedef struct conv_plans {
     conv_plan list[PLANS_MAX];
-    unsigned long calls;
+    unsigned long calls; /* of conv_prepare() */
     dnnl_stream_t stream;
-    float *sums; /* [weights] a gradient that is then added to another */
+    float *sums; /* [weights] temporary gradient, which is then added to the stored one */
 } conv_plans;
 
-/* The sizes of a convolution as the library wants them. */
+/* Sizes of a convolution, as oneDNN's descriptors. */
 typedef struct conv_dims {
     dnnl_memory_desc_t in, weight, bias, out;       /* in the trainer's formats */
-    dnnl_memory_desc_t any_in, any_weight, any_out; /* in formats that the library chooses */
+    dnnl_memory_desc_t any_in, any_weight, any_out; /* in formats that oneDNN chooses */
     dnnl_dims_t strides, padding_before, padding_after;
 } conv_dims;
 
@@ -67,7 +66,7 @@ static ring_status check_dnnl(dnnl_status_t status)
     if (status == dnnl_success)
         return RING_OK;
     return train_fail(status == dnnl_out_of_memory ? RING_ERR_MEMORY : RING_ERR_INTERNAL,
-                      "oneDNN cannot prepare a convolution (its status %d)", (int)status);
+                      "oneDNN cannot prepare a convolution: dnnl_status_t is %d", (int)status);
 }
 
 /* ---- Making a pass ------------------------------------------------------------------------- */
@@ -85,7 +84,7 @@ static void destroy_pass(conv_pass *pass)
     *pass = (conv_pass){0};
 }
 
-/* Reorders an operand from the trainer's format to the inner one, or a result back. */
+/* Makes the primitive that reorders an operand to its inner format, or a result back. */
 static dnnl_status_t create_reorder(conv_operand *operand, const dnnl_memory_desc_t *plain,
                                     const dnnl_memory_desc_t *inner)
 {
@@ -102,6 +101,8 @@ static dnnl_status_t create_reorder(conv_operand *operand, const dnnl_memory_des
     return status;
 }
 
+/* Adds an operand to a pass whose primitive has chosen its formats. @param plain  trainer's format
+ */
 static dnnl_status_t add_operand(conv_pass *pass, const_dnnl_primitive_desc_t description,
                                  int argument, const dnnl_memory_desc_t *plain, bool is_result)
 {
@@ -120,7 +121,7 @@ static dnnl_status_t add_operand(conv_pass *pass, const_dnnl_primitive_desc_t de
     return create_reorder(operand, plain, inner);
 }
 
-/* An operand that a pass is made with. */
+/* Description of an operand for create_pass(). */
 typedef struct operand_row {
     int argument;
     const dnnl_memory_desc_t *plain;
@@ -195,6 +196,7 @@ static dnnl_status_t create_inputs(conv_plan *plan, const conv_dims *dims,
 
 /* ---- Plans --------------------------------------------------------------------------------- */
 
+/* Describes an operand in the trainer's format, and in any format. */
 static void describe(dnnl_memory_desc_t *plain, dnnl_memory_desc_t *any, const dnnl_dims_t dims,
                      dnnl_format_tag_t tag)
 {
@@ -202,8 +204,9 @@ static void describe(dnnl_memory_desc_t *plain, dnnl_memory_desc_t *any, const d
     dnnl_memory_desc_init_by_tag(any, 4, dims, dnnl_f32, dnnl_format_tag_any);
 }
 
-/* Elements after the last whole window are not read, so the padding at the end of an axis may be
- * smaller than at its start, or even negative. */
+/* @return the padding at the end of an axis such that the last window ends exactly there. Elements
+ * after the last whole window are not read, so it may be smaller than at the start, or even
+ * negative. */
 static dnnl_dim_t padding_after(const op_window *window, size_t out, size_t length)
 {
     return (dnnl_dim_t)((out - 1) * window->stride + window->kernel) -
@@ -256,7 +259,7 @@ static ring_status create_plan(conv_plan *plan, const op_use *use, size_t batch)
     return check_dnnl(status);
 }
 
-/* @return the plan for @p batch samples; if there is none, the one to replace. */
+/* @return the plan for @p batch samples, or else the least recently used plan. */
 static conv_plan *choose_plan(conv_plans *plans, size_t batch)
 {
     conv_plan *oldest = &plans->list[0];
@@ -323,8 +326,9 @@ static void run_reorder(const conv_operand *operand, dnnl_stream_t stream)
         dnnl_primitive_execute(operand->reorder, stream, 2, args);
 }
 
-/* @param addresses  of the pass's operands, in their order. Results are not checked: execution only
- * fails if an argument is missing. */
+/* Runs a pass. oneDNN's statuses are not checked, since execution fails only if an argument is
+ * missing.
+ * @param addresses  [pass->count] of the operands in the trainer's format */
 static void run_pass(const conv_pass *pass, dnnl_stream_t stream, const void *const *addresses)
 {
     dnnl_exec_arg_t args[OPERANDS_MAX];
@@ -343,7 +347,8 @@ static void run_pass(const conv_pass *pass, dnnl_stream_t stream, const void *co
     dnnl_stream_wait(stream);
 }
 
-/* Slots may hold batches of different sizes, so the plan is not always the one prepared last. */
+/* @return the plan for the run's batch size, which need not be the size that was prepared last:
+ * slots may contain batches of different sizes. */
 static const conv_plan *plan_of(const op_run *run)
 {
     return choose_plan(run->use->plans, run->batch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Uses one word of the generator for each element. An element is dropped if its word is below
- * probability · 2^32. */
+ * Draws one 32-bit word of the Philox generator for each element. An element is dropped if its word
+ * is below probability · 2^32. */
 #include "dropout_mask.h"
 
 #include <math.h>

@@ -9,13 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** c (m, n) = op(a) (m, k) · op(b) (k, n), added to c if @p accumulate. op() transposes if asked
- * to. Rows of a, b and c begin @p row_a, @p row_b and @p row_c elements apart in memory. */
+/** Computes op(a) (m, k) · op(b) (k, n) and stores it in c (m, n), or adds it to c if @p accumulate
+ * is set. op() is the transpose if @p transpose_a or @p transpose_b is set, else the matrix itself.
+ * In memory, rows of a, b and c begin @p row_a, @p row_b and @p row_c elements apart. */
 void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
                   size_t row_a, const float *b, size_t row_b, bool accumulate, float *c,
                   size_t row_c);
 
-/** The same of dense matrices. */
+/** As gemm_strided(), for matrices whose rows follow each other without gaps. */
 static inline void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
                         const float *a, const float *b, bool accumulate, float *c)
 {
@@ -23,8 +24,8 @@ static inline void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, 
                  accumulate, c, n);
 }
 
-/** Sets how many threads the calls of this thread use; without it, the library decides. oneDNN's
- *  other threads flush subnormals from then on. */
+/** Sets how many threads each call uses that this thread makes; by default the library decides.
+ * From then on, oneDNN's worker threads flush subnormal numbers to zero. */
 void gemm_set_threads(int threads);
 
 /** @return "oneDNN" or "OpenBLAS". */

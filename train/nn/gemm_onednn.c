@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls oneDNN to multiply matrices. Its threads belong to OpenMP, and are set up through it. */
+ * Calls oneDNN to multiply matrices. oneDNN runs on OpenMP's threads, so their number and mode are
+ * set through OpenMP. */
 #include "gemm.h"
 
 #include <omp.h>
@@ -22,8 +23,8 @@ void gemm_strided(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t
                accumulate ? 1.0F : 0.0F, c, (dnnl_dim_t)row_c);
 }
 
-/* OpenMP's threads live from one product to the next and keep their subnormal mode, so it is enough
- * to set it once. The calling thread's mode is left as it is. */
+/* OpenMP's threads live from one product to the next and keep their subnormal mode, so it is set
+ * only once. The calling thread's mode is not changed. */
 void gemm_set_threads(int threads)
 {
     omp_set_num_threads(threads);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes the mean squared error on one-hot targets and the cross-entropy of the softmax. Each row
- * function returns the loss of one sample and writes its gradient. */
+ * Computes the mean squared error on one-hot targets and the cross-entropy of the softmax. The
+ * functions for one row return its loss and write its gradient. */
 #include "loss.h"
 
 #include <math.h>
 
-enum { CLASSES_OF_A_SUM = 256 /* of float32 */ };
+enum { CLASSES_OF_A_SUM = 256 /* classes whose exponentials are added up in float32 */ };
 
 const char *const loss_names[] = {[LOSS_MSE] = "mse", [LOSS_CROSS_ENTROPY] = "cross_entropy", NULL};
 
@@ -23,9 +23,9 @@ static double mse_row(const float *output, size_t label, size_t classes, double 
     return sum / (double)classes;
 }
 
-/* output_grad = e^(output - top). @return their sum. Sums of 256 numbers in float32 are added up in
- * float64: a sum in float32 alone has an error that grows with the number of classes, and with
- * 50257 of them the error of the gradient would be ten times as large. */
+/* output_grad = e^(output - top). @return the sum of these exponentials. Each 256 numbers are added
+ * up in float32, and these partial sums in float64: the error of a sum in float32 alone grows with
+ * the number of classes, and with 50257 classes the gradient would be ten times less accurate. */
 static double fill_exponentials(const float *output, float top, size_t classes, float *output_grad)
 {
     double sum = 0.0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes a network from a list of nodes in three steps: infers shapes and lists the tensors, decides
- * which nodes share memory and which of them add to a gradient, then allocates. */
+ * Makes a network from a list of nodes in three steps: infers shapes and lists the tensors; decides
+ * which nodes share memory and which of them add to a gradient; assigns offsets and allocates. */
 #include "model.h"
 
 #include <math.h>
@@ -12,10 +12,11 @@
 #include "random.h"
 #include "segments.h"
 
-enum { LINE = 64 };
+enum { LINE = 64 /* bytes of a cache line */ };
 
 /* ---- Shapes and tensors -------------------------------------------------------------------- */
 
+/* Puts the layer's name before this thread's error text. @return @p status. */
 static ring_status node_fail(train_model *model, int number, ring_status status)
 {
     const model_node *node = &model->nodes[number];
@@ -45,7 +46,7 @@ static ring_status take_inputs(train_model *model, int number, const node_spec *
     return RING_OK;
 }
 
-/* @return whether the elements can be counted in an int, as the maths libraries do. */
+/* @return whether the number of elements fits an int, which the maths libraries use for sizes. */
 static bool is_indexable(const size_t *shape, int dims)
 {
     size_t count = 1;
@@ -69,6 +70,8 @@ static ring_status check_sizes(const op_use *use)
     return RING_OK;
 }
 
+/* Adds the node's tensors to the table. @param tie  the node whose tensors they share, or NOT_TIED
+ */
 static ring_status add_tensors(train_model *model, model_node *node, int tie)
 {
     for (int t = 0; t < node->use.tensor_count; t++) {
@@ -125,8 +128,9 @@ static ring_status shape_nodes(train_model *model, const model_spec *spec)
 
 /* ---- Gradients that are sums, and shared memory -------------------------------------------- */
 
-/* The gradient of an output is the sum of those from all nodes that use it. Backward runs from the
- * last node to the first, so the last user writes the gradient and the others add to it. */
+/* Decides which gradients of outputs are needed, and which nodes add to them. The gradient of an
+ * output is the sum of the gradients from all nodes that use it. Backward runs from the last node
+ * to the first, so the last user writes the gradient and the others add to it. */
 static void plan_value_grads(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -148,12 +152,14 @@ static void plan_value_grads(train_model *model)
     }
 }
 
+/* @return the original of a tied tensor, or the tensor itself. */
 static int root_of(const train_model *model, int tensor)
 {
     const int tie = model->tensors.list[tensor].tie;
     return tie >= 0 ? tie : tensor;
 }
 
+/* @return whether one of nodes @p first to @p end - 1 has tensor @p root, tied or not. */
 static bool shares_tensor(const train_model *model, int first, int end, int root)
 {
     for (int n = first; n < end; n++) {
@@ -165,7 +171,8 @@ static bool shares_tensor(const train_model *model, int first, int end, int root
     return false;
 }
 
-/* As plan_value_grads(), for the gradients of parameters, which tied nodes share. */
+/* Decides which nodes add to the gradient of a parameter that several nodes share: all but the
+ * last. */
 static void plan_grads(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -177,8 +184,9 @@ static void plan_grads(train_model *model)
     }
 }
 
-/* The output may overwrite the input if no other node reads the input, and no backward pass needs
- * it. Views of the batch's input write nothing, so they may even share its memory. */
+/* @return whether the node's output may overwrite its input: no other node reads the input, and no
+ * backward pass needs it. A view of the batch's input may share its memory, since it writes
+ * nothing. */
 static bool may_share_input(const train_model *model, const model_node *node)
 {
     int input = node->inputs[0];
@@ -195,6 +203,7 @@ static bool may_share_input(const train_model *model, const model_node *node)
            maker->memory != MODEL_INPUT;
 }
 
+/* Decides in whose memory each node's output is. */
 static void plan_memory(train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -216,8 +225,9 @@ static size_t reserve(size_t *total, size_t bytes)
     return at;
 }
 
-/* @param owns    the node's output has memory of its own
- * @param shared  bytes of model->shared that the segment has reserved so far */
+/* Reserves a node's memory.
+ * @param owns  whether the node's output has memory of its own
+ * @param[in,out] shared  bytes of model->shared that the node's segment has reserved so far */
 static void place_node(train_model *model, model_node *node, bool owns, size_t *shared)
 {
     const size_t rows = model->max_batch,
@@ -241,7 +251,7 @@ static void place_node(train_model *model, model_node *node, bool owns, size_t *
 static void place_nodes(train_model *model)
 {
     size_t shared = 0;
-    /* A segment's output is kept by the node that owns its memory, which may be an earlier one. */
+    /* The output of a segment must be kept. Its memory may belong to an earlier node. */
     for (int n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         if ((model->interval == 0 || node->ends_segment) && node->memory != MODEL_INPUT)
@@ -267,7 +277,8 @@ ring_status model_allocate(train_model *model)
     if (model->interval > 0)
         RING_TRY(train_alloc((void **)&model->shared, model->shared_bytes, "activations"));
     for (int k = 0; k < OP_INPUTS_MAX; k++)
-        RING_TRY(train_alloc((void **)&model->spare[k], model->spare_bytes[k], "gradients to add"));
+        RING_TRY(
+            train_alloc((void **)&model->spare[k], model->spare_bytes[k], "temporary gradients"));
     return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
 }
 
@@ -375,9 +386,9 @@ void model_place(train_model *model, int tensor, float *param, float *grad)
 
 /* ---- Initial parameters -------------------------------------------------------------------- */
 
-/* torch.nn.init.kaiming_uniform_(a=sqrt(5)) for weights, uniform within ±1/sqrt(fan_in) for biases.
- * Both bounds are the same number but for its last bits; those are PyTorch's, because the steps of
- * the computation are. */
+/* @return the bound of a uniform distribution, as PyTorch computes it: for weights by
+ * torch.nn.init.kaiming_uniform_(a=sqrt(5)), for biases 1/sqrt(fan_in). The two formulas are equal
+ * except for rounding, so each is computed in PyTorch's steps to get the same bits. */
 static double bound_of(const op_tensor *tensor)
 {
     const double a = sqrt(5.0), fan_in = (double)tensor->fan_in;
@@ -387,25 +398,21 @@ static double bound_of(const op_tensor *tensor)
     return sqrt(3.0) * (gain / sqrt(fan_in));
 }
 
-static void fill_uniform(train_random *random, float *values, size_t count, float bound)
-{
-    for (size_t i = 0; i < count; i++) {
-        const float value = random_uniform(random, -bound, bound);
-        if (values != NULL)
-            values[i] = value;
-    }
-}
-
-/* @param values  NULL: only advances the generator */
+/* Draws the initial values of a tensor. @param values  NULL: only advances the generator */
 static void start(train_random *random, const op_tensor *tensor, float *values, size_t count)
 {
     if (tensor->start == START_NORMAL && values == NULL)
         random_skip_normal(random, count);
     else if (tensor->start == START_NORMAL)
         random_normal(random, values, count, (float)tensor->deviation);
-    else if (tensor->start == START_UNIFORM)
-        fill_uniform(random, values, count, (float)bound_of(tensor));
-    else {
+    else if (tensor->start == START_UNIFORM) {
+        const float bound = (float)bound_of(tensor);
+        for (size_t i = 0; i < count; i++) {
+            const float value = random_uniform(random, -bound, bound);
+            if (values != NULL)
+                values[i] = value;
+        }
+    } else {
         for (size_t i = 0; i < count && values != NULL; i++)
             values[i] = tensor->start == START_ONES ? 1.0F : 0.0F;
     }

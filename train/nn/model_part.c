@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds where a network may be cut, and makes the list of nodes between two cuts. */
+ * Finds the places where a network may be cut, and makes the list of nodes between two cuts. */
 #include "model_part.h"
 
 #include <string.h>
@@ -22,6 +22,7 @@ int model_part_node(int first, int node)
     return first > 0 ? node - first + 1 : node;
 }
 
+/* @return the node that has the parameters of @p node, which may be tied to others. */
 static int original_of(const model_spec *spec, int node)
 {
     while (spec->nodes[node].tie != NOT_TIED)
@@ -29,17 +30,8 @@ static int original_of(const model_spec *spec, int node)
     return node;
 }
 
-/* @return the first node, from @p first on, that has the same parameters as @p node. It may be
- * @p node itself. */
-static int first_of(const model_spec *spec, int first, int node)
-{
-    const int original = original_of(spec, node);
-    int n = first;
-    while (original_of(spec, n) != original)
-        n++;
-    return n;
-}
-
+/* Appends node @p number to the part that begins with node @p first. If the part has an earlier
+ * node with the same parameters, the new node is tied to that one. */
 static ring_status add_node(model_spec *part, const model_spec *spec, int first, int number)
 {
     const node_spec *from = &spec->nodes[number];
@@ -50,7 +42,9 @@ static ring_status add_node(model_spec *part, const model_spec *spec, int first,
     node->number = from->number;
     for (int k = 0; k < from->op->inputs; k++)
         node->inputs[k] = model_part_node(first, from->inputs[k]);
-    const int tie = first_of(spec, first, number);
+    int tie = first;
+    while (original_of(spec, tie) != original_of(spec, number))
+        tie++;
     if (tie != number)
         node->tie = model_part_node(first, tie);
     return RING_OK;

@@ -13,7 +13,7 @@ static unsigned char *memory_of(const train_model *model, int slot, const model_
 float *model_value(const train_model *model, int slot, int node)
 {
     if (node == MODEL_INPUT || model->nodes[node].memory == MODEL_INPUT)
-        return (float *)model->slots[slot].batch.input; /* views share it, but never write to it */
+        return (float *)model->slots[slot].batch.input; /* views share it but never write to it */
     const model_node *owner = &model->nodes[model->nodes[node].memory];
     return (void *)(memory_of(model, slot, owner) + owner->value_at);
 }
@@ -40,7 +40,7 @@ ring_status model_load(train_model *model, int slot, const model_batch *batch)
     return RING_OK;
 }
 
-/* @return the operands that both passes use. */
+/* @return the operands of node @p number that both passes use. */
 static op_run run_of(const train_model *model, int slot, int number)
 {
     const model_node *node = &model->nodes[number];
@@ -70,6 +70,7 @@ void model_forward(train_model *model, int slot, int first, int end)
 
 /* ---- Backward ------------------------------------------------------------------------------ */
 
+/* Computes the gradients of the node's parameters. */
 static void compute_grads(const train_model *model, const model_node *node, op_run *run,
                           bool accumulate)
 {
@@ -87,8 +88,8 @@ static bool wants_grad(const train_model *model, int node)
     return node != MODEL_INPUT && model->nodes[node].wants_grad;
 }
 
-/* Computes the gradients of the node's inputs. A gradient that is added to an earlier one is
- * computed in spare memory first. */
+/* Computes the gradients of the node's inputs. A gradient that must be added to that of another
+ * node is first computed in spare memory. */
 static void compute_value_grads(const train_model *model, int slot, const model_node *node,
                                 op_run *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Grows the list of nodes as they are added, and derives a hash and a few sizes from it. */
+ * Grows the list of nodes as they are added, and computes a hash and a few sizes of the network. */
 #include "model_spec.h"
 
 #include <stdio.h>
@@ -18,6 +18,7 @@ void model_spec_free(model_spec *spec)
     *spec = (model_spec){0};
 }
 
+/* Makes room for one more node. @return false without memory or above NODES_MAX. */
 static bool make_room(model_spec *spec)
 {
     if (spec->count < spec->room)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * attention: computes causal self-attention with several heads, as
- * torch.nn.functional.scaled_dot_product_attention(is_causal=True) does with the three thirds of
- * each row: for each head, out = softmax(q · kᵀ / √size) · v, where each token attends to itself
- * and earlier ones. In training, weights are dropped with the given probability, as by dropout_p;
- * dropout_mask.h decides which ones.
- *     in [batch, tokens, 3 · features] queries, keys and values, each of them head after head
- *     out [batch, tokens, features]
- *     saved [batch, heads, tokens, tokens] the softmax, negative where a weight is dropped
- *     scratch [tokens, tokens] the weights, then their gradient */
+ * torch.nn.functional.scaled_dot_product_attention(is_causal=True) does. Each row of the input is a
+ * query, a key and a value. For each head, out = softmax(q · kᵀ / √size) · v, where each token
+ * attends to itself and earlier tokens. In training, weights are dropped with the given
+ * probability, as by dropout_p; dropout_mask.h decides which ones. in [batch, tokens, 3 · features]
+ * queries, keys and values, each of them head after head out [batch, tokens, features] saved
+ * [batch, heads, tokens, tokens] the softmax, negative where a weight is dropped scratch [tokens,
+ * tokens] the weights, then their gradient */
 #include <math.h>
 
 #include "dropout_mask.h"
@@ -15,7 +14,7 @@
 #include "exponential.h"
 #include "gemm.h"
 
-enum { ROW_PART = 256 /* elements of the mask that are drawn at a time */ };
+enum { ROW_PART = 256 /* elements of a mask that are drawn at a time */ };
 
 static ring_status attention_shape(op_use *use)
 {
@@ -43,13 +42,16 @@ static ring_status attention_shape(op_use *use)
     return RING_OK;
 }
 
-/* One head of one sample: where its matrices begin, and how far apart their rows are. */
+/* One head of one sample: sizes and positions of its matrices in the arrays of the run. */
 typedef struct attention_head {
-    size_t tokens, size;          /* size: features of the head */
-    size_t row_in, row_out;       /* elements between rows: of q, k and v; of out */
+    size_t tokens;
+    size_t size;                  /* features of the head */
+    size_t row_in, row_out;       /* distance in elements between rows of q, k and v, and of out */
     size_t q, k, v, out, softmax; /* offsets in in, out and saved */
-    size_t sample, place;         /* place: of its first weight among those of all tensor ranks */
-    float scale;
+    size_t sample;                /* number of the sample in the batch */
+    size_t place; /* index of its first weight among the weights of all tensor ranks,
+                     for the mask of dropout */
+    float scale;  /* 1 / √size */
 } attention_head;
 
 static attention_head head_of(const op_run *run, size_t number)
@@ -80,7 +82,7 @@ static bool drops(const op_run *run)
     return run->training && run->use->settings.probability > 0.0;
 }
 
-/* Negates the weights of token @p i that are dropped; a weight of 0 has a sign as well. */
+/* Marks the weights of token @p i that are dropped by making them negative; 0 becomes -0. */
 static void drop_weights(const op_run *run, const attention_head *h, size_t i, float *row)
 {
     uint8_t keep[ROW_PART];
@@ -93,14 +95,15 @@ static void drop_weights(const op_run *run, const attention_head *h, size_t i, f
     }
 }
 
-/* @return @p value, scaled, if the weight @p softmax is kept, and else 0; NaN is always kept. */
+/* @return @p value times @p scale if the weight @p softmax is kept, else 0. A NaN is always kept.
+ */
 static float if_kept(float softmax, float value, float scale)
 {
     return signbit(softmax) && !isnan(softmax) ? 0.0F : value * scale;
 }
 
-/* @return the weights (tokens, tokens) by which values are multiplied: the softmax itself, or, with
- * dropout, a copy of it in scratch with the dropped ones set to 0. */
+/* @return (tokens, tokens) the weights of the values: the softmax itself, or with dropout a copy of
+ * it in scratch memory in which dropped weights are 0. */
 static const float *weights_of(const op_run *run, const attention_head *h, const float *softmax)
 {
     const size_t count = h->tokens * h->tokens;
@@ -115,8 +118,8 @@ static const float *weights_of(const op_run *run, const attention_head *h, const
 
 /* ---- Fast ---------------------------------------------------------------------------------- */
 
-/* row (tokens) = softmax over the scores of the token and those before it; later ones get 0. The
- * largest score is subtracted first, so that no exponential overflows. */
+/* Replaces the scores in row (tokens) by their softmax over @p token and the tokens before it;
+ * later tokens get 0. The largest score is subtracted first, so that no exponential overflows. */
 static void softmax_row(float *row, size_t token, size_t tokens, float scale)
 {
     float top = row[0], sum = 0.0F;
@@ -153,8 +156,8 @@ static void attention_forward(const op_run *run)
     }
 }
 
-/* Turns the gradient d of a row of the softmax p into that of its scores: p · (d - Σ p d) · scale.
- * The softmax is taken without its signs. */
+/* Converts the gradient d of a row of the softmax p to that of the scores: p · (d - Σ p d) · scale.
+ * The signs of the softmax, which mark dropped weights, are ignored. */
 static void softmax_row_grad(float *restrict softmax_grad, const float *restrict softmax,
                              size_t count, float scale)
 {
@@ -165,25 +168,17 @@ static void softmax_row_grad(float *restrict softmax_grad, const float *restrict
         softmax_grad[j] = fabsf(softmax[j]) * (softmax_grad[j] - sum) * scale;
 }
 
-/* Turns the gradient of the weights (tokens, tokens) into that of the softmax before dropout. */
-static void undo_drop(const op_run *run, const attention_head *h, const float *softmax,
-                      float *softmax_grad)
-{
-    const float scale = dropout_mask_scale(run->use);
-    const size_t count = h->tokens * h->tokens;
-    for (size_t k = 0; k < count; k++)
-        softmax_grad[k] = if_kept(softmax[k], softmax_grad[k], scale);
-}
-
 /* For each sample and head:
  *     v_grad (tokens, size) = weightsᵀ (tokens, tokens) · out_grad (tokens, size)
- *     weights_grad (tokens, tokens) = out_grad (tokens, size) · vᵀ (size, tokens)
+ *     weights_grad (tokens, tokens) = out_grad (tokens, size) · vᵀ (size, tokens), from which
+ *     follow the gradients of the softmax before dropout and of the scores
  *     q_grad (tokens, size) = scores_grad (tokens, tokens) · k (tokens, size)
  *     k_grad (tokens, size) = scores_gradᵀ (tokens, tokens) · q (tokens, size) */
 static void attention_inputs(const op_run *run)
 {
     const float *in = run->in[0];
     float *in_grad = run->in_grad[0], *softmax_grad = run->scratch;
+    const float kept_scale = dropout_mask_scale(run->use);
     for (size_t n = 0; n < run->batch * run->use->settings.heads; n++) {
         const attention_head h = head_of(run, n);
         const float *softmax = (const float *)(const void *)run->saved + h.softmax;
@@ -192,8 +187,8 @@ static void attention_inputs(const op_run *run)
                      h.tokens, out_grad, h.row_out, false, in_grad + h.v, h.row_in);
         gemm_strided(false, true, h.tokens, h.tokens, h.size, out_grad, h.row_out, in + h.v,
                      h.row_in, false, softmax_grad, h.tokens);
-        if (drops(run))
-            undo_drop(run, &h, softmax, softmax_grad);
+        for (size_t k = 0; k < h.tokens * h.tokens && drops(run); k++)
+            softmax_grad[k] = if_kept(softmax[k], softmax_grad[k], kept_scale);
         for (size_t i = 0; i < h.tokens; i++)
             softmax_row_grad(softmax_grad + i * h.tokens, softmax + i * h.tokens, h.tokens,
                              h.scale);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * avg_pool2d: computes the mean of each window, as torch.nn.AvgPool2d does: padding counts as
+ * avg_pool2d: computes the mean of each window, as torch.nn.AvgPool2d does; padding counts as
  * zeros. in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns] */
 #include <string.h>
 
@@ -15,6 +15,7 @@ static float sum_window(const float *plane, size_t columns, window_span y, windo
     return sum;
 }
 
+/* Adds @p value to all elements of a window. */
 static void spread_window(float *plane, size_t columns, window_span y, window_span x, float value)
 {
     for (size_t row = y.first; row < y.end; row++) {

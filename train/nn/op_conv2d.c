@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d: defines the op for cross-correlation with square kernels, as torch.nn.Conv2d. The
- * functions of conv.h compute it.
- *     in [batch, channels, rows, columns]  weight [outputs, channels, kernel, kernel]
- *     bias [outputs]  out [batch, outputs, out_rows, out_columns] */
+ * conv2d: computes the cross-correlation with square kernels, as torch.nn.Conv2d does. The
+ * functions of conv.h do the computation. in [batch, channels, rows, columns]  weight [outputs,
+ * channels, kernel, kernel] bias [outputs]  out [batch, outputs, out_rows, out_columns] */
 #include "conv.h"
 #include "errors.h"
 #include "window.h"

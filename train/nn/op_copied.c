@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * copied: provides the input of a layer whose outputs are divided among ranks (tensor_split.h).
- * Each rank has a copy of the input, so its gradient is the sum over the ranks; the caller of the
- * backward pass puts that sum into out_grad before this node runs.
- *     in, out [batch, any] */
+ * copied: copies the input of a layer whose outputs are divided among tensor ranks
+ * (tensor_split.h). Each rank has a copy of the input, so the gradient is the sum over the ranks.
+ * The caller computes that sum in out_grad before the backward pass runs this node. in, out [batch,
+ * any] */
 #include <string.h>
 
 #include "op.h"
@@ -29,7 +29,7 @@ static void copied_inputs(const op_run *run)
     copy(run->in_grad[0], run->out_grad, run);
 }
 
-/* Is not in the table of ops, because lists of layers cannot contain it. */
+/* It is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_copied = {
     .name = "copied",
     .inputs = 1,

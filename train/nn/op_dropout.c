@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dropout: sets each element to 0 with the given probability in training, and divides the others by
- * 1 - probability; outside of training, out = in. It is torch.nn.Dropout except for which elements
- * are dropped (dropout_mask.h).
+ * dropout: in training, sets each element to 0 with the given probability and divides the others by
+ * 1 - probability, as torch.nn.Dropout does; otherwise out = in. Unlike in PyTorch, dropout_mask.h
+ * decides which elements are dropped.
  *     in, out [batch, any]  saved [batch, any] bytes: 1 where an element was kept */
 #include <string.h>
 
@@ -19,8 +19,8 @@ static ring_status dropout_shape(op_use *use)
     return RING_OK;
 }
 
-/* Draws keep (count) for one sample. If the op has only some features of each row, their mask is
- * the part of the whole row's mask at these features. */
+/* Draws keep (elements of a sample) for sample @p i. If a tensor rank has only some features of
+ * each row, it draws the part of the whole row's mask at these features. */
 static void draw_mask(const op_run *run, size_t i, uint8_t *keep)
 {
     const op_shape *out = &run->use->out;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * embedding: looks up a row of the table for each word, as torch.nn.Embedding does. Words are
- * numbers, exact in a float. One that is not in the table becomes NaN, so that the loss shows it.
+ * embedding: looks up a row of the table for each word, as torch.nn.Embedding does. Words are whole
+ * numbers stored as floats. For a number that is not in the table, the output is NaN, so that the
+ * loss reveals the error.
  *     in [batch, tokens]  weight [words, features]  out [batch, tokens, features] */
 #include <math.h>
 #include <string.h>

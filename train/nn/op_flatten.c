@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * flatten: turns each sample into one row with the same elements, as torch.nn.Flatten does. In
- * place nothing needs to be copied. in [batch, any]  out [batch, elements of any] */
+ * flatten: makes each sample one row with the same elements, as torch.nn.Flatten does. If output
+ * and input share memory, it copies nothing. in [batch, any]  out [batch, elements of any] */
 #include <string.h>
 
 #include "op.h"

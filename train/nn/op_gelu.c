@@ -62,8 +62,8 @@ static void gelu_forward(const op_run *run)
         out[i] = in[i] * normal(in[i], bell_of(in[i]));
 }
 
-/* in_grad = out_grad · (Φ(x) + x Φ'(x)), Φ'(x) = e^(-x²/2) / √(2π). With share(x) = ½ (1 +
- * tanh(u)), share' = 2 share (1 - share) u'. */
+/* in_grad = out_grad · (Φ(x) + x Φ'(x)), where Φ'(x) = e^(-x²/2) / √(2π). For the approximation
+ * share(x) = ½ (1 + tanh(u)), the derivative is share' = 2 share (1 - share) u'. */
 static void gelu_inputs(const op_run *run)
 {
     const size_t count = count_of(run);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * layer_norm: normalizes each row on its own, as torch.nn.LayerNorm does:
  * out = (in - mean) / √(variance + 1e-5) · weight + bias.
- *     in, out [rows, features]  weight, bias [features]  saved [rows, 2] mean and 1 / √(…) */
+ *     in, out [rows, features]  weight, bias [features]
+ *     saved [rows, 2] mean and 1 / √(variance + 1e-5) of each row */
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * max_pool2d: computes the maximum of each window, as torch.nn.MaxPool2d does: padding is never the
  * maximum, the first of equal maxima gets the gradient, and NaN is larger than any number.
  *     in [batch, channels, rows, columns]  out [batch, channels, out_rows, out_columns]
- *     saved [outputs] uint32: the place of each output's maximum in its plane of in */
+ *     saved [elements of out] uint32: index of each output's maximum in its channel of in */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static ring_status max_pool2d_shape(op_use *use)
     return RING_OK;
 }
 
-/* @return the place in @p plane of the window's maximum. */
+/* @return the index in @p plane of the window's maximum. */
 static uint32_t find_maximum(const float *plane, size_t columns, window_span y, window_span x)
 {
     size_t best = y.first * columns + x.first;
@@ -42,6 +42,7 @@ static void pool_plane(const op_window *window, const float *in, float *out, uin
     }
 }
 
+/* Forward for windows of any size. */
 static void pool_any_windows(const op_run *run)
 {
     const op_window window = window_of(run->use);
@@ -72,9 +73,8 @@ static void max_pool2d_inputs(const op_run *run)
 
 /* ---- Windows of 2 x 2 that do not overlap -------------------------------------------------- */
 
-/* The largest value so far and its place. Both are 32 bits wide and are chosen without branches, so
- * that the compiler can vectorize the loop around it; the comparisons are those of find_maximum().
- */
+/* The largest value so far and its index. Both have 32 bits and are selected without branches, so
+ * that the compiler can vectorize the loop. The comparisons are the same as in find_maximum(). */
 typedef struct candidate {
     float value;
     uint32_t place;
@@ -86,8 +86,8 @@ static inline candidate better(candidate best, float value, uint32_t place)
     return (candidate){wins ? value : best.value, wins ? place : best.place};
 }
 
-/* Pools two rows of the input (2 · count) into one of the output (count).
- * @param at  place of upper[0] in the plane */
+/* Pools two rows of the input (2 · count) into one row of the output (count).
+ * @param at  index of upper[0] in the plane */
 static void pool_two_rows(const float *restrict upper, const float *restrict lower, uint32_t at,
                           uint32_t columns, size_t count, float *restrict out,
                           uint32_t *restrict places)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * position_embedding: computes out = in + weight, where weight has a learned row for each place in
- * the text.
- *     in, out [batch, tokens, features]  weight [tokens, features] */
+ * position_embedding: computes out = in + weight, where weight has a learned row for each position
+ * in the text. in, out [batch, tokens, features]  weight [tokens, features] */
 #include <string.h>
 
 #include "errors.h"

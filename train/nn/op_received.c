@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * received: is the first node of a part of a network. Its output is an activation that another part
- * computed, and its gradient is sent back there; the caller of the passes does both.
+ * received: is the first node of a part of a network. The caller receives its output from another
+ * part, and sends the output's gradient back to that part; so this op computes nothing.
  *     in, out [batch, any] */
 #include "op.h"
 
@@ -15,7 +15,7 @@ static void nothing(const op_run *run)
     (void)run;
 }
 
-/* Is not in the table of ops, because lists of layers cannot contain it. */
+/* It is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_received = {
     .name = "received",
     .inputs = 1,

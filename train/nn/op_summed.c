@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * summed: computes the output of a layer whose inputs are divided among ranks (tensor_split.h):
- * out = in + bias, where in is the sum of the ranks' partial outputs. The caller of the forward
- * pass puts that sum into in before this node runs. All ranks' shares have the same gradient. in,
- * out [rows, outputs]  bias [outputs] */
+ * summed: computes the output of a layer whose inputs are divided among tensor ranks
+ * (tensor_split.h): out = in + bias, where in is the sum of the ranks' partial outputs. The caller
+ * computes that sum in place before the forward pass runs this node. The partial outputs of all
+ * ranks have the same gradient. in, out [rows, outputs]  bias [outputs] */
 #include <kernels.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void summed_inputs(const op_run *run)
         memcpy(run->in_grad[0], run->out_grad, count * sizeof(float));
 }
 
-/* Is not in the table of ops, because lists of layers cannot contain it. */
+/* It is not in the table of ops, because lists of layers cannot contain it. */
 const nn_op op_summed = {
     .name = "summed",
     .inputs = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists all ops that a network's file may name, and implements the functions on shapes that all of
- * them use. */
+ * Lists all ops that a list of layers may contain, and implements the functions on shapes that all
+ * ops use. */
 #include <stdio.h>
 #include <string.h>
 

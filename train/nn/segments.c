@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Decides after which nodes segments end: at the first place where the network may be cut once the
- * segment has enough nodes. */
+ * Decides where segments end: after the first node at which the segment has enough nodes and after
+ * which the network may be cut. */
 #include "segments.h"
 
 #include "model_part.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts between the place of an element among the parts and its number in the tensor, in runs of
- * elements that are consecutive in both orders. */
+ * Converts between the place of an element in the order of parts and its index in the tensor, for
+ * runs of elements that are consecutive in both. */
 #include "tensor_order.h"
 
 #include <string.h>
@@ -10,12 +10,14 @@ tensor_order tensor_order_whole(size_t count)
     return (tensor_order){.count = count, .parts = 1, .blocks = 1};
 }
 
-/* @return the elements of a part in each block. */
+/* @return number of elements that a part has of each block. */
 static size_t share_of(const tensor_order *order)
 {
     return order->count / order->blocks / order->parts;
 }
 
+/* Both orders consist of parts * blocks shares: the tensor is block by block, and the places are
+ * part by part. */
 size_t tensor_order_element(const tensor_order *order, size_t place, size_t *run)
 {
     const size_t share = share_of(order), shares = place / share;

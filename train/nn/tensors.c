@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Assigns each tensor its offset in the flat buffers; a tied tensor has the offset of its original.
+ * Assigns each tensor an offset in the flat buffers; a tied tensor has the offset of its original.
  */
 #include "tensors.h"
 
@@ -20,15 +20,6 @@ void tensors_free(tensor_table *table)
     *table = (tensor_table){0};
 }
 
-static ring_status check_tie(const train_tensor *tensor, const train_tensor *original)
-{
-    if (tensor->dims == original->dims &&
-        memcmp(tensor->shape, original->shape, sizeof tensor->shape) == 0)
-        return RING_OK;
-    return train_fail(RING_ERR_CONFIG, "%s cannot be tied to %s: their shapes differ", tensor->name,
-                      original->name);
-}
-
 ring_status tensors_add(tensor_table *table, const train_tensor *tensor)
 {
     train_tensor *added = &table->list[table->count];
@@ -38,7 +29,10 @@ ring_status tensors_add(tensor_table *table, const train_tensor *tensor)
         added->count *= tensor->shape[d];
     if (tensor->tie >= 0) {
         const train_tensor *original = &table->list[tensor->tie];
-        RING_TRY(check_tie(tensor, original));
+        if (tensor->dims != original->dims ||
+            memcmp(tensor->shape, original->shape, sizeof tensor->shape) != 0)
+            return train_fail(RING_ERR_CONFIG, "%s cannot be tied to %s: their shapes differ",
+                              tensor->name, original->name);
         added->offset = original->offset;
         added->own = original->own;
     } else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensors: lists a model's parameters. They are stored in one flat buffer, and their gradients in
- * another one at the same offsets, so that a collective or an optimiser sees one array. By default
- * tensors follow each other without gaps; a partition moves them into its buckets.
+ * tensors: lists a model's parameters. All parameters are in one flat buffer, and their gradients
+ * are at the same offsets in another one, so that collectives and optimisers work on one array. By
+ * default tensors follow each other without gaps; a partition moves them into its buckets.
  */
 #ifndef TRAIN_TENSORS_H
 #define TRAIN_TENSORS_H
@@ -12,21 +12,22 @@
 
 enum { TENSOR_DIMS_MAX = 4, TENSOR_NAME_MAX = 64 };
 
-/** Groups for optimisers: weights; tensors without weight decay (biases and norms); tables of words
- *  and places. */
+/** Parameter groups for optimisers: weights, which decay; biases and parameters of norms, which do
+ *  not; and tables of words and positions, for which the configuration decides. */
 typedef enum tensor_group { GROUP_DECAY, GROUP_NO_DECAY, GROUP_EMBEDDING } tensor_group;
 
 typedef struct train_tensor {
     char name[TENSOR_NAME_MAX]; /* as torch.nn.Sequential names it: "0.weight", "0.bias" */
-    ring_dtype type; /* in which it is kept between updates; nodes read and write float32 */
+    ring_dtype type;            /* type in which it is stored; nodes read and write float32 */
     tensor_group group;
     size_t shape[TENSOR_DIMS_MAX]; /* [dims], row-major */
     int dims;
     size_t count;  /* product of the shape */
-    size_t offset; /* elements before it in the flat buffers; a tied tensor has its original's */
+    size_t offset; /* in the flat buffers, in elements; a tied tensor has its original's offset */
     int tie;       /* the tensor whose memory this one shares, or -1 */
-    int own;       /* its number among the tensors that are not tied; or its original's */
-    bool counted_elsewhere; /* other ranks have it as well, and one of them adds it to the norm */
+    int own; /* number among the tensors that are not tied; a tied tensor has its original's */
+    bool counted_elsewhere; /* other ranks have the same tensor, and one of them owns it: adds it to
+                               the norm and saves it */
 } train_tensor;
 
 typedef struct tensor_table {
@@ -36,7 +37,8 @@ typedef struct tensor_table {
     size_t elements; /* of the flat buffers */
 } tensor_table;
 
-/** Makes an empty table with room for @p most tensors. Free with tensors_free(). */
+/** Makes an empty table with room for @p most tensors. @return RING_OK or RING_ERR_MEMORY. Free
+ * with tensors_free(). */
 ring_status tensors_create(tensor_table *table, int most);
 void tensors_free(tensor_table *table);
 
@@ -45,7 +47,7 @@ void tensors_free(tensor_table *table);
  *                 is not tied itself. @return RING_ERR_CONFIG if the shapes of the two differ. */
 ring_status tensors_add(tensor_table *table, const train_tensor *tensor);
 
-/** @return the tensor called @p name, or NULL. */
+/** @return the tensor with the name @p name, or NULL. */
 train_tensor *tensors_find(const tensor_table *table, const char *name);
 
 #endif

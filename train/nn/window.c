@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes the sizes of windows, and refuses settings that do not fit the input. */
+ * Computes the sizes of windows, and rejects settings that do not fit the input. */
 #include "window.h"
 
 #include "errors.h"
@@ -20,7 +20,8 @@ ring_status window_check(const op_use *use)
         return train_fail(RING_ERR_CONFIG, "a kernel of %zu is larger than its input %s",
                           settings->kernel, shape_text(in, text));
     if (settings->padding >= settings->kernel)
-        return train_fail(RING_ERR_CONFIG, "a padding of %zu needs a kernel larger than %zu",
+        return train_fail(RING_ERR_CONFIG,
+                          "a padding of %zu needs a kernel larger than that, not %zu",
                           settings->padding, settings->kernel);
     return RING_OK;
 }
@@ -43,7 +44,7 @@ ring_status window_shape_pool(op_use *use)
 {
     RING_TRY(window_check(use));
     if (2 * use->settings.padding > use->settings.kernel)
-        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel %zu",
+        return train_fail(RING_ERR_CONFIG, "a padding of %zu is more than half the kernel size %zu",
                           use->settings.padding, use->settings.kernel);
     const op_window window = window_of(use);
     use->out = (op_shape){.dim = {window.channels, window.out_rows, window.out_columns}, .dims = 3};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds the states and settings of the optimisers and passes them to the kernels. */
+ * Allocates the states of the optimisers, cuts ranges at the borders of parameter groups, and calls
+ * the kernel of each optimiser. */
 #include "optimizer.h"
 
 #include <kernels.h>
@@ -11,7 +12,7 @@
 
 enum { BLOCK = 4096 };
 
-/* States that there are, from the range's first. */
+/* @return the states of the range, or NULL if the optimiser does not have them. */
 static float *at(float *states, const optimizer_range *range)
 {
     return states != NULL ? states + range->at : NULL;
@@ -19,9 +20,9 @@ static float *at(float *states, const optimizer_range *range)
 
 /* ---- The optimisers ------------------------------------------------------------------------ */
 
-/* Factors of one update; lr and weight_decay are the group's. */
+/* Factors of one update of one parameter group. */
 typedef struct update_rates {
-    double lr, scale, weight_decay;
+    double lr, scale, weight_decay; /* scale is the factor of the gradients */
 } update_rates;
 
 static void step_sgd(const train_optimizer *optimizer, const optimizer_range *range,
@@ -88,7 +89,8 @@ static void step_adagrad(const train_optimizer *optimizer, const optimizer_range
 }
 
 static const struct {
-    /* Of arrays as large as the parameters, as PyTorch names them; SGD has its with momentum. */
+    /* PyTorch's names of the states, which are arrays as large as the parameters. SGD has its state
+     * only with momentum. */
     const char *states[OPTIMIZER_STATES];
     void (*step)(const train_optimizer *optimizer, const optimizer_range *range,
                  const update_rates *rates);
@@ -121,7 +123,8 @@ static bool decays(const optimizer_config *config, tensor_group group)
     return group == GROUP_DECAY || (group == GROUP_EMBEDDING && embeddings);
 }
 
-/* A bucket's padding belongs to the tensor before it: it is zero, and stays so. */
+/* Adds a tensor to the last run, or begins a new one if its group differs. The padding of a bucket
+ * belongs to the tensor before it; its gradients are 0, so it stays 0. */
 static void add_run(train_optimizer *optimizer, const train_tensor *tensor)
 {
     const bool decaying = decays(&optimizer->config, tensor->group);
@@ -163,6 +166,7 @@ ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tens
 
 /* ---- States -------------------------------------------------------------------------------- */
 
+/* Sets states that do not start from 0. */
 static void start_states(const train_optimizer *optimizer)
 {
     for (size_t i = 0; i < optimizer->count && optimizer->config.kind == OPTIMIZER_ADAGRAD; i++)
@@ -215,15 +219,8 @@ void optimizer_begin(train_optimizer *optimizer)
     optimizer->step++;
 }
 
-static update_rates rates_of(const train_optimizer *optimizer, bool decaying, double lr,
-                             double scale)
-{
-    if (decaying)
-        return (update_rates){lr, scale, optimizer->config.weight_decay};
-    return (update_rates){optimizer->no_decay_lr >= 0.0 ? optimizer->no_decay_lr : lr, scale, 0.0};
-}
-
-/* Group by group: a range is cut where another run begins. */
+/* Cuts the range where a run of another group begins, and updates each part with its group's rates.
+ */
 void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, const double *lr,
                     const double *scale)
 {
@@ -239,7 +236,11 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, co
                                       .count = count,
                                       .params = range->params + done,
                                       .grads = range->grads + done};
-        const update_rates rates = rates_of(optimizer, run->decays, *lr, *scale);
+        update_rates rates = {*lr, *scale, optimizer->config.weight_decay};
+        if (!run->decays) {
+            rates.lr = optimizer->no_decay_lr >= 0.0 ? optimizer->no_decay_lr : *lr;
+            rates.weight_decay = 0.0;
+        }
         rows[optimizer->config.kind].step(optimizer, &part, &rates);
         done += count;
     }

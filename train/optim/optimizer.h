@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer: implements SGD, Adam, AdamW, Lion and Adagrad over one flat range of parameters, and
- * clipping by the global norm. The kernels do the arithmetic; this file keeps the states and the
- * settings.
+ * optimizer: implements SGD, Adam, AdamW, Lion and Adagrad over flat ranges of parameters, and
+ * clipping by the global norm. It keeps the states and settings; the kernels do the arithmetic.
  */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
@@ -11,74 +10,83 @@
 #include "schedule.h"
 #include "tensors.h"
 
-/** Neighbours in the flat buffer that are of one parameter group. */
+/** Adjacent elements of the flat buffer that belong to the same parameter group. A run begins where
+ *  the run before it ends. */
 typedef struct optimizer_run {
-    size_t end; /* one past the last element */
-    bool decays;
+    size_t end;  /* offset after the last element */
+    bool decays; /* the group has weight decay */
 } optimizer_run;
 
 enum { OPTIMIZER_STATES = 2 };
 
 typedef struct train_optimizer {
     optimizer_config config;
-    size_t count;
-    float *first, *second; /* momentum, Adam's two moments, Adagrad's sum; NULL if not needed */
-    bool outside;          /* they are the caller's */
+    size_t count;          /* elements of each state */
+    float *first, *second; /* [count] momentum, Adam's two moments or Adagrad's sum; NULL if the
+                              optimiser does not need it */
+    bool outside;          /* first and second belong to the caller */
     long step;             /* updates done */
-    double no_decay_lr;    /* of the next update, by tensors that do not decay; below 0: as all */
-    optimizer_run *runs;   /* [run_count], the last one without end; NULL: all decay */
+    double no_decay_lr;  /* rate of the group without weight decay in the next update; below 0: the
+                            same rate as the other group */
+    optimizer_run *runs; /* [run_count] the end of the last one is SIZE_MAX; NULL: there is only one
+                            group, which decays */
     int run_count;
 } train_optimizer;
 
-/** @return what PyTorch calls the first (0) or second (1) state of a parameter; NULL: there is
- * none. */
+/** @return PyTorch's name of the first (0) or second (1) state of a parameter; NULL if the
+ * optimiser does not have this state. */
 const char *optimizer_state_name(const optimizer_config *config, int state);
 
+/** Allocates the states of @p count parameters, with their initial values.
+ *  @return RING_OK or RING_ERR_MEMORY. Free with optimizer_destroy() whatever the result. */
 ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
                              size_t count);
 
-/** The same with states of the caller's, zeros, which outlive it. */
+/** As optimizer_create(), but with the caller's memory.
+ *  @param states  [count] zeros, which must outlive the optimiser; NULL if it is not needed */
 void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
                          float *states[OPTIMIZER_STATES]);
 void optimizer_destroy(train_optimizer *optimizer);
 
-/** Tells the groups of the configuration's param_groups apart; without this call all tensors are in
- *  one. @param tensors  at their final offsets. @return RING_OK or RING_ERR_MEMORY. */
+/** Assigns the tensors to the groups of the configuration's param_groups. Without this call, all
+ *  tensors are in one group. @param tensors  at their final offsets. @return RING_OK or
+ *  RING_ERR_MEMORY. */
 ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tensors);
 
-/** A range of what an optimiser updates. */
+/** A range of adjacent parameters to be updated. */
 typedef struct optimizer_range {
-    size_t offset; /* elements before it in the flat buffers of all parameters */
-    size_t at;     /* of its states among those that this optimiser holds */
+    size_t offset; /* of the first parameter in the flat buffer of all parameters */
+    size_t at;     /* index of its state in the arrays of this optimiser */
     size_t count;
     float *params;      /* [count] */
     const float *grads; /* [count] */
 } optimizer_range;
 
-/** Sets what the next update takes beside its rate: the other group's rate, and the betas. */
+/** Sets the rate of the group without weight decay, and the betas, for the next updates. */
 void optimizer_set_rates(train_optimizer *optimizer, const schedule_rates *rates);
 
-/** Begins the next update, which takes each range once. */
+/** Begins the next update, in which optimizer_step() must process each parameter once. */
 void optimizer_begin(train_optimizer *optimizer);
 
-/** The update of one range. Both numbers are read now, where they lie.
- *  @param lr  [1] of all groups, unless optimizer->no_decay_lr is set
- *  @param scale  [1] multiplies the gradients */
+/** Updates the parameters and states of one range.
+ *  @param lr  [1] learning rate; groups without weight decay use optimizer->no_decay_lr if it is
+ * set
+ *  @param scale  [1] factor of the gradients */
 void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, const double *lr,
                     const double *scale);
 
-/** @return bytes of the states of @p count parameters, without anything allocated. */
+/** @return bytes of the states of @p count parameters; needs no optimiser. */
 size_t optimizer_needs(const optimizer_config *config, size_t count);
 
-/** @return bytes of the states that it has allocated. */
+/** @return bytes of the states that the optimiser has allocated itself. */
 size_t optimizer_bytes(const train_optimizer *optimizer);
 
-/** @return the sum of squares of @p values [count] in float64. It is summed in blocks of 4096, so
- *  that ranks that hold different parts compute the same bits. */
+/** @return the sum of squares of @p values [count] in float64, added up in blocks of 4096 elements
+ * in a fixed order, so that every rank gets the same bits for the same values. */
 double optimizer_sum_squares(const float *values, size_t count);
 
-/** @return what to multiply gradients of norm @p norm with so that it is at most @p most;
- *  1 if @p most is 0. As torch.nn.utils.clip_grad_norm_. */
+/** @return the factor by which gradients of norm @p norm must be multiplied so that their norm is
+ * at most @p most; 1 if @p most is 0. Same as in torch.nn.utils.clip_grad_norm_(). */
 double optimizer_clip(double norm, double most);
 
 #endif

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements each type of schedule as a row of functions in one table. */
+ * Implements each type of schedule as two functions: the rate at an iteration, and the rate of the
+ * first update. A table lists the functions of all types. */
 #include "schedule.h"
 
 #include <math.h>
 
 static const double pi = 3.14159265358979323846;
 
-/* ---- Warm-ups: then constant, straight down, or down as a cosine ---- */
+/* ---- Warm-ups: followed by a constant rate, a linear decay or a cosine decay ---- */
 
 static long warmup_steps(const schedule_config *s)
 {
     return s->warmup_steps > 2 ? s->warmup_steps : 2;
 }
 
+/* @return the factor of the rate during the warm-up, from 0 to 1. */
 static double warmup_factor(const schedule_config *s, long iteration)
 {
     const double warmup = (double)warmup_steps(s);
@@ -26,6 +28,7 @@ static double steps_after_warmup(const schedule_config *s)
     return fmax(1.0, (double)(s->total_steps - warmup_steps(s)));
 }
 
+/* @return the rate at @p factor, from 0 for min_lr to 1 for max_lr. */
 static double between(const schedule_config *s, double factor)
 {
     return s->min_lr + (s->max_lr - s->min_lr) * factor;
@@ -49,14 +52,16 @@ static double cosine_at(const schedule_config *s, double base_lr, long iteration
     const double start = s->warmup_min_ratio, end = s->cos_min_ratio;
     if (iteration < warmup_steps(s))
         return base_lr * (start + (1.0 - start) * warmup_factor(s, iteration));
-    double way = (double)(iteration - warmup_steps(s) + 1) / steps_after_warmup(s);
+    double progress = (double)(iteration - warmup_steps(s) + 1) / steps_after_warmup(s);
     if (!s->unclamped)
-        way = fmin(1.0, way);
-    return base_lr * fmax(0.0, end + (1.0 - end) * (1.0 + cos(pi * way)) / 2.0);
+        progress = fmin(1.0, progress);
+    return base_lr * fmax(0.0, end + (1.0 - end) * (1.0 + cos(pi * progress)) / 2.0);
 }
 
 /* ---- OneCycle ---- */
 
+/* Steps of the rising and the falling half of a cycle, and the number of stairs in each; 0 stairs:
+ * the rate changes continuously. */
 typedef struct cycle_shape {
     double first, second, first_stairs, second_stairs;
 } cycle_shape;
@@ -69,7 +74,8 @@ static cycle_shape shape_of(const cycle_config *c)
     return shape;
 }
 
-/* 0 at both ends of the cycle, 1 at its top. Another cycle follows, of which one step is used. */
+/* @return 0 at both ends of the cycle and 1 at its top. DeepSpeed's formula counts from iteration +
+ * 1, so the last step of a cycle is the first one of a second cycle. */
 static double cycle_height(const cycle_config *c, long iteration)
 {
     const cycle_shape s = shape_of(c);
@@ -80,7 +86,8 @@ static double cycle_height(const cycle_config *c, long iteration)
     return stairs > 0 ? floor(part * stairs / length) / stairs : part / length;
 }
 
-/* @return steps of decay after the cycle; 0 within it, or without decay. */
+/* @return number of decay intervals since the end of the cycle; 0 within the cycle or without
+ * decay. */
 static double cycle_decay(const cycle_config *c, long iteration)
 {
     const cycle_shape s = shape_of(c);
@@ -110,19 +117,19 @@ static double cycle_momentum_at(const cycle_config *c, long iteration)
     return c->max_momentum - (c->max_momentum - c->min_momentum) * cycle_height(c, iteration);
 }
 
-/* ---- The others ---- */
+/* ---- Other schedules ---- */
 
 static double range_at(const schedule_config *s, double base_lr, long iteration)
 {
-    const double way = (double)(iteration + 1) / (double)s->range_steps;
+    const double steps = (double)(iteration + 1) / (double)s->range_steps;
     (void)base_lr;
-    return s->range_min_lr * (1.0 + s->range_rate * (s->range_staircase ? floor(way) : way));
+    return s->range_min_lr * (1.0 + s->range_rate * (s->range_staircase ? floor(steps) : steps));
 }
 
 static double annealing_at(const schedule_config *s, double base_lr, long iteration)
 {
-    const double way = (double)iteration / (double)s->annealing_steps;
-    return s->annealing_min_lr + (base_lr - s->annealing_min_lr) * (1.0 + cos(pi * way)) / 2.0;
+    const double progress = (double)iteration / (double)s->annealing_steps;
+    return s->annealing_min_lr + (base_lr - s->annealing_min_lr) * (1.0 + cos(pi * progress)) / 2.0;
 }
 
 static double stairs_at(const schedule_config *s, double base_lr, long iteration)
@@ -131,7 +138,7 @@ static double stairs_at(const schedule_config *s, double base_lr, long iteration
     return base_lr * pow(s->stair_gamma, (double)falls);
 }
 
-/* ---- Constructors: what the first update uses ---- */
+/* ---- Rates of the first update, which the constructors of DeepSpeed's schedulers set ---- */
 
 static double start_at_minimum(const schedule_config *s)
 {
@@ -158,8 +165,9 @@ static double start_of_range(const schedule_config *s)
 
 typedef struct schedule_row {
     double (*at)(const schedule_config *s, double base_lr, long iteration);
-    double (*start)(const schedule_config *s); /* NULL: PyTorch's, which counts from 0 */
-    bool new_start; /* before DeepSpeed 0.15.3 the first update had the optimiser's own rate */
+    double (*start)(const schedule_config *s); /* NULL for PyTorch's schedulers, whose first update
+                                                  has the rate of iteration 0 */
+    bool new_start; /* before DeepSpeed 0.15.3, the first update had the optimiser's rate instead */
 } schedule_row;
 
 static const schedule_row table[] = {
@@ -191,7 +199,7 @@ double schedule_lr(const schedule_config *s, double base_lr, long update, bool c
     return row->start(s);
 }
 
-/* Writes Adam's betas of an update, where the schedule changes them. */
+/* Sets Adam's betas of an update if the schedule changes them. */
 static void schedule_betas(const schedule_config *s, long update, double betas[2])
 {
     const cycle_config *c = &s->cycle;
@@ -200,7 +208,7 @@ static void schedule_betas(const schedule_config *s, long update, double betas[2
     if (update > 1)
         betas[0] = cycle_momentum_at(c, s->last_iteration + update - 1);
     else if (s->last_iteration < 0)
-        betas[0] = c->min_momentum; /* DeepSpeed's constructor begins with the lower one */
+        betas[0] = c->min_momentum; /* set by the constructor of DeepSpeed's OneCycle */
     else
         return;
     betas[1] = 0.99;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads metrics line by line. The members of a line's object decide to which table it belongs. */
+ * Reads metrics line by line, and adds each line to the table that its members belong to. */
 #include "metrics_file.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "text_file.h"
 
 enum { PATH_MAX_BYTES = 4096 };
-/* Enough for two million updates. */
+/* The largest file, which has room for two million updates. */
 static const size_t most_bytes = (size_t)256 << 20;
 
 static const char *const step_members[STEP_COLUMNS] = {"step", "loss", "lr", "grad_norm",
@@ -28,6 +28,7 @@ const char *metrics_column_name(const metrics_table *table, int column)
                                         : part_names[column - table->member_count];
 }
 
+/* Makes room for one more row. @return false: there is no memory. */
 static bool make_room(metrics_table *table)
 {
     const size_t room = table->room > 0 ? 2 * table->room : 256;
@@ -66,7 +67,8 @@ static void free_table(metrics_table *table)
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
 
-/* Replaces an earlier item of this name. @param item  owned by the run from now on; may be NULL */
+/* Adds an item to the facts of a run, and replaces an earlier item with this name.
+ * @param item  moved into the run; NULL: does nothing */
 static ring_status keep(metrics_run *run, const char *name, cJSON *item)
 {
     if (item == NULL)
@@ -114,7 +116,7 @@ void metrics_runs_free(metrics_runs *runs)
 /* ---- Lines --------------------------------------------------------------------------------- */
 
 /* @param line    borrowed; some of its members are moved into the run
- * @param before  the number of runs that earlier files have added */
+ * @param before  number of runs from earlier files */
 static ring_status add_line(metrics_runs *runs, const char *path, cJSON *line, size_t before)
 {
     const bool begins = cJSON_HasObjectItem(line, "run");
@@ -139,20 +141,21 @@ static ring_status add_text(metrics_runs *runs, const char *path, char *text, si
     for (char *at = text; at < end && status == RING_OK;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL)
-            break; /* the run was killed while it wrote */
+            break; /* the last line is unfinished: the run was killed */
         cJSON *line = cJSON_ParseWithLength(at, (size_t)(stop - at));
         number_of_line++;
         status = cJSON_IsObject(line)
                      ? add_line(runs, path, line, before)
                      : train_fail(RING_ERR_CONFIG,
-                                  "%s:%d: not a JSON object; give a file that --metrics wrote",
+                                  "%s:%d: the line is not a JSON object; give a file that "
+                                  "--metrics wrote",
                                   path, number_of_line);
         cJSON_Delete(line);
         at += stop - at + 1;
     }
     if (status == RING_OK && runs->count == before)
-        return train_fail(RING_ERR_CONFIG, "%s: no metrics; give a file that --metrics wrote",
-                          path);
+        return train_fail(RING_ERR_CONFIG,
+                          "%s: the file has no metrics; give a file that --metrics wrote", path);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the metrics of all runs that the command names, and writes them as one page. */
+ * Reads the metrics of all runs on the command line, and writes one page for them. */
 #include "report_command.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ typedef struct page_options {
 } page_options;
 
 static const args_row rows[] = {
-    {"output", 'o', "FILE", "The page to write (default report.html)", args_text,
+    {"output", 'o', "FILE", "HTML page to write (default report.html)", args_text,
      ARGS_AT(page_options, page)},
     {0},
 };
@@ -31,7 +31,7 @@ static int take_run(char **words, int count, void *out)
     page_options *asked = out;
     (void)count;
     if (asked->count == RUNS_MAX)
-        args_fail("more than %d runs", RUNS_MAX);
+        args_fail("a page can have at most %d runs; give fewer", RUNS_MAX);
     asked->runs[asked->count++] = words[0];
     return 1;
 }
@@ -61,15 +61,15 @@ int report_command(int argc, char **argv)
     static const args_program program = {
         "ringtrain report", rows, "RUN...",
         "Makes one HTML page from files that --metrics has written: loss, accuracy, learning rate, "
-        "throughput, a breakdown of the time, memory of each rank, passes of a pipeline. Several "
-        "runs are drawn over each other."
-        "\vRUN is a file of metrics, or a folder with a metrics.jsonl. The page needs no other "
-        "file. Exit status: 0 written, 1 failed, 2 wrong use.",
+        "throughput, a breakdown of the time, the memory of each rank, and the passes of a "
+        "pipeline. Several runs are drawn in the same charts."
+        "\vRUN is a file of metrics, or a folder with the file metrics.jsonl. The page needs no "
+        "other file. Exit status: 0 written, 1 failed, 2 wrong use.",
         .take = take_run};
     page_options asked = {.page = "report.html"};
     args_parse(&program, argc, argv, &asked);
     if (asked.count == 0)
-        args_fail("give at least one run, e.g. ringtrain report metrics.jsonl");
+        args_fail("give at least one run, such as ringtrain report metrics.jsonl");
     if (write_page(&asked) != RING_OK) {
         fprintf(stderr, "ringtrain report: %s\n", train_error());
         return EXIT_FAILURE;

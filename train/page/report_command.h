@@ -4,7 +4,8 @@
 #ifndef TRAIN_REPORT_COMMAND_H
 #define TRAIN_REPORT_COMMAND_H
 
-/** @param argv  begins with the word "report". @return the program's exit status. */
+/** Runs the command. @param argv  begins with the word "report". @return the exit status of the
+ *  program. A wrong command line ends the program with status 2. */
 int report_command(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fills in the two marked places of run_page.html: the table of runs, and their metrics as JSON for
- * the script of the page. */
+ * Replaces two marks in run_page.html: one by the table of runs, the other by their metrics as
+ * JSON, which the script of the page reads. */
 #include "run_page.h"
 
 #include <math.h>
@@ -10,14 +10,14 @@
 
 #include "errors.h"
 
-enum { POINTS_MAX = 400 /* of a line */, COLOURS = 9 /* as in run_page.html */ };
+enum { POINTS_MAX = 400 /* points of a line in a chart */, COLOURS = 9 /* as in run_page.html */ };
 
 static const unsigned char page[] = {
 #include "run_page.inc"
     0};
 
-/* Escapes text in XML, or JSON within an element of XML. cJSON has already escaped the characters
- * that JSON itself reserves. */
+/* Writes text for XML, or JSON for an element of XML, and escapes the characters that XML reserves.
+ * cJSON has already escaped the characters that JSON reserves. */
 static void write_escaped(FILE *out, const char *text, bool json)
 {
     for (; *text != '\0'; text++) {
@@ -38,7 +38,7 @@ static void write_cell(FILE *out, const char *text)
     fputs("</td>", out);
 }
 
-/* Writes four significant digits, or all digits of the whole part. */
+/* Writes four significant digits, or, from 1000 to 1e9, all digits before the point. */
 static void write_number(FILE *out, double value)
 {
     char text[64] = "";
@@ -59,6 +59,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* @return the median of the finite values; NAN if there are no finite values. */
 static double median(const double *values, size_t count)
 {
     double *known = malloc((count + 1) * sizeof *known), middle = (double)NAN;
@@ -75,7 +76,7 @@ static double median(const double *values, size_t count)
     return middle;
 }
 
-/* Writes the text or number of this name in the first line of the run. */
+/* Writes a text or number from the first line of the run. */
 static void write_fact(FILE *out, const metrics_run *run, const char *name)
 {
     const cJSON *about = cJSON_GetObjectItemCaseSensitive(run->facts, "run");
@@ -118,8 +119,8 @@ static double mean(const double *values, size_t count)
     return sum / known;
 }
 
-/* Reduces a long column to at most POINTS_MAX points: the last row of each span of rows, or the
- * mean of each span. */
+/* Reduces a long column to at most POINTS_MAX points, each for a span of rows.
+ * @param means  a point is the mean of its span; false: the last value of its span */
 static cJSON *thinned(const double *values, size_t count, bool means)
 {
     const size_t points = count < POINTS_MAX ? count : POINTS_MAX;
@@ -131,7 +132,8 @@ static cJSON *thinned(const double *values, size_t count, bool means)
     return cJSON_CreateDoubleArray(shown, (int)points);
 }
 
-/* @param means  average all columns but the first, which is the position of a row */
+/* Adds the columns of a table to the facts, as lists of points.
+ * @param means  average all columns except the first, which is the position of a row */
 static bool add_table(cJSON *facts, const char *name, const metrics_table *table, bool means)
 {
     cJSON *columns = cJSON_AddObjectToObject(facts, name);
@@ -144,7 +146,7 @@ static bool add_table(cJSON *facts, const char *name, const metrics_table *table
     return added;
 }
 
-/* cJSON writes NaN and infinity as null. */
+/* Writes the facts and points of a run as JSON. cJSON writes NaN and infinity as null. */
 static bool write_facts(FILE *out, const metrics_run *run)
 {
     char *text = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_page: shows runs on one HTML page that needs no other file. The table is plain HTML, and the
- * script of the page draws the rest. The page is also well-formed XML, which programs can read.
+ * run_page: writes an HTML page about runs, which needs no other file. The table of runs is plain
+ * HTML, and the script of the page draws the charts. The page is also well-formed XML, so that
+ * programs can read it.
  */
 #ifndef TRAIN_RUN_PAGE_H
 #define TRAIN_RUN_PAGE_H
@@ -10,8 +11,8 @@
 
 #include "metrics_file.h"
 
-/** Adds the points that the page draws to the facts of each run.
- *  @return RING_OK, RING_ERR_MEMORY. The caller checks @p out for errors of writing. */
+/** Writes the page. Also adds the points of the charts to the facts of each run.
+ *  @return RING_OK or RING_ERR_MEMORY. The caller checks whether writing to @p out failed. */
 ring_status run_page_write(FILE *out, metrics_runs *runs);
 
 #endif

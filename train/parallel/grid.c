@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes the place of each rank and makes a communicator for each direction of the grid. */
+ * Converts between ranks and coordinates, and makes a communicator for each dimension of the grid.
+ */
 #include "grid.h"
 
 #include <stdbool.h>
@@ -25,7 +26,7 @@ int grid_rank(const train_grid *grid, int stage, int share, int tensor)
     return (stage * grid->shares + share) * grid->tensors + tensor;
 }
 
-/* ---- Lines --------------------------------------------------------------------------------- */
+/* ---- Printing ------------------------------------------------------------------------------ */
 
 void grid_print(const train_grid *grid, FILE *out)
 {
@@ -43,12 +44,12 @@ void grid_print(const train_grid *grid, FILE *out)
     }
 }
 
-/* Groups of @p length ranks that are @p stride apart. */
-static void print_groups(const char *what, int ranks, int length, int stride, FILE *out)
+/* Prints groups of @p length ranks whose numbers are @p stride apart. */
+static void print_groups(const char *name, int ranks, int length, int stride, FILE *out)
 {
     if (length == 1)
         return;
-    fprintf(out, "groups of %s:", what);
+    fprintf(out, "groups of %s:", name);
     for (int group = 0, printed = 0; group < ranks / length && printed < PRINTED_MAX; group++) {
         const int first = group / stride * stride * length + group % stride;
         fprintf(out, "%s", group > 0 ? "," : "");
@@ -69,7 +70,8 @@ void grid_print_groups(const train_grid *grid, FILE *out)
 
 /* ---- Places and communicators -------------------------------------------------------------- */
 
-/* Neighbours of other tensor groups have the next share each, and after the last one the first. */
+/* Consecutive ranks are consecutive tensor ranks of a share, then of the next share; the last share
+ * is followed by the first share of the next stage. */
 int grid_shares_of(const train_grid *grid, int first, int count)
 {
     const int groups = (first + count - 1) / grid->tensors - first / grid->tensors + 1;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cuts a model into buckets and gives each of its tensors a place in the flat buffers. */
+ * Cuts a model into buckets, and gives each bucket and tensor an offset in every layout. */
 #include "partition.h"
 
 #include <stdlib.h>
 
 #include "errors.h"
 
-/* Greedy, as in DeepSpeed: a tensor that is too large for the remaining space is passed over. */
+/* Chooses persistent tensors greedily, as DeepSpeed does: a tensor that exceeds the remaining limit
+ * is skipped, and later, smaller ones may still be chosen. */
 static void choose_persistent(train_partition *partition, const train_model *model)
 {
     size_t chosen = 0;
@@ -19,8 +20,8 @@ static void choose_persistent(train_partition *partition, const train_model *mod
     }
 }
 
-/* Elements of the tensors that the node brings along; those of a tied one came with another.
- * @param of  [tensors] which of them count; NULL: all. */
+/* @return elements of the node's tensors, without tied ones, which belong to another node.
+ * @param of  [tensors] which tensors are counted; NULL: all. */
 static size_t elements_of(const train_model *model, int node, const bool *of)
 {
     const model_node *at = &model->nodes[node];
@@ -33,7 +34,7 @@ static size_t elements_of(const train_model *model, int node, const bool *of)
     return elements;
 }
 
-/* From the last node to the first; the buckets come out in that order. */
+/* Cuts ranges from the last node to the first, and then reverses their order. */
 static void cut(train_partition *partition, const train_model *model)
 {
     partition_bucket *open = NULL;
@@ -45,14 +46,10 @@ static void cut(train_partition *partition, const train_model *model)
         open->first = n;
         open->used += elements_of(model, n, NULL);
     }
-    if (partition->count > 1 && open->used == 0) { /* nodes without parameters at the front */
+    if (partition->count > 1 && open->used == 0) { /* the first nodes have no parameters */
         open[-1].first = 0;
         partition->count--;
     }
-}
-
-static void reverse(train_partition *partition)
-{
     for (int low = 0, high = partition->count - 1; low < high; low++, high--) {
         const partition_bucket kept = partition->buckets[low];
         partition->buckets[low] = partition->buckets[high];
@@ -60,7 +57,8 @@ static void reverse(train_partition *partition)
     }
 }
 
-/* Persistent tensors get a bucket, beside that of the others if there are any. */
+/* Moves the persistent tensors of each range to a second bucket. If all tensors of a range are
+ * persistent, its only bucket is. */
 static void set_apart(train_partition *partition, const train_model *model)
 {
     partition->ranges = partition->count;
@@ -81,7 +79,7 @@ static void set_apart(train_partition *partition, const train_model *model)
     }
 }
 
-/* Appends to an array of a layout. @return where. */
+/* Reserves @p elements at the end of a layout. @return their offset. */
 static size_t append(train_partition *partition, array_layout layout, size_t elements)
 {
     const size_t at = partition->elements[layout];
@@ -89,6 +87,7 @@ static size_t append(train_partition *partition, array_layout layout, size_t ele
     return at;
 }
 
+/* Sets sizes and offsets of the buckets in the layouts in which they follow each other. */
 static void lay_out(train_partition *partition)
 {
     const size_t ranks = (size_t)partition->ranks;
@@ -103,7 +102,7 @@ static void lay_out(train_partition *partition)
     }
 }
 
-/* @return whether a tensor of the range of @p bucket lies in it. */
+/* @return whether @p tensor, which belongs to the range of @p bucket, is in that bucket. */
 static bool holds(const train_partition *partition, int bucket, int tensor)
 {
     const partition_bucket *at = &partition->buckets[bucket];
@@ -119,9 +118,10 @@ static int range_of_tensor(const train_partition *partition, const train_model *
                 return partition_bucket_of(partition, n);
         }
     }
-    return 0; /* every tensor is a node's */
+    return 0; /* unreachable: every tensor belongs to a node */
 }
 
+/* Marks the buckets of tensors that nodes of other ranges use as well. */
 static void find_ties(train_partition *partition, const train_model *model)
 {
     for (int t = 0; t < model->tensors.count; t++) {
@@ -134,13 +134,13 @@ static void find_ties(train_partition *partition, const train_model *model)
     }
 }
 
-/* @return whether an array of the layout has the bucket. */
+/* @return whether the layout, LAYOUT_LIVE or LAYOUT_GATHERED, contains the bucket. */
 static bool has_bucket(array_layout layout, const partition_bucket *bucket)
 {
     return layout != LAYOUT_GATHERED || !bucket->is_persistent;
 }
 
-/* @return elements of the largest range that uses one of the two places. */
+/* @return elements of the largest range, without tied buckets: the size of a live place. */
 static size_t largest_range(const train_partition *partition, array_layout layout)
 {
     size_t largest = 0;
@@ -155,8 +155,8 @@ static size_t largest_range(const train_partition *partition, array_layout layou
     return largest;
 }
 
-/* Ranges use the two live places in turn. A tied bucket has its own place after these two, since
- * several ranges use it. The buckets of a range are adjacent. */
+/* Range r uses live place r % LIVE_BUCKETS, in which its buckets are adjacent. A tied bucket has a
+ * place of its own after these, since several ranges use it at different times. */
 static void place_live(train_partition *partition, array_layout layout)
 {
     const size_t largest = largest_range(partition, layout);
@@ -172,6 +172,8 @@ static void place_live(train_partition *partition, array_layout layout)
     }
 }
 
+/* Sets the tensors' offsets: bucket by bucket in LAYOUT_FULL, and within a bucket in the order of
+ * the nodes. A tied tensor has the offset of its original. */
 static void move_tensors(const train_partition *partition, train_model *model)
 {
     train_tensor *tensors = model->tensors.list;
@@ -193,6 +195,7 @@ static void move_tensors(const train_partition *partition, train_model *model)
     model->tensors.elements = partition->elements[LAYOUT_FULL];
 }
 
+/* Finds the nodes at which tensor ranks sum activations or gradients. */
 static void find_sums(const train_partition *partition, const train_model *model)
 {
     for (int n = 0; n < model->node_count; n++) {
@@ -229,7 +232,6 @@ ring_status partition_create(train_partition *partition, train_model *model,
     choose_persistent(partition, model);
     RING_TRY(copy_segments(partition, model));
     cut(partition, model);
-    reverse(partition);
     set_apart(partition, model);
     find_ties(partition, model);
     lay_out(partition);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the stages that share parameters and sums the gradients over them. */
+ * Finds the tied tensors whose layers are in different stages, and sums their gradients. */
 #include "pipe_ties.h"
 
 #include <stdlib.h>
@@ -27,20 +27,10 @@ static int stage_of_tensor(const train_model *whole, const int *starts, int tens
                 return stages_of(starts, n);
         }
     }
-    return 0; /* every tensor is a node's */
+    return 0; /* unreachable: every tensor belongs to a node */
 }
 
-/* @return the tie of an original, new if it has none yet. */
-static pipe_tie *add_tie(pipe_ties *ties, const train_model *whole, int original)
-{
-    pipe_tie *found = pipe_ties_of(ties, original);
-    if (found != NULL)
-        return found;
-    pipe_tie *added = &ties->list[ties->count++];
-    *added = (pipe_tie){.tensor = original, .count = whole->tensors.list[original].count};
-    return added;
-}
-
+/* Lists the original of the tied tensor @p tensor if the two are in different stages. */
 static void find_tie(pipe_ties *ties, const train_model *whole, const int *starts, int tensor,
                      int stage)
 {
@@ -49,7 +39,11 @@ static void find_tie(pipe_ties *ties, const train_model *whole, const int *start
     const int owner = stage_of_tensor(whole, starts, original);
     if (user == owner)
         return;
-    pipe_tie *tie = add_tie(ties, whole, original);
+    pipe_tie *tie = pipe_ties_of(ties, original);
+    if (tie == NULL) {
+        tie = &ties->list[ties->count++];
+        *tie = (pipe_tie){.tensor = original, .count = whole->tensors.list[original].count};
+    }
     tie->here = tie->here || user == stage || owner == stage;
     tie->copied = tie->here && owner != stage;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Splits a network into stages and collects the parameters of all stages. */
+ * Cuts a network into stages, maps tensors between the whole network and a stage, and gathers the
+ * parameters of all stages. */
 #include "pipeline.h"
 
 #include <stdlib.h>
@@ -53,15 +54,8 @@ ring_status pipeline_join(train_pipeline *pipeline)
     return pipe_ties_join(&pipeline->ties, pipeline->place.stage, pipeline->comm);
 }
 
-static void mark_bucket(const train_partition *partition, size_t offset)
-{
-    int b = 0;
-    while (offset >= partition->buckets[b].at[LAYOUT_FULL] + partition->buckets[b].count)
-        b++;
-    partition->buckets[b].is_shared = true;
-}
-
-/* Of tensors that share memory on this rank the first; a copy stands for its original. */
+/* Maps tensor @p number of the whole network, or its original if it is tied, to tensor @p local of
+ * this stage. Tensors that are tied within the stage are skipped. */
 static void find_tensor(train_pipeline *pipeline, const tensor_table *tensors,
                         const train_partition *partition, int local, int number)
 {
@@ -76,7 +70,10 @@ static void find_tensor(train_pipeline *pipeline, const tensor_table *tensors,
         return;
     tensor->counted_elsewhere = shared->copied;
     shared->offset = tensor->offset;
-    mark_bucket(partition, tensor->offset);
+    int b = 0;
+    while (tensor->offset >= partition->buckets[b].at[LAYOUT_FULL] + partition->buckets[b].count)
+        b++;
+    partition->buckets[b].is_shared = true;
 }
 
 void pipeline_find(train_pipeline *pipeline, const train_model *model,
@@ -110,7 +107,7 @@ int pipeline_local(const train_pipeline *pipeline, int tensor)
 
 /* ---- Over the stages ----------------------------------------------------------------------- */
 
-/* The tensors of one node, from the stage that has them. */
+/* Broadcasts the tensors of one node from the stage that has the node. */
 static ring_status gather_node(const train_pipeline *pipeline, int node,
                                const tensor_table *tensors, const float *own, float *params)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipeline: describes the whole network on a rank that holds one stage of it. The stage itself is a
- * network like any other (model_part.h), so buckets, ZeRO and the optimiser do not depend on
- * pipelines.
+ * pipeline: describes the whole network on a rank that holds one stage of it, and maps tensors of
+ * the whole network to tensors of the stage. The stage itself is a complete network (model_part.h),
+ * so buckets, ZeRO and the optimiser need not know about pipelines.
  */
 #ifndef TRAIN_PIPELINE_H
 #define TRAIN_PIPELINE_H
@@ -13,45 +13,50 @@
 #include "schedule_1f1b.h"
 
 typedef struct train_pipeline {
-    pipe_place place;  /* {1, 0} without a pipeline; then nothing else is set */
-    ring_comm *comm;   /* borrowed; the stages of one data-parallel rank */
-    int *starts;       /* [stages + 1] first nodes */
-    train_model whole; /* planned; its params are those of the stage, elsewhere NULL */
-    int *locals;       /* [whole.tensors.count] originals: their tensor in the stage, or -1 */
-    pipe_ties ties;
+    pipe_place place;  /* {1, 0} without a pipeline; then all other members are 0 */
+    ring_comm *comm;   /* the stages of one data-parallel rank; borrowed */
+    int *starts;       /* [stages + 1] first node of each stage, and node_count */
+    train_model whole; /* the whole network, only planned; its params and grads point to this
+                          stage's tensors, and are NULL for all others */
+    int *locals;    /* [whole.tensors.count] number of the tensor in this stage, or -1. For a tied
+                       tensor of the whole network, only its original is set */
+    pipe_ties ties; /* tensors that several stages have */
 } train_pipeline;
 
-/** Cuts the network as @p config says.
- *  @param comm  of the stages. @param[out] part  this rank's stage, to be freed by the caller.
- *  Free with pipeline_destroy() whatever the result. @return RING_OK, RING_ERR_CONFIG,
- *  RING_ERR_MEMORY. */
+/** Cuts the network into stages by config->partition.
+ *  @param comm  the stages of one data-parallel rank; borrowed
+ *  @param[out] part  this rank's stage, to be freed with model_spec_free()
+ *  @return RING_OK, RING_ERR_CONFIG or RING_ERR_MEMORY. Free with pipeline_destroy() whatever the
+ *  result. */
 ring_status pipeline_create(train_pipeline *pipeline, const pipeline_config *config,
                             pipe_place place, ring_comm *comm, const model_spec *spec,
                             model_spec *part);
 void pipeline_destroy(train_pipeline *pipeline);
 
-/** Finds the tensors of the stage among those of the whole, and marks buckets with parameters that
- *  other stages share. */
+/** Maps the tensors of the whole network to those of @p model, this rank's stage, and marks the
+ *  buckets with parameters that other stages have as well. */
 void pipeline_find(train_pipeline *pipeline, const train_model *model,
                    const train_partition *partition);
 
-/** Tells where the stage's parameters lie: as @p model's. */
+/** Points the whole network's params and grads to those of @p model, this rank's stage. */
 void pipeline_place(train_pipeline *pipeline, const train_model *model);
 
-/** @return the tensor of the stage that is the original @p tensor of the whole, or -1: another
- *  stage has it. */
+/** @return the number in this rank's stage of tensor @p tensor of the whole network, or -1 if only
+ *  other stages have it. */
 int pipeline_local(const train_pipeline *pipeline, int tensor);
 
-/** Collective over the stages. Makes communicators for the parameters that stages share. */
+/** Makes communicators for the parameters that several stages have. Collective over the stages. */
 ring_status pipeline_join(train_pipeline *pipeline);
 
-/** @return true on the ranks that read images, and on those that have outputs and labels. */
+/** @return whether this rank has the first stage, which reads images. */
 bool pipeline_is_first(const train_pipeline *pipeline);
+
+/** @return whether this rank has the last stage, which computes the outputs and the loss. */
 bool pipeline_is_last(const train_pipeline *pipeline);
 
-/** Collective over the stages.
- *  @param own  the stage's parameters, by the offsets of its @p tensors
- *  @param[out] params  [whole.tensors.elements] of all stages, by the offsets of
+/** Gathers the parameters of all stages. Collective over the stages.
+ *  @param own  parameters of this rank's stage, by the offsets of its table @p tensors
+ *  @param[out] params  [whole.tensors.elements] parameters of all stages, by the offsets of
  *  pipeline->whole.tensors. */
 ring_status pipeline_gather(const train_pipeline *pipeline, const tensor_table *tensors,
                             const float *own, float *params);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the passes of a stage in order, and around each of them the transfers from and to its
- * neighbours. */
+ * Computes the order of a stage's passes, and writes each pass together with the transfers of
+ * activations and gradients from and to the neighbouring stages. */
 #include "schedule_1f1b.h"
 
 #include <stdlib.h>
@@ -13,35 +13,33 @@ enum { PREVIOUS = -1, NEXT = 1 };
 
 /* ---- The order of passes ------------------------------------------------------------------- */
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 int pipe_slots(const pipe_place *place, int micro_batches)
 {
-    return least(place->stages - place->stage, micro_batches);
+    const int rest = place->stages - place->stage;
+    return rest < micro_batches ? rest : micro_batches;
 }
 
+/* The order is: @c ahead forward passes, then pairs of a forward and a backward pass, then the
+ * remaining backward passes. */
 pipe_pass pipe_pass_of(const pipe_place *place, int micro_batches, int number)
 {
-    const int ahead = pipe_slots(place, micro_batches) - 1; /* forwards before the pairs begin */
-    const int behind = number - ahead, pairs = micro_batches - ahead;
-    if (behind < 0)
+    const int ahead = pipe_slots(place, micro_batches) - 1;
+    const int later = number - ahead, pairs = micro_batches - ahead;
+    if (later < 0)
         return (pipe_pass){false, number};
-    if (behind >= 2 * pairs)
-        return (pipe_pass){true, behind - pairs};
-    return (pipe_pass){behind % 2 == 1, behind / 2 + (behind % 2 == 0 ? ahead : 0)};
+    if (later >= 2 * pairs)
+        return (pipe_pass){true, later - pairs};
+    return (pipe_pass){later % 2 == 1, later / 2 + (later % 2 == 0 ? ahead : 0)};
 }
 
 /* ---- Counting idle slots ------------------------------------------------------------------- */
 
-/* When passes end, in slots; 0: not yet. */
+/* State of the simulation. Times are numbers of slots. */
 typedef struct timeline {
     int stages, micro_batches;
-    int *ends;  /* [stages][micro_batches][2], forward and backward */
-    int *done;  /* [stages] passes */
-    int *clock; /* [stages] end of the latest pass */
+    int *ends;  /* [stages][micro_batches][2] when forward and backward end; 0: they have not run */
+    int *done;  /* [stages] number of passes that have run */
+    int *clock; /* [stages] when the latest pass ends */
 } timeline;
 
 static int *end_of(const timeline *t, int stage, pipe_pass pass)
@@ -49,16 +47,18 @@ static int *end_of(const timeline *t, int stage, pipe_pass pass)
     return &t->ends[(stage * t->micro_batches + pass.micro) * 2 + pass.backward];
 }
 
-/* @return when the input of the pass was complete; -1 if it is not yet. */
+/* @return the time at which the input of the pass is complete; -1 if the pass that computes it has
+ * not run. */
 static int ready_at(const timeline *t, int stage, pipe_pass pass)
 {
     const int from = stage + (pass.backward ? NEXT : PREVIOUS);
     if (from < 0 || from == t->stages)
-        return 0; /* the data, or the loss of this stage's own forward */
+        return 0; /* the input is read from the data, or is the gradient of the loss */
     const int end = *end_of(t, from, pass);
     return end > 0 ? end : -1;
 }
 
+/* Runs the next pass of a stage. @return false if the stage has no pass left or waits for input. */
 static bool run_pass(timeline *t, int stage)
 {
     const pipe_place place = {t->stages, stage};
@@ -74,7 +74,7 @@ static bool run_pass(timeline *t, int stage)
     return true;
 }
 
-/* @return slots from the first pass to the end of the last. */
+/* Runs all passes. @return the time at which the last one ends. */
 static int run_timeline(timeline *t)
 {
     int last = 0;
@@ -105,14 +105,17 @@ ring_status pipe_count_slots(int stages, int micro_batches, int *ends, double *i
 
 /* ---- The list ------------------------------------------------------------------------------ */
 
-/* A list that is being written; by slot the latest transfers. */
+/* A list that is being written. The arrays have the number of the latest transfer of each slot, or
+ * UPDATE_NOTHING. */
 typedef struct pipe_writer {
     update_writer w;
     pipe_place place;
     int slots;
-    bool trains;                                               /* backward passes follow */
-    int value_in[PIPE_STAGES_MAX], value_out[PIPE_STAGES_MAX]; /* RECV, SEND of activations */
-    int grad_in[PIPE_STAGES_MAX], grad_out[PIPE_STAGES_MAX];   /* and of their gradients */
+    bool trains;                    /* backward passes follow the forward passes */
+    int value_in[PIPE_STAGES_MAX];  /* RECV of activations from the previous stage */
+    int value_out[PIPE_STAGES_MAX]; /* SEND of activations to the next stage */
+    int grad_in[PIPE_STAGES_MAX];   /* RECV of gradients from the next stage */
+    int grad_out[PIPE_STAGES_MAX];  /* SEND of gradients to the previous stage */
 } pipe_writer;
 
 static pipe_writer start(update_schedule *schedule, const train_partition *partition, int zero,
@@ -126,17 +129,13 @@ static pipe_writer start(update_schedule *schedule, const train_partition *parti
     return p;
 }
 
-static bool has_neighbour(const pipe_writer *p, int towards)
-{
-    const int stage = p->place.stage + towards;
-    return stage >= 0 && stage < p->place.stages;
-}
-
-/* Writes a SEND or RECV if that neighbour exists. It waits for the instruction that made the data
- * or last used their place. */
+/* Writes a SEND to or RECV from the neighbouring stage, if that stage exists.
+ * @param towards  PREVIOUS or NEXT
+ * @param earlier  the instruction that computes the data, or that last used their memory */
 static int transfer(pipe_writer *p, update_kind kind, int towards, int micro, int earlier)
 {
-    if (!has_neighbour(p, towards))
+    const int neighbour = p->place.stage + towards;
+    if (neighbour < 0 || neighbour >= p->place.stages)
         return UPDATE_NOTHING;
     const int number = update_write(&p->w, (update_instruction){.kind = kind,
                                                                 .queue = QUEUE_WIRE,
@@ -147,7 +146,8 @@ static int transfer(pipe_writer *p, update_kind kind, int towards, int micro, in
     return number;
 }
 
-/* Makes the first instruction of a pass wait for its input and for its slot to be free. */
+/* Makes the first instruction of a pass wait until its input is received, and until the output that
+ * an earlier pass left in its slot is sent. */
 static void follow_both(pipe_writer *p, int first, int received, int sent)
 {
     if (p->w.failed)
@@ -156,6 +156,7 @@ static void follow_both(pipe_writer *p, int first, int received, int sent)
     update_follow(&p->w, first, sent);
 }
 
+/* Writes a forward pass, the SEND of its output, and the RECV of the gradient of that output. */
 static void write_forward(pipe_writer *p, int micro)
 {
     const int slot = micro % p->slots;
@@ -168,7 +169,8 @@ static void write_forward(pipe_writer *p, int micro)
         p->grad_in[slot] = transfer(p, UPDATE_RECV, NEXT, micro, last);
 }
 
-/* When it has ended, the slot is free for another micro-batch. */
+/* Writes a backward pass and the SEND of its gradient. After it the slot is free, so it also writes
+ * the RECV for the micro-batch that uses the slot next. */
 static void write_backward(pipe_writer *p, int micro)
 {
     const int slot = micro % p->slots, later = micro + p->slots;
@@ -180,7 +182,8 @@ static void write_backward(pipe_writer *p, int micro)
         p->value_in[slot] = transfer(p, UPDATE_RECV, PREVIOUS, later, last);
 }
 
-/* When each stage has its gradients, summed over its ranks: so all its ranks add the same. */
+/* Writes the sum of the gradients that several stages share. Each stage must first have reduced its
+ * own gradients over its ranks, so that all ranks of a stage add the same numbers. */
 static void write_ties(pipe_writer *p)
 {
     bool any = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Balances stages by dynamic programming over prefixes of the network, and computes the weight of
- * each layer. */
+ * Computes the weight of each layer, and balances the stages by dynamic programming over the number
+ * of stages and the prefixes of the network. */
 #include "stages.h"
 
 #include <math.h>
@@ -14,24 +14,29 @@
 
 /* ---- Balance ------------------------------------------------------------------------------- */
 
-/* Rows of tables by the number of parts, columns by how many weights they cover. */
+/* Tables of the dynamic program. Entry [s][n] is about cutting the first n weights into s parts. */
 typedef struct balance {
     int count, stages;
-    double *prefix;   /* [count + 1] sums of the first weights */
-    double *largest;  /* [stages + 1][count + 1] the least largest part; HUGE_VAL: impossible */
-    double *smallest; /* the same: the greatest smallest part among those; -1: impossible */
+    double *prefix;   /* [count + 1] prefix[n] is the sum of the first n weights */
+    double *largest;  /* [stages + 1][count + 1] sum of the largest part, minimized over all cuts;
+                         HUGE_VAL: there is no such cut */
+    double *smallest; /* [stages + 1][count + 1] sum of the smallest part, maximized over the cuts
+                         without a part above the final minimum; -1: there is no such cut */
 } balance;
 
+/* @return the sum of weights @p first to @p end - 1. */
 static double part(const balance *b, int first, int end)
 {
     return b->prefix[end] - b->prefix[first];
 }
 
+/* @return entry [stages][end] of a table. */
 static double *cell(const balance *b, double *table, int stages, int end)
 {
     return &table[(size_t)stages * (size_t)(b->count + 1) + (size_t)end];
 }
 
+/* largest[s][end] = min over cut of max(largest[s - 1][cut], the part from cut to end). */
 static void fill_largest(const balance *b)
 {
     for (int s = 0; s <= b->stages; s++) {
@@ -44,7 +49,8 @@ static void fill_largest(const balance *b)
     }
 }
 
-/* Of the cuts that keep to the least largest part. */
+/* smallest[s][end] = max over cut of min(smallest[s - 1][cut], the part from cut to end), where no
+ * part may exceed the minimum that fill_largest() has found for the whole row. */
 static void fill_smallest(const balance *b)
 {
     const double most = *cell(b, b->largest, b->stages, b->count);
@@ -61,21 +67,17 @@ static void fill_smallest(const balance *b)
     }
 }
 
-static bool is_best(const balance *b, int stages, int cut, int end)
+/* Chooses the cuts from the last to the first, each as late as possible: the part after the cut
+ * must keep to both optima, and the weights before it must allow it, too. */
+static void choose_cuts(const balance *b, int *starts)
 {
     const double most = *cell(b, b->largest, b->stages, b->count);
     const double least = *cell(b, b->smallest, b->stages, b->count);
-    return part(b, cut, end) <= most && part(b, cut, end) >= least &&
-           *cell(b, b->smallest, stages - 1, cut) >= least;
-}
-
-/* From the last cut to the first, each as late as it may be. */
-static void choose_cuts(const balance *b, int *starts)
-{
     starts[b->stages] = b->count;
     for (int s = b->stages; s > 0; s--) {
         int cut = starts[s] - 1;
-        while (!is_best(b, s, cut, starts[s]))
+        while (part(b, cut, starts[s]) > most || part(b, cut, starts[s]) < least ||
+               *cell(b, b->smallest, s - 1, cut) < least)
             cut--;
         starts[s - 1] = cut;
     }
@@ -126,8 +128,8 @@ static ring_status weigh_types(const train_model *model, const char *pattern, do
     if (sum > 0.0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "pipeline.partition type:%s: no layer of %s is of such a type; types are "
-                      "linear, conv2d and so on",
+                      "pipeline.partition type:%s: no layer of %s has a type that matches; write "
+                      "linear or conv2d, for example",
                       pattern, model->name);
 }
 
@@ -152,7 +154,10 @@ int stages_of(const int *starts, int node)
     return stage;
 }
 
-/* Joins what may not be cut apart. @return how many blocks there are. */
+/* Joins nodes between which the network may not be cut to blocks.
+ * @param[in,out] weights  of nodes; becomes those of blocks
+ * @param[out] firsts  first node of each block, and node_count
+ * @return the number of blocks. */
 static int join(const train_model *model, double *weights, int *firsts)
 {
     int blocks = 0;
@@ -173,33 +178,30 @@ static ring_status cut_blocks(const train_model *model, double *weights, int *fi
 {
     const int blocks = join(model, weights, firsts);
     if (stages > blocks)
-        return train_fail(RING_ERR_CONFIG,
-                          "%s cannot be cut into %d pipeline stages, but into %d at most: a stage "
-                          "has a layer or more, and one activation goes from each to the next",
-                          model->name, stages, blocks);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "%s cannot be cut into %d pipeline stages, only into %d or fewer: each "
+            "stage needs a layer, and only one activation can be passed between stages",
+            model->name, stages, blocks);
     RING_TRY(stages_balance(weights, blocks, stages, starts));
     for (int s = 0; s <= stages; s++)
         starts[s] = firsts[starts[s]];
     return RING_OK;
 }
 
-/* Tied ones, too. */
-static bool has_parameters(const train_model *model, int first, int end)
-{
-    int tensors = 0;
-    for (int n = first; n < end; n++)
-        tensors += model->nodes[n].use.tensor_count;
-    return tensors > 0;
-}
-
+/* Checks that each stage has parameters; tied ones are enough. */
 static ring_status check_parameters(const train_model *model, int stages, const int *starts)
 {
     for (int s = 0; s < stages; s++) {
-        if (!has_parameters(model, starts[s], starts[s + 1]))
-            return train_fail(RING_ERR_CONFIG,
-                              "stage %d of the pipeline (layers %d to %d) would have no "
-                              "parameters; take fewer stages, or pipeline.partition parameters",
-                              s, starts[s], starts[s + 1] - 1);
+        int tensors = 0;
+        for (int n = starts[s]; n < starts[s + 1]; n++)
+            tensors += model->nodes[n].use.tensor_count;
+        if (tensors == 0)
+            return train_fail(
+                RING_ERR_CONFIG,
+                "stage %d of the pipeline (layers %d to %d) would have no "
+                "parameters; use fewer stages, or set pipeline.partition to parameters",
+                s, starts[s], starts[s + 1] - 1);
     }
     return RING_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Maps the tensors of the whole network, found by name, to a rank's parts of them and back. */
+ * Copies tensors of the whole network, which are found by name, to a rank's parts of them, and
+ * gathers the parts. */
 #include "tensor_parallel.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ int tensor_parallel_number(const tensor_parallel *tensor, const char *name)
     return (int)(tensors_find(&tensor->whole.tensors, name) - tensor->whole.tensors.list);
 }
 
-/* The rank's part of each tensor in the table; a tied one lies where its original does. */
+/* Copies this rank's part of each tensor in the table. A tied tensor has its original's offset. */
 static void take_parts(const tensor_parallel *tensor, const tensor_table *table, const float *all,
                        float *params)
 {
@@ -83,6 +84,8 @@ static void take_parts(const tensor_parallel *tensor, const tensor_table *table,
     }
 }
 
+/* Draws the parameters of the whole network into @p all. The caller frees whole->params and grads.
+ */
 static ring_status draw(tensor_parallel *tensor, uint64_t seed, float *all)
 {
     train_model *whole = &tensor->whole;
@@ -94,23 +97,18 @@ static ring_status draw(tensor_parallel *tensor, uint64_t seed, float *all)
     return RING_OK;
 }
 
-static void unbind(train_model *whole)
-{
-    free(whole->params);
-    free(whole->grads);
-    whole->params = whole->grads = NULL;
-}
-
 ring_status tensor_parallel_init(tensor_parallel *tensor, const tensor_table *table, uint64_t seed,
                                  float *params)
 {
     float *all;
     RING_TRY(train_alloc((void **)&all, tensor->whole.tensors.elements * sizeof *all,
-                         "first parameters"));
+                         "initial parameters"));
     const ring_status status = draw(tensor, seed, all);
     if (status == RING_OK)
         take_parts(tensor, table, all, params);
-    unbind(&tensor->whole);
+    free(tensor->whole.params);
+    free(tensor->whole.grads);
+    tensor->whole.params = tensor->whole.grads = NULL;
     free(all);
     return status;
 }
@@ -126,7 +124,7 @@ void tensor_parallel_mark(const tensor_parallel *tensor, const tensor_table *tab
 
 /* ---- Gathering ----------------------------------------------------------------------------- */
 
-/* @param parts  [ranks, part of a tensor] */
+/* Gathers one tensor. @param parts  [ranks, elements of a part] scratch memory */
 static ring_status gather_tensor(const tensor_parallel *tensor, int number, const float *own,
                                  float *parts, float *params)
 {

@@ -30,12 +30,14 @@ static bool is_op(const train_model *model, int node, const nn_op *op)
     return node != NO_NODE && model->nodes[node].use.op == op;
 }
 
-static bool is_of_each_feature(const train_model *model, int node)
+/* @return whether the node is elementwise. */
+static bool is_elementwise(const train_model *model, int node)
 {
     return is_op(model, node, &op_relu) || is_op(model, node, &op_gelu) ||
            is_op(model, node, &op_tanh) || is_op(model, node, &op_dropout);
 }
 
+/* @return whether the node is a linear layer that shares its parameters with no other node. */
 static bool is_own_linear(const model_spec *spec, const train_model *model, int node)
 {
     if (!is_op(model, node, &op_linear) || spec->nodes[node].tie != NOT_TIED)
@@ -47,18 +49,18 @@ static bool is_own_linear(const model_spec *spec, const train_model *model, int 
     return true;
 }
 
-/* @return the linear layer that goes with @p first, or NO_NODE. */
+/* @return the linear layer that forms a pair with @p first, or NO_NODE. */
 static int partner_of(const model_spec *spec, const train_model *model, int first)
 {
     int node = user_of(model, first);
     if (is_op(model, node, &op_attention))
         node = user_of(model, node);
-    while (is_of_each_feature(model, node))
+    while (is_elementwise(model, node))
         node = user_of(model, node);
     return is_own_linear(spec, model, node) ? node : NO_NODE;
 }
 
-/* Heads, or features, must be a multiple of the ranks that share them. */
+/* The number of heads or features must be a multiple of the number of ranks that share them. */
 static ring_status check_shares(const train_model *model, int first, int ranks)
 {
     const int user = user_of(model, first);
@@ -68,18 +70,10 @@ static ring_status check_shares(const train_model *model, int first, int ranks)
     if (shares % (size_t)ranks == 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "%d tensor ranks cannot share the %zu %s of layer %s (%s) of %s evenly; take "
-                      "a divisor of that (tensor_parallel.autotp_size, --tp)",
+                      "%d tensor ranks cannot share the %zu %s of layer %s (%s) of %s evenly; set "
+                      "tensor_parallel.autotp_size or --tp to a divisor of %zu",
                       ranks, shares, attends ? "heads" : "features", node->name, node->use.op->name,
-                      model->name);
-}
-
-static void mark_pair(tensor_cut *cuts, const train_model *model, int first, int partner)
-{
-    cuts[first] = is_op(model, user_of(model, first), &op_attention) ? CUT_THIRDS : CUT_OUTPUTS;
-    for (int n = user_of(model, first); n != partner; n = user_of(model, n))
-        cuts[n] = CUT_BETWEEN;
-    cuts[partner] = CUT_INPUTS;
+                      model->name, shares);
 }
 
 ring_status tensor_split_find(tensor_cut *cuts, const model_spec *spec, const train_model *model,
@@ -94,13 +88,16 @@ ring_status tensor_split_find(tensor_cut *cuts, const model_spec *spec, const tr
         if (partner == NO_NODE)
             continue;
         RING_TRY(check_shares(model, n, ranks));
-        mark_pair(cuts, model, n, partner);
+        cuts[n] = is_op(model, user_of(model, n), &op_attention) ? CUT_THIRDS : CUT_OUTPUTS;
+        for (int between = user_of(model, n); between != partner; between = user_of(model, between))
+            cuts[between] = CUT_BETWEEN;
+        cuts[partner] = CUT_INPUTS;
         pairs++;
     }
     if (pairs > 0)
         return RING_OK;
     return train_fail(RING_ERR_CONFIG,
-                      "%d tensor ranks have nothing to share in %s: it has no two linear layers "
+                      "%d tensor ranks cannot share the layers of %s: it has no two linear layers "
                       "with only relu, gelu, tanh, dropout or attention between them; train "
                       "without tensor_parallel.autotp_size and --tp",
                       ranks, model->name);
@@ -108,15 +105,15 @@ ring_status tensor_split_find(tensor_cut *cuts, const model_spec *spec, const tr
 
 /* ---- A rank's network ---------------------------------------------------------------------- */
 
-/* A network in the making. */
+/* A rank's network while it is written. */
 typedef struct split_writer {
-    model_spec *own;
-    const model_spec *spec;
-    const train_model *model;
-    const tensor_cut *cuts;
+    model_spec *own;          /* the rank's network */
+    const model_spec *spec;   /* the whole network */
+    const train_model *model; /* planned from spec */
+    const tensor_cut *cuts;   /* [spec->count] */
     int ranks, rank;
-    int output[NODES_MAX]; /* by nodes of the whole: the node whose output is theirs, */
-    int holder[NODES_MAX]; /* and the one that has their parameters */
+    int output[NODES_MAX]; /* by node of spec: the node of own that has its output */
+    int holder[NODES_MAX]; /* by node of spec: the node of own that has its parameters */
 } split_writer;
 
 static int output_of(const split_writer *w, int node)
@@ -124,7 +121,8 @@ static int output_of(const split_writer *w, int node)
     return node == MODEL_INPUT ? MODEL_INPUT : w->output[node];
 }
 
-/* @return the node, which has the name of @p number of the whole; NULL without memory. */
+/* Appends a node to the rank's network, with the name of node @p number of the whole network.
+ * @return the node; NULL if there is no memory or the network has too many nodes. */
 static node_spec *add_node(split_writer *w, int number, const nn_op *op,
                            const op_settings *settings)
 {
@@ -137,6 +135,8 @@ static node_spec *add_node(split_writer *w, int number, const nn_op *op,
     return node;
 }
 
+/* @return this rank's settings of node @p number. The bias of a second layer is added by the node
+ * "summed" after it, since it must be added only once. */
 static op_settings settings_of(const split_writer *w, int number)
 {
     const size_t ranks = (size_t)w->ranks;
@@ -155,6 +155,9 @@ static op_settings settings_of(const split_writer *w, int number)
     return settings;
 }
 
+/* Writes node @p number, with a node "copied" before a first layer and "summed" after a second
+ * layer.
+ * @return false as add_node() returns NULL. */
 static bool write_node(split_writer *w, int number)
 {
     const node_spec *from = &w->spec->nodes[number];

@@ -48,8 +48,8 @@ static bool comes_and_goes(const update_writer *w, int bucket)
     return w->zero_stage == 3 && !at->is_tied && !at->is_persistent;
 }
 
-/* Writes the gathering of a bucket's parameters from all owners at once, or from one after another.
- * @return the last instruction. */
+/* Writes one GATHER of a bucket from all owners, or one from each owner after another.
+ * @param earlier  instruction that must end before. @return the last instruction. */
 static int write_gather(update_writer *w, int bucket, int earlier)
 {
     const bool one_by_one = w->zero_stage < 3 && w->partition->rules.broadcasts;
@@ -65,6 +65,8 @@ static int write_gather(update_writer *w, int bucket, int earlier)
     return number;
 }
 
+/* Writes the GATHER of a bucket into its live place, if it is gathered at all. It waits until the
+ * bucket before it in this place has been used, and for @p earlier. */
 static void gather(update_writer *w, int bucket, int earlier)
 {
     if (!comes_and_goes(w, bucket))
@@ -74,15 +76,9 @@ static void gather(update_writer *w, int bucket, int earlier)
     update_follow(w, w->gathered[place], earlier);
 }
 
-/* The bucket's place in memory is free for another bucket after the latest computation. */
-static void leave(update_writer *w, int bucket)
-{
-    if (comes_and_goes(w, bucket))
-        w->left[bucket % LIVE_BUCKETS] = w->computed;
-}
-
-/* Writes the computation of some nodes of one bucket. @param summed the SUM before them, or
- * UPDATE_NOTHING. */
+/* Writes the FORWARD or BACKWARD @p range, nodes of one bucket. It waits until the bucket has been
+ * gathered, and until the gradients that were in its live place have been reduced.
+ * @param summed  the SUM of its first node, or UPDATE_NOTHING */
 static void compute(update_writer *w, const update_instruction *range, int summed)
 {
     const int place = range->bucket % LIVE_BUCKETS, number = update_write(w, *range);
@@ -96,7 +92,7 @@ static void compute(update_writer *w, const update_instruction *range, int summe
     w->computed = number;
 }
 
-/* Writes the sum of activations over the tensor ranks, before the pass reaches @p node. */
+/* Writes the sum over the tensor ranks that must precede node @p node. */
 static int sum(update_writer *w, const update_instruction *range, int node)
 {
     const int number =
@@ -118,7 +114,8 @@ static bool begins_segment(const train_partition *partition, int node)
                          partition->segments[node] != partition->segments[node - 1]);
 }
 
-/* A segment's first activations are stored after their sum, so recomputing them needs no sum. */
+/* @return whether the tensor ranks must sum before @p node. The input of a segment is stored after
+ * its sum, so recomputing the segment does not need that sum again. */
 static bool sums_before(const update_writer *w, const update_instruction *range, int node)
 {
     const int wanted = range->kind == UPDATE_FORWARD ? SUM_INPUT : SUM_GRAD;
@@ -126,8 +123,8 @@ static bool sums_before(const update_writer *w, const update_instruction *range,
            !(range->recompute && begins_segment(w->partition, node));
 }
 
-/* Sets the range to the nodes from @p from to the one before @p to, in the direction of the pass.
- */
+/* Sets the range to the nodes from @p from up to, but without, @p to. Backward, @p to is the lower
+ * number. */
 static void set_nodes(update_instruction *range, int from, int to)
 {
     range->first = from < to ? from : to + 1;
@@ -157,20 +154,14 @@ static void compute_visit(update_writer *w, const update_instruction *visit)
     compute(w, &range, summed);
 }
 
-static void wait_for_all(update_writer *w, int number)
-{
-    if (!w->failed)
-        w->schedule->list[number].after_all = true;
-}
-
 /* @return elements of a bucket that stage 3 gathers. */
 static size_t gathered_elements(const partition_bucket *bucket)
 {
     return bucket->is_persistent ? 0 : bucket->count;
 }
 
-/* @return whether @p next may be gathered while @p bucket is being computed: if both, with the tied
- * buckets, fit into the limits of the configuration. */
+/* @return whether @p next may be gathered while @p bucket is being computed, by the limits of the
+ * configuration: the size of @p next, and of both together with the tied buckets. */
 static bool comes_ahead(const update_writer *w, int next, int bucket)
 {
     const train_partition *partition = w->partition;
@@ -183,8 +174,10 @@ static bool comes_ahead(const update_writer *w, int next, int bucket)
     return more <= partition->rules.ahead_most && live <= partition->rules.live_most;
 }
 
-/* Stages 0 and 1 sum gradients over micro-batches and then reduce them over ranks; stages 2 and 3
- * reduce those of every micro-batch and then sum. */
+/* Writes the REDUCE of a bucket, which waits for @p backward. Stages 0 and 1 of ZeRO sum gradients
+ * over the micro-batches and then reduce them over the ranks; stages 2 and 3 reduce the gradients
+ * of every micro-batch and sum the results.
+ * @return its number, or UPDATE_NOTHING: there is no bucket, or it is not reduced yet. */
 static int reduce(update_writer *w, int bucket, int micro, int backward)
 {
     const bool each = w->zero_stage >= 2;
@@ -197,13 +190,6 @@ static int reduce(update_writer *w, int bucket, int micro, int backward)
                                                             .accumulate = each && micro > 0});
     update_follow(w, number, backward);
     return number;
-}
-
-static void reduce_range(update_writer *w, int range, int micro)
-{
-    const int place = range % LIVE_BUCKETS, beside = partition_beside(w->partition, range);
-    w->reduced[place] = reduce(w, range, micro, w->computed);
-    w->beside[place] = reduce(w, beside, micro, w->computed);
 }
 
 /* The loss is summed over the ranks while backward runs. */
@@ -224,8 +210,10 @@ static bool has_ties(const train_partition *partition)
     return any;
 }
 
-/* Tied buckets are gathered once per update. Backward adds to their gradients from its first bucket
- * on, so it must wait until those of the previous micro-batch have been sent. */
+/* @return whether the visit must wait for all earlier instructions because of a tied bucket.
+ * Forward waits for its parameters, which are gathered once per update. Backward adds to its
+ * gradients from the first visit on, so that visit waits until the gradients of the previous
+ * micro-batch are sent. */
 static bool waits_for_ties(const update_writer *w, const update_instruction *visit)
 {
     const train_partition *partition = w->partition;
@@ -239,18 +227,18 @@ static bool waits_for_ties(const update_writer *w, const update_instruction *vis
 
 /* ---- Passes -------------------------------------------------------------------------------- */
 
-/* A pass is a list of visits: neighbouring nodes of one bucket that are computed forward or
- * backward. It runs from bucket to bucket, and changes direction where activations are recomputed.
+/* A pass is a list of visits. A visit is a forward or backward computation of adjacent nodes of one
+ * bucket. A backward pass contains forward visits where activations are recomputed.
  *
- * There are two places in memory, which buckets use in turn. While one bucket is being computed,
- * the next one is gathered into the other place; if both need the same place, the next one is
- * gathered once this one has left.
+ * There are two live places in memory, which the ranges use in turn. While one bucket is being
+ * computed, the next one is gathered into the other place; if both use the same place, the next one
+ * is gathered after the computation of this one.
  *
  *     compute    | bucket 0 | bucket 1 | bucket 2 |
  *     wire       | gather 1 | gather 2 | gather 3 |
  *
- * Backward runs in the other direction and reduces the gradients of a bucket once its first node is
- * done.
+ * Backward runs in the other direction and reduces the gradients of a bucket after its first node,
+ * which it computes last.
  */
 
 static void add_visit(update_writer *w, update_instruction visit)
@@ -269,19 +257,24 @@ static void add_visit(update_writer *w, update_instruction visit)
     w->visits[w->visit_count++] = visit;
 }
 
+/* Writes the computation of a visit, and the REDUCE of its range after the last backward visit. */
 static void compute_and_reduce(update_writer *w, const update_instruction *visit)
 {
     const int begin = w->schedule->count;
     compute_visit(w, visit);
-    if (waits_for_ties(w, visit))
-        wait_for_all(w, begin);
+    if (waits_for_ties(w, visit) && !w->failed)
+        w->schedule->list[begin].after_all = true;
     if (visit->kind == UPDATE_BACKWARD &&
-        visit->first == w->partition->buckets[visit->bucket].first)
-        reduce_range(w, visit->bucket, visit->micro);
+        visit->first == w->partition->buckets[visit->bucket].first) {
+        const int place = visit->bucket % LIVE_BUCKETS,
+                  beside = partition_beside(w->partition, visit->bucket);
+        w->reduced[place] = reduce(w, visit->bucket, visit->micro, w->computed);
+        w->beside[place] = reduce(w, beside, visit->micro, w->computed);
+    }
 }
 
-/* Writes one visit, and gathers the next bucket before it if both have room. @param next the bucket
- * of the next visit, or -1 */
+/* Writes one visit, and the GATHER of the next bucket before or after it.
+ * @param next  bucket of the next visit, or -1 */
 static void write_visit(update_writer *w, const update_instruction *visit, int next)
 {
     const int bucket = visit->bucket;
@@ -291,13 +284,13 @@ static void write_visit(update_writer *w, const update_instruction *visit, int n
     if (ahead)
         gather(w, next, UPDATE_NOTHING);
     compute_and_reduce(w, visit);
-    if (next != bucket)
-        leave(w, bucket);
+    if (next != bucket && comes_and_goes(w, bucket))
+        w->left[bucket % LIVE_BUCKETS] = w->computed;
     if (has_next && !ahead)
         gather(w, next, w->left[bucket % LIVE_BUCKETS]);
 }
 
-/* Writes the visits that were added. @return the last FORWARD or BACKWARD. */
+/* Writes all visits that add_visit() has collected. @return the last FORWARD or BACKWARD. */
 static int write_pass(update_writer *w)
 {
     w->computed = UPDATE_NOTHING;
@@ -334,7 +327,7 @@ static void visit_backward(update_writer *w, int first, int end, int micro)
                                           .accumulate = w->zero_stage < 2 && micro > 0});
 }
 
-/* @return the first node of the segment that ends before node @p end; 0 if all activations are
+/* @return the first node of the segment that ends with node @p end - 1; 0 if all activations are
  * kept. */
 static int segment_before(const train_partition *partition, int end)
 {
@@ -358,9 +351,9 @@ int update_write_forward(update_writer *w, int micro)
     return write_pass(w);
 }
 
-/* Runs segment by segment, from the last to the first. Memory holds the activations of one segment
- * of one slot: if those of another one are stored, the segment is recomputed first. Memory also
- * holds the gradients of two buckets; a third bucket waits until the first one is reduced. */
+/* Runs segment by segment, from the last to the first. With segments, memory holds the activations
+ * of one segment of one slot only; if it holds those of another one, the segment is recomputed
+ * first. */
 int update_write_backward(update_writer *w, int micro)
 {
     for (int end = nodes_of(w->partition), first; end > 0; end = first) {

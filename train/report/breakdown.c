@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adds up the times of updates, and turns them into shares of the whole. */
+ * Adds up the times of updates, and converts them to shares of the whole time. */
 #include "breakdown.h"
 
 #include <math.h>
@@ -29,8 +29,8 @@ double breakdown_total(const report_times *times)
     return total;
 }
 
-/* Rounds each share down, and gives the missing tenths to the parts that lost most by it, so that
- * the shares add up to 1000. */
+/* Rounds each share down, then adds one of the missing tenths to each of the parts that rounding
+ * changed most, so that the sum of the shares is 1000. */
 void breakdown_tenths(const report_times *times, int tenths[PARTS])
 {
     const double total = breakdown_total(times);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * csv_monitor: writes DeepSpeed's CSV files, one for each name of an event, for example
- * output_path/job_name/Train_Samples_lr.csv with the header "step,lr". A later run appends to the
- * files, with a header of its own.
+ * output_path/job_name/Train_Samples_lr.csv with the header "step,lr". A later run appends its own
+ * header and lines to the files.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,8 @@ static ring_status close_csv(report_sink *sink)
     return first;
 }
 
-/* Opens Train_Samples_lr.csv for "Train/Samples/lr", with "lr" in its header. */
+/* Opens the file of an event unless it is open: for "Train/Samples/lr", Train_Samples_lr.csv with
+ * "lr" in its header. */
 static bool open_file(csv_state *csv, const monitor_event *event)
 {
     sink_file *file = &csv->files[event->number];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * epoch_losses: writes the mean loss of every epoch, as training loops often keep it: one JSON
- * object {"epoch_1": {"outputs": 0.5}, …}, which is rewritten after every epoch. A resumed run
- * keeps the epochs before its first one.
+ * epoch_losses: writes the mean loss of each epoch to the file of --epoch-losses, in a form that is
+ * common in training scripts: one JSON object {"epoch_1": {"outputs": 0.5}, …}, which is rewritten
+ * after each epoch. A resumed run keeps the losses of earlier epochs.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,12 +22,13 @@ static const char what[] = "--epoch-losses";
 
 typedef struct losses_state {
     char path[OUTPUT_PATH_MAX];
-    char *text; /* the object without its end, at first of the resumed run; NULL: no epoch yet */
-    bool begun; /* text holds an epoch of this run */
+    char *text; /* the object without its final }, including epochs before a resume; NULL: no epoch
+                   yet */
+    bool begun; /* text has an epoch of this run */
     int error;  /* errno of the first failure, or 0 */
 } losses_state;
 
-/* Reads the epochs of the run that is resumed. An empty file has no epoch yet. */
+/* Reads the epochs that an earlier start of the run wrote. An empty file has no epoch yet. */
 static ring_status read_earlier(losses_state *state)
 {
     static const char begin[] = "{\"epoch_", end[] = "}\n";
@@ -39,7 +40,8 @@ static ring_status read_earlier(losses_state *state)
             memcmp(text + length - 2, end, 2) != 0)
             status =
                 train_fail(RING_ERR_CONFIG,
-                           "%s %s: not what this option writes; give another name or remove it",
+                           "%s %s: the file was not written by this option; give another name or "
+                           "remove the file",
                            what, state->path);
         else
             state->text = strndup(text, length - 2);
@@ -80,10 +82,10 @@ static void keep_before(char *kept, int epoch)
     snprintf(name, sizeof name, "\"epoch_%d\":", epoch);
     char *at = kept != NULL ? strstr(kept, name) : NULL;
     if (at != NULL)
-        *(at - kept > 2 ? at - 2 : kept) = '\0'; /* also the comma or the brace before it */
+        *(at - kept > 2 ? at - 2 : kept) = '\0'; /* also cut the comma or brace before it */
 }
 
-/* NaN and Infinity are spelled as Python's json module writes and reads them. */
+/* Appends the loss of an epoch. Writes NaN and Infinity as Python's json module does. */
 static bool add_loss(losses_state *state, const report_epoch *epoch)
 {
     char number[FLOAT_TEXT_MAX], *text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * log_lines: prints the progress of training to standard output every steps_per_print updates. The
- * lines have the text of DeepSpeed's log, or of another program's that --log-style names, so that
- * scripts that read those logs can read this one.
+ * lines have the format of DeepSpeed's log, or of the log of another program that --log-style
+ * selects, so that scripts written for those logs work with this one.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,19 +18,19 @@
 #include "timers.h"
 
 enum {
-    UNCOUNTED_STEPS = 2 /* of the running average, as in DeepSpeed */,
+    UNCOUNTED_STEPS = 2 /* first updates that the running average skips, as in DeepSpeed */,
     HOST_MAX = 65,
     GROUP_TEXT_MAX = 2 * FLOAT_TEXT_MAX + 8
 };
 
 #define GIB ((double)(1L << 30))
 #define MIB ((double)(1L << 20))
-/* overlap_comm is reported as useless if it hides less than this share of the reduction. */
+/* A note reports that overlap_comm hides less than this share of the reductions. */
 #define LITTLE_OVERLAP 0.1
 
 const char *const log_style_names[] = {"short", "deepspeed", "neox", "brief", "torch", NULL};
 
-/* Sums since the last lines were printed. */
+/* Sums over the updates since lines were printed last. */
 typedef struct log_interval {
     double seconds, loss;
     long steps, samples, micro_batches;
@@ -40,8 +40,8 @@ typedef struct log_interval {
 typedef struct log_state {
     char host[HOST_MAX];
     log_interval interval;
-    double counted_seconds, counted_samples; /* since the first updates */
-    bool overlap_logged;
+    double counted_seconds, counted_samples; /* of all updates but the first ones */
+    bool overlap_logged;                     /* note_little_overlap() has printed its note */
 } log_state;
 
 static ring_status open_log(report_sink *sink)
@@ -55,7 +55,7 @@ static ring_status open_log(report_sink *sink)
 
 /* ---- The beginnings of lines --------------------------------------------------------------- */
 
-/* Prints "2026-01-31 12:00:00", the separator, and milliseconds. */
+/* Prints the date and time, the separator, and milliseconds: "2026-01-31 12:00:00,123". */
 static void print_time(char separator)
 {
     struct timeval now;
@@ -67,6 +67,7 @@ static void print_time(char separator)
     printf("%s%c%03d", date, separator, (int)(now.tv_usec / 1000));
 }
 
+/* Begins a line that has a time only in the style neox. */
 static void begin_line(const report_sink *sink)
 {
     const log_state *log = sink->state;
@@ -76,6 +77,7 @@ static void begin_line(const report_sink *sink)
     printf(" [INFO] %s: ", log->host);
 }
 
+/* Begins a line that has a time in all styles. */
 static void begin_stamped(const report_sink *sink)
 {
     begin_line(sink);
@@ -86,8 +88,8 @@ static void begin_stamped(const report_sink *sink)
 
 /* ---- DeepSpeed's lines --------------------------------------------------------------------- */
 
-/* Writes DeepSpeed's "mom" of a parameter group: SGD's momentum (PyTorch's default is the int 0),
- * or the betas, or 0.0 if the optimizer has neither. */
+/* Writes DeepSpeed's "mom" of a parameter group: the betas, or SGD's momentum (0 if it is PyTorch's
+ * default, an int), or 0.0 if the optimizer has neither. */
 static void momentum_text(const optimizer_config *optimizer, const double betas[2],
                           char text[GROUP_TEXT_MAX])
 {
@@ -149,7 +151,7 @@ static void print_throughput(const report_sink *sink, const report_step *step)
 
 /* ---- Where the time went ------------------------------------------------------------------- */
 
-/* Prints the mean milliseconds of one of @p count micro-batches or updates. */
+/* Prints the milliseconds of the interval divided by @p count, its micro-batches or updates. */
 static void print_timers(const report_sink *sink, const char *suffix, long count)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
@@ -168,8 +170,8 @@ static bool has_stages(const report_sink *sink)
     return sink->run->config->pipeline.stages > 1;
 }
 
-/* Prints sums over the interval with the names and in the order of gpt-neox. Its timer for zeroing
- * gradients is missing, because gradients are overwritten here. */
+/* Prints the times of the interval with the names and in the order of gpt-neox. The timer for
+ * zeroing gradients is left out, because gradients are overwritten here. */
 static void print_neox_timers(const report_sink *sink)
 {
     const log_interval *interval = &((const log_state *)sink->state)->interval;
@@ -205,7 +207,7 @@ static void print_neox_timers(const report_sink *sink)
     putchar('\n');
 }
 
-/* The bubble is left out without stages, because it is always zero. */
+/* Without stages, the bubble is always zero and is not shown. */
 static bool is_shown(const report_sink *sink, int part)
 {
     return part != PART_BUBBLE || has_stages(sink);
@@ -242,7 +244,7 @@ static void print_shares(const report_sink *sink, const int tenths[PARTS])
     putchar('\n');
 }
 
-/* Reports an overlap that gains next to nothing, once a run. */
+/* Prints a note, once a run, if overlap_comm hides next to nothing. */
 static void note_little_overlap(const report_sink *sink)
 {
     log_state *log = sink->state;
@@ -252,9 +254,10 @@ static void note_little_overlap(const report_sink *sink)
         return;
     log->overlap_logged = true;
     begin_line(sink);
-    printf("NOTE overlap_comm hides %.1f %% of the reduction: there is little to gain where ranks "
-           "keep all cores busy, or one layer has most parameters\n",
-           100.0 * overlap);
+    printf(
+        "NOTE overlap_comm hides only %.1f %% of the reduction; it cannot hide more if ranks keep "
+        "all cores busy, or if one layer has most of the parameters\n",
+        100.0 * overlap);
 }
 
 static void print_breakdown(const report_sink *sink)
@@ -344,7 +347,4 @@ static void log_devices(report_sink *sink, long step, const report_device *devic
     fflush(stdout);
 }
 
-const sink_kind log_lines = {.open = open_log,
-
-                             .update = log_update,
-                             .devices = log_devices};
+const sink_kind log_lines = {.open = open_log, .update = log_update, .devices = log_devices};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics_lines: writes the file of --metrics, one JSON object a line: "run" once, then updates,
- * the use of devices, and epochs. Each line is flushed at its end, so that the file of a killed run
- * is complete up to that point.
+ * metrics_lines: writes the file of --metrics, with one JSON object on each line. The first line
+ * describes the run; later lines report updates, the use of devices, and epochs. Each line is
+ * flushed when it ends, so that the file of a killed run is complete up to that point.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static ring_status close_metrics(report_sink *sink)
 
 /* ---- Parts of lines ------------------------------------------------------------------------ */
 
-/* Turns the "name=value" lines of config_list() into the members of an object. */
+/* Prints the "name=value" lines of config_list() as the members of an object. */
 static void print_config(sink_file *file, const train_config *config)
 {
     char *text = calloc(1, CONFIG_TEXT_MAX);
@@ -102,7 +102,7 @@ static void start_metrics(report_sink *sink, const report_start *start)
     sink_file_print(file, "}}\n");
 }
 
-/* JSON has neither NaN nor infinity; both become null. */
+/* Formats a number for JSON, which has neither NaN nor infinity; both become null. */
 static const char *number_text(double number, char text[FLOAT_TEXT_MAX])
 {
     snprintf(text, FLOAT_TEXT_MAX, "%.9g", number);
@@ -120,8 +120,9 @@ static void update_metrics(report_sink *sink, const report_step *step)
                     (double)step->samples / step->seconds);
 }
 
-/* @param[out] busy  [stages] seconds that each stage spent in passes
- * @return when the last pass ended */
+/* Adds up the spans of all passes, which are laid out as [stages][micro_batches][2 passes].
+ * @param[out] busy  [stages] seconds that each stage spent in passes
+ * @return the time at which the last pass ended */
 static double sum_passes(const report_passes *passes, double *busy)
 {
     const size_t micros = (size_t)passes->micro_batches,
@@ -135,7 +136,8 @@ static double sum_passes(const report_passes *passes, double *busy)
     return last;
 }
 
-/* Prints numbers (stages, micro-batches, @p each) as nested lists. */
+/* Prints measured or predicted numbers as nested lists of shape [stages][micro_batches][each].
+ * @param each  4: measured; 2: predicted */
 static void print_passes(sink_file *file, const report_passes *passes, const char *name, int each)
 {
     const int row = passes->micro_batches * each;

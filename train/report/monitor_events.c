@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gives the numbers of updates and epochs the names that DeepSpeed uses. */
+ * Selects the numbers of updates and epochs, and gives them the names that DeepSpeed uses. */
 #include "monitor_events.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress_bar: draws the progress of the run on standard error. If that is not a terminal, nothing
- * is drawn.
+ * progress_bar: draws the progress of the run on standard error if that is a terminal, and
+ * otherwise draws nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +11,13 @@
 #include "clock.h"
 #include "sink.h"
 
+/* The least time between two drawings, in seconds. */
 #define DRAW_SECONDS 0.1
 enum { BAR_CELLS = 20, LINE_MAX_BYTES = 256, COLUMNS_UNKNOWN = 80 };
 
 typedef struct bar_state {
-    double began, drawn_at; /* train_now() */
-    long first;             /* updates before this start of the run */
+    double began, drawn_at; /* times of train_now() */
+    long first;             /* updates that earlier starts of the run made */
 } bar_state;
 
 static ring_status open_bar(report_sink *sink)
@@ -24,14 +25,6 @@ static ring_status open_bar(report_sink *sink)
     if (!isatty(STDERR_FILENO))
         return RING_OK;
     return sink_create_state(sink, sizeof(bar_state)) != NULL ? RING_OK : RING_ERR_MEMORY;
-}
-
-static int columns(void)
-{
-    struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return COLUMNS_UNKNOWN;
-    return size.ws_col;
 }
 
 /* Writes "1:02:03", or "2:03" for less than an hour. @return text. */
@@ -60,7 +53,9 @@ static void draw(report_sink *sink, const report_step *step)
              cells, full, BAR_CELLS - cells, empty, step->epoch, run->epochs, step->epoch_step,
              run->steps_per_epoch, step->loss, step->lr, (double)step->samples / step->seconds,
              time_text(seconds_left, left));
-    fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
+    struct winsize size;
+    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    fprintf(stderr, "\r%.*s\033[K", (known ? size.ws_col : COLUMNS_UNKNOWN) - 1, line);
 }
 
 static void update_bar(report_sink *sink, const report_step *step)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds the list of all sinks, and passes each event on to those that the run wants. */
+ * Holds the list of all kinds of sinks, and passes each event to the sinks that the run uses. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 
 static const sink_kind *const kinds[] = {&log_lines,   &metrics_lines,      &epoch_losses,
                                          &csv_monitor, &tensorboard_events, &wandb_lines,
-                                         &progress_bar /* last: redrawn after the lines */};
+                                         &progress_bar /* last: it is drawn after log lines */};
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Calls each wanted sink that has a function for this event. */
-#define TELL(report, event, ...) \
+/* Calls each sink that the run uses and that has a function for this event. */
+#define CALL_SINKS(report, event, ...) \
     for (report_sink *sink = (report)->sinks; sink != NULL && sink < (report)->sinks + KINDS; \
          sink++) { \
         if (sink->state != NULL && sink->kind->event != NULL) \
@@ -76,27 +76,27 @@ ring_status report_close(train_report *report)
 
 void report_start_run(train_report *report, const report_start *start)
 {
-    TELL(report, start, start)
+    CALL_SINKS(report, start, start)
 }
 
 void report_update(train_report *report, const report_step *step)
 {
-    TELL(report, update, step)
+    CALL_SINKS(report, update, step)
 }
 
 void report_end_epoch(train_report *report, const report_epoch *epoch)
 {
-    TELL(report, epoch, epoch)
+    CALL_SINKS(report, epoch, epoch)
 }
 
 void report_pipeline(train_report *report, const report_passes *passes)
 {
-    TELL(report, passes, passes)
+    CALL_SINKS(report, passes, passes)
 }
 
 void report_devices(train_report *report, long step, const report_device *devices)
 {
-    TELL(report, devices, step, devices)
+    CALL_SINKS(report, devices, step, devices)
 }
 
 void report_line(train_report *report, const char *format, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * screen: keeps lines of standard output apart from the progress bar, which is an unfinished line
- * of standard error on the same terminal.
+ * screen: removes the progress bar before a line is printed. The bar is an unfinished line of
+ * standard error, and may be on the same terminal as standard output.
  */
 #ifndef TRAIN_SCREEN_H
 #define TRAIN_SCREEN_H
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 
 typedef struct report_screen {
-    bool bar_shown;
+    bool bar_shown; /* the bar is on the terminal */
 } report_screen;
 
-/** Call before any other line is printed. @param screen  may be NULL. */
+/** Removes the bar if it is shown. Call this before printing a line. @param screen  may be NULL. */
 void screen_clear_bar(report_screen *screen);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sink: describes one destination of events. A kind of sink is a struct of functions with a state
- * of its own. To add a kind, write a file with its struct and add a line to the table of report.c.
+ * sink: defines the interface of a sink, which is one destination of events. A kind of sink is a
+ * struct of functions, which share a state. To add a kind, write a file with its struct and add the
+ * struct to the table in report.c.
  */
 #ifndef TRAIN_SINK_H
 #define TRAIN_SINK_H
@@ -10,13 +11,13 @@
 #include "screen.h"
 
 typedef struct sink_kind {
-    /** Sets sink->state if the run wants this sink; paths that cannot be written fail here, before
+    /** Sets sink->state if the run uses this sink. A path that cannot be written fails here, before
      *  hours of training. @return RING_OK, RING_ERR_SYSTEM, RING_ERR_MEMORY. */
     ring_status (*open)(report_sink *sink);
-    /** Releases what the state holds; report_close() frees the state itself. NULL: nothing to do.
-     *  @return RING_ERR_SYSTEM if something was not written completely. */
+    /** Releases the resources of the state; report_close() frees the state itself. May be NULL.
+     *  @return RING_ERR_SYSTEM if a file could not be written completely. */
     ring_status (*close)(report_sink *sink);
-    /** Each may be NULL. They are called only if there is a state. */
+    /** Functions for events. Each may be NULL. They are called only if sink->state is not NULL. */
     void (*start)(report_sink *sink, const report_start *start);
     void (*update)(report_sink *sink, const report_step *step);
     void (*passes)(report_sink *sink, const report_passes *passes);
@@ -28,7 +29,7 @@ struct report_sink {
     const sink_kind *kind;
     const report_run *run; /* borrowed */
     report_screen *screen; /* borrowed */
-    void *state;           /* NULL: the run does not want this sink */
+    void *state;           /* NULL: the run does not use this sink */
 };
 
 extern const sink_kind log_lines, progress_bar, metrics_lines, epoch_losses, csv_monitor,

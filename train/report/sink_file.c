@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes events to a file, and keeps the errno of the first failed write: later calls may overwrite
- * errno, and a stream does not remember why a write failed. */
+ * Writes events to a file, and keeps the errno of the first failed write, because later calls may
+ * overwrite errno, and a stream does not record why a write failed. */
 #include "sink_file.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ void sink_file_write(sink_file *file, const void *data, size_t bytes)
 
 /* ---- Folders ------------------------------------------------------------------------------- */
 
-/* An existing folder is a success. @return false with errno. */
+/* Creates a folder if it does not exist. @return false, and sets errno, if that fails. */
 static bool make_folder(const char *path)
 {
     struct stat info;
@@ -84,7 +84,7 @@ static bool make_folder(const char *path)
     return false;
 }
 
-/* Creates the folders of the path from the top down. @return false with errno. */
+/* Creates all folders of the path. @return false, and sets errno, if that fails. */
 static bool make_folders(char *path)
 {
     for (char *at = path + 1; *at != '\0'; at++) {
@@ -105,7 +105,8 @@ ring_status sink_folder_create(const char *what, const char *output_path, const 
     const char *between = *output_path != '\0' ? "/" : "";
     if (snprintf(folder, OUTPUT_PATH_MAX, "%s%s%s", output_path, between, job_name) >=
         OUTPUT_PATH_MAX)
-        return train_fail(RING_ERR_ARGUMENT, "%s.output_path: the name is too long", what);
+        return train_fail(RING_ERR_ARGUMENT,
+                          "%s.output_path: the path is too long; shorten it or job_name", what);
     if (!make_folders(folder))
         return train_fail(RING_ERR_SYSTEM, "%s %s: %s", what, folder, strerror(errno));
     return RING_OK;

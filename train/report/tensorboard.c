@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tensorboard: writes event files that TensorBoard can read. A file is a sequence of records:
- *     length (8 bytes), masked CRC-32C of those, data, masked CRC-32C of the data
- * all little-endian. The data of a record are a protocol buffer, the message Event:
+ *     length (8 bytes), masked CRC-32C of the length, data, masked CRC-32C of the data
+ * All numbers are little-endian. The data of a record are a protocol buffer, the message Event:
  *     1: double wall_time   2: int64 step   3: string file_version
  *     5: Summary { 1: Value { 1: string tag   2: float simple_value } }
  */
@@ -33,13 +33,14 @@ static uint32_t crc32c(const uint8_t *data, size_t bytes)
     return ~crc;
 }
 
-/* The format masks checksums, so that data which contain a checksum do not weaken their own. */
+/* Masks a checksum as the format requires: a CRC over data that contain a CRC would be weak. */
 static uint32_t masked_crc(const uint8_t *data, size_t bytes)
 {
     const uint32_t crc = crc32c(data, bytes);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
+/* Writes a little-endian number. @return @p bytes. */
 static size_t put_little(uint8_t *out, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
@@ -60,11 +61,13 @@ static void write_record(sink_file *file, const uint8_t *data, size_t bytes)
 
 /* ---- Messages ------------------------------------------------------------------------------ */
 
+/* A protocol buffer that is being written. */
 typedef struct message {
     uint8_t bytes[RECORD_MAX];
     size_t used;
 } message;
 
+/* Wire types of protocol buffers. */
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
 static void put_varint(message *to, uint64_t value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adds up the parts of the time that belong to each of DeepSpeed's timers. */
+ * Adds up the parts of the time for each of DeepSpeed's timers. */
 #include "timers.h"
 
 report_timers timers_of(const report_run *run, const report_times *times)

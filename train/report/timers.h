@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * timers: computes DeepSpeed's five timers of an update from the parts of its time, in seconds.
+ * timers: computes DeepSpeed's five timers of an update, in seconds, from the parts of its time.
  */
 #ifndef TRAIN_TIMERS_H
 #define TRAIN_TIMERS_H
@@ -14,7 +14,8 @@ typedef struct report_timers {
     double step;
 } report_timers;
 
-/** Gathering parameters counts for the forward pass in ZeRO stage 3, and for the step otherwise. */
+/** Computes the timers. The time of gathering parameters is part of the forward pass in ZeRO stage
+ * 3, and part of the step otherwise. */
 report_timers timers_of(const report_run *run, const report_times *times);
 
 #endif

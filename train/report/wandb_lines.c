@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wandb_lines: writes the events that DeepSpeed sends to Weights & Biases to a file, from which
- * they can be imported later. Nothing is sent over the network.
+ * wandb_lines: writes the events that DeepSpeed sends to Weights & Biases to a file, which can be
+ * imported later. Nothing is sent over the network.
  */
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static ring_status close_wandb(report_sink *sink)
     return sink_file_close(sink->state);
 }
 
-/* Leaves out NaN, which JSON does not have. */
+/* Writes the events of one point in time on one line. Leaves out NaN, which JSON does not have. */
 static void write_events(sink_file *file, const monitor_event *events, int count, long samples)
 {
     sink_file_print(file, "{\"_step\": %ld", samples);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the tensors of a checkpoint one after the other, in blocks, so that the memory that is
- * needed does not depend on the size of the model. */
+ * Writes the tensors of a checkpoint one after the other, in blocks, so that memory use does not
+ * depend on the size of the model. */
 #include "export_command.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ enum { BLOCK = 1 << 16 /* elements */ };
 
 typedef struct export_options {
     const char *checkpoint, *out;
-    int type; /* in type_names */
+    int type; /* index in type_names */
 } export_options;
 
 /* The values of --dtype, and their types in the same order. */
@@ -29,9 +29,9 @@ static const ring_dtype types[] = {RING_FLOAT32, RING_BFLOAT16, RING_FLOAT16};
 
 #define AT(member) ARGS_AT(export_options, member)
 static const args_row rows[] = {
-    {"out", 0, "FILE", "The safetensors file to write", args_text, AT(out)},
-    {"dtype", 0, "f32|bf16|f16", "Type of its numbers (default f32)", args_name, AT(type),
-     .names = type_names},
+    {"out", 0, "FILE", "Safetensors file to write", args_text, AT(out)},
+    {"dtype", 0, "f32|bf16|f16", "Type of the numbers in the file (default f32)", args_name,
+     AT(type), .names = type_names},
     {0},
 };
 
@@ -40,7 +40,7 @@ static int take_word(char **words, int count, void *out)
     export_options *options = out;
     (void)count;
     if (options->checkpoint != NULL)
-        args_fail("unexpected word \"%s\"; give one checkpoint", words[0]);
+        args_fail("unexpected argument \"%s\"; give only one checkpoint", words[0]);
     options->checkpoint = words[0];
     return 1;
 }
@@ -71,8 +71,9 @@ static ring_status write_tensor(output_file *file, const safetensors_entry *entr
     char name[STORED_NAME_MAX];
     shard_tensor_name(STATE_PARAM, entry->name, name);
     if (stored_count(stored, name) != entry->count)
-        return train_fail(RING_ERR_SYSTEM, "%s: its number of elements differs from the manifest's",
-                          name);
+        return train_fail(
+            RING_ERR_SYSTEM,
+            "%s: the number of stored elements differs from the number in the manifest", name);
     for (size_t done = 0; done < entry->count;) {
         const size_t left = entry->count - done, now = left < BLOCK ? left : BLOCK;
         RING_TRY(stored_read(stored, name, order, done, now, block));
@@ -153,8 +154,10 @@ int export_command(int argc, char **argv)
 {
     static const args_program program = {
         "ringtrain export", rows, "CHECKPOINT",
-        "Writes the parameters of a checkpoint, or of the newest complete one in a folder, as one "
-        "safetensors file with the names of torch.nn.Sequential: ringtrain export DIR --out FILE"
+        "Writes the parameters of a checkpoint, or of the newest complete checkpoint in a folder, "
+        "to "
+        "one safetensors file, with the names of torch.nn.Sequential: ringtrain export DIR --out "
+        "FILE"
         "\vExit status: 0 written, 1 failed, 2 wrong use.",
         .take = take_word};
     export_options options = {0};
@@ -162,7 +165,7 @@ int export_command(int argc, char **argv)
     stored_tensors stored = {.fd = -1};
     args_parse(&program, argc, argv, &options);
     if (options.checkpoint == NULL || options.out == NULL)
-        args_fail("give a checkpoint and --out FILE");
+        args_fail("a checkpoint or --out is missing; write ringtrain export CHECKPOINT --out FILE");
     const ring_status status = run_export(&options, &manifest, &stored);
     if (status != RING_OK)
         fprintf(stderr, "ringtrain: %s\n", train_error());

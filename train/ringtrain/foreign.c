@@ -10,7 +10,7 @@
 
 #define COMMAND "ringrun -n 2 ringtrain --deepspeed_config FILE --data DIR"
 #define LAUNCHER "ringrun starts the ranks: "
-#define PLATFORM "it is an option of the job platform; start ranks with ringrun"
+#define PLATFORM "it is an option of a platform for jobs; start ranks with ringrun"
 #define IN_FILE "set it in the configuration: "
 
 static const struct {
@@ -41,10 +41,10 @@ static const struct {
     {"queue-time", PLATFORM},
     {"nohup", PLATFORM},
     {"with-cuda", "ranks run on CPUs; leave it out"},
-    {"use-ema", "no average of the parameters is kept; leave it out"},
+    {"use-ema", "ringtrain keeps no moving average of the parameters; leave it out"},
 };
 
-/* Compares up to the "=" of the word; "_" and "-" are the same. */
+/* @return true if @p word, up to its "=", is @p name. A "_" in the word matches a "-". */
 static bool is_called(const char *word, const char *name)
 {
     while (*name != '\0' && (*word == *name || (*word == '_' && *name == '-'))) {
@@ -76,19 +76,20 @@ static bool is_yaml(const char *word)
 void foreign_word(const char *word)
 {
     if (ends_in(word, ".py"))
-        args_fail("%s is a Python script, which ringtrain does not need; write " COMMAND, word);
+        args_fail("%s is a Python script, but ringtrain does not run scripts; write " COMMAND,
+                  word);
     if (is_yaml(word))
-        args_fail("%s: ringtrain does not have the models of gpt-neox; give a DeepSpeed file with "
-                  "--deepspeed_config, accelerate's YAML with --config_file, a network with "
-                  "--model",
+        args_fail("%s: ringtrain does not read the files of gpt-neox; give a DeepSpeed file with "
+                  "--deepspeed_config or accelerate's YAML file with --config_file, and a network "
+                  "with --model",
                   word);
 }
 
 void foreign_config(const char *option, const char *path)
 {
     if (is_yaml(path))
-        args_fail("%s %s: a DeepSpeed file is JSON, not YAML; give accelerate's YAML with "
-                  "--config_file, and replace gpt-neox's with a DeepSpeed file and a network "
+        args_fail("%s %s: a DeepSpeed file is JSON, not YAML; give accelerate's YAML file with "
+                  "--config_file, and replace a gpt-neox file by a DeepSpeed file and a network "
                   "(--model)",
                   option, path);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * foreign: recognizes words from the command lines of DeepSpeed and similar programs that have no
- * meaning for ringtrain. Each is refused with a message that says what to write instead.
+ * foreign: recognizes options and arguments of DeepSpeed and similar programs that ringtrain does
+ * not have, and refuses each with a message that says what to write instead.
  */
 #ifndef TRAIN_FOREIGN_H
 #define TRAIN_FOREIGN_H
 
-/** Ends the program if @p word, an unknown option without its dashes, is an option of such a script
- *  or launcher. */
+/** Ends the program if @p word, an unknown option without its dashes, is an option of another
+ *  trainer's script or launcher. */
 void foreign_option(const char *word);
 
 /** Ends the program if @p word, which is not an option, is a Python script or a file of gpt-neox.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints how a pipeline is divided, warns of an unbalanced division or a large bubble, and prints
- * the predicted, counted and measured size of the bubble. */
+ * Prints how a pipeline is divided, and warns of an unbalanced division or a large bubble. After
+ * the run, prints the size of the bubble as measured, as counted in the schedule, and as predicted.
+ */
 #include "pipeline_lines.h"
 
 #include <inttypes.h>
@@ -8,9 +9,9 @@
 #include "errors.h"
 #include "stages.h"
 
-/* A stage with more than this multiple of its share of the parameters is reported. */
+/* Warn of a stage that has more than this multiple of an equal share of the parameters. */
 static const double UNBALANCED = 1.5;
-/* A bubble of more than this share of the time is reported. */
+/* Warn of a bubble of more than this share of the time. */
 static const double LARGE_BUBBLE = 0.25;
 
 /* @return the share of the time in which a stage is idle if all passes take equally long. */
@@ -30,7 +31,7 @@ static double share_of(const train_pipeline *pipeline, int stage)
     return (double)parameters_of(pipeline, stage) / (double)model_parameters(&pipeline->whole);
 }
 
-/* Bytes allocated by a rank of the stage. */
+/* Bytes that each rank of a stage allocates. */
 typedef struct stage_bytes {
     uint64_t state, activations;
 } stage_bytes;
@@ -60,20 +61,11 @@ static void warn_of_imbalance(train_report *report, const train_pipeline *pipeli
     for (int s = 1; s < pipeline->place.stages; s++)
         largest = share_of(pipeline, s) > share_of(pipeline, largest) ? s : largest;
     if (share_of(pipeline, largest) > UNBALANCED * fair)
-        report_line(report,
-                    "NOTE unbalanced: stage %d has %.0f %% of the parameters, and its equal share "
-                    "would be %.0f %%; other stages wait for it",
-                    largest, 100.0 * share_of(pipeline, largest), 100.0 * fair);
-}
-
-static void warn_of_bubble(train_report *report, int stages, long micro_batches)
-{
-    const double bubble = predicted(stages, micro_batches);
-    const long better = 8L * (stages - 1);
-    if (bubble > LARGE_BUBBLE && micro_batches < better)
-        report_line(report,
-                    "NOTE bubble %.0f %%: raise gradient_accumulation_steps (%ld → %.0f %%)",
-                    100.0 * bubble, better, 100.0 * predicted(stages, better));
+        report_line(
+            report,
+            "NOTE unbalanced pipeline: stage %d has %.0f %% of the parameters instead of an "
+            "equal share of %.0f %%, so the other stages wait for it",
+            largest, 100.0 * share_of(pipeline, largest), 100.0 * fair);
 }
 
 ring_status pipeline_lines_start(train_report *report, const train_engine *engine)
@@ -88,14 +80,20 @@ ring_status pipeline_lines_start(train_report *report, const train_engine *engin
     *mine = (stage_bytes){engine_state_bytes(engine), model_activation_bytes(&engine->model)};
     RING_TRY(train_ring(pipeline->comm,
                         ring_all_gather(mine, bytes, 2, RING_UINT64, pipeline->comm, NULL)));
-    report_line(report,
-                "pipeline of %d stages of %d rank%s; %ld micro-batch%s an update, one forward and "
-                "one backward in turn",
-                stages, ranks, plural(ranks), micro_batches, micro_batches == 1 ? "" : "es");
+    report_line(
+        report,
+        "pipeline of %d stages of %d rank%s; %ld micro-batch%s an update, in the order 1F1B",
+        stages, ranks, plural(ranks), micro_batches, micro_batches == 1 ? "" : "es");
     for (int s = 0; s < stages; s++)
         print_stage(report, engine, s, &bytes[s]);
     warn_of_imbalance(report, pipeline);
-    warn_of_bubble(report, stages, micro_batches);
+    const double bubble = predicted(stages, micro_batches);
+    const long better = 8L * (stages - 1);
+    if (bubble > LARGE_BUBBLE && micro_batches < better)
+        report_line(report,
+                    "NOTE the pipeline's bubble is %.0f %% of the time; "
+                    "gradient_accumulation_steps %ld would reduce it to %.0f %%",
+                    100.0 * bubble, better, 100.0 * predicted(stages, better));
     return RING_OK;
 }
 
@@ -112,8 +110,8 @@ ring_status pipeline_lines_end(train_report *report, const train_engine *engine)
     if (seconds[1] <= 0.0) /* no update was made */
         return RING_OK;
     report_line(report,
-                "pipeline: idle %.1f %% of the passes' time, %.1f %% of the slots; (p-1)/(m+p-1) "
-                "is %.1f %%",
+                "pipeline: idle %.1f %% of the passes' time, %.1f %% of the schedule's slots; "
+                "(p-1)/(m+p-1) predicts %.1f %%",
                 100.0 * (1.0 - seconds[0] / seconds[1]), 100.0 * counted,
                 100.0 * predicted(stages, micro_batches));
     return RING_OK;

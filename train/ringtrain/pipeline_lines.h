@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipeline_lines: reports a pipeline to the user: at the start how layers and ranks are divided, at
- * the end how long ranks were idle. Prints nothing without a pipeline.
+ * pipeline_lines: reports a pipeline to the user. At the start it prints how layers and ranks are
+ * divided, and at the end how long ranks were idle. Without a pipeline it prints nothing.
  */
 #ifndef TRAIN_PIPELINE_LINES_H
 #define TRAIN_PIPELINE_LINES_H
@@ -9,7 +9,8 @@
 #include "report.h"
 #include "train_engine.h"
 
-/** Collective. @return RING_OK, or an error of libring. */
+/** Collective: print the lines at the start and at the end of a run. @return RING_OK, or an error
+ * of libring. */
 ring_status pipeline_lines_start(train_report *report, const train_engine *engine);
 ring_status pipeline_lines_end(train_report *report, const train_engine *engine);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gathers the times of the passes of all stages, and converts them into seconds since the first
- * pass began. */
+ * Gathers the begin and end of each pass from all stages, and converts them to seconds since the
+ * first pass began. */
 #include "pipeline_slots.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ ring_status pipeline_slots_report(pipeline_slots *slots, const train_pipeline *p
         return RING_OK;
     double *mine = &slots->measured[(size_t)pipeline->place.stage * row];
     RING_TRY(common_clock_zero(pipeline->comm, &zero));
-    for (size_t i = 0; i < 2 * (size_t)micros; i++) { /* ranks without samples have passes, too */
+    for (size_t i = 0; i < 2 * (size_t)micros; i++) { /* ranks without samples record passes, too */
         mine[2 * i] = slots->passes.spans[i].begin - zero;
         mine[2 * i + 1] = slots->passes.spans[i].end - zero;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pipeline_slots: records the passes of one update on all stages of a pipeline, so that they can be
- * compared with the schedule. Does nothing without a pipeline.
+ * pipeline_slots: records when the passes of one update ran on each stage of a pipeline, so that a
+ * report can compare them with the schedule. Without a pipeline it does nothing.
  */
 #ifndef TRAIN_PIPELINE_SLOTS_H
 #define TRAIN_PIPELINE_SLOTS_H
@@ -10,9 +10,9 @@
 #include "train_engine.h"
 
 typedef struct pipeline_slots {
-    pass_times passes; /* of this rank, in the latest update with the most micro-batches */
-    long step;         /* that update; 0: not yet known */
-    double *measured;  /* as in report_passes */
+    pass_times passes; /* of this rank, in the latest of the updates with the most micro-batches */
+    long step;         /* number of that update; 0: no update yet */
+    double *measured;  /* see report_passes, as for predicted */
     int *predicted;
 } pipeline_slots;
 
@@ -20,10 +20,10 @@ typedef struct pipeline_slots {
 ring_status pipeline_slots_create(pipeline_slots *slots, const train_config *config);
 void pipeline_slots_free(pipeline_slots *slots);
 
-/** @return where to record the passes of update @p step; NULL: this update is not reported. */
+/** @return where to record the passes of update @p step; NULL: do not record this update. */
 pass_times *pipeline_slots_next(pipeline_slots *slots, long step, int micro_batches);
 
-/** Collective over the stages: reports the recorded update, if there is one. */
+/** Collective over the stages: reports the update that was recorded last, if there is one. */
 ring_status pipeline_slots_report(pipeline_slots *slots, const train_pipeline *pipeline,
                                   train_report *report);
 

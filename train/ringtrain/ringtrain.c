@@ -23,9 +23,10 @@
 
 typedef struct command_line {
     run_options run;
-    bool config_may_follow, rank_may_follow; /* the option had no "=", so a word may be its value */
+    /* The option had no "=", so that the next word may be its value. */
+    bool config_may_follow, rank_may_follow;
     const char *deepspeed_config, *accelerate_config;
-    int accepted; /* receives the values of options without effect */
+    int accepted; /* receives the values of options that have no effect */
 } command_line;
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -78,25 +79,19 @@ static void take_norm(const args_given *given)
                            "such as 0.1307/0.3081 or 0.5,0.5,0.5/0.5,0.5,0.5");
 }
 
-static bool is_builtin(const char *name)
-{
-    for (const model_builtin *builtin = model_builtins; builtin->name != NULL; builtin++) {
-        if (strcmp(builtin->name, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void take_model(const args_given *given)
 {
     const char *dot = strrchr(given->text, '.');
-    if (!is_builtin(given->text) && (dot == NULL || strcmp(dot, ".json") != 0))
+    bool known = dot != NULL && strcmp(dot, ".json") == 0;
+    for (const model_builtin *builtin = model_builtins; builtin->name != NULL; builtin++)
+        known |= strcmp(builtin->name, given->text) == 0;
+    if (!known)
         args_refuse(given, "expected mlp, lenet5, alexnet, gpt or a FILE.json");
     args_text(given);
 }
 
-/* Prints the training library, then becomes ringinfo, which is in the folder of this program or in
- * PATH. */
+/* Prints the library that computes the layers, then executes ringinfo from the folder of this
+ * program or from PATH. */
 static void print_report(const args_given *given)
 {
     char path[PATH_MAX];
@@ -122,7 +117,7 @@ static void print_keys(const args_given *given)
     exit(EXIT_SUCCESS);
 }
 
-/* The names of values, in the order of the values. */
+/* The names of the values of options, in the order of the values. */
 static const char *const compats[] = {"ds-0.13", NULL},
                          *const backends[] = {"nccl", "gloo", "mpi", NULL},
                          *const unknown_keys[] = {"error", "warn", NULL},
@@ -136,46 +131,51 @@ static const args_row rows[] = {
     {"deepspeed_config", 0, "FILE", "DeepSpeed configuration (JSON)", args_text,
      ARGS_AT(command_line, deepspeed_config)},
     {"deepscale_config", .flags = OPTION_ALIAS},
-    {"config_file", 0, "FILE", "accelerate's configuration (YAML or JSON) instead", args_text,
+    {"config_file", 0, "FILE",
+     "accelerate's configuration (YAML or JSON), in place of a DeepSpeed configuration", args_text,
      ARGS_AT(command_line, accelerate_config)},
     {"data", 0, "DIR",
-     "Folder of MNIST's four files, raw or .gz, CIFAR-10's, or a text: train.bin and val.bin, or "
-     "input.txt (RING_DATA)",
+     "Folder of the data: MNIST's four files (raw or .gz), CIFAR-10's files, or a text (train.bin "
+     "and val.bin, or input.txt); default: RING_DATA",
      args_text, AT(data)},
     {"normalize", 0, "MEAN,.../STD,...",
-     "Images as (byte / 255 - MEAN) / STD, one of each for all channels or a channel each, such as "
-     "0.1307/0.3081",
+     "Normalize images to (byte / 255 - MEAN) / STD, with one MEAN and STD for all channels or one "
+     "for each, such as 0.1307/0.3081",
      take_norm, ARGS_AT(command_line, run.norm)},
     {"model", 0, "NAME|FILE.json",
      "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, gpt, or a list of layers",
      take_model, AT(model)},
-    {"loss", 0, "NAME", "mse on one-hot targets (default for images) or cross_entropy (for text)",
+    {"loss", 0, "NAME",
+     "mse on one-hot targets (default for images) or cross_entropy (default for "
+     "text)",
      args_name, AT(loss), .names = loss_names},
     {"epochs", 0, "N", "Passes over the training set (default 1, or as many as --max-steps takes)",
      args_whole, AT(epochs), .least = 1, .most = 1000000},
     {"max-steps", 0, "N",
-     "Stop after N updates, or at the end of --epochs if that is given and earlier", args_whole,
+     "Stop after N updates, or after --epochs if that is given and comes first", args_whole,
      AT(max_steps), .least = 1, .most = INT_MAX},
     {"steps", 's', .flags = OPTION_ALIAS},
     {"eval-every", 0, "N",
-     "Use the test set after every N epochs and after the last one (default 1); 0: never",
+     "Evaluate the test set after every N epochs and after the last one (default 1); 0: never",
      args_whole, AT(eval_every), .most = INT_MAX},
     {"batch_size", 'b', "N",
-     "Samples of a micro-batch of all ranks of a host together, if the configuration does not set "
+     "Samples in a micro-batch, counted over all ranks of a host, if the configuration does not "
+     "set "
      "train_micro_batch_size_per_gpu",
      args_whole, AT(batch), .least = 1, .most = INT_MAX},
     {"batch_size_p_n", .flags = OPTION_ALIAS},
     {"check", 0, "RANKS",
-     "Check configuration, model and, if given, data, and print the memory that a rank needs, "
-     "without training",
+     "Do not train; check the configuration, the model and, if given, the data, and print the "
+     "memory "
+     "that a rank needs",
      take_check, AT(check), .least = 1, .most = 65536, .flags = OPTION_ARG_OPTIONAL},
     {"seed", 0, "S", "Seed of the initial parameters and the sample order (default 0)", args_whole,
      AT(seed), .most = UINT32_MAX},
     {"pipeline-parallel-size", 'p', "N",
-     "Stages that the layers are cut into, each on ranks of its own (default pipeline.stages)",
+     "Stages to divide the layers into, each on its own ranks (default pipeline.stages)",
      args_whole, AT(stages), .least = 1, .most = 256},
     {"workers", 'j', "N",
-     "Threads of a rank that prepare the next micro-batch during the computation of this one "
+     "Threads on each rank that prepare the next micro-batch while it computes the current one "
      "(default 0)",
      args_whole, AT(workers), .most = 256},
     {"tp", 0, "N",
@@ -186,31 +186,31 @@ static const args_row rows[] = {
     {"bf16", 0, NULL, "Use bfloat16 if the configuration does not set bf16.enabled", args_flag,
      AT(bf16)},
     {.help = "Output:"},
-    {"metrics", 0, "FILE", "Write one JSON line an update (rank 0)", args_text,
+    {"metrics", 0, "FILE", "Write one line of JSON for each update (rank 0)", args_text,
      AT(report.metrics_path)},
     {"append-metrics", 0, NULL, "Append to the file of --metrics if it exists", args_flag,
      AT(report.append_metrics)},
-    {"epoch-losses", 0, "FILE", "Write the mean loss of each epoch as one JSON object", args_text,
+    {"epoch-losses", 0, "FILE", "Write the mean loss of each epoch to one JSON object", args_text,
      AT(report.epoch_losses_path)},
     {"log-style", 0, "STYLE",
-     "short (default); deepspeed: with a line of throughput; neox: each line after time and host, "
-     "each share on its own line; brief: Rank[0]: Epoch 1, step …; torch: rank0, Epoch [1/6], "
-     "Step […], …",
+     "short (default); deepspeed: also a line of throughput; neox: lines begin with time and host, "
+     "and each part of the time has its own line; brief: Rank[0]: Epoch 1, step …; torch: rank0, "
+     "Epoch [1/6], Step […], …",
      args_name, AT(report.style), .names = log_style_names},
     {"monitor-every", 0, "K", "Print memory and CPU use of all ranks every K updates", args_whole,
      AT(events.monitor_every), .least = 1, .most = INT_MAX},
     {"trace", 0, "FILE",
-     "Write what each rank did in the first 20 updates, for chrome://tracing or Perfetto",
+     "Write a trace of all ranks in the first 20 updates, for chrome://tracing or Perfetto",
      args_text, AT(events.trace_path)},
-    {"dump-params", 0, "FILE", "Write the parameters to FILE.RANK at the end, as safetensors",
-     args_text, AT(dump_path)},
+    {"dump-params", 0, "FILE", "Write the final parameters to FILE.RANK, as safetensors", args_text,
+     AT(dump_path)},
     {"report", 0, NULL, "Show the hardware of this machine and its use, as ringinfo does",
      .take = print_report},
     {.help = "Checkpoints:"},
     {"save", 0, "DIR",
      "Save to DIR/step-NNNNNNNN at each epoch's end, at the end, and after Ctrl-C or SIGTERM",
      args_text, AT(save_dir)},
-    {"save-every", 0, "N", "Save every N updates, not at each epoch's end", args_whole,
+    {"save-every", 0, "N", "Save every N updates instead of at each epoch's end", args_whole,
      AT(save_every), .least = 1, .most = INT_MAX},
     {"keep", 0, "N", "Keep the newest N checkpoints (default: all)", args_whole, AT(keep),
      .least = 1, .most = INT_MAX},
@@ -218,20 +218,21 @@ static const args_row rows[] = {
      "Resume from a checkpoint, or from the newest complete one in a folder; latest: from the "
      "folder of --save, or from the start if there is no checkpoint yet",
      args_text, AT(resume)},
-    {"init", 0, "FILE.safetensors", "Start from these parameters", args_text, AT(init_path)},
+    {"init", 0, "FILE.safetensors", "Start from the parameters in this file", args_text,
+     AT(init_path)},
     {"config-keys", 0, NULL, "Print every known configuration key", .take = print_keys},
     {.help = "Compatibility with DeepSpeed:"},
     {"compat", 0, "ds-0.13",
      "Behave like DeepSpeed 0.13: no clipping by default, the first update at the optimizer's own "
      "rate, the same sample order in every epoch, log lines every 10 updates",
      take_compat, ARGS_AT(command_line, accepted), .names = compats},
-    {"unknown-keys", 0, "warn|error", "Treatment of an unknown key (default error)", args_name,
-     AT(warn_unknown), .names = unknown_keys},
-    {"deepspeed", 0, "FILE", "Accepted; with FILE as --deepspeed_config", take_deepspeed,
-     .flags = OPTION_ARG_OPTIONAL},
+    {"unknown-keys", 0, "warn|error", "Whether an unknown key is an error (default) or a warning",
+     args_name, AT(warn_unknown), .names = unknown_keys},
+    {"deepspeed", 0, "FILE", "Accepted, no effect; with FILE the same as --deepspeed_config FILE",
+     take_deepspeed, .flags = OPTION_ARG_OPTIONAL},
     {"deepscale", .flags = OPTION_ALIAS},
     {"batch-policy", 0, "exact|keep-global",
-     "If train_batch_size is not micro-batch * accumulation * ranks: fail (default), or choose the "
+     "If train_batch_size is not micro-batch * accumulation * ranks, fail (default) or choose an "
      "accumulation that fits",
      args_name, AT(policy), .names = policies},
     {"backend", 0, "nccl|gloo|mpi", "Accepted, no effect", take_backend,
@@ -243,7 +244,7 @@ static const args_row rows[] = {
 
 /* ---- The command line ---------------------------------------------------------------------- */
 
-/* "--deepspeed FILE" and "--local_rank N", written as two words. */
+/* Takes the value of "--deepspeed FILE" or "--local_rank N", if it is a word of its own. */
 static int take_word(char **words, int count, void *out)
 {
     command_line *line = out;
@@ -255,7 +256,7 @@ static int take_word(char **words, int count, void *out)
     else if (line->rank_may_follow && !number_whole(words[0], 0, INT_MAX, &rank))
         args_fail("--local_rank %s: expected a whole number from 0 to %d", words[0], INT_MAX);
     else if (!line->rank_may_follow)
-        args_fail("unexpected word \"%s\"; all arguments are options", words[0]);
+        args_fail("unexpected argument \"%s\"; ringtrain takes only options", words[0]);
     line->config_may_follow = line->rank_may_follow = false;
     return 1;
 }
@@ -269,13 +270,13 @@ static void check_checkpoints(const run_options *run_to)
     if (latest && run_to->save_dir == NULL)
         args_fail("--resume latest needs --save DIR, where the checkpoints are");
     if (run_to->resume != NULL && !latest && run_to->init_path != NULL)
-        args_fail("--init and --resume both give the parameters; give one of them");
+        args_fail("--init and --resume both set the parameters; give only one of them");
 }
 
 static void choose_config(command_line *line)
 {
     if (line->deepspeed_config != NULL && line->accelerate_config != NULL)
-        args_fail("--deepspeed_config and --config_file both name a configuration; give one");
+        args_fail("--deepspeed_config and --config_file both name a configuration; give only one");
     if (line->deepspeed_config == NULL && line->accelerate_config == NULL)
         args_fail("no configuration: give --deepspeed_config FILE");
     if (line->deepspeed_config != NULL)
@@ -297,8 +298,9 @@ static void choose_data(run_options *run_to)
     check_checkpoints(run_to);
 }
 
-/* Launchers start all ranks with the same command line, and only the first rank reports a mistake
- * in it. */
+/* All ranks have the same command line, so only the first rank reports a mistake in it. This asks
+ * the launcher's variables, because a wrong command line ends the program before the ranks connect.
+ */
 static bool is_first_rank(void)
 {
     static const char *const variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",

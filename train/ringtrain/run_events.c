@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts the engine's times by kind of instruction into the parts of a report, and gathers the
- * memory and devices of all ranks. */
+ * Converts the engine's times, one for each kind of instruction, into the parts of a report, and
+ * gathers the use of memory and devices from all ranks. */
 #include "run_events.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 /* ---- Time ---------------------------------------------------------------------------------- */
 
-/* The part to which the time counts in which an instruction of a kind is carried out. */
+/* The part of a report to which the time of each kind of instruction is added. */
 static const report_part part_of[UPDATE_KINDS] = {
     [UPDATE_LOAD] = PART_DATA,       [UPDATE_GATHER] = PART_TRANSFER,
     [UPDATE_FORWARD] = PART_FORWARD, [UPDATE_SEND] = PART_TRANSFER,
@@ -21,11 +21,6 @@ static const report_part part_of[UPDATE_KINDS] = {
     [UPDATE_REDUCE] = PART_REDUCE,   [UPDATE_CLIP] = PART_STEP,
     [UPDATE_OPTIMIZE] = PART_STEP,   [UPDATE_SUM] = PART_TRANSFER,
 };
-
-static bool is_of_pipeline(update_kind kind)
-{
-    return kind == UPDATE_SEND || kind == UPDATE_RECV;
-}
 
 static double spent(const update_times *times, update_kind kind)
 {
@@ -50,8 +45,8 @@ report_times events_times(const update_times *before, const update_times *after,
                                          before->waited[UPDATE_REDUCE]};
     for (int k = 0; k < UPDATE_KINDS; k++) {
         times.parts[part_of[k]] += after->busy[k] - before->busy[k];
-        times.parts[is_of_pipeline((update_kind)k) ? PART_BUBBLE : PART_WAIT] += after->waited[k] -
-                                                                                 before->waited[k];
+        const bool pipeline = k == UPDATE_SEND || k == UPDATE_RECV;
+        times.parts[pipeline ? PART_BUBBLE : PART_WAIT] += after->waited[k] - before->waited[k];
     }
     fill_details(before, after, times.details);
     const double other = seconds - breakdown_total(&times);
@@ -72,6 +67,7 @@ static report_memory memory_of(const train_engine *engine)
                            .batch = engine_batch_bytes(engine)};
 }
 
+/* Collective: gathers @p bytes from each rank to @p all. */
 static ring_status gather(const run_events *events, const void *mine, size_t bytes, void *all)
 {
     return train_ring(events->comm,
@@ -84,7 +80,7 @@ static ring_status gather_devices(run_events *events, device_clock *clock)
     return gather(events, &mine, sizeof mine, events->devices);
 }
 
-/* Prints the memory of all ranks with memory_breakdown, otherwise only that of rank 0. */
+/* Prints the memory of all ranks if memory_breakdown is set, otherwise only that of rank 0. */
 static void print_memory(run_events *events)
 {
     const report_run *run = &events->report.run;

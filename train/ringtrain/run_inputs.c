@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads configuration, network and data, and checks that they fit each other and are the same on
- * all ranks. */
+ * Reads the configuration, the network and the data, and checks that they fit each other and are
+ * the same on all ranks. */
 #include "run_inputs.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 #include "run_progress.h"
 #include "run_settings.h"
 
-/* Pairs of log lines by default. With its other lines an epoch then prints at most ten. */
+/* Pairs of log lines in an epoch by default. With its other lines an epoch prints at most ten
+ * lines. */
 enum { PAIRS_AN_EPOCH = 4 };
 
 /* ---- Configuration ------------------------------------------------------------------------- */
@@ -23,7 +24,7 @@ static void print_note(void *context, const char *text)
         printf("NOTE %s\n", text);
 }
 
-/* Prints a note for each variable of DeepSpeed and its libraries that is set without effect. */
+/* Prints a note for each variable of DeepSpeed or its libraries that is set, but has no effect. */
 static void note_variables(train_state *state)
 {
     static const struct {
@@ -40,6 +41,7 @@ static void note_variables(train_state *state)
     }
 }
 
+/* Prints notes about variables and options without effect, and about --compat. */
 static void note_ignored(train_state *state)
 {
     note_variables(state);
@@ -51,16 +53,17 @@ static void note_ignored(train_state *state)
         print_note(state, "--backend has no effect: ranks communicate through libring");
     if (state->options->compat_ds_0_13)
         print_note(state,
-                   "--compat ds-0.13: no clipping unless the configuration asks, the first "
+                   "--compat ds-0.13: no clipping unless the configuration sets it, the first "
                    "update at optimizer.params.lr, one sample order for all epochs, the loss "
                    "scale's window counted from the overflow, log lines every 10 updates");
 }
 
-/* Divides --batch_size, which counts for all ranks of a host as in scripts of
- * DistributedDataParallel. The numbers of stages and tensor ranks are known only after reading the
- * configuration, so it is read here once without notes, and later again with them.
+/* Sets the micro-batch from --batch_size, which is divided among the ranks of a host as in scripts
+ * of DistributedDataParallel. The divisor depends on the stages and tensor ranks in the
+ * configuration, so this function reads the configuration without printing notes; the caller reads
+ * it again, with the micro-batch.
  * @param first, local   the first rank of this host, and the number of its ranks
- * @param[out] options   its micro_batch is set */
+ * @param[out] options   receives micro_batch */
 static ring_status share_batch(train_state *state, const char *launcher, int first, int local,
                                config_options *options)
 {
@@ -81,6 +84,7 @@ static ring_status share_batch(train_state *state, const char *launcher, int fir
                       batch, shares, shares);
 }
 
+/* Prints a note if accelerate's file sets another number of ranks. */
 static void note_processes(train_state *state)
 {
     const long wanted = state->trainer.config.processes;
@@ -139,8 +143,8 @@ ring_status inputs_read_model(train_state *state)
     return RING_OK;
 }
 
-/* @param left, each  remaining updates of this epoch, and updates of a whole epoch
- * @return passes over the training set: --epochs, otherwise the passes that --max-steps needs */
+/* @param left, each  updates that remain in this epoch, and updates in a whole epoch
+ * @return epochs of the run: --epochs, or otherwise as many as --max-steps needs */
 static int count_epochs(const train_state *state, long left, long each)
 {
     const run_options *options = state->options;
@@ -150,8 +154,6 @@ static int count_epochs(const train_state *state, long left, long each)
     return state->trainer.epoch + (int)(more > 0 ? (more + each - 1) / each : 0);
 }
 
-/* The samples of a rank in an epoch are divided into micro-batches, and these into updates. The
- * last micro-batch and the last update may be short. */
 ring_status inputs_divide(train_state *state)
 {
     RING_TRY(trainer_divide(&state->trainer));
@@ -177,7 +179,7 @@ void inputs_count(train_state *state)
 
 /* ---- Settings that must agree -------------------------------------------------------------- */
 
-/* Lists all settings on which the result of an update or the calls between ranks depend. */
+/* Lists all settings that affect results or the collective calls of ranks. */
 static void list_all(void *context, FILE *out)
 {
     train_state *state = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Carries out --save, --resume and --init, and checks that they fit each other and the folder. */
+ * Implements --save, --resume and --init, and checks that they fit each other and the folder. */
 #include "run_saving.h"
 
 #include <limits.h>
@@ -22,14 +22,8 @@ static void note(void *context, const char *text)
 
 /* ---- Where the run begins ------------------------------------------------------------------ */
 
-/* A folder without a checkpoint is not an error for "latest". */
-static bool starts_from_nothing(const run_saving *saving, ring_status status, const char *found)
-{
-    return status == RING_ERR_SYSTEM && found[0] == '\0' &&
-           strcmp(saving->options->resume, LATEST) == 0;
-}
-
-/* If so, all newer checkpoints in the folder are damaged and were reported as such. */
+/* @return true if the run saves to the folder from which it resumes. Then it resumes from the
+ * newest checkpoint that is not damaged. */
 static bool saves_where_it_resumes(const run_options *options)
 {
     return options->resume != NULL && options->save_dir != NULL &&
@@ -48,7 +42,7 @@ static ring_status resume(run_saving *saving)
                                      checkpoint_load(&saving->made->engine,
                                                      latest ? options->save_dir : options->resume,
                                                      &saving->made->run, note, saving, found));
-    if (starts_from_nothing(saving, status, found)) {
+    if (latest && status == RING_ERR_SYSTEM && found[0] == '\0') {
         note(saving, "there is no checkpoint yet; training starts from the beginning");
         return RING_OK;
     }
@@ -62,8 +56,8 @@ static ring_status resume(run_saving *saving)
 
 /* ---- The folder ---------------------------------------------------------------------------- */
 
-/* Refuses a folder with newer checkpoints, because a later resume would find those of the other
- * run. */
+/* Refuses a folder with checkpoints of later updates, because --resume latest would take them for
+ * checkpoints of this run. */
 static ring_status check_newer(const run_saving *saving)
 {
     const run_options *options = saving->options;
@@ -77,19 +71,14 @@ static ring_status check_newer(const run_saving *saving)
                       options->save_dir, newest);
 }
 
-static ring_status open_folder(run_saving *saving)
-{
-    if (saving->options->save_dir == NULL || saving->made->rank != 0)
-        return RING_OK;
-    return step_folders_open(saving->options->save_dir, &saving->lock);
-}
-
 ring_status run_saving_start(run_saving *saving, const run_options *options, trainer *made,
                              train_report *report)
 {
     *saving = (run_saving){
         .options = options, .made = made, .report = report, .lock = -1, .begun = -1, .saved = -1};
-    RING_TRY(agree(made->comm, open_folder(saving)));
+    RING_TRY(agree(made->comm, options->save_dir != NULL && made->rank == 0
+                                   ? step_folders_open(options->save_dir, &saving->lock)
+                                   : RING_OK));
     if (options->resume != NULL)
         RING_TRY(resume(saving));
     if (options->init_path != NULL && saving->begun < 0)
@@ -122,15 +111,6 @@ bool run_saving_due(const run_saving *saving, long step, bool epoch_over)
     return options->save_every > 0 ? step % options->save_every == 0 : epoch_over;
 }
 
-static ring_status report_failure(run_saving *saving)
-{
-    char text[TRAIN_ERROR_MAX];
-    snprintf(text, sizeof text, "checkpoint not saved, training continues: %s", train_error());
-    if (saving->made->rank == 0)
-        report_error(saving->report, text);
-    return RING_OK;
-}
-
 ring_status run_saving_save(run_saving *saving, bool last)
 {
     const run_options *options = saving->options;
@@ -140,8 +120,13 @@ ring_status run_saving_save(run_saving *saving, bool last)
     RING_TRY(engine_check_params(&saving->made->engine));
     const double start = train_now();
     const ring_status status = progress_save(saving->made, options->save_dir, options->keep);
-    if (status == RING_ERR_SYSTEM && !last)
-        return report_failure(saving);
+    if (status == RING_ERR_SYSTEM && !last) {
+        char text[TRAIN_ERROR_MAX];
+        snprintf(text, sizeof text, "checkpoint not saved, training continues: %s", train_error());
+        if (saving->made->rank == 0)
+            report_error(saving->report, text);
+        return RING_OK;
+    }
     RING_TRY(status);
     saving->saved = step;
     report_line(saving->report, "saved %s/step-%08ld in %.2f s", options->save_dir, step,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the trace of each rank to a stream, and joins the streams in the file of rank 0. */
+ * Writes the trace of each rank to a stream. At the end, rank 0 appends all streams to its file. */
 #include "run_trace.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 enum { TRACED_UPDATES = 20 /* a few megabytes at most */ };
 
+/* @return the stream that this rank writes to; NULL: there is no trace. */
 static FILE *stream_of(const run_trace *trace)
 {
     return trace->file.stream != NULL ? trace->file.stream : trace->part;
@@ -52,6 +53,7 @@ update_trace *run_trace_next(run_trace *trace, long update)
 
 /* ---- Gathering ----------------------------------------------------------------------------- */
 
+/* Closes the stream in memory. @return false: memory was too short. */
 static bool end_part(run_trace *trace)
 {
     const bool whole = trace->part == NULL || fclose(trace->part) == 0;
@@ -59,7 +61,8 @@ static bool end_part(run_trace *trace)
     return whole;
 }
 
-/* @param room  of the size of the largest part */
+/* Receives the parts of the other ranks in order, and appends each to the file of rank 0.
+ * @param bytes  [ranks] sizes of the parts. @param room  a buffer for the largest part */
 static ring_status append_parts(const run_trace *trace, const uint64_t *bytes, char *room,
                                 ring_comm *comm)
 {
@@ -70,21 +73,16 @@ static ring_status append_parts(const run_trace *trace, const uint64_t *bytes, c
     return RING_OK;
 }
 
-static ring_status make_room(const uint64_t *bytes, int ranks, char **room)
-{
-    uint64_t most = 1;
-    for (int r = 0; r < ranks; r++)
-        most = bytes[r] > most ? bytes[r] : most;
-    return train_alloc((void **)room, most, "the trace");
-}
-
-/* @param bytes  [ranks] the sizes of their parts */
+/* Sends the parts of all ranks to rank 0. @param bytes  [ranks] sizes of the parts */
 static ring_status move_parts(run_trace *trace, const uint64_t *bytes, ring_comm *comm)
 {
     char *room = NULL;
+    uint64_t most = 1;
     ring_status status = RING_OK;
+    for (int r = 0; r < ring_comm_size(comm); r++)
+        most = bytes[r] > most ? bytes[r] : most;
     if (trace->file.stream != NULL)
-        status = make_room(bytes, ring_comm_size(comm), &room);
+        status = train_alloc((void **)&room, most, "the trace");
     status = agree(comm, status);
     if (status == RING_OK && trace->file.stream != NULL)
         status = append_parts(trace, bytes, room, comm);

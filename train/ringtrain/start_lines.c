@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints the lines about network, precision, ZeRO and ranks, each only if it applies to the run. */
+ * Prints lines about the network, precision, ZeRO and ranks, and omits those that do not apply. */
 #include "start_lines.h"
 
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 enum { HOST_BYTES = 64 };
 
-/* With a pipeline the sizes differ between stages, and pipeline_lines_start() prints them. */
+/* Prints the effect of ZeRO. With a pipeline, sizes differ between stages, so
+ * pipeline_lines_start() prints them instead. */
 static void print_zero(const train_engine *engine)
 {
     if (engine->zero_stage > 0 && engine->pipeline.place.stages == 1)
@@ -20,8 +21,8 @@ static void print_zero(const train_engine *engine)
                "use\n",
                engine->zero_stage, engine_state_bytes(engine), zero_live_bytes(&engine->memory));
     if (engine->zero_stage == 3)
-        printf("stage 3 splits %zu of %zu parameters\n", partition_split(&engine->partition),
-               model_parameters(&engine->model));
+        printf("ZeRO stage 3 partitions %zu of %zu parameters\n",
+               partition_split(&engine->partition), model_parameters(&engine->model));
     else if (engine->zero_stage == 0 && engine->config->zero_stage > 0)
         printf("ZeRO has no effect with one rank\n");
 }
@@ -33,24 +34,23 @@ static void print_offload(const train_engine *engine)
         printf("offload: %zu bytes of the optimizer's states of rank %d are in a file in %s\n",
                engine->offload.states.bytes, engine->rank, offload->states.nvme_path);
     else if (offload->states.device == OFFLOAD_NVME)
-        printf("offload: the optimizer has no states\n");
+        printf("offload: the optimizer has no states to offload\n");
     if (engine->offload.params.bytes > 0)
         printf("offload: %zu bytes of the parameters of rank %d are in a file in %s\n",
                engine->offload.params.bytes, engine->rank, offload->params.nvme_path);
     else if (offload->params.device == OFFLOAD_NVME)
-        printf("offload: parameters stay in memory, because there is one rank\n");
+        printf("offload: parameters stay in memory, because there is only one rank\n");
 }
 
 static void print_tensor_ranks(const train_engine *engine)
 {
     const tensor_parallel *tensor = &engine->tensor;
     if (tensor->ranks > 1)
-        printf("tensor ranks: %d share the work of %d layer%s of %d; this rank holds %zu of "
-               "%zu parameters%s\n",
-               tensor->ranks, tensor_parallel_layers(tensor),
-               plural(tensor_parallel_layers(tensor)), tensor->whole.node_count,
+        printf("tensor ranks: %d ranks share %d of %d layers; rank 0 holds %zu of %zu "
+               "parameters%s\n",
+               tensor->ranks, tensor_parallel_layers(tensor), tensor->whole.node_count,
                model_parameters(&engine->model), model_parameters(&tensor->whole),
-               engine->pipeline.place.stages > 1 ? ", in its stage" : "");
+               engine->pipeline.place.stages > 1 ? " of its stage" : "");
 }
 
 static void print_precision(const train_engine *engine)
@@ -74,16 +74,16 @@ static void print_data(const train_state *state)
            state->trainer.train.shared != NULL ? "shared by the ranks of a host" : "on each rank");
 }
 
-/* Prints the path of messages if the algorithm is a ring, which follows the order of the ranks. */
+/* Prints the path that gradients take if the algorithm is a ring: the order of the ranks. */
 static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 {
-    printf("ring of gradients%s:", grid->stages * grid->tensors > 1 ? ", of rank 0's group" : "");
+    printf("path of gradients%s:", grid->stages * grid->tensors > 1 ? " in rank 0's group" : "");
     for (int share = 0; share < grid->shares; share++)
-        printf(" %d on %s,", grid_rank(grid, 0, share, 0), hosts[share]);
-    printf(" then 0\n");
+        printf(" rank %d on %s,", grid_rank(grid, 0, share, 0), hosts[share]);
+    printf(" then rank 0\n");
 }
 
-/* Collective. */
+/* Collective: gathers the names of hosts, and prints the ring. */
 static ring_status report_ring(const train_state *state)
 {
     ring_comm *comm = state->trainer.engine.comms.data;
@@ -112,8 +112,8 @@ static void print_ranks(const train_state *state)
     partition_print(&state->trainer.engine.partition, stdout);
 }
 
-/* Every rank needs at least one core, and each of its readers another one; with fewer cores they
- * wait for each other. */
+/* Warns if this host has less than one core for each rank and each of its reading threads, which
+ * then wait for each other. */
 static void warn_of_many_threads(const train_state *state)
 {
     ring_comm_info info = {.size = sizeof info};
@@ -122,11 +122,11 @@ static void warn_of_many_threads(const train_state *state)
     if (ring_comm_get_info(state->trainer.comm, &info) != RING_OK)
         return;
     if (info.local_ranks > cores)
-        printf("NOTE %d ranks share the %ld core%s of this host: fewer ranks would be faster\n",
+        printf("NOTE %d ranks share the %ld core%s of this host; fewer ranks would be faster\n",
                info.local_ranks, cores, plural((double)cores));
     else if ((long)info.local_ranks * (1 + readers) > cores)
-        printf("NOTE %d rank%s with %d reader%s each share the %ld core%s of this host: fewer "
-               "--workers may be faster\n",
+        printf("NOTE %d rank%s with %d reader%s each share the %ld core%s of this host; a lower "
+               "number of --workers may be faster\n",
                info.local_ranks, plural(info.local_ranks), readers, plural(readers), cores,
                plural((double)cores));
 }
@@ -139,8 +139,8 @@ static void print_rest(const train_state *state)
                  left_out = sampler_left_out(&state->trainer.sampler);
     const size_t rest = repeated + left_out;
     if (rest > 0)
-        printf("%zu/%d ranks: %zu sample%s %s an epoch\n", state->trainer.train.count,
-               state->trainer.grid.shares, rest, plural(rest),
+        printf("%zu samples for %d ranks: %zu sample%s %s in each epoch\n",
+               state->trainer.train.count, state->trainer.grid.shares, rest, plural(rest),
                repeated > 0 ? "repeated" : "left out");
 }
 

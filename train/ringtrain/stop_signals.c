@@ -16,19 +16,19 @@
 /* The sum over ranks is one float64 with three counters, one for each signal. */
 enum { COUNT_BITS = 17 };
 
-/* One Ctrl-C may arrive twice, from the terminal and from the launcher. The terminal itself sends
- * each only once. */
+/* One Ctrl-C may arrive twice within this time: from the terminal and from the launcher. The
+ * terminal sends only one signal for each Ctrl-C, so a second signal from it is a second Ctrl-C. */
 #define TWICE_SECONDS 1.0
 
-/* If ranks received different signals, the last one in this list counts. */
+/* If ranks received different signals, the last of them in this list counts. */
 static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static sigset_t watched;
 static atomic_bool begun;
-static atomic_int taken; /* the position of the first signal in the list, from 1; 0: none yet */
+static atomic_int taken; /* 1 + the index of the first signal in the list; 0: no signal yet */
 
-/* Lets the signal end the process as if it had not been blocked. */
+/* Ends the process by the signal, as if the signal had not been blocked. */
 static void end_process(int number)
 {
     sigset_t one;
@@ -39,10 +39,13 @@ static void end_process(int number)
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
+/* Takes the signals one by one. The first signal after stop_signals_begin() requests a stop. An
+ * earlier signal, or a second request, ends the process. A later signal is a second request unless
+ * it is the other copy of the same Ctrl-C. */
 static void *wait_for_signals(void *unused)
 {
     double first = 0.0;
-    bool typed = false;
+    bool typed = false; /* a signal came from the terminal */
     siginfo_t info;
     for (int number; (number = sigwaitinfo(&watched, &info)) > 0 || errno == EINTR;) {
         const bool asked = atomic_load(&taken) != 0;

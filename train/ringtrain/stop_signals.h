@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stop_signals: turns SIGINT, SIGTERM and SIGHUP into a request to stop the run. All ranks learn of
- * the request from the sum of the same update, and stop after that update. A second signal ends the
+ * stop_signals: turns SIGINT, SIGTERM and SIGHUP into a request to stop the run. Each update sums
+ * the requests of all ranks, so all ranks stop after the same update. A second signal ends the
  * process at once.
  */
 #ifndef TRAIN_STOP_SIGNALS_H
@@ -12,13 +12,13 @@
  *  (nohup) stays ignored. */
 void stop_signals_watch(void);
 
-/** From now on a signal requests a stop; before this call it ends the process. */
+/** From this call on, a signal requests a stop. Before this call, a signal ends the process. */
 void stop_signals_begin(void);
 
-/** @return this rank's summand of the sum over ranks; 0 before a signal. */
+/** @return this rank's summand: its request as a number; 0: no signal yet. */
 double stop_signals_asked(void);
 
-/** @return the signal that the sum over ranks contains; 0: no signal. */
+/** @return the signal that the ranks received. @param sum  of all ranks' summands; 0: no signal */
 int stop_signals_of(double sum);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * train_state: holds the whole state of a run of ringtrain on one rank. The parts of ringtrain
- * receive it as their first argument.
+ * train_state: holds the whole state of a run of ringtrain on one rank. Functions that set up a run
+ * or run it receive the state as their first argument.
  */
 #ifndef TRAIN_STATE_H
 #define TRAIN_STATE_H
@@ -16,13 +16,13 @@ typedef struct train_state {
     const run_options *options;
     trainer trainer;
     run_events events;
-    output_file dump; /* of --dump-params */
+    output_file dump; /* the file of --dump-params */
     run_saving saving;
-    int epochs;      /* of the whole run */
-    long steps;      /* updates of the whole run */
-    long first_step; /* updates before this start of the run */
-    int stopped;     /* the signal that ended the run; 0: no signal */
-    engine_score score;
+    int epochs;         /* epochs of the whole run */
+    long steps;         /* updates of the whole run */
+    long first_step;    /* updates that earlier starts of the run made */
+    int stopped;        /* the signal that ended the run; 0: no signal */
+    engine_score score; /* latest results on the test set */
 } train_state;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs one training: sets it up, loops over epochs and updates, and writes the results. All ranks
- * agree after each phase of the set-up that it succeeded everywhere, so that they fail together. */
+ * Runs one training: sets it up, loops over epochs and updates, and writes the results. After each
+ * phase of the set-up, the ranks agree on whether it succeeded on all of them, so that they fail
+ * together. */
 #include "training.h"
 
 #include <math.h>
@@ -22,8 +23,8 @@
 
 enum { SCORE_TEXT_MAX = 96, SIGNAL_EXIT = 128 /* plus the signal, as in shells */ };
 
-/* Opens all output files before the training, so that a path that cannot be written does not waste
- * hours of it. */
+/* Opens all output files before the training, so that a path that cannot be written fails now and
+ * not after hours of training. */
 static ring_status open_outputs(train_state *state)
 {
     const run_options *options = state->options;
@@ -56,8 +57,8 @@ static bool is_complete(const train_state *state)
     return has_all_steps(state) || has_all_epochs(state);
 }
 
-/* Moves the trainer to the place of a checkpoint, which another number of ranks may have saved, or
- * to the beginning. */
+/* Moves the trainer to @p place: the beginning of the run, or the place of a checkpoint, which
+ * another number of ranks may have saved. */
 static ring_status go_to(train_state *state, const run_place *place)
 {
     trainer *made = &state->trainer;
@@ -78,7 +79,7 @@ static ring_status go_to(train_state *state, const run_place *place)
     return trainer_describe(made);
 }
 
-/* Collective. */
+/* Collective: reports the facts of the run that are known before the first update. */
 static ring_status start_events(train_state *state)
 {
     trainer *made = &state->trainer;
@@ -93,7 +94,8 @@ static ring_status start_events(train_state *state)
                                         .seed = state->options->seed});
 }
 
-/* Collective. The norm is reported only in metrics, for which rank 0 alone may have been asked. */
+/* Collective: skips the norm of the gradient unless some rank, possibly only rank 0, has --metrics,
+ * which reports it. */
 static ring_status choose_norm(train_state *state)
 {
     int32_t asked = state->options->report.metrics_path != NULL;
@@ -103,6 +105,7 @@ static ring_status choose_norm(train_state *state)
     return RING_OK;
 }
 
+/* Collective: reads the inputs, creates the engine, loads a checkpoint and prints the settings. */
 static ring_status set_up(train_state *state)
 {
     trainer *made = &state->trainer;
@@ -131,20 +134,14 @@ static double loss_scale(const train_state *state)
     return is_scaled ? state->trainer.engine.overflow.scaler.scale : 0.0;
 }
 
-/* This rank's part of the next update. */
-static engine_share next_share(const train_state *state)
-{
-    engine_share next = progress_share(&state->trainer);
-    if (state->options->max_steps > 0 && state->trainer.step + 1 >= state->options->max_steps)
-        next.next = NULL;
-    return next;
-}
-
 static ring_status update(train_state *state)
 {
     trainer *made = &state->trainer;
+    const long most = state->options->max_steps;
     engine_result result;
-    const engine_share share = next_share(state);
+    engine_share share = progress_share(made);
+    if (most > 0 && made->step + 1 >= most) /* this is the last update: prefetch no samples */
+        share.next = NULL;
     const double lr = progress_set_rates(made, NULL), start = train_now();
     made->engine.stop_asked = stop_signals_asked();
     events_begin_update(&state->events, made->step + 1, share.micro_batches);
@@ -178,23 +175,13 @@ static ring_status update(train_state *state)
     return events_end_update(&state->events, &done);
 }
 
-static ring_status run_updates(train_state *state)
-{
-    while (!progress_epoch_over(&state->trainer) && !has_all_steps(state) && state->stopped == 0) {
-        RING_TRY(update(state));
-        if (run_saving_due(&state->saving, state->trainer.step, false))
-            RING_TRY(run_saving_save(&state->saving, false));
-    }
-    return RING_OK;
-}
-
 static bool is_last_epoch(const train_state *state)
 {
     return state->trainer.epoch >= state->epochs || has_all_steps(state);
 }
 
-/* Writes "test accuracy 0.9812", or for a text "validation loss 1.6214, accuracy of tokens 0.5120".
- */
+/* Formats the latest results as "test accuracy 0.9812", or for a text as "validation loss 1.6214,
+ * accuracy of tokens 0.5120". */
 static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX])
 {
     const engine_score *score = &state->score;
@@ -208,7 +195,7 @@ static const char *score_text(const train_state *state, char text[SCORE_TEXT_MAX
 
 /* Evaluates the test set if it is due in this epoch.
  * @param[out] score    NaN if the test set is not used; state->score is then unchanged
- * @param[out] seconds  of testing */
+ * @param[out] seconds  time of the evaluation */
 static ring_status test(train_state *state, engine_score *score, double *seconds)
 {
     const int every = state->options->eval_every;
@@ -223,7 +210,8 @@ static ring_status test(train_state *state, engine_score *score, double *seconds
     return RING_OK;
 }
 
-/* Collective. */
+/* Collective: evaluates the test set if it is due, and reports the epoch.
+ * @param samples, trained  samples of the epoch, and seconds of its updates */
 static ring_status report_epoch_end(train_state *state, size_t samples, double trained)
 {
     char text[SCORE_TEXT_MAX];
@@ -251,7 +239,11 @@ static ring_status train_epoch(train_state *state)
     trainer *made = &state->trainer;
     const size_t first = shares_until(&made->shares, 0);
     const double start = train_now();
-    RING_TRY(run_updates(state));
+    while (!progress_epoch_over(made) && !has_all_steps(state) && state->stopped == 0) {
+        RING_TRY(update(state));
+        if (run_saving_due(&state->saving, made->step, false))
+            RING_TRY(run_saving_save(&state->saving, false));
+    }
     if (state->stopped != 0)
         return RING_OK;
     const double trained = train_now() - start;
@@ -318,7 +310,7 @@ static ring_status report_complete(train_state *state)
     if (has_all_steps(state))
         snprintf(steps, sizeof steps, "--max-steps above %ld", made->step);
     report_line(&state->events.report,
-                "the run is complete: update %ld, in epoch %d, was its last; to continue, give "
+                "the run is complete: update %ld, in epoch %d, was the last one; to continue, give "
                 "%s%s%s",
                 made->step, made->epoch, epochs,
                 epochs[0] != '\0' && steps[0] != '\0' ? " and " : "", steps);
@@ -339,8 +331,8 @@ static ring_status train(train_state *state)
     return state->stopped != 0 ? stop(state) : finish(state);
 }
 
-/* Carries out --check: everything that can fail before the training, and an estimate of the memory
- * that it needs. */
+/* Implements --check: makes all checks that precede the training, and prints an estimate of the
+ * memory that the training needs. */
 static ring_status check_all(train_state *state)
 {
     trainer *made = &state->trainer;
@@ -387,7 +379,7 @@ int run(const run_options *options)
     stop_signals_watch();
     gemm_set_threads(threads_wanted());
     const ring_status status = run_all(&state);
-    const bool begun = state.trainer.comm != NULL; /* otherwise libring has printed the reason */
+    const bool begun = state.trainer.comm != NULL; /* if false, libring has printed the reason */
     if (status != RING_OK && begun && (state.trainer.rank == 0 || !train_error_is_shared()))
         report_error(&state.events.report, train_error());
     const int stopped = state.stopped;

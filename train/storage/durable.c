@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes files with plain write() calls: the data are large and already in memory, so buffering
- * would only copy them. */
+ * Writes files with unbuffered write() calls, because the data are large and already in memory, so
+ * buffers would only add copies. */
 #include "durable.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ ring_status durable_sync_folder(const char *path)
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return path_fail(path);
-    /* Some file systems cannot sync a folder, and need not. */
+    /* File systems that cannot sync a folder return EINVAL; they do not need the sync. */
     const ring_status status = fsync(fd) == 0 || errno == EINVAL ? RING_OK : path_fail(path);
     close(fd);
     return status;
@@ -94,6 +94,7 @@ uint64_t durable_hash(const void *data, size_t bytes)
     return XXH3_64bits(data, bytes);
 }
 
+/* Hashes the rest of an open file. @param block  a buffer of BLOCK_BYTES */
 static ring_status hash_open(const char *path, int fd, XXH3_state_t *state, char *block,
                              uint64_t *bytes)
 {

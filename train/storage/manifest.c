@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts a manifest to and from JSON with cJSON, and checks the final line, which holds the hash.
- */
+ * Converts a manifest to and from JSON with cJSON, and checks the hash in the last line. */
 #include "manifest.h"
 
 #include <cjson/cJSON.h>
@@ -20,8 +19,9 @@ enum { MANIFEST_BYTES_MAX = 16 << 20, HASH_DIGITS = 16 };
 #define FORMAT "ringtrain checkpoint"
 #define TRAILER_START ",\n\t\"hash\":\t\""
 #define TRAILER_END "\"\n}\n"
-#define WHOLE_MAX 9007199254740992.0 /* up to it a double holds every whole number */
+#define WHOLE_MAX 9007199254740992.0 /* a double can represent each whole number up to this one */
 
+/* Limit of numbers of the engine's state, which are finite. */
 #define NUMBER_MAX 1e300
 
 enum { TRAILER_BYTES = sizeof TRAILER_START - 1 + HASH_DIGITS + sizeof TRAILER_END - 1 };
@@ -35,23 +35,6 @@ static void add_hash(cJSON *object, const char *name, uint64_t hash)
     cJSON_AddStringToObject(object, name, text);
 }
 
-static void add_place(cJSON *tree, const run_place *place)
-{
-    cJSON_AddNumberToObject(tree, "step", (double)place->step);
-    cJSON_AddNumberToObject(tree, "epoch", place->epoch);
-    cJSON_AddNumberToObject(tree, "samples_taken", (double)place->taken);
-    cJSON_AddBoolToObject(tree, "epoch_over", place->epoch_over);
-    cJSON_AddNumberToObject(tree, "micro_batches", (double)place->micro_batches);
-}
-
-static void add_identity(cJSON *tree, const run_identity *identity)
-{
-    cJSON_AddStringToObject(tree, "model", identity->model);
-    add_hash(tree, "model_hash", identity->model_hash);
-    add_hash(tree, "data_hash", identity->data_hash);
-    cJSON_AddNumberToObject(tree, "seed", (double)identity->seed);
-}
-
 static void add_state(cJSON *tree, const checkpoint_manifest *manifest)
 {
     cJSON *numbers = cJSON_AddObjectToObject(tree, "numbers");
@@ -60,12 +43,6 @@ static void add_state(cJSON *tree, const checkpoint_manifest *manifest)
     cJSON *states = cJSON_AddArrayToObject(tree, "states");
     for (int i = 0; i < manifest->state_count; i++)
         cJSON_AddItemToArray(states, cJSON_CreateString(manifest->states[i]));
-}
-
-static void add_order(cJSON *item, const tensor_order *order)
-{
-    cJSON_AddNumberToObject(item, "parts", (double)order->parts);
-    cJSON_AddNumberToObject(item, "blocks", (double)order->blocks);
 }
 
 static void add_tensors(cJSON *tree, const checkpoint_manifest *manifest)
@@ -79,8 +56,10 @@ static void add_tensors(cJSON *tree, const checkpoint_manifest *manifest)
         cJSON *shape = cJSON_AddArrayToObject(item, "shape");
         for (int d = 0; d < tensor->dims; d++)
             cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)tensor->shape[d]));
-        if (tensor->order.parts > 1)
-            add_order(item, &tensor->order);
+        if (tensor->order.parts > 1) {
+            cJSON_AddNumberToObject(item, "parts", (double)tensor->order.parts);
+            cJSON_AddNumberToObject(item, "blocks", (double)tensor->order.blocks);
+        }
     }
 }
 
@@ -109,12 +88,21 @@ static void add_settings(cJSON *tree, const char *settings)
 
 static char *print_tree(const checkpoint_manifest *manifest)
 {
+    const run_place *place = &manifest->place;
+    const run_identity *identity = &manifest->identity;
     cJSON *tree = cJSON_CreateObject();
     cJSON_AddStringToObject(tree, "format", FORMAT);
     NUMBERS_AS_IN_C;
     cJSON_AddNumberToObject(tree, "version", MANIFEST_VERSION);
-    add_place(tree, &manifest->place);
-    add_identity(tree, &manifest->identity);
+    cJSON_AddNumberToObject(tree, "step", (double)place->step);
+    cJSON_AddNumberToObject(tree, "epoch", place->epoch);
+    cJSON_AddNumberToObject(tree, "samples_taken", (double)place->taken);
+    cJSON_AddBoolToObject(tree, "epoch_over", place->epoch_over);
+    cJSON_AddNumberToObject(tree, "micro_batches", (double)place->micro_batches);
+    cJSON_AddStringToObject(tree, "model", identity->model);
+    add_hash(tree, "model_hash", identity->model_hash);
+    add_hash(tree, "data_hash", identity->data_hash);
+    cJSON_AddNumberToObject(tree, "seed", (double)identity->seed);
     cJSON_AddNumberToObject(tree, "zero_stage", manifest->stage);
     add_state(tree, manifest);
     add_tensors(tree, manifest);
@@ -169,23 +157,18 @@ static bool read_int(const cJSON *object, const char *name, int *value)
     return good;
 }
 
-/* For messages. */
-static void make_printable(char *text)
-{
-    for (; *text != '\0'; text++)
-        *text = *text < ' ' || *text > '~' ? '?' : *text;
-}
-
+/* Copies a text, and replaces characters that are not printable, because messages quote it. */
 static bool copy_text(const cJSON *item, char *to, size_t room)
 {
     if (!cJSON_IsString(item) || strlen(item->valuestring) >= room)
         return false;
     memcpy(to, item->valuestring, strlen(item->valuestring) + 1);
-    make_printable(to);
+    for (; *to != '\0'; to++)
+        *to = *to < ' ' || *to > '~' ? '?' : *to;
     return true;
 }
 
-/* Names that are compared, and shown. */
+/* Copies a name, which must be printable: names are compared, and quoted in messages. */
 static bool copy_name(const cJSON *item, char *to, size_t room)
 {
     const char *from = cJSON_IsString(item) ? item->valuestring : "";
@@ -275,7 +258,7 @@ static bool read_states(const cJSON *list, checkpoint_manifest *manifest)
     return manifest->state_count > 0;
 }
 
-/* Blocks and parts of equal size. */
+/* Reads the order of a tensor of @p count elements. Blocks and parts must have equal sizes. */
 static bool read_order(const cJSON *item, size_t count, tensor_order *order)
 {
     uint64_t parts, blocks;
@@ -308,7 +291,8 @@ static bool read_tensor(const cJSON *item, manifest_tensor *tensor)
     return read_order(item, count, &tensor->order);
 }
 
-/* Room for a list of as many structs as @p list has items. */
+/* Allocates one struct of @p size bytes for each item of @p list. @return false: there are no
+ * items, or there is no memory. */
 static bool make_room(const cJSON *list, void **out, size_t size)
 {
     const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
@@ -360,7 +344,8 @@ static bool read_settings(const cJSON *list, char **settings)
 
 static ring_status refuse(const char *path, const char *why)
 {
-    return train_fail(RING_ERR_SYSTEM, "%s: %s: it is damaged, or no manifest", path, why);
+    return train_fail(RING_ERR_SYSTEM, "%s: %s; the file is damaged or is not a manifest", path,
+                      why);
 }
 
 static ring_status check_version(const cJSON *tree, const char *path)
@@ -369,12 +354,13 @@ static ring_status check_version(const cJSON *tree, const char *path)
     const cJSON *format = member(tree, "format");
     if (!cJSON_IsString(format) || strcmp(format->valuestring, FORMAT) != 0 ||
         !read_int(tree, "version", &version))
-        return refuse(path, "it does not say what it is");
+        return refuse(path, "its format or version is missing");
     if (version < MANIFEST_VERSION_OLDEST || version > MANIFEST_VERSION)
-        return train_fail(RING_ERR_UNSUPPORTED,
-                          "%s: version %d of the format, but this ringtrain reads versions %d to "
-                          "%d; use the ringtrain that wrote it",
-                          path, version, MANIFEST_VERSION_OLDEST, MANIFEST_VERSION);
+        return train_fail(
+            RING_ERR_UNSUPPORTED,
+            "%s: the format has version %d, but this ringtrain reads versions %d to %d; "
+            "use the ringtrain that wrote the checkpoint",
+            path, version, MANIFEST_VERSION_OLDEST, MANIFEST_VERSION);
     return RING_OK;
 }
 
@@ -389,10 +375,10 @@ static ring_status read_tree(checkpoint_manifest *manifest, const char *path, co
         read_shards(member(tree, "shards"), manifest) &&
         read_settings(member(tree, "settings"), &manifest->settings))
         return RING_OK;
-    return refuse(path, "something is missing or cannot be");
+    return refuse(path, "a value is missing or invalid");
 }
 
-/* The last line must be the hash of all before it. */
+/* @return true if the last line has the hash of all bytes before it. */
 static bool is_whole(const char *text, size_t length)
 {
     uint64_t hash;
@@ -411,10 +397,10 @@ ring_status manifest_parse(checkpoint_manifest *manifest, const char *path, cons
     NUMBERS_AS_IN_C;
     *manifest = (checkpoint_manifest){0};
     if (!is_whole(text, length))
-        return refuse(path, "its bytes do not have the hash that its last line tells");
+        return refuse(path, "its contents do not match the hash in its last line");
     cJSON *tree = cJSON_ParseWithLength(text, length);
     const ring_status status = tree != NULL ? read_tree(manifest, path, tree)
-                                            : refuse(path, "it is no JSON");
+                                            : refuse(path, "it is not JSON");
     cJSON_Delete(tree);
     return status;
 }
@@ -426,7 +412,7 @@ ring_status manifest_read(checkpoint_manifest *manifest, const char *path)
     *manifest = (checkpoint_manifest){0};
     ring_status status = text_file_read(path, MANIFEST_BYTES_MAX, "a manifest", &text, &length);
     if (status == RING_ERR_CONFIG)
-        status = RING_ERR_SYSTEM; /* too long: damaged */
+        status = RING_ERR_SYSTEM; /* the file is too long, so it is damaged */
     if (status == RING_OK)
         status = manifest_parse(manifest, path, text, length);
     free(text);

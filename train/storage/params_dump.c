@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the header of a safetensors file and then the parameters, exactly as they are stored in
- * memory. */
+ * Writes the header of a safetensors file, then the float32 parameters as they are in memory. */
 #include "params_dump.h"
 
 #include <errno.h>
@@ -37,7 +36,7 @@ static ring_status make_head(const tensor_table *tensors, char **head, size_t *b
     return status;
 }
 
-/* Without what may lie between tensors in memory. */
+/* Writes the tensors one by one, because there may be unused elements between them in memory. */
 static bool write_data(FILE *file, const tensor_table *tensors, const float *params)
 {
     for (int i = 0; i < tensors->count; i++) {
@@ -60,7 +59,8 @@ ring_status params_dump_open(output_file *file, const char *path, int rank)
 {
     char own[OUTPUT_PATH_MAX];
     if (snprintf(own, sizeof own, "%s.%d", path, rank) >= (int)sizeof own)
-        return train_fail(RING_ERR_ARGUMENT, "--dump-params: the name is too long");
+        return train_fail(RING_ERR_ARGUMENT,
+                          "--dump-params: the path is too long; give a shorter path");
     return output_begin(file, own) ? RING_OK : file_fail(DUMP, own, errno);
 }
 

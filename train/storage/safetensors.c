@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the header as text and reads it with cJSON. No number in a header is used before it has
- * been checked. */
+ * Writes the header as text, and reads it with cJSON. Each number in a header is checked before it
+ * is used. */
 #include "safetensors.h"
 
 #include <cjson/cJSON.h>
@@ -18,12 +18,12 @@
 
 enum {
     LENGTH_BYTES = 8,
-    HEADER_MAX = 100 << 20, /* as Hugging Face's library */
+    HEADER_MAX = 100 << 20, /* the limit of Hugging Face's library */
     ENTRY_TEXT_MAX = SAFETENSORS_NAME_MAX + 64 + (SAFETENSORS_DIMS_MAX + 2) * 21
 };
 #define METADATA "__metadata__"
 #define START "{\"" METADATA "\":{\"format\":\"pt\"}"
-#define WHOLE_MAX 9007199254740992.0 /* up to it a double holds every whole number */
+#define WHOLE_MAX 9007199254740992.0 /* a double can represent each whole number up to this one */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-endian");
 
@@ -54,7 +54,8 @@ size_t safetensors_size(ring_dtype type)
 
 /* ---- Writing ------------------------------------------------------------------------------- */
 
-/* Writes "name":{…}; @p text has ENTRY_TEXT_MAX bytes. @return its length. */
+/* Writes the entry "name":{…} of the header to @p text, which has ENTRY_TEXT_MAX bytes.
+ * @param at  offset of the tensor in the data. @return the length of the text. */
 static size_t describe(const safetensors_entry *entry, size_t at, char *text)
 {
     int used = sprintf(text, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", entry->name,
@@ -66,19 +67,14 @@ static size_t describe(const safetensors_entry *entry, size_t at, char *text)
     return (size_t)used;
 }
 
-static void multiply(safetensors_entry *entry)
-{
-    entry->count = 1;
-    for (int d = 0; d < entry->dims; d++)
-        entry->count *= entry->shape[d];
-}
-
-/* @return the JSON's length: a multiple of 8, so that the data are aligned. */
+/* @return the length of the JSON: a multiple of 8, so that the data are aligned. */
 static size_t write_json(safetensors_entry *entries, int count, char *json)
 {
     size_t used = (size_t)sprintf(json, "%s", START), at = 0;
     for (int i = 0; i < count; i++) {
-        multiply(&entries[i]);
+        entries[i].count = 1;
+        for (int d = 0; d < entries[i].dims; d++)
+            entries[i].count *= entries[i].shape[d];
         entries[i].at = at;
         used += describe(&entries[i], at, json + used);
         at += entries[i].count * safetensors_size(entries[i].type);
@@ -106,15 +102,15 @@ ring_status safetensors_head(safetensors_entry *entries, int count, char **head,
 /* A file that is being read. */
 typedef struct reader {
     const char *path;
-    size_t data_at, data_bytes; /* where its data begin, and how many there are */
+    size_t data_at, data_bytes; /* offset and size of the data in the file */
     safetensors_entry *entries;
     int count;
 } reader;
 
 static ring_status refuse(const reader *in, const char *why)
 {
-    return train_fail(RING_ERR_SYSTEM, "%s: %s: it is damaged, or no safetensors file", in->path,
-                      why);
+    return train_fail(RING_ERR_SYSTEM, "%s: %s; the file is damaged or is not a safetensors file",
+                      in->path, why);
 }
 
 static bool to_size(const cJSON *item, size_t *size)
@@ -126,7 +122,7 @@ static bool to_size(const cJSON *item, size_t *size)
     return true;
 }
 
-/* A name is shown in messages and compared; what cannot be shown is no tensor's. */
+/* Copies a name, which must be printable: names are compared, and quoted in messages. */
 static bool copy_name(const char *from, char *to)
 {
     const size_t length = strlen(from);
@@ -170,7 +166,7 @@ static bool read_shape(const cJSON *list, safetensors_entry *entry)
     return true;
 }
 
-/* Fills at with the place among the data. */
+/* Reads the offsets of a tensor. Sets entry->at relative to the start of the data. */
 static bool read_place(const cJSON *list, const reader *in, safetensors_entry *entry)
 {
     size_t end, bytes;
@@ -191,15 +187,15 @@ static ring_status read_entry(reader *in, const cJSON *item)
     safetensors_entry *entry = &in->entries[in->count];
     *entry = (safetensors_entry){0};
     if (!copy_name(item->string, entry->name))
-        return refuse(in, "a tensor has no name that can be shown");
+        return refuse(in, "a tensor's name is empty, too long or not printable");
     if (!cJSON_IsObject(item) || cJSON_GetArraySize(item) != 3)
-        return refuse(in, "a tensor without dtype, shape and data_offsets");
+        return refuse(in, "a tensor does not have exactly dtype, shape and data_offsets");
     if (!read_type(member(item, "dtype"), &entry->type))
-        return refuse(in, "a tensor that is not F32, F16 or BF16");
+        return refuse(in, "the dtype of a tensor is not F32, F16 or BF16");
     if (!read_shape(member(item, "shape"), entry))
-        return refuse(in, "a tensor whose shape cannot be");
+        return refuse(in, "the shape of a tensor is invalid");
     if (!read_place(member(item, "data_offsets"), in, entry))
-        return refuse(in, "a tensor whose data_offsets cannot be");
+        return refuse(in, "the data_offsets of a tensor are invalid");
     in->count++;
     return RING_OK;
 }
@@ -217,17 +213,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const safetensors_entry *)a)->name, ((const safetensors_entry *)b)->name);
 }
 
-static ring_status check_names(const reader *in)
-{
-    qsort(in->entries, (size_t)in->count, sizeof *in->entries, by_name);
-    for (int i = 0; i + 1 < in->count; i++) {
-        if (by_name(&in->entries[i], &in->entries[i + 1]) == 0)
-            return refuse(in, "two tensors of one name");
-    }
-    return RING_OK;
-}
-
-/* Turns places into those of the file. */
+/* Sorts the entries by offset, checks that their data are contiguous, and makes the offsets
+ * relative to the start of the file. */
 static ring_status check_places(const reader *in)
 {
     size_t end = 0;
@@ -235,18 +222,18 @@ static ring_status check_places(const reader *in)
     for (int i = 0; i < in->count; i++) {
         safetensors_entry *entry = &in->entries[i];
         if (entry->at != end)
-            return refuse(in, "tensors that overlap or leave a gap");
+            return refuse(in, "its tensors overlap or leave a gap");
         end += entry->count * safetensors_size(entry->type);
         entry->at += in->data_at;
     }
-    return end == in->data_bytes ? RING_OK : refuse(in, "bytes that no tensor has");
+    return end == in->data_bytes ? RING_OK : refuse(in, "some of its bytes belong to no tensor");
 }
 
 static ring_status read_tree(reader *in, const cJSON *tree)
 {
     const cJSON *item;
     if (!cJSON_IsObject(tree))
-        return refuse(in, "its header is no JSON object");
+        return refuse(in, "its header is not a JSON object");
     RING_TRY(train_alloc((void **)&in->entries,
                          ((size_t)cJSON_GetArraySize(tree) + 1) * sizeof *in->entries,
                          "the list of tensors"));
@@ -255,7 +242,11 @@ static ring_status read_tree(reader *in, const cJSON *tree)
         if (strcmp(item->string, METADATA) != 0)
             RING_TRY(read_entry(in, item));
     }
-    RING_TRY(check_names(in));
+    qsort(in->entries, (size_t)in->count, sizeof *in->entries, by_name);
+    for (int i = 0; i + 1 < in->count; i++) {
+        if (by_name(&in->entries[i], &in->entries[i + 1]) == 0)
+            return refuse(in, "two of its tensors have the same name");
+    }
     return check_places(in);
 }
 
@@ -268,7 +259,7 @@ static ring_status parse(reader *in, const char *json, size_t length)
         end++;
     ring_status status = RING_OK;
     if (tree == NULL || end != json + length)
-        status = refuse(in, "its header is no JSON");
+        status = refuse(in, "its header is not JSON");
     else
         status = read_tree(in, tree);
     cJSON_Delete(tree);
@@ -284,7 +275,7 @@ static ring_status read_exactly(const reader *in, int fd, void *to, size_t bytes
         if (got < 0)
             return train_fail(RING_ERR_SYSTEM, "%s: %s", in->path, strerror(errno));
         if (got == 0)
-            return refuse(in, "it ends early");
+            return refuse(in, "it ends too early");
         done += (size_t)got;
     }
     return RING_OK;
@@ -297,7 +288,7 @@ static ring_status read_length(reader *in, int fd, uint64_t *length)
         return train_fail(RING_ERR_SYSTEM, "%s: %s", in->path, strerror(errno));
     RING_TRY(read_exactly(in, fd, length, sizeof *length, 0));
     if (*length < 2 || *length > HEADER_MAX || *length > (uint64_t)info.st_size - LENGTH_BYTES)
-        return refuse(in, "its header's length cannot be");
+        return refuse(in, "the length of its header is invalid");
     in->data_at = LENGTH_BYTES + (size_t)*length;
     in->data_bytes = (size_t)info.st_size - in->data_at;
     return RING_OK;

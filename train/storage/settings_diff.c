@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares two lists of settings in one walk over both. */
+ * Looks up each setting of one list in the other list, first for new values, then for removed
+ * names. */
 #include "settings_diff.h"
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@ static const char *next_line(const char *line)
     return line + (*line == '\n');
 }
 
-/* @return the line of @p list that has the name of @p line, or "". */
+/* @return the line of @p list with the same name as @p line, or "". */
 static const char *find_name(const char *list, const char *line)
 {
     const size_t length = strcspn(line, "=\n");
@@ -35,8 +36,8 @@ static const char *value_of(const char *line)
     return *mark == '=' ? mark + 1 : "none";
 }
 
-static void tell(const char *name, const char *before, const char *now,
-                 void (*note)(void *context, const char *text), void *context)
+static void report_change(const char *name, const char *before, const char *now,
+                          void (*note)(void *context, const char *text), void *context)
 {
     char text[1024];
     const char *old = value_of(before), *new = value_of(now);
@@ -53,11 +54,11 @@ void settings_tell_changes(const char *before, const char *now,
     for (const char *line = now; *line != '\0'; line = next_line(line)) {
         const char *old = find_name(before, line);
         if (!is_same_line(old, line))
-            tell(line, old, line, note, context);
+            report_change(line, old, line, note, context);
     }
     for (const char *line = before; *line != '\0'; line = next_line(line)) {
         const char *new = find_name(now, line);
         if (*new == '\0')
-            tell(line, line, new, note, context);
+            report_change(line, line, new, note, context);
     }
 }

@@ -34,7 +34,7 @@ static ring_status join(const char *dir, const char *name, char path[FOLDER_PATH
 {
     if (snprintf(path, FOLDER_PATH_MAX, "%s/%s", dir, name) < FOLDER_PATH_MAX)
         return RING_OK;
-    return train_fail(RING_ERR_CONFIG, "%.200s…: the name is too long", dir);
+    return train_fail(RING_ERR_CONFIG, "%.200s…: the path is too long", dir);
 }
 
 ring_status step_folders_path(const char *dir, long step, char path[FOLDER_PATH_MAX])
@@ -51,7 +51,7 @@ ring_status step_folders_hidden(const char *dir, long step, char path[FOLDER_PAT
     return join(dir, name, path);
 }
 
-/* @return the step of "step-NNNNNNNN"; -1 for any other name. */
+/* @return the step in the name "step-NNNNNNNN"; -1 for a name of another form. */
 static long step_of(const char *name)
 {
     long long step;
@@ -96,8 +96,10 @@ ring_status step_folders_before(const char *dir, long below, long *step)
 
 /* ---- Folders ------------------------------------------------------------------------------- */
 
-/* The ranks of a run that was just killed may still be ending. Where a file system has no such
- * locks, two runs in one folder go unnoticed. */
+/* Locks a folder. Waits a while for the lock, because the ranks of a run that was just killed may
+ * not have ended yet. On a file system without locks, this succeeds for two runs in the same
+ * folder.
+ * @return false: another run has the lock. */
 static bool lock_folder(int fd)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
@@ -125,9 +127,9 @@ ring_status step_folders_open(const char *dir, int *lock)
         return train_folder_fail(dir);
     *lock = fd;
     if (!lock_folder(fd))
-        return train_fail(RING_ERR_CONFIG,
-                          "--save %s: another run saves there; give this one a folder of its own",
-                          dir);
+        return train_fail(
+            RING_ERR_CONFIG,
+            "--save %s: another run is saving to this folder; give this run its own folder", dir);
     if (access(dir, W_OK | X_OK) != 0)
         return path_fail(dir);
     return RING_OK;
@@ -152,6 +154,7 @@ void step_folders_remove(const char *path)
     rmdir(path);
 }
 
+/* Removes the hidden folders of checkpoints that were not completed or not removed completely. */
 static void remove_leftovers(const char *dir)
 {
     DIR *entries = opendir(dir);
@@ -172,8 +175,8 @@ ring_status step_folders_begin(const char *dir, const char *hidden)
     return mkdir(hidden, 0777) == 0 ? RING_OK : path_fail(hidden);
 }
 
-/* A step that is there already, since a run went on from an earlier one, changes places with the
- * new one: either is whole at any moment. */
+/* Renames a folder. If the step has a folder already, because a run resumed from an earlier step,
+ * the old and the new folder are exchanged, so that one of them is complete at any time. */
 static ring_status put_in_place(const char *hidden, const char *path)
 {
     if (rename(hidden, path) == 0)
@@ -181,14 +184,15 @@ static ring_status put_in_place(const char *hidden, const char *path)
     if (errno != EEXIST && errno != ENOTEMPTY)
         return path_fail(path);
     if (renameat2(AT_FDCWD, hidden, AT_FDCWD, path, RENAME_EXCHANGE) != 0) {
-        step_folders_remove(path); /* a file system without exchange */
+        step_folders_remove(path); /* the file system cannot exchange folders */
         return rename(hidden, path) == 0 ? RING_OK : path_fail(path);
     }
     step_folders_remove(hidden);
     return RING_OK;
 }
 
-static ring_status tell_latest(const char *dir, long step)
+/* Writes the name of the newest checkpoint to the file DIR/latest. */
+static ring_status write_latest(const char *dir, long step)
 {
     char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX], text[48];
     RING_TRY(join(dir, LATEST, path));
@@ -199,18 +203,14 @@ static ring_status tell_latest(const char *dir, long step)
     return rename(hidden, path) == 0 ? RING_OK : path_fail(path);
 }
 
-static long step_before(const char *dir, long step)
-{
-    long before;
-    return step_folders_before(dir, step, &before) == RING_OK ? before : -1;
-}
-
-/* By a hidden name first: a folder of which files are missing must not look like a checkpoint. */
+/* Removes all but the newest @p keep checkpoints up to @p step. Hides a folder before removing its
+ * files, so that an incomplete folder does not look like a checkpoint. */
 static void prune(const char *dir, long step, int keep)
 {
     char path[FOLDER_PATH_MAX], hidden[FOLDER_PATH_MAX];
     int kept = 0;
-    for (long at = step; at >= 0; at = step_before(dir, at)) {
+    /* step_folders_before() sets at to -1 if there is no older checkpoint, or if it fails. */
+    for (long at = step; at >= 0; (void)step_folders_before(dir, at, &at)) {
         if (kept++ < keep || step_folders_path(dir, at, path) != RING_OK ||
             step_folders_hidden(dir, at, hidden) != RING_OK)
             continue;
@@ -225,7 +225,7 @@ ring_status step_folders_finish(const char *dir, const char *hidden, const char 
     RING_TRY(durable_sync_folder(hidden));
     RING_TRY(put_in_place(hidden, path));
     RING_TRY(durable_sync_folder(dir));
-    RING_TRY(tell_latest(dir, step));
+    RING_TRY(write_latest(dir, step));
     if (keep > 0)
         prune(dir, step, keep);
     return RING_OK;

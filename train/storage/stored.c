@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps one sorted list of the ranges of all open files and looks tensors up in it. */
+ * Keeps one sorted list of the ranges in all files, and looks up tensors in this list. */
 #include "stored.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "errors.h"
 #include "numbers.h"
 
-enum { CAST_BLOCK = 16384 };
+enum { CAST_BLOCK = 16384 /* elements that are converted at a time */ };
 
 /* ---- Listing ------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static ring_status open_path(const char *path, int *fd)
     return *fd >= 0 ? RING_OK : train_fail(RING_ERR_SYSTEM, "%s: %s", path, strerror(errno));
 }
 
-/* Splits "TENSOR@BEGIN". */
+/* Splits "TENSOR@BEGIN" into the members of @p range. @param whole  the text is only a name */
 static bool split_name(const char *text, bool whole, stored_range *range)
 {
     long long begin = 0;
@@ -54,7 +54,7 @@ static ring_status add_entries(stored_tensors *stored, int file, const safetenso
                                 .dims = entries[i].dims};
         memcpy(range->shape, entries[i].shape, sizeof range->shape);
         if (!split_name(entries[i].name, whole, range))
-            return train_fail(RING_ERR_SYSTEM, "%s: \"%s\" is no name of a tensor here",
+            return train_fail(RING_ERR_SYSTEM, "%s: \"%s\" is not the name of a stored tensor",
                               stored->paths[file], entries[i].name);
         stored->count += range->count > 0;
     }
@@ -83,7 +83,7 @@ static int by_name_and_begin(const void *a, const void *b)
     return (first->begin > second->begin) - (first->begin < second->begin);
 }
 
-/* Every tensor from its first element on, without gaps. */
+/* Checks that the ranges of each tensor begin with its first element and leave no gaps. */
 static ring_status check_ranges(const stored_tensors *stored)
 {
     size_t end = 0;
@@ -134,7 +134,8 @@ void stored_free(stored_tensors *stored)
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* @return the first range that is not before (@p name, @p begin). */
+/* @return the index of the first range that ends after element @p begin of the tensor @p name, or
+ * that has a later name. */
 static int find(const stored_tensors *stored, const char *name, size_t begin)
 {
     int low = 0, high = stored->count;
@@ -185,12 +186,13 @@ static ring_status read_bytes(const stored_tensors *stored, void *to, size_t byt
             continue;
         if (got <= 0)
             return train_fail(RING_ERR_SYSTEM, "%s: %s", stored->paths[stored->open_file],
-                              got < 0 ? strerror(errno) : "it ends early");
+                              got < 0 ? strerror(errno) : "the file ends too early");
         done += (size_t)got;
     }
     return RING_OK;
 }
 
+/* Reads 16-bit elements from offset @p at, and converts them to float32. */
 static ring_status read_cast(const stored_tensors *stored, const stored_range *range, size_t at,
                              size_t count, float *values)
 {
@@ -207,7 +209,7 @@ static ring_status read_cast(const stored_tensors *stored, const stored_range *r
     return RING_OK;
 }
 
-/* Elements of the range from its @p skip-th on. */
+/* Reads @p count elements of a range, after its first @p skip elements. */
 static ring_status read_range(stored_tensors *stored, const stored_range *range, size_t skip,
                               size_t count, float *values)
 {
@@ -218,14 +220,15 @@ static ring_status read_range(stored_tensors *stored, const stored_range *range,
     return read_cast(stored, range, at, count, values);
 }
 
+/* Reads stored elements [begin, begin + count) of a tensor from one or more ranges. */
 static ring_status read_places(stored_tensors *stored, const char *name, size_t begin, size_t count,
                                float *values)
 {
     for (int i = find(stored, name, begin); count > 0; i++) {
         const stored_range *range = &stored->ranges[i];
         if (i == stored->count || strcmp(range->name, name) != 0)
-            return train_fail(RING_ERR_SYSTEM, "%s: it ends before element %zu", name,
-                              begin + count);
+            return train_fail(RING_ERR_SYSTEM, "%s: the stored tensor has fewer than %zu elements",
+                              name, begin + count);
         const size_t skip = begin - range->begin, left = range->count - skip;
         const size_t now = left < count ? left : count;
         RING_TRY(read_range(stored, range, skip, now, values));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Counts updates and epochs and keeps the order of samples. A trainer without data has no epochs.
- */
+ * Counts updates and epochs and sets the order of the samples. A trainer without data counts only
+ * updates. */
 #include "run_progress.h"
 
-/* DeepSpeed 0.13's loader never moves its sampler on: every epoch has the first's order. */
+/* DeepSpeed 0.13 never advances the sampler's epoch, so all epochs have the order of the first one.
+ */
 void progress_begin_epoch(trainer *made, int epoch)
 {
     made->epoch = epoch;
@@ -47,19 +48,15 @@ double progress_set_rates(trainer *made, const double *own_lr)
     return rates.lr;
 }
 
-static run_place place_of(const trainer *made)
-{
-    const bool has_data = made->train.count > 0;
-    return (run_place){.step = made->step,
-                       .epoch = made->epoch,
-                       .taken = has_data ? shares_until(&made->shares, made->updates) : 0,
-                       .epoch_over = has_data && progress_epoch_over(made),
-                       .micro_batches = made->micro_steps};
-}
-
 ring_status progress_save(trainer *made, const char *dir, int keep)
 {
-    made->run.place = place_of(made);
+    const bool has_data = made->train.count > 0;
+    made->run.place = (run_place){.step = made->step,
+                                  .epoch = made->epoch,
+                                  .taken = has_data ? shares_until(&made->shares, made->updates)
+                                                    : 0,
+                                  .epoch_over = has_data && progress_epoch_over(made),
+                                  .micro_batches = made->micro_steps};
     return checkpoint_save(&made->engine, dir, &made->run, keep);
 }
 
@@ -75,6 +72,6 @@ size_t progress_go_to(trainer *made, const run_place *place)
         return 0;
     }
     if (made->sampler.contiguous && made->run.ranks != made->ranks)
-        return place->taken; /* the ranks' shares began elsewhere */
+        return place->taken; /* shares of other ranks have other samples: begin the epoch again */
     return shares_resume(&made->shares, place->taken, made->sampler.shares == NULL);
 }

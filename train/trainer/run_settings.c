@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the settings of a run as lists with one setting per line. */
+ * Writes the settings of a run to text in memory, one setting per line, for the comparison. */
 #include "run_settings.h"
 
 #include <inttypes.h>
@@ -17,6 +17,7 @@ void settings_list(const trainer *made, const char *dashes, FILE *out)
             made->norm.channels > 0 ? made->norm.text : "none", gemm_library());
 }
 
+/* @return the hash of the data set. */
 static uint64_t list_dataset(const char *name, const train_dataset *dataset, FILE *out)
 {
     const uint64_t hash = dataset_hash(dataset);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_settings: writes the settings that all ranks of a run must share, as lines of text.
+ * run_settings: lists the settings of a run as lines of text, and compares these lists over all
+ * ranks, since all ranks must have the same settings.
  */
 #ifndef TRAIN_RUN_SETTINGS_H
 #define TRAIN_RUN_SETTINGS_H
@@ -9,17 +10,18 @@
 
 #include "trainer.h"
 
-/** Writes lines "name=value". */
+/** Callback that writes lines "name=value". */
 typedef void settings_list_fn(void *context, FILE *out);
 
-/** Collective: fails on all ranks, with the first line that differs, unless they share all. */
+/** Compares the lines that @p list writes over all ranks. Collective.
+ *  @return RING_OK, or on all ranks an error that names the first line that differs. */
 ring_status settings_compare(const trainer *made, settings_list_fn *list, void *context);
 
 /** Lists network, seed, configuration, normalization and maths library.
- *  @param dashes  before the names of options: "--" on a command line, else "" */
+ *  @param dashes  prefix of the names of options: "--" if they are options of a program, else "" */
 void settings_list(const trainer *made, const char *dashes, FILE *out);
 
-/** Lists loss and data sets, and keeps the hash of the training data for checkpoints. */
+/** Lists loss and data sets, and stores the hash of the training data for checkpoints. */
 void settings_list_data(trainer *made, const char *dashes, FILE *out);
 
 #endif

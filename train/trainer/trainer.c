@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sets up a trainer in steps, each of which uses the results of earlier ones. */
+ * Sets up a trainer in steps, each of which uses the results of the steps before it. */
 #include "trainer.h"
 
 #include <stdio.h>
@@ -33,6 +33,7 @@ ring_status trainer_place_ranks(trainer *made, long stages, long tensors, const 
     return RING_OK;
 }
 
+/* Resolves the batch sizes, with a text for messages that says how the ranks are arranged. */
 static ring_status resolve_batch(trainer *made, const char *launcher, batch_policy policy)
 {
     const train_grid *grid = &made->grid;
@@ -109,6 +110,7 @@ ring_status trainer_describe(trainer *made)
                                made->norm.channels > 0 ? made->norm.text : NULL, made->settings);
 }
 
+/* Fills in the description of the run for checkpoints, and starts the reader. */
 static ring_status start(trainer *made, int readers)
 {
     run_identity *identity = &made->run.identity;
@@ -121,7 +123,8 @@ static ring_status start(trainer *made, int readers)
     return trainer_describe(made);
 }
 
-/* Adds to the error, of which all ranks have the same text. */
+/* Appends advice to the error about memory. The error is marked again if all ranks have the same
+ * text. */
 static void advise_on_memory(const trainer *made, size_t samples_max)
 {
     const bool shared = train_error_is_shared();

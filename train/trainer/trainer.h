@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trainer: owns everything that one rank trains with and builds it step by step from a
- * configuration: its place in the grid, the network, the data and its part of them, and the engine.
- * The program and the library each own one.
+ * trainer: owns everything that one rank needs for training, and builds it step by step from a
+ * configuration: the rank's place in the grid, the network, the data and the rank's share of them,
+ * and the engine. The program ringtrain and the library libringtrain are both built on it.
  */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
@@ -17,63 +17,71 @@
 typedef struct trainer {
     ring_comm *comm; /* borrowed */
     int ranks, rank;
-    config_note_fn *note; /* or NULL */
+    config_note_fn *note; /* receives notes about the configuration; or NULL */
     void *note_context;
-    uint64_t seed;
-    bool compat;     /* DeepSpeed 0.13's ways */
-    pixel_norm norm; /* of a folder's images; channels 0: none */
+    uint64_t seed;   /* of initial parameters, order of samples and dropout */
+    bool compat;     /* behaves as DeepSpeed 0.13 */
+    pixel_norm norm; /* normalization of images in a folder; channels 0: there is none */
     train_grid grid;
     train_config config;
     model_spec spec;
-    loss_kind loss;            /* LOSS_KINDS: what suits the data */
-    train_dataset train, test; /* count 0: there is none */
-    data_shares shares;
-    train_sampler sampler;
+    loss_kind loss;            /* LOSS_KINDS until trainer_fit_data() chooses one by the data */
+    train_dataset train, test; /* count 0: there are no such data */
+    data_shares shares;        /* how many samples each rank has in each update */
+    train_sampler sampler;     /* the order of the samples */
     train_engine engine;
 
-    /* Where the run is in its data, and how far. */
-    long step, micro_steps; /* updates done, and micro-batches of this rank in them */
-    int epoch;              /* from 1 */
-    size_t updates;         /* of it, since its start or that of a run that went on in it */
+    /* Progress of the run. */
+    long step;        /* updates done */
+    long micro_steps; /* micro-batches of this rank in these updates */
+    int epoch;        /* current epoch, from 1 */
+    size_t updates;   /* updates done in this epoch, since its start or since the run was resumed */
 
     checkpoint_run run;
-    char settings[SETTINGS_TEXT_MAX]; /* those that checkpoints tell */
+    char settings[SETTINGS_TEXT_MAX]; /* settings that checkpoints store, as lines */
 } trainer;
 
-/** Tells the note function, if there is one. @param context  the trainer */
+/** Passes @p text to the note function, if there is one. @param context  the trainer */
 void trainer_note(void *context, const char *text);
 
-/** Cuts the ranks into stages and tensor ranks, as asked for or (0) as configured.
- *  @param launcher  for messages: where the number of ranks comes from */
+/** Arranges the ranks as a grid of pipeline stages, data-parallel ranks and tensor ranks.
+ *  @param stages, tensors  number of stages and of tensor ranks; 0: as configured
+ *  @param launcher  source of the number of ranks, for messages
+ *  @return RING_OK or RING_ERR_CONFIG. */
 ring_status trainer_place_ranks(trainer *made, long stages, long tensors, const char *launcher);
 
-/** The same, and settles the batch sizes for the ranks as they are placed. */
+/** As trainer_place_ranks(), and then resolves the batch sizes for the data-parallel ranks.
+ *  @param policy  what happens if the configured sizes do not fit this number of ranks */
 ring_status trainer_resolve(trainer *made, long stages, long tensors, const char *launcher,
                             batch_policy policy);
 
-/** Fills spec. @param model  a built-in network's name, or a list of layers, FILE.json
- *  @param own  layers of the caller's, ended by NULL */
+/** Reads the network into made->spec.
+ *  @param model  name of a built-in network, or FILE.json with a list of layers
+ *  @param own  layers of the library's caller, followed by NULL */
 ring_status trainer_read_model(trainer *made, const char *model, const nn_op *const *own);
 
-/** Fills in the "auto" values that are known by now. @param updates of the whole run; 0: not known
- */
+/** Fills in the configuration's "auto" values that follow from the network and from @p updates, the
+ *  number of updates of the whole run (0: not known). */
 void trainer_fill_automatic(trainer *made, long updates);
 
-/** Collective: the ranks of a host read @p folder together. */
+/** Reads the training and test data in @p folder, once per host. Collective. */
 ring_status trainer_read_data(trainer *made, const char *folder);
 
-/** Cuts texts into samples for the network, normalizes images, and settles the loss. */
+/** Prepares the data for the network: cuts texts into samples, normalizes images, and chooses the
+ *  loss if none is configured. @return RING_OK or RING_ERR_CONFIG. */
 ring_status trainer_fit_data(trainer *made, const char *folder);
 
-/** Deals the training samples: fills shares and sampler. */
+/** Divides the training samples among the ranks: sets made->shares and sampler. */
 ring_status trainer_divide(trainer *made);
 
-/** Collective. Makes the engine, and what checkpoints tell of the run.
+/** Creates the engine, and the description of the run for checkpoints. Collective.
  *  @param samples_max  most samples of an update on this rank
- *  @param readers  threads that read ahead, if there are data */
+ *  @param readers  number of threads that read the training data ahead
+ *  @return RING_OK; RING_ERR_MEMORY, with advice on settings that need less; or another error, on
+ *  all ranks. */
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers);
 
-/** Lists the settings for checkpoints again, after one of them has been filled in. */
+/** Writes made->settings again, after a setting has been filled in. */
 ring_status trainer_describe(trainer *made);
 
 void trainer_free(trainer *made);

@@ -26,8 +26,8 @@ static void end_connection(fault_link *l)
     l->inner = NULL;
 }
 
-/* Called at the start of each call that returns a status. @return what broke the link before, or
- * breaks it now. */
+/* Called at the start of each call that returns a status. Ends the connection once the bytes of
+ * "close" have moved. @return RING_OK, or the failure that broke the link, now or earlier. */
 static ring_status verdict(fault_link *l)
 {
     if (l->broken != RING_OK)
@@ -47,8 +47,8 @@ static bool inner_is_flushed(const fault_link *l)
     return l->inner->transport->flushed(l->inner) == l->inner->frames_sent;
 }
 
-/* @return false: the frame is dropped. */
-static bool goes_out(fault_link *l)
+/* Decides whether the next frame is dropped. @return false if it is dropped. */
+static bool is_delivered(fault_link *l)
 {
     if (fault_chance(l, l->spec.drop, DICE_DROP, l->head.frames_sent)) {
         l->dropped++;
@@ -63,24 +63,24 @@ static ring_status fault_send(transport_link *link, const transport_frame *frame
                               const void *payload, bool copy)
 {
     fault_link *l = (fault_link *)link;
-    transport_frame said = *frame;
+    transport_frame header = *frame;
     RING_TRY(verdict(l));
     if (fault_chance(l, l->spec.lie, DICE_LIE, l->head.frames_sent))
-        fault_lie(l, &said);
-    if (goes_out(l))
-        RING_TRY(l->inner->transport->send(l->inner, &said, payload, copy));
+        fault_lie(l, &header);
+    if (is_delivered(l))
+        RING_TRY(l->inner->transport->send(l->inner, &header, payload, copy));
     l->head.frames_sent++;
     l->head.bytes_sent += transport_carried(frame);
     return RING_OK;
 }
 
-/* A dropped put is not written either. */
+/* Dropping a put drops both its frame and its write. */
 static ring_status fault_put(transport_link *link, const transport_frame *frame, const void *data,
                              uint64_t dst_ref)
 {
     fault_link *l = (fault_link *)link;
     RING_TRY(verdict(l));
-    if (goes_out(l))
+    if (is_delivered(l))
         RING_TRY(l->inner->transport->put(l->inner, frame, data, dst_ref));
     l->head.frames_sent++;
     return RING_OK;
@@ -114,7 +114,7 @@ static void *fault_reserve(transport_link *link)
     return l->broken == RING_OK ? l->inner->transport->reserve(l->inner) : NULL;
 }
 
-/* Frames are counted in order: a dropped one counts when all earlier ones count. */
+/* Frames count as flushed in order, so a dropped frame counts once all earlier frames do. */
 static uint64_t fault_flushed(const transport_link *link)
 {
     const fault_link *l = (const fault_link *)link;
@@ -167,7 +167,7 @@ static ring_status fault_peek(transport_link *link, const transport_frame **fram
     if (!l->truncated)
         return RING_OK;
     if (transport_behind(*frame) == 0)
-        return frame_ended(l); /* its bytes are in its header, which was received whole */
+        return frame_ended(l); /* the payload is in the header, which cannot be half received */
     *payload = NULL;
     return RING_OK;
 }
@@ -198,12 +198,13 @@ static void fault_consume(transport_link *link)
         return;
     l->inner->transport->consume(l->inner);
     fault_hold_next(l);
-    l->truncated = false; /* a frame that is consumed without a pull lacks nothing */
+    l->truncated = false; /* the caller consumed the frame without reading its payload */
     l->head.frames_received++;
     l->head.bytes_received += l->carried;
 }
 
-/* With a delay there is no word to watch: it would keep the reader of held-back frames awake. */
+/* With a delay there is no word to poll, because it would keep the reader of a held-back frame
+ * awake. */
 static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *value)
 {
     const fault_link *l = (const fault_link *)link;
@@ -211,7 +212,8 @@ static const _Atomic uint32_t *fault_news(const transport_link *link, uint32_t *
     return in_time ? l->inner->transport->news(l->inner, value) : NULL;
 }
 
-/* Held-back frames are copied, which is not possible in an accelerator's memory. */
+/* Accelerator memory gets no reference, because the processor copies the payload of a truncated
+ * frame and cannot access such memory. */
 static uint64_t fault_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     const fault_link *l = (const fault_link *)link;
@@ -266,7 +268,7 @@ static void fault_close(transport_link *link)
 
 static transport fault_table(const transport *inner)
 {
-    transport table = *inner; /* its powers and its description */
+    transport table = *inner; /* keeps the inner transport's powers and description */
     table.name = "fault";
     table.close = fault_close;
     table.send = fault_send;

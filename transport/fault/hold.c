@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Delivers frames late: the oldest frame stays hidden for the delay after it was first seen. A
- * timer wakes the reader when it is due. */
+ * Delivers frames late: the oldest frame stays hidden from the reader until the delay has passed
+ * since its arrival was detected. A timer then wakes the reader. */
 #include "fault.h"
 
 #include <math.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
+/* @param how  EPOLL_CTL_ADD or EPOLL_CTL_MOD. */
 static bool watch(fault_link *l, int how, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events};
@@ -72,7 +73,7 @@ bool fault_hold_arm(fault_link *l, bool inner)
 {
     if (l->spec.delay <= 0)
         return true;
-    double left = 0; /* no timer */
+    double left = 0; /* disarms the timer */
     if (fault_holds(l)) {
         left = l->hold.due - clock_now();
         if (left < 1e-9)
@@ -85,5 +86,5 @@ bool fault_hold_arm(fault_link *l, bool inner)
 void fault_hold_disarm(fault_link *l)
 {
     if (l->spec.delay > 0)
-        (void)set_timer(l, 0); /* also clears an expiry */
+        (void)set_timer(l, 0); /* also clears an expiry that was not read */
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parses RING_FAULT, and makes the random decisions of a fault link. */
+ * Parses the variable RING_FAULT, and computes the reproducible random decisions of a fault
+ * link. */
 #include "fault.h"
 
 #include "numbers.h"
@@ -28,14 +29,6 @@ static bool parse_real(const char *text, double most, double *value)
     return number_real(text, value) && *value <= most;
 }
 
-static ring_status wrong_key(const char *key)
-{
-    const char *near = words_nearest(key, keys, sizeof keys / sizeof *keys);
-    return fail(RING_ERR_CONFIG,
-                "RING_FAULT: unknown word \"%s\"%s%s; use seed, delay, drop, truncate, lie, close",
-                key, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
-}
-
 static ring_status parse_item(const char *key, const char *value, fault_spec *spec)
 {
     bool good;
@@ -51,12 +44,18 @@ static ring_status parse_item(const char *key, const char *value, fault_spec *sp
         good = parse_real(value, 1, &spec->lie);
     else if (strcmp(key, "close") == 0)
         good = parse_whole(value, &spec->close);
-    else
-        return wrong_key(key);
+    else {
+        const char *near = words_nearest(key, keys, sizeof keys / sizeof *keys);
+        return fail(RING_ERR_CONFIG,
+                    "RING_FAULT: unknown word \"%s\"%s%s; use seed, delay, drop, truncate, lie or "
+                    "close",
+                    key, near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+    }
     if (!good)
         return fail(RING_ERR_CONFIG,
-                    "RING_FAULT: \"%s\" is not a value for %s; seed and close take whole numbers, "
-                    "delay seconds up to 3600, drop, truncate and lie a probability from 0 to 1",
+                    "RING_FAULT: \"%s\" is not a value for %s; seed and close take a whole number, "
+                    "delay takes seconds from 0 to 3600, and drop, truncate and lie take a "
+                    "probability from 0 to 1",
                     value, key);
     return RING_OK;
 }
@@ -98,12 +97,12 @@ static uint64_t mix(uint64_t x)
 
 uint64_t fault_random(const fault_link *l, uint64_t kind, uint64_t frame)
 {
-    const uint64_t place = mix(l->spec.seed) ^ mix((uint64_t)l->head.peer << 3 | kind);
-    return mix(mix(place) ^ frame);
+    const uint64_t stream = mix(l->spec.seed) ^ mix((uint64_t)l->head.peer << 3 | kind);
+    return mix(mix(stream) ^ frame);
 }
 
 bool fault_chance(const fault_link *l, double probability, uint64_t kind, uint64_t frame)
 {
-    const uint64_t dice = fault_random(l, kind, frame) >> 11; /* 53 bits, as a double has */
+    const uint64_t dice = fault_random(l, kind, frame) >> 11; /* a double holds 53 bits exactly */
     return (double)dice < probability * 0x1p53;
 }

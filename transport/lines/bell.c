@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps a table of this process's bells, so that links find the bell of their pair of ranks. */
+ * Implements bells, and keeps a table of this process's bells in which a link finds the bell of its
+ * pair of ranks. */
 #include "bell.h"
 
 #include <errno.h>
@@ -10,11 +11,11 @@
 struct bell {
     struct bell *next;
     transport_pair pair;
-    uint64_t id;
-    int holders; /* guarded by the table's lock */
+    uint64_t id; /* 0: not shared */
+    int holders; /* number of references; guarded by the table's lock */
     int fd;
-    atomic_bool gone;
-    pthread_mutex_t lock;
+    atomic_bool gone;     /* the peer has closed the socket */
+    pthread_mutex_t lock; /* guards `waiters` */
     bell_waiter *waiters;
 };
 
@@ -99,19 +100,13 @@ int bell_fd(const bell *b)
     return b->fd;
 }
 
-/* Failures need no handling: a full socket wakes the peer anyway, and a closed one has no peer. */
+/* Failures need no handling: a full socket is readable and wakes the peer anyway, and a closed
+ * socket has no peer to wake. */
 void bell_ring(const bell *b)
 {
     const char byte = 0;
     const ssize_t ignored = send(b->fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
-}
-
-static bool was_rung(const bell_waiter *s)
-{
-    const bell_flags *f = &s->flags;
-    return (f->in != NULL && atomic_load(f->in) == 0) ||
-           (f->out != NULL && atomic_load(f->out) == 0);
 }
 
 bool bell_drain(bell *b)
@@ -121,9 +116,13 @@ bool bell_drain(bell *b)
     const ssize_t got = recv(b->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         atomic_store(&b->gone, true);
-    for (const bell_waiter *s = got >= 0 ? b->waiters : NULL; s != NULL; s = s->next)
-        if (s->pair->wake != NULL && (got == 0 || was_rung(s)))
+    for (const bell_waiter *s = got >= 0 ? b->waiters : NULL; s != NULL; s = s->next) {
+        const bell_flags *f = &s->flags;
+        const bool cleared = (f->in != NULL && atomic_load(f->in) == 0) ||
+                             (f->out != NULL && atomic_load(f->out) == 0);
+        if (s->pair->wake != NULL && (got == 0 || cleared))
             s->pair->wake(s->pair->context);
+    }
     pthread_mutex_unlock(&b->lock);
     return !atomic_load(&b->gone);
 }

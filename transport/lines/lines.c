@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 
 enum {
-    SKIP = 0x80, /* the flag of a skip, used only in this file; ext.bytes is the line */
+    SKIP = 0x80, /* the frame flag of a skip, whose ext.bytes is the line of the next frame */
     WINDOW_LINES = (TRANSPORT_WINDOW + 1) * (1 + TRANSPORT_SEGMENT / (int)sizeof(line)) + 1,
-    COMMIT_STEP = 16384, /* bytes, where short frames travel                         */
-    FAR_STEP = 65536     /* bytes, beyond: the ring is soon committed, with few calls and faults */
+    /* Pages are committed in steps of COMMIT_STEP bytes near the start of the ring, where short
+     * frames travel, and of FAR_STEP bytes after it, so that few calls commit a whole ring. */
+    COMMIT_STEP = 16384,
+    FAR_STEP = 65536
 };
 
 /* Number of rings that this process produces. */
@@ -36,8 +38,9 @@ static void hand_over_wide(_Atomic uint64_t *word, uint64_t value, bool strict)
         atomic_store_explicit(word, value, memory_order_release);
 }
 
-/* Called after a word was published. The fence keeps the compiler from reading the flag first;
- * lines.h explains why the processor's order is right. */
+/* Called after a word was published. Clears the peer's flag @p sleeps. The fence keeps the compiler
+ * from reading the flag before the word is stored; lines.h explains why the processor may do so.
+ * @return true if the flag was set. */
 static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -46,8 +49,8 @@ static bool must_wake(_Atomic uint32_t *sleeps, bool strict)
     return up != 0 && atomic_exchange(sleeps, 0) != 0;
 }
 
-/* Prefetches a line for writing. GCC's builtin prefetches for reading unless the target processor
- * is named; all x86-64 processors that matter have this instruction, and others ignore it. */
+/* Prefetches a line for writing. For the generic x86-64 target, GCC's builtin would only prefetch
+ * for reading. All recent x86-64 processors have this instruction, and older ones ignore it. */
 static void prefetch_to_write(const line *at)
 {
 #if defined(__x86_64__)
@@ -59,8 +62,8 @@ static void prefetch_to_write(const line *at)
 
 /* ---- Producer ---------------------------------------------------------------- */
 
-/* Commits pages through the mapping, with all their page faults in one call. @return false: there
- * is no memory, or the kernel is older than 5.14. */
+/* Commits the pages of bytes [from, end) of the ring through the mapping, in one call instead of
+ * one page fault each. @return false: there is no memory, or the kernel is older than 5.14. */
 static bool populate(const lines_producer *p, size_t from, size_t end)
 {
 #if defined(MADV_POPULATE_WRITE)
@@ -75,7 +78,8 @@ static bool populate(const lines_producer *p, size_t from, size_t end)
 #endif
 }
 
-static bool take_pages(const lines_producer *p, size_t end)
+/* Commits the ring's pages up to byte @p end. */
+static bool commit_pages(const lines_producer *p, size_t end)
 {
     if (p->file == LINES_MAPPING)
         return populate(p, p->committed, end);
@@ -86,12 +90,12 @@ static bool take_pages(const lines_producer *p, size_t end)
         result = fallocate(p->file, 0, (off_t)p->committed, (off_t)(end - p->committed));
     while (result != 0 && errno == EINTR);
     if (result == 0)
-        (void)populate(p, p->committed, end); /* if it fails, each page takes a fault later */
+        (void)populate(p, p->committed, end); /* if this fails, each page causes a fault later */
     return result == 0;
 }
 
-/* Commits pages explicitly: if memory is short, this returns an error, where the first access would
- * raise SIGBUS. */
+/* Commits the pages of the first @p lines lines explicitly. If memory is short, this returns an
+ * error, whereas the first access to such a page would raise SIGBUS. */
 static ring_status commit(lines_producer *p, uint32_t lines)
 {
     const size_t used = offsetof(lines_ring, line) + lines * sizeof(line);
@@ -100,7 +104,7 @@ static ring_status commit(lines_producer *p, uint32_t lines)
     const size_t step = used < FAR_STEP ? COMMIT_STEP : FAR_STEP;
     const size_t whole = (used + step - 1) / step * step;
     const size_t most = lines_bytes(p->lines), end = whole + step > most ? most : whole;
-    if (!take_pages(p, end))
+    if (!commit_pages(p, end))
         return fail(RING_ERR_MEMORY, "committing %zu bytes of shared memory: %s",
                     end - p->committed, strerror(errno == EFAULT ? ENOMEM : errno));
     p->committed = end;
@@ -142,16 +146,17 @@ void lines_produce_no_more(lines_producer *p)
 
 /* Reads the consumer's position and finds a place for a frame of @p lines.
  *
- * Skips divide the frames into contiguous runs, and the consumer is in a run that is `skips_left`
- * skips older than ours. If the consumer is above us in the ring (its line is greater than ours),
- * our run must end before it. If it is below us, the rest of the ring is free for our run, and
- * `may_go_back` tells whether the frame fits below the consumer, after a skip back to line 0. */
+ * Skips divide the frames into contiguous runs. The consumer is in a run that is `skips_left` skips
+ * older than the producer's current run. If the consumer's line is greater than the producer's, the
+ * current run must end before the consumer's line. Otherwise all lines up to the end of the ring
+ * are free for the current run, and `may_go_back` is true if the frame would also fit before the
+ * consumer's line, after a skip back to line 0. */
 static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     const uint64_t taken = atomic_load(&p->ring->taken);
     const uint32_t theirs = (uint32_t)taken, skips_left = p->skips - (uint32_t)(taken >> 32);
     if (theirs >= p->lines || skips_left > 2)
-        return false; /* the word is damaged; the caller's wait for room has a deadline */
+        return false; /* the peer has damaged the word; the caller's wait for room times out */
     const bool below = theirs <= p->line;
     const bool may_go_back = below && skips_left < 2 && lines < theirs;
     const bool all_taken = skips_left == 0 && theirs == p->line;
@@ -170,8 +175,11 @@ static bool find_place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t
     return below ? may_go_back : skips_left == 1 && lines < p->lines - p->over;
 }
 
-/* The place is one line longer than the frame, for the next header. A short frame usually continues
- * the current run; a long one always searches. */
+/* Finds a place for a frame of @p lines, and one more line for the next header. A short frame
+ * usually continues the current run without reading the consumer's position; a long frame always
+ * reads it.
+ * @param[out] at     first line of the place.
+ * @param[out] limit  end of the free lines that begin there. */
 static bool place(lines_producer *p, uint32_t lines, uint32_t *at, uint32_t *limit)
 {
     *at = p->line;
@@ -203,17 +211,6 @@ static void fill_header(line *at, const transport_frame *frame)
     memcpy(at->rest, (const char *)frame + sizeof frame->stamp, sizeof at->rest);
 }
 
-/* Publishes the frame at p->at by a skip at p->line, where the consumer looks for the header. */
-static void publish_skip(lines_producer *p)
-{
-    const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
-    line *from = &p->ring->line[p->line];
-    fill_header(from, &skip);
-    hand_over(&from->stamp, p->stamp, p->strict);
-    p->over = p->at < p->line ? p->line + 1 : LINES;
-    p->skips++;
-}
-
 bool lines_publish(lines_producer *p, const transport_frame *frame, const void *payload)
 {
     const size_t bytes = transport_behind(frame);
@@ -224,8 +221,15 @@ bool lines_publish(lines_producer *p, const transport_frame *frame, const void *
         lines_copy(&p->copier, at + 1, payload, bytes);
     fill_header(at, frame);
     hand_over(&at->stamp, p->stamp, p->strict);
-    if (p->at != p->line)
-        publish_skip(p);
+    if (p->at != p->line) {
+        /* Publish a skip at p->line, where the consumer expects the header. It points to p->at. */
+        const transport_frame skip = {.flags = SKIP, .ext.bytes = p->at};
+        line *from = &p->ring->line[p->line];
+        fill_header(from, &skip);
+        hand_over(&from->stamp, p->stamp, p->strict);
+        p->over = p->at < p->line ? p->line + 1 : LINES;
+        p->skips++;
+    }
     prefetch_to_write(next + 1);
     p->stamp += 2;
     p->line = p->at + lines;
@@ -254,21 +258,18 @@ static ring_status read_header(const lines_consumer *c, transport_frame *frame)
     return stamp == c->stamp ? RING_OK : RING_ERR_PEER;
 }
 
-static ring_status follow_skip(lines_consumer *c, transport_frame *frame)
-{
-    if (frame->ext.bytes >= c->lines)
-        return RING_ERR_PEER;
-    c->line = (uint32_t)frame->ext.bytes;
-    c->skips++;
-    return read_header(c, frame) == RING_OK ? RING_OK : RING_ERR_PEER;
-}
-
 ring_status lines_oldest(lines_consumer *c, transport_frame *frame)
 {
     RING_TRY(read_header(c, frame));
-    if (frame->flags == SKIP)
-        RING_TRY(follow_skip(c, frame));
-    /* A second skip in a row, or a frame that leaves no line for the next header, is damage too. */
+    if (frame->flags == SKIP) {
+        if (frame->ext.bytes >= c->lines)
+            return RING_ERR_PEER;
+        c->line = (uint32_t)frame->ext.bytes;
+        c->skips++;
+        if (read_header(c, frame) != RING_OK)
+            return RING_ERR_PEER;
+    }
+    /* A second skip in a row, or a frame that leaves no line for the next header, is an error. */
     const size_t bytes = transport_behind(frame);
     const bool fits = bytes <= TRANSPORT_SEGMENT && lines_of(bytes) < c->lines - c->line;
     return fits && frame->flags != SKIP ? RING_OK : RING_ERR_PEER;

@@ -12,20 +12,23 @@
 #endif
 
 enum {
-    TIMED_OF = 4,        /* one of this many plain copies is timed                            */
-    SLOW_IN_A_ROW = 3,   /* a single slow copy may have been interrupted                      */
-    STREAMED_LEAST = 64, /* copies that bypass the caches before a plain one is tried         */
-    LEFT_BEHIND = 2048   /* bytes that are still in the core's store buffers: not counted     */
+    TIMED_OF = 4,        /* one of this many plain copies is timed                               */
+    SLOW_IN_A_ROW = 3,   /* slow copies before streaming; a single one may have been interrupted */
+    STREAMED_LEAST = 64, /* streamed copies before a plain one is timed again                    */
+    STORE_BUFFERS = 2048 /* bytes that may still be in the core's store buffers when a timed copy
+                            ends; they are not counted */
 };
-/* Measured on Zen 4: 2.5e9 between cores that share no cache, 7e9 and more between others. */
+/* A plain copy below this rate is slow. Measured on Zen 4: 2.5e9 between cores that share no cache,
+ * 7e9 and more between others. */
 static const double slow_bytes_per_s = 4e9;
-/* Least time in seconds between two such tries: each takes as long as ten streamed copies. */
+/* Least time in seconds between two timed plain copies of a producer that streams: each takes as
+ * long as ten streamed copies. */
 static const double try_again_after = 0.02;
 
 #if defined(__x86_64__)
 enum { CAN_STREAM = 1 };
 
-/* @param bytes  whole lines. */
+/* Copies with stores that bypass the caches. @param bytes  a multiple of the line size. */
 static void stream(void *to, const void *from, size_t bytes)
 {
     __m128i *out = to;
@@ -38,7 +41,7 @@ static void stream(void *to, const void *from, size_t bytes)
         _mm_stream_si128(out + 2, c);
         _mm_stream_si128(out + 3, d);
     }
-    _mm_sfence(); /* before the header that publishes them */
+    _mm_sfence(); /* orders these stores before the header that publishes them */
 }
 #else
 enum { CAN_STREAM = 0 };
@@ -51,14 +54,14 @@ static void stream(void *to, const void *from, size_t bytes)
 
 void lines_copier_note(lines_copier *c, size_t bytes, double seconds, double now)
 {
-    const bool slow = (double)(bytes - LEFT_BEHIND) < slow_bytes_per_s * seconds;
+    const bool slow = (double)(bytes - STORE_BUFFERS) < slow_bytes_per_s * seconds;
     c->slow = slow ? c->slow + 1 : 0;
     c->streams = c->slow >= SLOW_IN_A_ROW || (slow && c->streams);
     c->count = 0;
     c->tried = now;
 }
 
-/* @return true if a plain copy is due. */
+/* Called for each copy of a producer that streams. @return true if it must time a plain copy. */
 static bool tries_again(lines_copier *c)
 {
     if (++c->count < STREAMED_LEAST)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Calls of progress() without a frame after which the socket is read: tens of microseconds of
- * spinning, or sixteen sleeps. */
+/* The socket is read after QUIET_LOOKS calls of progress() without a frame, which are tens of
+ * microseconds of spinning. A sleep counts as QUIET_SLEEP calls. */
 enum { QUIET_LOOKS = 1024, QUIET_SLEEP = QUIET_LOOKS / 16 };
 /* Lines that prefetch_payload() fetches. */
 enum { PREFETCH_LINES = 4 };
@@ -18,8 +18,8 @@ static const char magic[8] = {'r', 'i', 'n', 'g', 'l', 'i', 'n', '2'};
 
 /* ---- Opening -------------------------------------------------------------------- */
 
-/* Stands in for the inbound ring until the other end has greeted; it never has frames. */
-static lines_ring nothing;
+/* The inbound ring of every link until the peer's greeting has arrived. It never has frames. */
+static lines_ring empty_ring;
 
 void lines_link_init(lines_link *l, const transport *made_by, const transport_peer *peer,
                      ring_status (*look)(lines_link *l))
@@ -28,7 +28,7 @@ void lines_link_init(lines_link *l, const transport *made_by, const transport_pe
     l->fd = fd_guard(peer->fd);
     l->state = RING_IN_PROGRESS;
     l->look = look;
-    lines_consume_from(&l->in, &nothing);
+    lines_consume_from(&l->in, &empty_ring);
     l->pair = peer->pair;
     l->waiter.pair = &l->pair;
     if (peer->pair.owner == NULL || getrandom(&l->nonce, sizeof l->nonce, 0) != sizeof l->nonce)
@@ -55,18 +55,23 @@ ring_status lines_link_received(ssize_t got, size_t bytes)
     if (got < 0)
         return fail(RING_ERR_PEER, "receiving the peer's greeting: %m");
     if (got == 0)
-        return fail(RING_ERR_PEER, "the peer closed the connection");
-    return (size_t)got == bytes ? RING_OK : fail(RING_ERR_PEER, "the peer's greeting is cut short");
+        return fail(RING_ERR_PEER, "the peer closed the connection before it sent its greeting");
+    return (size_t)got == bytes
+               ? RING_OK
+               : fail(RING_ERR_PEER, "the peer's greeting has %zd byte%s instead of %zu", got,
+                      plural((unsigned long long)got), bytes);
 }
 
 ring_status lines_link_check(const lines_greeting *theirs)
 {
     if (memcmp(theirs->magic, magic, sizeof magic) == 0 && theirs->lines == LINES)
         return RING_OK;
-    return fail(RING_ERR_PEER, "the peer's first message is not a shared-memory greeting");
+    return fail(RING_ERR_PEER, "the peer's first message is not a shared-memory greeting of this "
+                               "version; run the same libring on all ranks");
 }
 
-/* Both ends compare the same two offers, and both compute the same id of a new bell. */
+/* Both ends compare the same two offers, so they make the same choice. If they need a new bell,
+ * both compute the same id for it. */
 static ring_status choose_bell(lines_link *l, const lines_greeting *theirs)
 {
     if (l->offered != NULL && bell_id(l->offered) == theirs->bell) {
@@ -95,12 +100,12 @@ ring_status lines_link_accept(lines_link *l, const lines_greeting *theirs, lines
     return RING_OK;
 }
 
-/* If this end has not received the peer's greeting, the peer may still have received ours, and may
- * sleep: either on the bell that both have offered, which is rung, or on the socket, where it
- * notices the end of file. */
+/* Even if this end has not received the peer's greeting, the peer may have received ours and may
+ * sleep. It sleeps either on the bell that both ends have offered, which is rung here, or on the
+ * socket, where it gets an end of file. */
 void lines_link_close(lines_link *l)
 {
-    l->out.strict = l->in.strict = true; /* right with any peer, even one that has not greeted */
+    l->out.strict = l->in.strict = true; /* correct with any peer, even before its greeting */
     const bool sleeps = l->out.ring != NULL && lines_end(&l->out, &l->in);
     if (l->bell != NULL) {
         bell_remove_waiter(l->bell, &l->waiter);
@@ -144,8 +149,8 @@ static ring_status link_state(lines_link *l)
         return repeat_error(l);
     if (l->gone && !l->peeked && !has_news(l))
         return link_break(l, RING_ERR_PEER,
-                          "the peer closed the connection: it ended, or was killed; see its own "
-                          "output, or the launcher's, for the reason");
+                          "the peer closed the connection: it ended or was killed; the reason is "
+                          "in its own output or the launcher's");
     return RING_OK;
 }
 
@@ -183,7 +188,7 @@ static ring_status make_room(lines_link *l, size_t bytes)
 {
     const ring_status status = lines_room(&l->out, bytes);
     if (status != RING_OK && status != RING_IN_PROGRESS)
-        return link_break(l, status, "no memory for its ring");
+        return link_break(l, status, fail_text());
     l->refused = status != RING_OK;
     l->wanted = bytes;
     return status;
@@ -202,13 +207,16 @@ ring_status lines_link_send(transport_link *head, const transport_frame *frame, 
                             bool copy)
 {
     lines_link *l = (lines_link *)head;
-    (void)copy; /* always */
+    (void)copy; /* payloads are always copied */
     RING_TRY(link_state(l));
-    /* This end may refer to memory that the peer may store to, and the other way round. */
+    /* l->flags is about received frames. If the peer may send FRAME_STORED, it has mapped our
+     * memory, so this end may send FRAME_REF, and the other way round. */
     const unsigned allowed = FRAME_LONG | (l->flags & FRAME_STORED ? FRAME_REF : 0) |
                              (l->flags & FRAME_REF ? FRAME_STORED : 0);
     if (!transport_is_sound(frame, allowed))
-        return link_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
+        return link_break(l, RING_ERR_INTERNAL,
+                          "cannot send a frame with a wrong length or with flags that this link "
+                          "does not allow");
     if (!l->reserved || payload != lines_payload(&l->out))
         RING_TRY(make_room(l, transport_behind(frame)));
     if (lines_publish(&l->out, frame, payload))
@@ -233,7 +241,7 @@ uint64_t lines_link_released(const transport_link *head)
 
 /* ---- Receiving ----------------------------------------------------------------- */
 
-/* Prefetches the first lines of the payload while the engine looks at the header. */
+/* Prefetches the first lines of the payload while the engine examines the header. */
 static void prefetch_payload(const lines_link *l)
 {
     const line *payload = &l->in.ring->line[l->in.line + 1];
@@ -242,20 +250,15 @@ static void prefetch_payload(const lines_link *l)
         __builtin_prefetch(payload + i);
 }
 
-/* A peer announces that it has mapped our memory before it stores there. */
-static bool is_sound(lines_link *l)
-{
-    if (!l->answered && (l->frame.flags & FRAME_STORED))
-        lines_link_check_mapped(l);
-    return transport_is_sound(&l->frame, l->flags);
-}
-
 static ring_status take_oldest(lines_link *l)
 {
     const ring_status status = lines_oldest(&l->in, &l->frame);
     if (status == RING_IN_PROGRESS)
         return l->gone ? link_state(l) : RING_IN_PROGRESS;
-    if (status != RING_OK || !is_sound(l))
+    /* A peer announces that it has mapped our memory before it stores there. */
+    if (status == RING_OK && !l->answered && (l->frame.flags & FRAME_STORED))
+        lines_link_check_mapped(l);
+    if (status != RING_OK || !transport_is_sound(&l->frame, l->flags))
         return link_break(l, RING_ERR_PEER,
                           "received a damaged frame: the peer overwrote shared memory, or referred "
                           "to memory that was not exposed to it");
@@ -328,22 +331,6 @@ int lines_link_wake_fd(const transport_link *head)
     return l->bell != NULL ? bell_fd(l->bell) : l->fd;
 }
 
-/* Every change of `released` wakes once: a caller that waits for that message continues, one that
- * waits for a later message goes back to sleep. */
-static bool sending_has_news(lines_link *l)
-{
-    const uint64_t released = atomic_load(&l->out.ring->released);
-    const bool more = released != l->notified;
-    l->notified = released;
-    return more || (l->refused && lines_fit(&l->out, l->wanted));
-}
-
-static bool something_to_do(lines_link *l)
-{
-    return l->gone || has_ended(l) || (l->armed_in && has_news(l)) ||
-           (l->armed_out && sending_has_news(l));
-}
-
 static void raise_flags(lines_link *l)
 {
     _Atomic uint32_t *const in = l->armed_in ? &l->in.ring->consumer_sleeps : NULL;
@@ -355,31 +342,40 @@ static void raise_flags(lines_link *l)
         atomic_store(out, 1);
 }
 
-/* Sets the flags first and reads afterwards, as lines.h explains. A caller that has peeked a frame
- * without consuming it waits for something else, so frames do not wake it. */
+/* Sets the flags first and reads the words afterwards, as lines.h explains. A caller that has
+ * peeked a frame without consuming it waits for something else, so frames do not wake it. */
 bool lines_link_arm(transport_link *head, bool wants_send)
 {
     lines_link *l = (lines_link *)head;
-    if (l->state != RING_OK) /* the other end's greeting wakes its reader */
+    if (l->state != RING_OK) /* the peer's greeting makes the socket readable */
         return link_state(l) == RING_IN_PROGRESS && l->greeted;
     l->armed_in = !l->peeked;
     l->armed_out = wants_send;
     raise_flags(l);
-    if ((l->in.strict || membarrier_all()) && !something_to_do(l))
+    bool may_sleep = (l->in.strict || membarrier_all()) && !l->gone && !has_ended(l) &&
+                     !(l->armed_in && has_news(l));
+    /* Each change of `released` wakes the caller once. It goes back to sleep if the message that it
+     * waits for is not released yet. */
+    if (may_sleep && l->armed_out) {
+        const uint64_t released = atomic_load(&l->out.ring->released);
+        may_sleep = released == l->notified && !(l->refused && lines_fit(&l->out, l->wanted));
+        l->notified = released;
+    }
+    if (may_sleep)
         return true;
     lines_link_disarm(head);
     return false;
 }
 
-/* Clears a flag of this end. @return true if the peer has already cleared it: then it has rung the
- * bell, or is about to. */
+/* Clears a flag of this end. @return true if the peer has already cleared it, in which case it has
+ * rung the bell or is about to. */
 static bool clear_flag(_Atomic uint32_t *flag, bool armed)
 {
     return armed && atomic_exchange(flag, 0) == 0;
 }
 
-/* If the bell rings later, or the socket ends, the next sleep ends at once; after a few such sleeps
- * the socket is read. */
+/* If the bell rings after this call, or the socket reaches its end of file, the next sleep ends at
+ * once. After a few such sleeps, progress() reads the socket. */
 void lines_link_disarm(transport_link *head)
 {
     lines_link *l = (lines_link *)head;

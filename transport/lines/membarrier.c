@@ -14,7 +14,7 @@ static bool membarrier(int command)
 bool membarrier_join(void)
 {
 #if defined(__SANITIZE_THREAD__)
-    return false; /* ThreadSanitizer does not know about the kernel's barriers */
+    return false; /* ThreadSanitizer does not understand the kernel's barriers */
 #else
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 #endif

@@ -3,11 +3,12 @@
  * loop: connects ranks that are threads of one process. It is the simplest transport: all memory
  * is already shared, so a reference is a pointer.
  *
- * Each end makes the ring that it sends through, adds it to a list of offers, and sends the peer
- * its number; the peer claims it. The last end that holds a ring frees it, so either may close
- * first. An unclaimed ring is kept for a peer that has greeted, because frames may be in it;
- * otherwise its maker frees it. A number from the socket is only looked up among the offers, and
- * never used as an address.
+ * Each end makes the ring through which it sends, adds it to a list of offers, and sends the peer
+ * the number of the offer; the peer then claims the ring. The last end that holds a ring frees it,
+ * so either end may close first. If an end closes before the peer has claimed its ring, it keeps
+ * the ring for a peer whose greeting has arrived, because the ring may contain frames; otherwise it
+ * frees the ring. A number from the socket is only looked up among the offers, and never used as an
+ * address.
  */
 #include "lines_link.h"
 #include "table.h"
@@ -19,10 +20,10 @@
 
 typedef struct loop_ring {
     lines_ring lines;
-    uint64_t offer; /* its number, unique in the process */
-    bool offered;
-    int users;              /* ends that hold it            */
-    struct loop_ring *next; /* among the offers             */
+    uint64_t offer;         /* number of the offer, unique in the process */
+    bool offered;           /* it is in the list of offers                */
+    int users;              /* number of ends that hold it                */
+    struct loop_ring *next; /* in the list of offers                      */
 } loop_ring;
 
 typedef struct loop_link {
@@ -30,10 +31,11 @@ typedef struct loop_link {
     loop_ring *out, *in;
 } loop_link;
 
+/* All offers of the process. The lock also guards `offered`, `users` and `next` of all rings. */
 static struct {
-    pthread_mutex_t lock; /* of all rings' `users` and `next` too */
+    pthread_mutex_t lock;
     loop_ring *offers;
-    uint64_t given;
+    uint64_t last_offer; /* number of the latest offer */
 } desk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- Rings ------------------------------------------------------------------- */
@@ -47,14 +49,14 @@ static loop_ring *ring_offer(void)
     ring->users = 1;
     ring->offered = true;
     pthread_mutex_lock(&desk.lock);
-    ring->offer = ++desk.given;
+    ring->offer = ++desk.last_offer;
     ring->next = desk.offers;
     desk.offers = ring;
     pthread_mutex_unlock(&desk.lock);
     return ring;
 }
 
-/* Removes an offer from the list; needs the lock. @return NULL if it is not listed. */
+/* Removes an offer from the list. The caller holds the lock. @return NULL if it is not listed. */
 static loop_ring *withdraw(uint64_t offer)
 {
     for (loop_ring **at = &desk.offers; *at != NULL; at = &(*at)->next) {
@@ -68,23 +70,14 @@ static loop_ring *withdraw(uint64_t offer)
     return NULL;
 }
 
-static loop_ring *ring_claim(uint64_t offer)
-{
-    pthread_mutex_lock(&desk.lock);
-    loop_ring *ring = withdraw(offer);
-    if (ring != NULL)
-        ring->users++;
-    pthread_mutex_unlock(&desk.lock);
-    return ring;
-}
-
-/* @param stays  keep the ring for the peer if it has not claimed it yet. */
-static void ring_drop(loop_ring *ring, bool stays)
+/* Drops this end's hold on a ring, and frees the ring if nobody else needs it.
+ * @param keep_offer  keep the ring for the peer if it has not claimed it yet. */
+static void ring_drop(loop_ring *ring, bool keep_offer)
 {
     if (ring == NULL)
         return;
     pthread_mutex_lock(&desk.lock);
-    const bool last = --ring->users == 0 && !(stays && ring->offered);
+    const bool last = --ring->users == 0 && !(keep_offer && ring->offered);
     if (last)
         withdraw(ring->offer);
     pthread_mutex_unlock(&desk.lock);
@@ -100,16 +93,6 @@ static bool loop_probe(const transport_ib *ib, char *why, size_t size)
     return true;
 }
 
-static ring_status check_same_process(int fd)
-{
-    struct ucred other;
-    socklen_t size = sizeof other;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 || other.pid != getpid())
-        return fail(RING_ERR_UNSUPPORTED,
-                    "the peer is in another process; allow shm or tcp in RING_TRANSPORT");
-    return RING_OK;
-}
-
 static ring_status look_for_greeting(lines_link *lines)
 {
     loop_link *l = (loop_link *)lines;
@@ -117,13 +100,17 @@ static ring_status look_for_greeting(lines_link *lines)
     const ssize_t got = recv(lines->fd, &theirs, sizeof theirs, MSG_DONTWAIT);
     RING_TRY(lines_link_received(got, sizeof theirs));
     RING_TRY(lines_link_check(&theirs));
-    l->in = ring_claim(theirs.offer);
+    pthread_mutex_lock(&desk.lock);
+    l->in = withdraw(theirs.offer);
+    if (l->in != NULL)
+        l->in->users++;
+    pthread_mutex_unlock(&desk.lock);
     if (l->in == NULL)
         return fail(RING_ERR_PEER, "the peer's greeting names a ring that it has not offered");
     return lines_link_accept(lines, &theirs, &l->in->lines, FRAME_REF | FRAME_STORED);
 }
 
-/* Claims the peer's ring if that has not been done yet, so that it is freed. */
+/* Claims the peer's ring if this end has not done so yet, so that the ring is freed. */
 static void loop_close(transport_link *head)
 {
     loop_link *l = (loop_link *)head;
@@ -138,15 +125,20 @@ static void loop_close(transport_link *head)
 
 static ring_status build(loop_link *l)
 {
-    RING_TRY(check_same_process(l->lines.fd));
+    struct ucred other;
+    socklen_t size = sizeof other;
+    if (getsockopt(l->lines.fd, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0 ||
+        other.pid != getpid())
+        return fail(RING_ERR_UNSUPPORTED,
+                    "the peer is in another process; allow shm or tcp in RING_TRANSPORT");
     l->out = ring_offer();
     if (l->out == NULL)
-        return fail(RING_ERR_MEMORY, "no memory for its lines (%zu bytes)", sizeof *l->out);
+        return fail(RING_ERR_MEMORY, "no memory for a ring of %zu bytes", sizeof *l->out);
     RING_TRY(lines_produce(&l->lines.out, &l->out->lines, LINES_PLAIN));
     const lines_greeting mine = lines_link_greeting(&l->lines, l->out->offer);
     const ssize_t put = send(l->lines.fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL);
     l->lines.greeted = put == sizeof mine;
-    return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "greeting the peer: %m");
+    return l->lines.greeted ? RING_OK : fail(RING_ERR_PEER, "sending a greeting to the peer: %m");
 }
 
 static ring_status loop_open(const transport_peer *peer, transport_link **out)

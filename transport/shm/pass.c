@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A message that was sent in one piece is received in one piece. */
+ * Implements sending and receiving of the greeting with one sendmsg() and one recvmsg(): the kernel
+ * delivers the message and its descriptors in one piece. */
 #include "pass.h"
 
 #include "lines_link.h"
@@ -34,10 +35,11 @@ ring_status shm_pass_send(int fd, const void *data, size_t bytes, const int fds[
                     "passing shared memory to the peer: %m");
     return (size_t)put == bytes
                ? RING_OK
-               : fail(RING_ERR_PEER, "the peer's socket has no room for the greeting");
+               : fail(RING_ERR_PEER, "the socket to the peer accepted only part of the greeting");
 }
 
-/* @return the number of received descriptors; the first are stored in @p fds, others are closed. */
+/* Stores the first SHM_PASS_FDS received descriptors in @p fds, and closes the others. @return the
+ * number of received descriptors. */
 static size_t collect(struct msghdr *message, int fds[SHM_PASS_FDS])
 {
     size_t count = 0;
@@ -62,7 +64,8 @@ static ring_status check_parts(const struct msghdr *message, size_t count)
     if (message->msg_flags & MSG_CTRUNC)
         return fail(
             RING_ERR_SYSTEM,
-            "the peer's descriptors did not fit; raise the limit on open files (ulimit -n)");
+            "no free descriptors for the peer's shared memory; raise the limit on open files "
+            "(ulimit -n)");
     if (count != SHM_PASS_FDS)
         return fail(RING_ERR_PEER, "the peer passed %zu descriptor%s instead of %d", count,
                     plural(count), SHM_PASS_FDS);

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 enum { PAGE = 4096, REGION = (sizeof(lines_ring) + PAGE - 1) / PAGE * PAGE };
-/* Used under a limit on file sizes: the same address range is mapped, but the file is shorter. */
+/* If a limit on file sizes (ulimit -f) forbids REGION bytes, the file has only SMALL_REGION. The
+ * same address range is mapped. */
 enum { SMALL_REGION = (lines_bytes(LINES_OF_MANY) + PAGE - 1) / PAGE * PAGE };
 
 _Static_assert(REGION / PAGE % 2 == 1 && SMALL_REGION / PAGE % 2 == 1,
@@ -55,9 +56,10 @@ ring_status shm_region_map(int fd, lines_ring **ring, uint32_t *lines)
     *lines = size == REGION ? LINES : size == SMALL_REGION ? LINES_OF_MANY : 0;
     if (*lines == 0)
         return fail(RING_ERR_PEER,
-                    "the peer's ring is neither %d nor %d bytes; does it run another version of "
-                    "libring?",
-                    (int)REGION, (int)SMALL_REGION);
+                    "the peer's ring has %lld byte%s instead of %d or %d; run the same version of "
+                    "libring on all ranks",
+                    (long long)size, plural((unsigned long long)size), (int)REGION,
+                    (int)SMALL_REGION);
     return region_map(fd, ring);
 }
 

@@ -3,10 +3,10 @@
  * shm: connects processes of one host. Frames travel through two rings of lines in memory files,
  * one created by each end; peers map memory from ring_mem_alloc() and use it in place.
  *
- * Both ends send the same greeting, which carries the descriptors of their ring and of their heap;
- * each end maps both and announces whether it could map the heap. If an end has no heap, or no
- * address space for the peer's, all bytes travel through lines. In the steady state the link makes
- * no system calls and no allocations.
+ * Each end sends a greeting with the descriptors of its ring and of its heap. The peer maps both
+ * and announces whether it could map the heap. If an end has no heap, or no address space for the
+ * peer's heap, all bytes travel through lines. In the steady state the link makes no system calls
+ * and no allocations.
  */
 #include "heap.h"
 #include "lines_link.h"
@@ -21,15 +21,15 @@
 typedef struct shm_link {
     lines_link lines; /* first: a transport_link is a shm_link */
     lines_ring *out, *in;
-    int file;            /* of `out`; -1: closed, as pages can be committed without it */
-    void *peer_heap;     /* NULL: not mapped               */
-    size_t peer_span;    /* bytes of peer_heap             */
-    uint32_t peer_lines; /* number of lines in the peer's ring */
-    lines_greeting theirs;
+    int file;              /* descriptor of `out`; -1: closed, no longer needed to commit pages */
+    void *peer_heap;       /* NULL: not mapped               */
+    size_t peer_span;      /* bytes of peer_heap             */
+    uint32_t peer_lines;   /* number of lines in the peer's ring */
+    lines_greeting theirs; /* the peer's greeting, after it has arrived */
 } shm_link;
 
-/* The descriptors of a greeting, whose `offer` is the heap's span. An end without a heap passes its
- * ring twice and offers 0. */
+/* Indices of the descriptors of a greeting, whose `offer` is the heap's size in bytes. An end
+ * without a heap passes its ring twice and offers 0. */
 enum { PASSED_RING, PASSED_HEAP };
 
 /* ---- Opening and closing --------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void shm_link_close(transport_link *head)
     free(l);
 }
 
-/* If there is no address space for the heap, the link copies. */
+/* If there is no address space for the peer's heap, the link still works: it copies all bytes. */
 static ring_status map_heap(shm_link *l, int fd, uint64_t span)
 {
     if (span == 0)
@@ -73,7 +73,7 @@ static ring_status map_heap(shm_link *l, int fd, uint64_t span)
         l->peer_span = span;
     if (status != RING_ERR_MEMORY)
         return status;
-    log_debug("the shm link copies: %s", fail_text());
+    log_debug("the shm link copies all bytes: %s", fail_text());
     return RING_OK;
 }
 
@@ -104,8 +104,8 @@ static ring_status greet(shm_link *l)
     return status;
 }
 
-/* The kernel limits the descriptors that a user has in flight between processes. If this end's
- * greeting has to wait for that, the peer's is received meanwhile, which frees descriptors. */
+/* The kernel limits the descriptors that a user has in flight between processes. If this end cannot
+ * send its greeting for that reason, it still receives the peer's, which frees descriptors. */
 static ring_status look_for_greeting(lines_link *lines)
 {
     shm_link *l = (shm_link *)lines;
@@ -119,11 +119,11 @@ static ring_status look_for_greeting(lines_link *lines)
     return RING_OK;
 }
 
-/* Completes the ring before the greeting passes it to the peer. */
+/* Creates this end's ring, and then passes it to the peer in the greeting. */
 static ring_status build(shm_link *l)
 {
     if (heap_open() != RING_OK)
-        log_debug("the shm link copies: %s", fail_text());
+        log_debug("the shm link copies all bytes: %s", fail_text());
     uint32_t lines;
     RING_TRY(shm_region_create(&l->file, &l->out, &lines));
     RING_TRY(lines_produce(&l->lines.out, l->out, l->file));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps the frames that the kernel has not accepted yet in a buffer, one after the other. It wraps
- * around when the next frame does not fit before its end. While the kernel accepts all frames, the
- * buffer is not touched. */
+ * Queues the frames that the kernel has not accepted yet, one after the other in a buffer. The
+ * buffer wraps around when the next frame does not fit before its end. While the kernel accepts all
+ * frames, the buffer is not used. */
 #include "tcp.h"
 
 #include <stdlib.h>
@@ -59,8 +59,9 @@ void tcp_backlog_lend(tcp_backlog *b, uint64_t frame, const void *payload)
 /** An iterator over the frames of the backlog, from the oldest one on. */
 typedef struct walk {
     const tcp_backlog *b;
-    uint64_t frame, loan;
-    size_t at;
+    uint64_t frame; /* number of the current frame                       */
+    uint64_t loan;  /* number of the first loan of this or a later frame */
+    size_t at;      /* offset of the current frame in b->bytes           */
 } walk;
 
 static const transport_frame *header(const walk *w)
@@ -68,12 +69,14 @@ static const transport_frame *header(const walk *w)
     return (const transport_frame *)(const void *)(w->b->bytes + w->at);
 }
 
+/* @return the current frame's payload in the sender's memory; NULL if it is in the buffer. */
 static const unsigned char *lent_payload(const walk *w)
 {
     const tcp_loan *loan = &w->b->loans[w->loan % TCP_LOANS];
     return w->loan < w->b->lent && loan->frame == w->frame ? loan->payload : NULL;
 }
 
+/* @return the bytes of the buffer that the current frame uses. */
 static size_t bytes_inside(const walk *w)
 {
     return lent_payload(w) != NULL ? HEADER : HEADER + tcp_padded(transport_behind(header(w)));
@@ -88,11 +91,11 @@ static void walk_on(walk *w)
     w->frame++;
 }
 
-/** Collects the parts for one sendmsg(). */
+/** The parts that are collected for one sendmsg(). */
 typedef struct gather {
     struct iovec *parts;
     size_t count;
-    size_t skip; /* bytes that the kernel already has, still to be skipped */
+    size_t skip; /* how many of the next bytes the kernel already has; they are left out */
 } gather;
 
 static void gather_add(gather *g, const unsigned char *data, size_t bytes)
@@ -112,7 +115,7 @@ static void gather_add(gather *g, const unsigned char *data, size_t bytes)
 size_t tcp_backlog_gather(const tcp_backlog *b, uint64_t frame, size_t skip,
                           struct iovec parts[TCP_PARTS])
 {
-    enum { MOST_FRAMES = 256 }; /* limits the work in case the kernel accepts nothing */
+    enum { MOST_FRAMES = 256 }; /* bounds the work, which is wasted if the kernel accepts nothing */
     gather g = {.parts = parts, .skip = skip};
     walk w = {.b = b, .frame = frame, .loan = b->returned, .at = b->first};
     const uint64_t end = frame + (b->frames < MOST_FRAMES ? b->frames : MOST_FRAMES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes checksums of frames (XXH3). They detect corruption by faulty adapters, drivers or
- * proxies, including errors that TCP's own 16-bit checksum misses; they do not protect against
+ * Computes the checksums of frames with XXH3. They detect corruption by faulty adapters, drivers or
+ * proxies, including errors that TCP's own 16-bit checksum misses. They do not protect against
  * deliberate changes. */
 #include "tcp.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encrypts and decrypts the records of a connection. Several are sealed for one sendmsg(), and one
- * recv() may return several. Records are sealed and opened in place; their bytes are copied once on
- * each side. */
+ * Encrypts (seals) and decrypts (opens) the records of a connection. One sendmsg() or recv() passes
+ * several records. Records are sealed and opened in place, so bytes are copied once on each
+ * side. */
 #include "cipher.h"
 
 #include <errno.h>
@@ -15,36 +15,40 @@ enum {
     TAG = crypto_aead_aes256gcm_ABYTES,
     NONCE = crypto_aead_aes256gcm_NPUBBYTES,
     HEAD = LENGTH + TAG,
-    PLAIN_MOST = 16384, /* of a record: the reader opens one while the next ones are in flight */
+    /* Plaintext bytes of the largest record. Several records carry a long frame, so that the reader
+     * opens one while the next ones are in flight. */
+    PLAIN_MOST = 16384,
     RECORD_MOST = HEAD + PLAIN_MOST + TAG,
-    ROOM = 5 * RECORD_MOST /* a whole segment, its header, and the start of the next */
+    ROOM = 5 * RECORD_MOST /* room for a header, a whole segment and the start of the next frame */
 };
 
 _Static_assert((int)crypto_aead_chacha20poly1305_ietf_ABYTES == (int)TAG &&
                    (int)crypto_aead_chacha20poly1305_ietf_NPUBBYTES == (int)NONCE,
-               "both ciphers have tags and nonces of one size");
+               "both ciphers have tags of one size, and nonces of one size");
 
 /** Key and nonce counter of one direction. */
 typedef struct sealer {
-    crypto_aead_aes256gcm_state aes; /* aligned by its type */
+    crypto_aead_aes256gcm_state aes; /* its type requires an alignment of 16 bytes */
     unsigned char key[TRANSPORT_KEY];
     transport_cipher cipher;
-    uint64_t nonces; /* used so far */
+    uint64_t nonces; /* number of nonces used so far */
 } sealer;
 
 struct tcp_cipher {
     sealer out, in;
-    unsigned char sealed[ROOM]; /* [sealed_first, sealed_end): records for the kernel      */
-    size_t sealed_first, sealed_end;
-    size_t sealed_plain;          /* plaintext bytes in `sealed`; they count as sent when the kernel
-                                     has all the records */
-    unsigned char received[ROOM]; /* [first, end): bytes of the stream                       */
-    size_t first, end;
-    size_t length;           /* of the next record; 0: its head is not opened yet              */
-    size_t plain, plain_end; /* received[plain, plain_end): opened, not yet taken, before first */
+    unsigned char sealed[ROOM];      /* sealed records                                     */
+    size_t sealed_first, sealed_end; /* sealed[sealed_first, sealed_end): not sent yet     */
+    size_t sealed_plain;             /* plaintext bytes in `sealed`; they count as sent when the
+                                        kernel has accepted all the records */
+    unsigned char received[ROOM];    /* received bytes of the stream                       */
+    size_t first, end;               /* received[first, end): not opened yet               */
+    size_t length;                   /* plaintext bytes of the next record; 0: its length has
+                                        not been opened yet */
+    size_t plain, plain_end; /* received[plain, plain_end): opened, and not yet copied to the
+                                caller. It ends before `first` */
 };
 
-/* ---- One piece --------------------------------------------------------------------- */
+/* ---- Sealing and unsealing --------------------------------------------------------- */
 
 static void set_key(sealer *s, transport_cipher cipher, const unsigned char *key)
 {
@@ -61,7 +65,8 @@ static void next_nonce(sealer *s, unsigned char nonce[NONCE])
     s->nonces++;
 }
 
-/* Encrypts in place. @param known  plaintext bytes that the tag also authenticates. */
+/* Encrypts in place. @param known  bytes that stay in plaintext, and that the tag also
+ *  authenticates. */
 static void seal(sealer *s, unsigned char *at, size_t bytes, const unsigned char *known,
                  size_t known_bytes, unsigned char tag[TAG])
 {
@@ -88,7 +93,7 @@ static bool unseal(sealer *s, unsigned char *at, size_t bytes, const unsigned ch
                                                               known_bytes, nonce, s->key) == 0;
 }
 
-/* ---- Life -------------------------------------------------------------------------- */
+/* ---- Creating and freeing ---------------------------------------------------------- */
 
 tcp_cipher *tcp_cipher_new(const transport_keys *keys)
 {
@@ -120,7 +125,7 @@ size_t tcp_cipher_memory(void)
 /** A position in the caller's parts. */
 typedef struct reader {
     const struct iovec *parts;
-    size_t count, offset; /* offset: in parts[0] */
+    size_t count, offset; /* offset: bytes of parts[0] that were read */
 } reader;
 
 /* @return the number of copied bytes; fewer than @p most only at the end of the parts. */
@@ -193,12 +198,13 @@ static size_t buffered(const tcp_cipher *c)
     return c->end - c->first;
 }
 
-/* Bytes from `first` on that open_next() waits for. */
+/* @return how many buffered bytes open_next() needs. */
 static size_t wanted(const tcp_cipher *c)
 {
     return c->length > 0 ? c->length + TAG : HEAD;
 }
 
+/* Opens the length of the next record. @return false if its tag or its value is wrong. */
 static bool open_length(tcp_cipher *c)
 {
     unsigned char *at = c->received + c->first;
@@ -211,7 +217,7 @@ static bool open_length(tcp_cipher *c)
     return length > 0;
 }
 
-/* Must be called only when all opened bytes have been taken. */
+/* Opens the next record. Must be called only when all opened bytes have been copied. */
 static enum outcome open_next(tcp_cipher *c)
 {
     if (c->length == 0 && buffered(c) >= HEAD && !open_length(c))
@@ -228,7 +234,8 @@ static enum outcome open_next(tcp_cipher *c)
     return OPENED;
 }
 
-/* Must be called only when all opened bytes have been taken. @return as recv(). */
+/* Receives more of the stream. Must be called only when all opened bytes have been copied. @return
+ * as recv(). */
 static ssize_t fill(tcp_cipher *c, int fd)
 {
     if (buffered(c) == 0 || c->first + RECORD_MOST > ROOM) {
@@ -257,23 +264,15 @@ static ssize_t open_some(tcp_cipher *c, int fd)
     return got;
 }
 
-/* @return the number of copied bytes; fewer than @p most if no more are open. */
-static size_t take(tcp_cipher *c, unsigned char *to, size_t most)
-{
-    const size_t bytes = min_size(most, c->plain_end - c->plain);
-    if (bytes > 0)
-        memcpy(to, c->received + c->plain, bytes);
-    c->plain += bytes;
-    return bytes;
-}
-
 ssize_t tcp_cipher_receive(tcp_cipher *c, int fd, const struct iovec *parts, size_t count)
 {
     size_t taken = 0, in_part = 0;
     ssize_t more = 1;
     while (count > 0 && more > 0) {
-        const size_t bytes = take(c, (unsigned char *)parts->iov_base + in_part,
-                                  parts->iov_len - in_part);
+        const size_t bytes = min_size(parts->iov_len - in_part, c->plain_end - c->plain);
+        if (bytes > 0)
+            memcpy((unsigned char *)parts->iov_base + in_part, c->received + c->plain, bytes);
+        c->plain += bytes;
         taken += bytes;
         in_part += bytes;
         if (in_part == parts->iov_len) {

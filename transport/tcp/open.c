@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens and closes tcp links, and defines the transport's table. */
+ * Opens and closes tcp links, and defines the table of the transport's functions. */
 #include "tcp.h"
 
 #include <fcntl.h>
@@ -13,8 +13,9 @@ static ring_status socket_prepare(int fd)
     const int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
         return fail(RING_ERR_SYSTEM, "fcntl on a tcp link's socket: %m");
-    /* Fails on sockets that are not TCP, which never wait to fill a packet. The kernel keeps
-     * control of buffer sizes: setting them stops their growth, and most hosts cap them low. */
+    /* TCP_NODELAY fails on sockets that are not TCP, which never wait to fill a packet. The sizes
+     * of the kernel's buffers are left alone: setting a size stops automatic growth, and most hosts
+     * allow only small ones. */
     const int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return RING_OK;
@@ -53,15 +54,6 @@ static tcp_link *link_new(const transport_peer *peer)
     return l;
 }
 
-static ring_status link_set_up(tcp_link *l, const transport_peer *peer)
-{
-    if (l->buffer == NULL || (peer->keys != NULL && l->cipher == NULL))
-        return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
-    RING_TRY(socket_prepare(l->fd));
-    tcp_watch_open(l, peer->peer_timeout);
-    return tcp_wake_open(l);
-}
-
 static ring_status tcp_open(const transport_peer *peer, transport_link **out)
 {
     tcp_link *l = link_new(peer);
@@ -70,7 +62,15 @@ static ring_status tcp_open(const transport_peer *peer, transport_link **out)
         fd_close(&fd);
         return fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
     }
-    const ring_status status = link_set_up(l, peer);
+    ring_status status;
+    if (l->buffer == NULL || (peer->keys != NULL && l->cipher == NULL))
+        status = fail(RING_ERR_MEMORY, "no memory for the tcp link to rank %d", peer->peer);
+    else
+        status = socket_prepare(l->fd);
+    if (status == RING_OK) {
+        tcp_watch_open(l, peer->peer_timeout);
+        status = tcp_wake_open(l);
+    }
     if (status != RING_OK) {
         tcp_close(&l->head);
         return status;
@@ -86,14 +86,15 @@ static bool tcp_probe(const transport_ib *ib, char *why, size_t size)
     if (fd < 0)
         fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        (void)text_format(why, size, "no TCP sockets here: %m");
+        (void)text_format(why, size, "cannot create a TCP socket on this host: %m");
         return false;
     }
     fd_close(&fd);
     return true;
 }
 
-/* The peer is another process, whose memory can only be reached by copying through the kernel. */
+/* There are no references: the peer is another process, and bytes reach it only through the
+ * kernel. */
 static uint64_t tcp_ref(transport_link *link, const void *ptr, size_t bytes)
 {
     (void)link, (void)ptr, (void)bytes;
@@ -109,8 +110,9 @@ static void *tcp_map(transport_link *link, uint64_t ref, size_t bytes)
 static size_t tcp_memory(const transport_link *link)
 {
     const tcp_link *l = (const tcp_link *)link;
-    const bool waited = l->backlog.bytes != NULL, sealed = l->cipher != NULL;
-    return sizeof *l + TCP_BUFFER + (waited ? TCP_BACKLOG : 0) + (sealed ? tcp_cipher_memory() : 0);
+    const size_t backlog = l->backlog.bytes != NULL ? TCP_BACKLOG : 0;
+    const size_t cipher = l->cipher != NULL ? tcp_cipher_memory() : 0;
+    return sizeof *l + TCP_BUFFER + backlog + cipher;
 }
 
 const transport transport_tcp = {

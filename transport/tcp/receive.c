@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads frames from the kernel. A reader that works on payloads in place (peek) finds them in
- * the buffer, which one recv() fills with many frames; a reader that wants them elsewhere (pull)
- * gets most bytes directly from the kernel. The latest payload shows which kind of reader it is.
+ * Reads frames from the kernel. A reader that uses payloads in place calls peek() and finds them in
+ * the buffer, which one recv() fills with many frames. A reader that wants them elsewhere calls
+ * pull(), which stores most bytes directly at their destination. The link expects the next payload
+ * to be read in the same way as the latest one.
  *
  * Invariant: the offset of buffer[first] in the stream is equal to `first` modulo 64. */
 #include "tcp.h"
@@ -13,8 +14,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Bytes that pull() reads beyond its payload: enough for many small frames, and little to copy if a
- * large one follows. */
+/* Bytes that pull() reads after its payload: enough for many small frames, and few to copy if they
+ * are the start of a large one. */
 enum { READ_AHEAD = 4096 };
 
 enum { HEADER = sizeof(transport_frame) };
@@ -24,18 +25,12 @@ static size_t buffered(const tcp_link *l)
     return l->end - l->first;
 }
 
-/* @return the bytes from `first` on that peek() needs next: a header or a payload. */
-static size_t wanted(const tcp_link *l)
-{
-    return l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
-}
-
 static bool payload_is_here(const tcp_link *l)
 {
     return !l->pulling && buffered(l) >= tcp_padded(transport_behind(&l->frame));
 }
 
-/* This is not RING_ERR_PEER: the peer is not at fault, and may have ended since. */
+/* The status is not RING_ERR_PEER, because the peer is not the cause of the damage. */
 static ring_status damaged(tcp_link *l, const char *what)
 {
     const uint64_t number = l->head.frames_received;
@@ -75,11 +70,12 @@ static ring_status received(tcp_link *l, ssize_t got)
                              amid ? " in the middle of a frame" : ""));
 }
 
-/* Reads once into the buffer, whose contents are first moved to the front if that is necessary.
- * They keep their offset modulo 64, so that aligned bytes stay aligned. */
+/* Reads once into the buffer. If the next header or payload would not fit, first moves the buffer's
+ * contents to its front. They keep their offset modulo 64, so that aligned bytes stay aligned. */
 static ring_status fill(tcp_link *l)
 {
-    const size_t need = min_size(wanted(l), TRANSPORT_SEGMENT);
+    const size_t next = l->has_frame ? tcp_padded(transport_behind(&l->frame)) : l->skip + HEADER;
+    const size_t need = min_size(next, TRANSPORT_SEGMENT);
     if (buffered(l) == 0 || l->first + need > TCP_BUFFER) {
         const size_t front = l->first % TCP_ALIGN, bytes = buffered(l);
         if (bytes > 0)
@@ -95,13 +91,6 @@ static ring_status fill(tcp_link *l)
     RING_TRY(received(l, got));
     l->end += (size_t)got;
     return RING_OK;
-}
-
-static ring_status check_header(tcp_link *l, const transport_frame *frame)
-{
-    if (frame->stamp != tcp_stamp(frame, l->head.frames_received, l->checksum))
-        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of order");
-    return transport_is_sound(frame, TCP_FLAGS) ? RING_OK : damaged(l, "its header is invalid");
 }
 
 static ring_status check_payload(tcp_link *l, const void *payload)
@@ -121,7 +110,10 @@ static ring_status take_header(tcp_link *l)
     if (buffered(l) < HEADER)
         return RING_IN_PROGRESS;
     memcpy(&l->frame, l->buffer + l->first, HEADER);
-    RING_TRY(check_header(l, &l->frame));
+    if (l->frame.stamp != tcp_stamp(&l->frame, l->head.frames_received, l->checksum))
+        return damaged(l, l->checksum ? "its header's checksum is wrong" : "it is out of order");
+    if (!transport_is_sound(&l->frame, TCP_FLAGS))
+        return damaged(l, "its header is invalid");
     if (l->checksum && transport_behind(&l->frame) > 0) {
         l->payload_sum = l->frame.ext.src_ref;
         l->frame.ext.src_ref = 0; /* the reader of the frame must not see the checksum */
@@ -131,52 +123,40 @@ static ring_status take_header(tcp_link *l)
     return RING_OK;
 }
 
-static ring_status next_frame(tcp_link *l)
-{
-    ring_status status = take_header(l);
-    if (status == RING_IN_PROGRESS) {
-        RING_TRY(fill(l));
-        status = take_header(l);
-    }
-    return status;
-}
-
-/* If the reader usually pulls, it gets the chance to do so before the payload is read into the
- * buffer. */
-static ring_status fetch_payload(tcp_link *l, bool header_is_new)
-{
-    if (l->pulling || payload_is_here(l) || (header_is_new && !l->greedy))
-        return RING_OK;
-    const ring_status status = fill(l);
-    return status == RING_IN_PROGRESS ? RING_OK : status;
-}
-
-static const void *payload_of(const tcp_link *l)
-{
-    if (l->frame.flags == 0)
-        return l->frame.data;
-    return l->shown && transport_behind(&l->frame) > 0 ? l->buffer + l->first : NULL;
-}
-
 ring_status tcp_peek(transport_link *link, const transport_frame **frame, const void **payload)
 {
     tcp_link *l = (tcp_link *)link;
     RING_TRY(tcp_verdict(l));
     const bool header_is_new = !l->has_frame;
-    if (header_is_new)
-        RING_TRY(next_frame(l));
-    RING_TRY(fetch_payload(l, header_is_new));
+    if (header_is_new) {
+        ring_status status = take_header(l);
+        if (status == RING_IN_PROGRESS) {
+            RING_TRY(fill(l));
+            status = take_header(l);
+        }
+        RING_TRY(status);
+    }
+    /* A reader that usually pulls may call pull() first, before its payload is read into the
+     * buffer. */
+    if (!l->pulling && !payload_is_here(l) && (!header_is_new || l->greedy)) {
+        const ring_status status = fill(l);
+        if (status != RING_IN_PROGRESS)
+            RING_TRY(status);
+    }
     const bool is_here = payload_is_here(l);
     if (is_here && !l->shown)
         RING_TRY(check_payload(l, l->buffer + l->first));
     l->shown = is_here;
     *frame = &l->frame;
-    *payload = payload_of(l);
+    if (l->frame.flags == 0)
+        *payload = l->frame.data;
+    else
+        *payload = is_here && transport_behind(&l->frame) > 0 ? l->buffer + l->first : NULL;
     return RING_OK;
 }
 
-/* Called with an empty buffer: reads the rest of the payload into dst, and up to READ_AHEAD bytes
- * of the next frames into the buffer. */
+/* Called when the buffer is empty. Reads the rest of the payload into @p dst, and up to READ_AHEAD
+ * bytes of the next frames into the buffer. */
 static ring_status pull_straight(tcp_link *l, unsigned char *dst)
 {
     const size_t rest = transport_behind(&l->frame) - l->pulled;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Passes frames to the kernel, directly from the caller's memory as long as the kernel accepts
- * them. The rest is queued in the backlog, from which one sendmsg() gathers many. A frame is
- * flushed when the kernel has all of it. */
+ * them. Other frames are queued in the backlog, from which one sendmsg() sends many. A frame is
+ * flushed when the kernel has accepted all of it. */
 #include "tcp.h"
 #include "tcp_failure.h"
 
@@ -13,7 +13,8 @@ enum { HEADER = sizeof(transport_frame) };
 
 static const unsigned char zeros[TCP_ALIGN];
 
-/* @param[out] took  accepted bytes; 0 if the kernel accepts no more now. */
+/* Sends the parts. @param[out] took  number of accepted bytes; 0 if the kernel accepts no more
+ * now. */
 static ring_status hand_parts(tcp_link *l, struct iovec *parts, size_t count, size_t *took)
 {
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -57,20 +58,10 @@ ring_status tcp_progress(transport_link *link)
 typedef struct outgoing {
     transport_frame frame;
     const unsigned char *payload;
-    size_t bytes;  /* of the payload                          */
-    bool in_room;  /* its payload is in the room of reserve() */
-    tcp_need need; /* the room that it needs in the backlog   */
+    size_t bytes;  /* size of the payload                             */
+    bool in_room;  /* the payload is in the room that reserve() gave  */
+    tcp_need need; /* the room that the frame would need in the backlog */
 } outgoing;
-
-static outgoing prepare(const tcp_link *l, const transport_frame *frame, const void *payload,
-                        bool copy)
-{
-    outgoing out = {.frame = *frame, .payload = payload, .bytes = transport_behind(frame)};
-    out.in_room = l->reserved && payload == l->backlog.bytes + l->room + HEADER;
-    out.need.loan = !copy && !out.in_room && out.bytes >= TCP_LOAN_LEAST;
-    out.need.bytes = HEADER + (out.need.loan ? 0 : tcp_padded(out.bytes));
-    return out;
-}
 
 static bool fits(const tcp_link *l, const outgoing *out)
 {
@@ -89,6 +80,7 @@ bool tcp_has_room(const tcp_link *l)
     return l->refused && tcp_backlog_fits(&l->backlog, &l->wanted);
 }
 
+/* Queues the frame. fits() must have been true. */
 static ring_status leave_in_backlog(tcp_link *l, const outgoing *out)
 {
     tcp_backlog *b = &l->backlog;
@@ -109,8 +101,8 @@ static ring_status leave_in_backlog(tcp_link *l, const outgoing *out)
     return RING_OK;
 }
 
-/* Called when no frame is pending. If the kernel accepts only part of the frame, the frame is
- * queued. */
+/* Sends a frame while the backlog is empty. If the kernel accepts only part of the frame, queues
+ * it. */
 static ring_status send_straight(tcp_link *l, const outgoing *out)
 {
     const size_t padding = tcp_padded(out->bytes) - out->bytes;
@@ -137,7 +129,10 @@ ring_status tcp_send(transport_link *link, const transport_frame *frame, const v
         return tcp_break(l, fail(RING_ERR_INTERNAL,
                                  "tcp cannot carry this frame to rank %d (flags 0x%x)",
                                  l->head.peer, frame->flags));
-    outgoing out = prepare(l, frame, payload, copy);
+    outgoing out = {.frame = *frame, .payload = payload, .bytes = transport_behind(frame)};
+    out.in_room = l->reserved && payload == l->backlog.bytes + l->room + HEADER;
+    out.need.loan = !copy && !out.in_room && out.bytes >= TCP_LOAN_LEAST;
+    out.need.bytes = HEADER + (out.need.loan ? 0 : tcp_padded(out.bytes));
     if (!fits(l, &out))
         RING_TRY(tcp_progress(link));
     if (!fits(l, &out))

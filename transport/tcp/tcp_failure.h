@@ -5,9 +5,10 @@
 
 #include "tcp.h"
 
-/** Breaks the link with the failure that this thread has just passed to fail(). @return status. */
+/** Breaks the link with the failure that this thread has just passed to fail(). @return @p status.
+ */
 ring_status tcp_break(tcp_link *l, ring_status status);
-/** @return RING_OK, or the failure that broke the link, which is reported again. */
+/** @return RING_OK; or, if the link is broken, its status, after passing its text to fail(). */
 ring_status tcp_verdict(const tcp_link *l);
 
 #endif

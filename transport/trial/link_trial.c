@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Measures latency with short frames that go back and forth, and bandwidth with long puts into
- * registered memory. Both ends of the link are driven by the calling thread. */
+ * registered memory. The calling thread drives both ends of the link. */
 #include "link_trial.h"
 
 #include "regions.h"
@@ -11,15 +11,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { MOST_ROUNDS = 2000, PUT = 1 << 20, PUTS = 8, BYTES = PUTS * PUT, BOTH = 2 * BYTES };
-enum { AHEAD = 4, PAGE = 4096 };
-static const double measured_for = 0.15, patience = 5; /* s */
+enum { MOST_ROUNDS = 2000 };                   /* round trips whose times are kept                */
+enum { PUT = 1 << 20, PUTS = 8 };              /* bytes of a put; puts that fill one buffer       */
+enum { BYTES = PUTS * PUT, BOTH = 2 * BYTES }; /* bytes of one buffer; bytes of both              */
+enum { AHEAD = 4, PAGE = 4096 };               /* puts in flight; alignment of the buffers, bytes */
+static const double measured_for = 0.15;       /* seconds of each measurement                     */
+static const double patience = 5;              /* seconds until the trial fails                   */
 
 typedef struct trial {
     const transport *t;
     transport_link *a, *b;
     unsigned char *from, *to; /* [BYTES] each, in one region */
-    double give_up;
+    double give_up;           /* clock_now() at which the trial fails */
 } trial;
 
 /* ---- The link ----------------------------------------------------------------------------- */
@@ -38,12 +41,12 @@ static ring_status open_both(trial *t, const transport_ib *ib)
     return status;
 }
 
-/* Progresses both ends once, as each may wait for the other.
- * @param[out] opens  an end is still opening. */
+/* Makes progress at both ends once, because each may wait for the other.
+ * @param[out] opens  true while an end is still opening. */
 static ring_status move(const trial *t, bool *opens)
 {
     if (clock_now() > t->give_up)
-        return fail(RING_ERR_TIMEOUT, "nothing arrived within %g s", patience);
+        return fail(RING_ERR_TIMEOUT, "the link trial did not end within %g s", patience);
     transport_link *const ends[] = {t->a, t->b};
     *opens = false;
     for (size_t i = 0; i < 2; i++) {
@@ -54,6 +57,7 @@ static ring_status move(const trial *t, bool *opens)
     return RING_OK;
 }
 
+/* Sends a frame without payload, waiting for room. */
 static ring_status give(const trial *t, transport_link *from, const transport_frame *frame)
 {
     bool opens;
@@ -63,7 +67,7 @@ static ring_status give(const trial *t, transport_link *from, const transport_fr
     return status;
 }
 
-/* @param[out] frame  the oldest one, consumed. */
+/* Waits for a frame and consumes it. @param[out] frame  a copy of its header. */
 static ring_status take(const trial *t, transport_link *at, transport_frame *frame)
 {
     const transport_frame *here;
@@ -116,20 +120,22 @@ static ring_status measure_time(const trial *t, link_trial *out)
 
 /* ---- Speed -------------------------------------------------------------------------------- */
 
-/* The receiver sends a reference to the memory into which the sender may write. */
+/* Sends a reference to the receiver's buffer from b to a, which will write there.
+ * @param[out] ref  the reference as it arrived at a. */
 static ring_status refer(const trial *t, uint64_t *ref)
 {
     transport_frame frame = {.flags = FRAME_LONG | FRAME_REF}, got;
     frame.ext.bytes = BYTES;
     frame.ext.src_ref = t->t->ref(t->b, t->to, BYTES);
     if (frame.ext.src_ref == 0 || t->t->ref(t->a, t->from, BYTES) == 0)
-        return fail(RING_ERR_SYSTEM, "the adapter cannot register %d MiB", BYTES >> 20);
+        return fail(RING_ERR_SYSTEM, "the adapter cannot register a buffer of %d MiB", BYTES >> 20);
     RING_TRY(give(t, t->b, &frame));
     RING_TRY(take(t, t->a, &got));
     *ref = got.ext.src_ref;
     return RING_OK;
 }
 
+/* Puts part @p n modulo PUTS of the buffer, waiting for room. */
 static ring_status put(const trial *t, uint64_t n, uint64_t ref)
 {
     transport_frame frame = {.flags = FRAME_LONG | FRAME_STORED, .message = t->a->frames_sent};
@@ -164,7 +170,7 @@ static ring_status measure_speed(const trial *t, link_trial *out)
                : fail(RING_ERR_PEER, "a long message arrived corrupted");
 }
 
-/* ---- All of it ---------------------------------------------------------------------------- */
+/* ---- The whole trial ---------------------------------------------------------------------- */
 
 static ring_status measure(trial *t, const transport_ib *ib, link_trial *out)
 {
@@ -181,7 +187,7 @@ ring_status link_try(const transport *t, const transport_ib *ib, link_trial *out
     trial here = {.t = t, .give_up = clock_now() + patience};
     here.from = aligned_alloc(PAGE, BOTH);
     if (here.from == NULL)
-        return fail(RING_ERR_MEMORY, "no memory");
+        return fail(RING_ERR_MEMORY, "no memory for two buffers of %d MiB", BYTES >> 20);
     here.to = here.from + BYTES;
     for (size_t i = 0; i < BYTES; i++)
         here.from[i] = (unsigned char)(i * 2654435761u >> 16);

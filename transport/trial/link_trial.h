@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link_trial: tests and times a link whose two ends are both in this process, for ringinfo. Works
- * with transports that have put(); all received bytes are compared with the sent ones.
+ * link_trial: tests and times a link whose two ends are both in this process, for ringinfo. It
+ * works with transports that have put(), and compares all received bytes with the sent ones.
  */
 #ifndef RING_LINK_TRIAL_H
 #define RING_LINK_TRIAL_H
@@ -16,8 +16,9 @@ typedef struct link_trial {
     double bytes_per_second;   /* of puts of 1 MiB */
 } link_trial;
 
-/** Runs for about 0.3 s, at most a few seconds. @param ib  borrowed; the port that both ends use.
- *  @return RING_OK, or the status of the failure that fail() described. */
+/** Opens a link of transport @p t and measures it. Usually takes 0.3 s, at most a few seconds.
+ *  @param ib   settings of the adapter and port that both ends use; borrowed.
+ *  @param out  valid if the result is RING_OK. */
 ring_status link_try(const struct transport *t, const struct transport_ib *ib, link_trial *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends frames to the peer's slots, and takes received frames from the slots of this end. */
+ * Sends frames into the peer's slots, and reads received frames from the slots of this end. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -7,6 +7,7 @@
 #include "ucx_state.h"
 
 #include "payload_ring.h"
+
 #include <string.h>
 
 /* ---- Room ------------------------------------------------------------------------- */
@@ -21,6 +22,7 @@ bool ucx_fits(ucx_link *l, size_t bytes)
            payload_end(l->send.bytes, bytes, UCX_PAYLOAD) - freed <= UCX_PAYLOAD;
 }
 
+/* @return the place of the next payload in the outbox. */
 static unsigned char *room(const ucx_link *l)
 {
     return &l->out->payload[payload_place(l->send.bytes, UCX_PAYLOAD) % UCX_PAYLOAD];
@@ -75,14 +77,15 @@ static ring_status try_send(ucx_link *l, const transport_frame *frame, const voi
     const size_t bytes = transport_behind(frame);
     RING_TRY(ucx_state(l));
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
-        return ucx_break(l, RING_ERR_INTERNAL, "this link cannot carry the frame to send");
+        return ucx_break(l, RING_ERR_INTERNAL,
+                         "a ucx link cannot send a frame with these flags or this length");
     if (!ucx_fits(l, bytes))
         ucx_pass();
     l->send.refused = !ucx_fits(l, bytes);
     return l->send.refused ? RING_IN_PROGRESS : carry(l, frame, payload);
 }
 
-/* Payloads are always copied into the link's own memory, so the caller's are never borrowed. */
+/* Always copies the payload into the link's own memory, so it never borrows the caller's. */
 ring_status ucx_send(transport_link *head, const transport_frame *frame, const void *payload,
                      bool copy)
 {
@@ -110,8 +113,8 @@ void *ucx_reserve(transport_link *head)
 
 /* ---- Counts ----------------------------------------------------------------------- */
 
-/* A frame counts when UCP has completed its send: the network then has it, and the thread of
- * ucx_pass.c progresses the rest. */
+/* A frame counts when UCP has completed its send. If UCX still has to move the end of the frame,
+ * the mover thread (ucx_pass.c) makes it do so. */
 uint64_t ucx_flushed(const transport_link *head)
 {
     const ucx_link *l = (const ucx_link *)head;
@@ -142,6 +145,7 @@ uint64_t ucx_released(const transport_link *head)
 
 /* ---- Receiving -------------------------------------------------------------------- */
 
+/* @return RING_OK if there is a frame, after a pass if necessary; RING_IN_PROGRESS if not. */
 static ring_status look(ucx_link *l)
 {
     pthread_mutex_lock(&hub.lock);
@@ -203,7 +207,7 @@ void ucx_consume(transport_link *head)
     pthread_mutex_unlock(&hub.lock);
 }
 
-/* There is no word to watch: frames arrive only while a thread progresses the hub. */
+/* There is no word to poll, because frames arrive only while a thread makes passes. */
 const _Atomic uint32_t *ucx_news(const transport_link *head, uint32_t *value)
 {
     (void)head, (void)value;

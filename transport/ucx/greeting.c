@@ -25,6 +25,7 @@ static bool not_now(ssize_t result)
     return result < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
+/* Sends as many queued bytes as the socket accepts. */
 static void push_text(ucx_link *l)
 {
     while (l->opening.out_done < l->opening.out_bytes) {
@@ -34,13 +35,14 @@ static void push_text(ucx_link *l)
         if (not_now(put))
             return;
         if (put <= 0) {
-            ucx_doom(l, RING_ERR_PEER, "greeting the peer: %m");
+            ucx_doom(l, RING_ERR_PEER, "sending an opening message to the peer: %m");
             return;
         }
         l->opening.out_done += (size_t)put;
     }
 }
 
+/* Queues bytes, and sends as many as the socket accepts. */
 static void send_text(ucx_link *l, const void *text, size_t bytes)
 {
     unsigned char *longer = realloc(l->opening.out_text, l->opening.out_bytes + bytes);
@@ -54,6 +56,7 @@ static void send_text(ucx_link *l, const void *text, size_t bytes)
     push_text(l);
 }
 
+/* @param way  UCX_BY_SOCKET, UCX_LISTENS or UCX_BY_ADDRESS. */
 static void send_note(ucx_link *l, int way)
 {
     ucx_note note = {.way = way};
@@ -83,8 +86,8 @@ ring_status ucx_greet(ucx_link *l)
     memcpy(mine.token, l->token, sizeof mine.token);
     if (hub.address_bytes > UCX_ADDRESS_MOST)
         return fail(RING_ERR_UNSUPPORTED,
-                    "the address of UCX's worker has %zu bytes, more than %d; choose fewer "
-                    "transports or devices with UCX_TLS and UCX_NET_DEVICES",
+                    "the address of UCX's worker has %zu bytes, and at most %d are allowed; choose "
+                    "fewer transports or devices with UCX_TLS and UCX_NET_DEVICES",
                     hub.address_bytes, UCX_ADDRESS_MOST);
     send_text(l, &mine, sizeof mine);
     send_text(l, hub.address, hub.address_bytes);
@@ -93,7 +96,7 @@ ring_status ucx_greet(ucx_link *l)
     return l->doom == RING_OK ? RING_OK : fail(l->doom, "%s", l->why);
 }
 
-/* @return true when all of the next @p bytes are in in_text. */
+/* Reads the next message from the socket. @return true when all its @p bytes are in in_text. */
 static bool read_text(ucx_link *l, size_t bytes)
 {
     unsigned char *room = realloc(l->opening.in_text, max_size(bytes, 1));
@@ -124,6 +127,7 @@ static bool is_self(const ucx_link *l)
     return memcmp(l->opening.theirs.hub, hub.id, sizeof hub.id) == 0;
 }
 
+/* Uses the route, and sends UCX_HELLO over it. */
 static void take_route(ucx_link *l, ucx_route *route)
 {
     ucx_posting *p;
@@ -134,13 +138,16 @@ static void take_route(ucx_link *l, ucx_route *route)
 
 static void doom_by(ucx_link *l, const char *what, ucs_status_t status)
 {
-    ucx_doom(l, RING_ERR_PEER, "UCX: %s: %s; does UCX_TLS allow a network to the peer here?", what,
+    ucx_doom(l, RING_ERR_PEER,
+             "UCX: %s: %s; does UCX_TLS on this host allow a network that reaches the peer?", what,
              ucx.ucs_status_string(status));
 }
 
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why);
 
-/* @param why  the failure of connecting by address; UCS_OK: that has not been tried. */
+/* Connects by socket address: the hub with the lower id listens, and the other one connects to it.
+ * @param what, why  the step and status of a failure to connect by worker address. UCS_OK: that was
+ *                   not tried. */
 static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
 {
     l->opening.by_socket = true;
@@ -149,7 +156,7 @@ static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
         return;
     }
     const bool is_lower = memcmp(hub.id, l->opening.theirs.hub, sizeof hub.id) < 0;
-    if (!is_lower || l->opening.listens) /* the hub with the lower id listens */
+    if (!is_lower || l->opening.listens)
         return;
     struct sockaddr_storage own = {0};
     socklen_t length = sizeof own;
@@ -159,9 +166,11 @@ static void go_by_socket(ucx_link *l, const char *what, ucs_status_t why)
     l->opening.no_socket = !l->opening.listens;
     send_note(l, l->opening.listens ? UCX_LISTENS : UCX_BY_ADDRESS);
     if (l->opening.no_socket)
-        go_by_address(l, "listening for it", status);
+        go_by_address(l, "listening for the peer", status);
 }
 
+/* Connects by the address of the peer's worker, or through the route that other links use.
+ * @param what, why  the step and status of a failure to connect by socket address, or UCS_OK. */
 static void go_by_address(ucx_link *l, const char *what, ucs_status_t why)
 {
     ucx_route *route = ucx_route_find(l->opening.theirs.hub);
@@ -177,15 +186,15 @@ static void go_by_address(ucx_link *l, const char *what, ucs_status_t why)
         take_route(l, route);
         return;
     }
-    log_debug("ucx link to rank %d: no endpoint by its worker's address: %s", l->head.peer,
-              ucx.ucs_status_string(status));
+    log_debug("ucx link to rank %d: cannot make an endpoint from the address of its worker: %s",
+              l->head.peer, ucx.ucs_status_string(status));
     l->opening.no_address = true;
     if (is_self(l)) {
         doom_by(l, "connecting within this process", status);
         return;
     }
     send_note(l, UCX_BY_SOCKET);
-    go_by_socket(l, "connecting to its worker", status);
+    go_by_socket(l, "connecting to the peer's worker", status);
 }
 
 /* Connects to the peer, which listens. */
@@ -204,9 +213,10 @@ static void call_listener(ucx_link *l, const ucx_note *note)
     }
     l->opening.no_socket = true;
     send_note(l, UCX_BY_ADDRESS);
-    go_by_address(l, "connecting to it", status);
+    go_by_address(l, "connecting to the peer's listener", status);
 }
 
+/* Handles a note of the peer, which usually reports that connecting in one way has failed. */
 static void take_note(ucx_link *l, const ucx_note *note)
 {
     ucx_route *route = ucx_route_find(l->opening.theirs.hub);
@@ -220,20 +230,21 @@ static void take_note(ucx_link *l, const ucx_note *note)
         l->opening.no_address = true;
         if (route != NULL && !route->by_socket)
             route->retired = true;
-        go_by_socket(l, "connecting to its worker", UCS_ERR_UNREACHABLE);
+        go_by_socket(l, "connecting to the peer's worker", UCS_ERR_UNREACHABLE);
         break;
     case UCX_BY_ADDRESS:
         l->opening.no_socket = true;
         if (l->route == NULL)
-            go_by_address(l, "connecting to its socket", UCS_ERR_UNREACHABLE);
+            go_by_address(l, "connecting to the peer's socket", UCS_ERR_UNREACHABLE);
         break;
     default:
-        ucx_doom(l, RING_ERR_PEER, "the peer sent an invalid note");
+        ucx_doom(l, RING_ERR_PEER, "the peer sent an opening message of unknown kind %d",
+                 (int)note->way);
         break;
     }
 }
 
-/* ---- Moving ----------------------------------------------------------------------- */
+/* ---- Progress --------------------------------------------------------------------- */
 
 static void take_greeting(ucx_link *l)
 {
@@ -246,8 +257,8 @@ static void take_greeting(ucx_link *l)
             l->opening.theirs.version != VERSION || l->opening.theirs.address_bytes == 0 ||
             l->opening.theirs.address_bytes > UCX_ADDRESS_MOST) {
             ucx_doom(l, RING_ERR_PEER,
-                     "the peer's first message is not a greeting of this "
-                     "version's ucx links");
+                     "the peer's first message is not a ucx greeting of this version; run the same "
+                     "libring on all ranks");
             return;
         }
     }
@@ -289,7 +300,7 @@ void ucx_greeting_look(ucx_link *l)
     if (l->socket.ended || got > 0 || not_now(got)) /* a late note contains nothing new */
         return;
     l->socket.ended = true;
-    for (int i = 0; i < 64; i++) /* receive the frames that it sent before it closed */
+    for (int i = 0; i < 64; i++) /* receives the frames that the peer sent before it closed */
         ucx_pass();
     ucx_doom(l, RING_ERR_PEER, "the peer closed the connection");
 }

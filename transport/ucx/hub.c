@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes and ends the hub: the process's one UCP context and worker, which exist only while links
- * do. A process that has closed its links may therefore fork, which UCX's threads and sockets would
- * not survive.
+ * Makes and ends the hub: the one UCP context and worker of the process, which exist only while
+ * there are links. A process that has closed its links may therefore fork; UCX's threads and
+ * sockets would not survive a fork.
  *
  * A worker per link would isolate broken links better, but each would need its own receive buffers
- * (33 MB over InfiniBand), and a peer's get would wait until that link's worker is progressed. */
+ * (33 MB over InfiniBand), and a peer's get would wait until a call on its own link. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Seconds that the end of the hub waits for messages in flight. */
+/** Seconds that ending the hub waits for messages in flight. */
 static const double last_seconds = 0.2;
 
 ucx_hub hub = {.lock = PTHREAD_MUTEX_INITIALIZER, .unfinished = PTHREAD_COND_INITIALIZER};
@@ -46,7 +46,8 @@ static void in_child(void)
 
 /* ---- Regions that are removed ----------------------------------------------------- */
 
-/* Stops the links that still use the region. No call uses it any more, but a broken link might. */
+/* Stops the links that still use the region, which is about to be removed. No call uses the region
+ * any more, but a broken link might. */
 static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
 {
     (void)offset, (void)bytes;
@@ -56,7 +57,7 @@ static void region_gone(uint16_t id, uint64_t offset, size_t bytes)
         p = p->next;
         if (l == NULL)
             continue;
-        ucx_stop_now(l, "memory that it used was deregistered");
+        ucx_stop_now(l, "memory that the link used was deregistered");
         p = hub.lending;
     }
     pthread_mutex_unlock(&hub.lock);
@@ -77,6 +78,8 @@ static ring_status failed_to(const char *what, ucs_status_t status)
                 ucx.ucs_status_string(status));
 }
 
+/* @return the user's list of UCX transports, or NULL. @param[out] name  the variable that has it.
+ */
 static const char *chosen_tls(const char **name)
 {
     *name = "RING_UCX_TLS";
@@ -87,17 +90,6 @@ static const char *chosen_tls(const char **name)
     return getenv(*name);
 }
 
-static void notice_once(const char *name, const char *list, const char *translated,
-                        const char *unknown)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-    if ((strcmp(list, translated) == 0 && unknown[0] == '\0') || atomic_flag_test_and_set(&logged))
-        return;
-    log_warn("%s=%.100s: passing \"%.100s\" to UCX%s%.100s", name, list, translated,
-             unknown[0] != '\0' ? "; it may not know " : ", as openib is its old name for ib",
-             unknown);
-}
-
 static ring_status choose_tls(ucp_config_t *config)
 {
     char translated[UCX_TLS_MOST], unknown[UCX_TLS_MOST];
@@ -106,37 +98,40 @@ static ring_status choose_tls(ucp_config_t *config)
         return RING_OK;
     if (!ucx_tls_translate(list, translated, unknown))
         return fail(RING_ERR_CONFIG, "%s is longer than %d bytes", name, (int)UCX_TLS_MOST - 1);
-    notice_once(name, list, translated, unknown);
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if ((strcmp(list, translated) != 0 || unknown[0] != '\0') && !atomic_flag_test_and_set(&logged))
+        log_warn("%s=%.100s: passing \"%.100s\" to UCX%s%.100s", name, list, translated,
+                 unknown[0] != '\0' ? "; UCX may not support "
+                                    : ", as openib is its old name for ib",
+                 unknown);
     const ucs_status_t status = ucx.ucp_config_modify(config, "TLS", translated);
     return status == UCS_OK ? RING_OK : failed_to(name, status);
 }
 
-/* Makes UCX's tcp use a non-blocking connect(). If a peer dies between a blocking connect() and the
- * first message, UCX connects again, is refused, and ends this process by an assertion
- * (tcp_ep.c:478 of 1.13.1; 1.19 has the same code); without blocking, only the endpoint fails. */
-static void choose_connecting(ucp_config_t *config)
-{
-    unsigned major, minor, release;
-    ucx.ucp_get_version(&major, &minor, &release);
-    const bool has_prefix = major > 1 || minor >= 17;
-    (void)ucx.ucp_config_modify(config, has_prefix ? "TCP_CONN_NB" : "CONN_NB", "y");
-}
-
-/* @param peer_timeout  0: UCX's default. Long ones are capped, as UCX's clock would overflow. */
+/* Reads UCX's configuration, and adapts it. With @p for_tcp, makes UCX's tcp use a non-blocking
+ * connect(). If a peer dies between a blocking connect() and the first message, UCX connects again,
+ * is refused, and ends this process by an assertion (tcp_ep.c:478 of 1.13.1; 1.19 has the same
+ * code). With a non-blocking connect(), only the endpoint fails.
+ * @param peer_timeout  seconds; 0: UCX's default. Long ones are capped, because they would overflow
+ *                      UCX's clock. */
 static ring_status configure(double peer_timeout, bool for_tcp, ucp_config_t **out)
 {
     char interval[32];
     ucp_config_t *config;
     const ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
-        return failed_to("reading its configuration (UCX_*)", status);
+        return failed_to("reading the configuration (UCX_*)", status);
     *out = config;
     RING_TRY(choose_tls(config));
     if (peer_timeout > 0 && getenv("UCX_KEEPALIVE_INTERVAL") == NULL &&
         text_format(interval, sizeof interval, "%.0fms", fmin(peer_timeout / 3, 3600) * 1e3))
         (void)ucx.ucp_config_modify(config, "KEEPALIVE_INTERVAL", interval);
-    if (for_tcp)
-        choose_connecting(config);
+    if (for_tcp) {
+        unsigned major, minor, release;
+        ucx.ucp_get_version(&major, &minor, &release);
+        const bool has_prefix = major > 1 || minor >= 17;
+        (void)ucx.ucp_config_modify(config, has_prefix ? "TCP_CONN_NB" : "CONN_NB", "y");
+    }
     return RING_OK;
 }
 
@@ -176,8 +171,8 @@ static bool has_tcp(ucp_context_h context)
     return found;
 }
 
-/* UCX warns about settings for its tcp if tcp is not used, so the context is made again without
- * them then. */
+/* UCX warns about settings for its tcp if tcp is not used. In that case the context is made again,
+ * without these settings. */
 static ring_status make_context_of_hub(double peer_timeout)
 {
     const bool for_tcp = getenv("UCX_TCP_CONN_NB") == NULL;
@@ -214,6 +209,7 @@ bool ucx_probe(const transport_ib *ib, char *why, size_t size)
     return true;
 }
 
+/* Gets the worker's address, and checks that it accepts headers as long as a label. */
 static ring_status ask_worker(void)
 {
     ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS |
@@ -253,7 +249,7 @@ static ring_status make_worker(void)
 
 /* ---- Ending ----------------------------------------------------------------------- */
 
-static bool somebody_waits(void)
+static bool is_any_posting_in_flight(void)
 {
     for (size_t i = 0; i < hub.capacity; i++)
         if (hub.links[i] != NULL && hub.links[i]->postings.flying > 0)
@@ -264,7 +260,7 @@ static bool somebody_waits(void)
 static void await_postings(void)
 {
     const double end = clock_now() + last_seconds;
-    while (somebody_waits() && clock_now() < end)
+    while (is_any_posting_in_flight() && clock_now() < end)
         ucx_pass();
 }
 
@@ -280,7 +276,8 @@ static void end_worker(void)
     ucx.ucp_worker_destroy(hub.worker);
 }
 
-/* The objects of a hub that cannot be destroyed, in a list so that leak checkers find them. */
+/* The objects of a hub that cannot be destroyed. They stay in a list, so that leak checkers do not
+ * report them. */
 typedef struct left_hub {
     ucp_context_h context;
     ucp_worker_h worker;
@@ -290,9 +287,9 @@ typedef struct left_hub {
 } left_hub;
 
 /* Keeps the objects of a hurt hub for ever. UCX 1.13 ends the process by assertions when it closes
- * connections that broke while being made (ucp_request.c:684), and its thread may call a destroyed
- * listener (ucp_cm_server_conn_request_cb()). As nothing progresses the objects, they access no
- * memory; their descriptors stay open until the process ends. */
+ * connections that broke before they were complete (ucp_request.c:684), and its thread may call a
+ * destroyed listener (ucp_cm_server_conn_request_cb()). No thread makes progress on these objects
+ * any more, so they access no memory. Their descriptors stay open until the process ends. */
 static void leave(void)
 {
     left_hub *left = malloc(sizeof *left);
@@ -342,7 +339,7 @@ static ring_status take_number(ucx_link *l)
         const size_t capacity = hub.capacity > 0 ? 2 * hub.capacity : 16;
         ucx_link **links = realloc(hub.links, capacity * sizeof(ucx_link *));
         if (links == NULL)
-            return fail(RING_ERR_MEMORY, "no memory for links");
+            return fail(RING_ERR_MEMORY, "no memory for a table of %zu ucx links", capacity);
         memset(links + hub.capacity, 0, (capacity - hub.capacity) * sizeof(ucx_link *));
         hub.links = links;
         hub.capacity = capacity;

@@ -17,7 +17,7 @@ static ring_status open_library(void)
 #undef X
     };
     return shared_object_load(&(shared_object){.file = "libucp.so.0",
-                                               .if_absent = "install libucx0",
+                                               .if_absent = "install the package libucx0",
                                                .if_old = "UCX 1.13 or later is needed",
                                                .symbols = symbols,
                                                .count = sizeof symbols / sizeof *symbols});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends active messages, and handles those that UCP delivers. Handlers only store data and record
- * the need for an answer; the next pass (ucx_pass.c) sends it. */
+ * Sends active messages, and handles the messages that UCP delivers. Handlers only store data and
+ * record that an answer is needed; the next pass (ucx_pass.c) sends the answer. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_regions.h"
@@ -40,6 +40,7 @@ void ucx_posting_lend(ucx_posting *p, uint16_t region_id, void *memory)
     p->link->postings.lent++;
 }
 
+/* Ends a posting, and keeps it for reuse. */
 static void keep_spare(ucx_posting *p)
 {
     if (p->memory != NULL) { /* undo ucx_posting_lend() */
@@ -63,7 +64,8 @@ void ucx_postings_free(ucx_link *l)
 
 /* ---- Sending ---------------------------------------------------------------------- */
 
-static void over(ucx_posting *p, ucs_status_t status)
+/* Ends a send, whose result is @p status. */
+static void send_ended(ucx_posting *p, ucs_status_t status)
 {
     ucx_link *l = p->link;
     l->postings.flying--;
@@ -100,10 +102,10 @@ static void over(ucx_posting *p, ucs_status_t status)
 static void on_sent(void *request, ucs_status_t status, void *posting)
 {
     ucx.ucp_request_free(request);
-    over(posting, status);
+    send_ended(posting, status);
 }
 
-/* Puts the status words, which every message carries, into the label. */
+/* Writes the status words and the receiver's token into the label. */
 static void write_words(ucx_link *l, ucx_label *label)
 {
     memcpy(label->token, l->opening.theirs.token, sizeof label->token);
@@ -118,7 +120,8 @@ static void write_words(ucx_link *l, ucx_label *label)
 void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
 {
     ucx_link *l = p->link;
-    const bool may_wait = kind == UCX_PUT || kind == UCX_DATA; /* for the receiver to fetch it */
+    /* UCX may leave the data of puts and gets in place until the receiver fetches it. */
+    const bool may_wait = kind == UCX_PUT || kind == UCX_DATA;
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_FLAGS,
@@ -135,11 +138,12 @@ void ucx_post(ucx_posting *p, ucx_kind kind, const void *data, size_t bytes)
                                                                ucx_label_bytes(kind), data, bytes,
                                                                &param);
     if (request == NULL || UCS_PTR_IS_ERR(request))
-        over(p, UCS_PTR_STATUS(request));
+        send_ended(p, UCS_PTR_STATUS(request));
 }
 
-/* At most one such message is in flight; the next one carries later changes. A process that has
- * closed its socket gets none: it would answer with a reset, and UCX would lose unread data. */
+/* At most one such message is in flight; the next one carries later changes. It is not sent to a
+ * peer that has closed its socket: its host would answer with a reset, and UCX would lose data that
+ * has arrived from it and is not read yet. */
 void ucx_announce(ucx_link *l, bool asks)
 {
     if (l->recv.announcing || l->state != RING_OK || ucx_has_left(l))
@@ -154,7 +158,8 @@ void ucx_announce(ucx_link *l, bool asks)
 
 /* ---- Storing received data -------------------------------------------------------- */
 
-/* Makes a complete frame visible to the receiver. */
+/* Writes the header of a completely received frame into its slot, which makes it visible to
+ * ucx_peek(). */
 static void show(ucx_link *l, const ucx_label *label)
 {
     transport_frame *slot = &l->in->slot[label->number % UCX_SLOTS];
@@ -171,6 +176,7 @@ static void show(ucx_link *l, const ucx_label *label)
     ucx_rouse(l);
 }
 
+/* Ends the receiving of data, whose result is @p status. */
 static void landed(ucx_posting *p, ucs_status_t status)
 {
     ucx_link *l = p->link;
@@ -219,8 +225,11 @@ void ucx_land_nothing(ucx_link *l)
     }
 }
 
-/* Stores a message's data at @p to. If the bytes have arrived, they are copied; otherwise the next
- * pass makes UCP fetch them. */
+/* Stores a message's data at @p to. If the bytes have arrived, copies them; otherwise the next pass
+ * makes UCP fetch them.
+ * @param id       the region that contains @p to.
+ * @param data     the bytes, or UCP's descriptor of bytes that have not arrived.
+ * @param is_here  the bytes have arrived. */
 static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t id, void *data,
                          bool is_here)
 {
@@ -245,12 +254,14 @@ static ucs_status_t land(ucx_link *l, const ucx_label *label, void *to, uint16_t
 
 /* ---- Receiving -------------------------------------------------------------------- */
 
-static ucs_status_t nonsense(ucx_link *l, const char *what)
+/* Breaks the link after an invalid message. */
+static ucs_status_t protocol_error(ucx_link *l, const char *what)
 {
     ucx_doom(l, RING_ERR_PEER, "the peer sent an invalid message: %s", what);
     return UCS_OK;
 }
 
+/* Stores @p value if it is greater than the word. @return true if it is. */
 static bool raise_word(_Atomic uint64_t *word, uint64_t value)
 {
     if (value <= atomic_load_explicit(word, memory_order_relaxed))
@@ -259,8 +270,8 @@ static bool raise_word(_Atomic uint64_t *word, uint64_t value)
     return true;
 }
 
-/* Messages may overtake each other, so smaller values are old and ignored. @return false if the
- * values are impossible. */
+/* Reads the peer's status words. Messages may overtake each other, so smaller values are old and
+ * are ignored. @return false if the values are impossible. */
 static bool read_words(ucx_link *l, const ucx_label *label)
 {
     if (label->received > l->send.slots || label->taken > label->received)
@@ -277,6 +288,7 @@ static bool read_words(ucx_link *l, const ucx_label *label)
     return true;
 }
 
+/* @return true if there is a slot for frame @p number, and the frame has not arrived yet. */
 static bool is_awaited(const ucx_link *l, uint64_t number)
 {
     return number >= l->recv.slots && number < l->recv.slots + UCX_SLOTS &&
@@ -289,13 +301,13 @@ static ucs_status_t handle_frame(ucx_link *l, const ucx_label *label, const void
     const transport_frame *frame = &label->frame;
     if (!is_here || !is_awaited(l, label->number) ||
         !transport_is_sound(frame, FRAME_LONG | FRAME_REF) || transport_behind(frame) != bytes)
-        return nonsense(l, "a damaged frame");
+        return protocol_error(l, "a damaged frame");
     if (label->place > UCX_PAYLOAD - TRANSPORT_SEGMENT || label->place % RING_CACHE_LINE != 0)
-        return nonsense(l, "a payload out of place");
+        return protocol_error(l, "a payload at an invalid offset");
     if (frame->flags & FRAME_LONG &&
         (!ucx_learn(l, frame->flags & FRAME_REF ? frame->ext.src_ref : 0, label->src_extent) ||
          !ucx_learn(l, frame->ext.dst_ref, label->dst_extent)))
-        return nonsense(l, "too many regions");
+        return protocol_error(l, "no memory to record the regions that it announces");
     if (bytes > 0)
         memcpy(l->in->payload + label->place, data, bytes);
     show(l, label);
@@ -308,17 +320,8 @@ static ucs_status_t handle_put(ucx_link *l, const ucx_label *label, void *data, 
     void *to = ucx_address(label->place, label->bytes);
     if (to == NULL || bytes != label->bytes || bytes != label->frame.ext.bytes ||
         label->frame.flags != (FRAME_LONG | FRAME_STORED) || !is_awaited(l, label->number))
-        return nonsense(l, "a put outside the registered memory of this rank");
+        return protocol_error(l, "a put outside the registered memory of this rank");
     return land(l, label, to, (uint16_t)(label->place >> REGION_OFFSET_BITS), data, is_here);
-}
-
-static ucs_status_t handle_get(ucx_link *l, const ucx_label *label)
-{
-    if (l->gets.asked_count == UCX_GETS)
-        return nonsense(l, "too many gets");
-    l->gets.asked[(l->gets.asked_first + l->gets.asked_count++) % UCX_GETS] = *label;
-    ucx_make_due(l);
-    return UCS_OK;
 }
 
 static ucs_status_t handle_data(ucx_link *l, const ucx_label *label, void *data, size_t bytes,
@@ -327,7 +330,7 @@ static ucs_status_t handle_data(ucx_link *l, const ucx_label *label, void *data,
     ucx_get *get = &l->gets.own[label->number % UCX_GETS];
     if (label->number >= l->gets.begun || get->over == NULL || get->lands || bytes != get->bytes ||
         bytes != label->bytes)
-        return nonsense(l, "unrequested data");
+        return protocol_error(l, "data that was not requested");
     get->lands = true;
     return land(l, label, get->to, get->region, data, is_here);
 }
@@ -336,7 +339,7 @@ static ucs_status_t handle(ucx_link *l, const ucx_label *label, void *data, size
                            bool is_here)
 {
     if (!read_words(l, label))
-        return nonsense(l, "it claims to have received frames that were not sent");
+        return protocol_error(l, "it acknowledges frames that were not sent");
     switch (label->kind) {
     case UCX_HELLO:
     case UCX_WORDS:
@@ -346,24 +349,23 @@ static ucs_status_t handle(ucx_link *l, const ucx_label *label, void *data, size
     case UCX_PUT:
         return handle_put(l, label, data, bytes, is_here);
     case UCX_GET:
-        return handle_get(l, label);
+        if (l->gets.asked_count == UCX_GETS)
+            return protocol_error(l, "more gets than may be in flight");
+        l->gets.asked[(l->gets.asked_first + l->gets.asked_count++) % UCX_GETS] = *label;
+        ucx_make_due(l);
+        return UCS_OK;
     case UCX_DATA:
         return handle_data(l, label, data, bytes, is_here);
     case UCX_REFUSAL:
-        ucx_doom(l, RING_ERR_PEER, "the peer referred to memory that it no longer has registered");
+        ucx_doom(l, RING_ERR_PEER, "the peer referred to memory that it has deregistered since");
         return UCS_OK;
     default:
-        return nonsense(l, "an unknown kind of message");
+        return protocol_error(l, "an unknown kind of message");
     }
 }
 
-/* @return the label's link; NULL if its token is wrong. */
-static ucx_link *link_of(const ucx_label *label)
-{
-    ucx_link *l = label->link < hub.capacity ? hub.links[label->link] : NULL;
-    return l != NULL && crypto_verify_16(label->token, l->token) == 0 ? l : NULL;
-}
-
+/* @return true if the link accepts the message. Over a socket connection, the first message also
+ * gives the link its route. */
 static bool is_open_to(ucx_link *l, const ucx_label *label, const ucp_am_recv_param_t *param)
 {
     if (l->closed || l->doom != RING_OK || (l->state != RING_OK && l->state != RING_IN_PROGRESS))
@@ -393,10 +395,10 @@ ucs_status_t ucx_on_message(void *unused, const void *header, size_t header_byte
     if (header_bytes < offsetof(ucx_label, src_extent) || header_bytes > sizeof label)
         return UCS_OK;
     memcpy(&label, header, header_bytes);
-    ucx_link *l = link_of(&label);
-    if (l == NULL || header_bytes != ucx_label_bytes((ucx_kind)label.kind) ||
-        !is_open_to(l, &label, param))
-        return UCS_OK;
+    ucx_link *l = label.link < hub.capacity ? hub.links[label.link] : NULL;
+    if (l == NULL || crypto_verify_16(label.token, l->token) != 0 ||
+        header_bytes != ucx_label_bytes((ucx_kind)label.kind) || !is_open_to(l, &label, param))
+        return UCS_OK; /* dropped */
     const bool is_here = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
     return handle(l, &label, data, bytes, is_here);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements put and get between regions of the two ends, by messages that the receiver stores in
- * its own memory. */
+ * Implements put and get between regions of the two ends. Both send the bytes in messages, which
+ * the receiver stores in its own memory. */
 #include "ucx.h"
 #include "ucx_link.h"
 #include "ucx_pass.h"
@@ -28,7 +28,9 @@ static ring_status try_put(ucx_link *l, const transport_frame *frame, const void
     RING_TRY(ucx_state(l));
     const uint64_t own = ucx_reachable_ref(data, bytes);
     if (frame->flags != (FRAME_LONG | FRAME_STORED) || (bytes > 0 && own == 0))
-        return ucx_break(l, RING_ERR_INTERNAL, "the source of a put is not registered memory");
+        return ucx_break(l, RING_ERR_INTERNAL,
+                         "a put needs registered memory, and a frame with the flags LONG and "
+                         "STORED");
     if (!ucx_is_known(l, dst_ref, bytes))
         return ucx_break(l, RING_ERR_PEER, "the peer referred to memory outside its regions");
     if (!ucx_fits(l, 0))

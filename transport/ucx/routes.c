@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes and keeps routes: UCP endpoints, one for each peer process. UCP pairs the endpoints of two
- * workers in the order in which each end makes them, so with one endpoint per link, endpoints of
- * different links would be paired. A route is kept until it fails or the hub ends, so that both
- * ends agree on it.
+ * Makes and keeps routes: UCP endpoints, one for each peer process. With one endpoint per link,
+ * endpoints of different links could be paired, because UCP pairs the endpoints of two workers in
+ * the order in which each end makes them. A route is kept until it fails or the hub ends, so that
+ * both ends agree on it.
  *
- * An endpoint is made from the address of the peer's worker or, if this fails or is not wanted,
- * from the address of a socket on which the hub with the lower id listens. An accepted endpoint is
- * identified by the token in its first message. */
+ * An endpoint is made from a socket address, on which the hub with the lower id listens, or from
+ * the address of the peer's worker. If one way fails, the other is tried (greeting.c). An accepted
+ * endpoint is identified by the token in its first message. */
 #include "ucx.h"
 #include "ucx_link.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CALLERS = 64 };
+enum { MOST_CALLERS = 64 }; /* accepted endpoints that have not sent a valid message yet */
 
 /* ---- Closing and failing ---------------------------------------------------------- */
 
@@ -80,7 +80,7 @@ void ucx_route_fail(ucx_route *route, const char *why)
             ucx_doom(hub.links[i], RING_ERR_PEER, "UCX lost the connection: %s", why);
 }
 
-/* Called by UCP. */
+/* Called by UCP when an endpoint has failed. */
 static void on_error(void *unused, ucp_ep_h ep, ucs_status_t status)
 {
     (void)unused;
@@ -99,6 +99,7 @@ ucx_route *ucx_route_find(const unsigned char id[UCX_TOKEN])
     return NULL;
 }
 
+/* Adds a route with the endpoint @p ep. @return NULL, with the endpoint closed, without memory. */
 static ucx_route *keep(const unsigned char id[UCX_TOKEN], ucp_ep_h ep, bool by_socket)
 {
     ucx_route *route = calloc(1, sizeof *route);
@@ -114,7 +115,7 @@ static ucx_route *keep(const unsigned char id[UCX_TOKEN], ucp_ep_h ep, bool by_s
     return route;
 }
 
-/* @param params  has the peer's address; the rest is added here. */
+/* @param params  must contain the peer's address; this function adds the rest. */
 static ucs_status_t make_ep(ucp_ep_params_t *params, ucp_ep_h *out)
 {
     params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -161,7 +162,8 @@ void ucx_route_use(ucx_link *l, ucx_route *route)
 
 /* ---- Listening -------------------------------------------------------------------- */
 
-/* Called by UCP. A request beyond MOST_CALLERS is rejected; the peer's link reports it. */
+/* Called by UCP for a connection request. Rejects it if there are MOST_CALLERS already; the peer's
+ * link then reports that. */
 static void on_call(ucp_conn_request_h request, void *unused)
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST,

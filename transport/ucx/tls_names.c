@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Translates and checks the names in UCX_TLS. UCX itself only warns about a name that it does not
- * know, and fails if it knows none of them. */
+ * Translates and checks the names of UCX transports in UCX_TLS and RING_UCX_TLS. UCX itself only
+ * warns about an unknown name, and fails only if all names are unknown. */
 #include "ucx.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const known[] = {
     "ugni_udt", "rdmacm",   "tcp_sockcm",
 };
 
-/* A name may follow a sign and be followed by ":aux". */
+/* A name may begin with '\' or '^', and may end with ":aux". */
 static bool is_known(const char *name, size_t length)
 {
     while (length > 0 && (*name == '\\' || *name == '^'))
@@ -34,6 +34,7 @@ static bool append(char out[UCX_TLS_MOST], const char *text, size_t length)
     return text_format(out + used, UCX_TLS_MOST - used, "%.*s", (int)length, text);
 }
 
+/* Appends a name to a comma-separated list. */
 static bool append_name(char out[UCX_TLS_MOST], const char *text, size_t length)
 {
     return (out[0] == '\0' || append(out, ",", 1)) && append(out, text, length);

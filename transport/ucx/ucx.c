@@ -15,14 +15,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { QUIET_LOOKS = 64 };
+enum { QUIET_LOOKS = 64 }; /* calls of progress() between two checks of the socket */
 /** Seconds that the last link of a hub waits for its sends, and for the peer to close. */
 static const double last_words = 0.5;
 
 /* ---- Breaking --------------------------------------------------------------------- */
 
-/* Stops the other end, too, if it is in this process: it also receives into this process's
- * memory. */
+/* If the other end of the link is in this process, stops it, too, because it also receives data
+ * into this process's memory. */
 static void ucx_stop(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
@@ -30,10 +30,10 @@ static void ucx_stop(transport_link *head)
     const ucx_greeting *theirs = &l->opening.theirs;
     ucx_link *other = theirs->link < hub.capacity ? hub.links[theirs->link] : NULL;
     if (other != NULL && memcmp(theirs->token, other->token, sizeof other->token) == 0) {
-        ucx_doom(other, RING_ERR_PEER, "the peer stopped");
+        ucx_doom(other, RING_ERR_PEER, "the peer stopped the link");
         ucx_land_nothing(other);
     }
-    ucx_stop_now(l, "stopped");
+    ucx_stop_now(l, "this rank stopped the link");
     pthread_mutex_unlock(&hub.lock);
 }
 
@@ -73,17 +73,19 @@ static void close_descriptors(ucx_link *l)
 static ring_status set_up(ucx_link *l, const transport_peer *peer)
 {
     if (l->in == NULL || l->out == NULL || l->gets.own == NULL || l->gets.asked == NULL)
-        return fail(RING_ERR_MEMORY, "no memory");
+        return fail(RING_ERR_MEMORY, "no memory for the link's buffers (%zu KiB)",
+                    (sizeof *l->in + sizeof *l->out) >> 10);
     memset(l->in->slot, 0, sizeof l->in->slot);
     memset(l->out->done, 0, sizeof l->out->done);
     RING_TRY(ucx_hub_join(l, peer->peer_timeout));
     if (!watch(l, l->sleep.wake) || !watch(l, l->socket.fd) || !watch(l, hub.efd))
-        return fail(RING_ERR_SYSTEM, "epoll: %m; see ulimit -n");
+        return fail(RING_ERR_SYSTEM,
+                    "creating the descriptors that wake the link's threads: %m; see ulimit -n");
     return ucx_greet(l);
 }
 
-/* Asks the peer to acknowledge frames: a peer that has nothing to send sends no status words
- * otherwise. */
+/* Asks the peer to acknowledge frames, because a peer that has nothing else to send would send no
+ * status words. */
 static void ask(ucx_link *l)
 {
     if (l->state != RING_OK || l->send.asked == l->send.slots || l->recv.announcing ||
@@ -100,10 +102,11 @@ static void on_flushed(void *request, ucs_status_t status, void *is_over)
     ucx.ucp_request_free(request);
 }
 
-/* Also flushes the acknowledgements of UCX itself: a peer whose data was fetched waits for one. */
+/* Waits until UCX has sent everything, including its own acknowledgements: a peer from which this
+ * end has fetched data waits for one. */
 static void flush_worker(double end)
 {
-    static bool is_over; /* guarded by hub.lock; static, as UCX may set it after this returns */
+    static bool is_over; /* guarded by hub.lock; static, as UCX may set it after this function */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                        UCP_OP_ATTR_FIELD_USER_DATA,
                                        .cb.send = on_flushed,
@@ -114,9 +117,9 @@ static void flush_worker(double end)
         ucx_pass_politely();
 }
 
-/* Waits until sends are acknowledged and flushed, because the last link ends the hub and its
- * connections. Then it reads until the peer closes its end: closing a socket with unread bytes
- * resets the connection, and the peer would lose bytes that it has not read yet. */
+/* Waits until sends are acknowledged and flushed, because closing the last link ends the hub and
+ * its connections. Then reads until the peer closes its end: closing a socket with unread bytes
+ * would reset the connection, and the peer would lose bytes that it has not read yet. */
 static void linger(ucx_link *l)
 {
     const double end = clock_now() + last_words;
@@ -136,22 +139,18 @@ static void linger(ucx_link *l)
     }
 }
 
-/* A connection of a broken link may be half made, unless the peer of an open link has closed it in
- * an orderly way. A peer that has not sent a message yet may be connecting to the listener. */
-static bool is_hurt(ucx_link *l)
-{
-    const bool orderly = ucx_has_left(l) && l->opening.heard && l->opening.helloed;
-    const bool is_self = memcmp(l->opening.theirs.hub, hub.id, sizeof hub.id) == 0;
-    const bool may_call = l->opening.listens && !l->opening.heard;
-    return may_call || (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
-}
-
-/* Sends the status words a last time, so that the peer can free its copies. */
+/* Sends the status words a last time, so that the peer can free its copies of frames. */
 static void ucx_close(transport_link *head)
 {
     ucx_link *l = (ucx_link *)head;
     pthread_mutex_lock(&hub.lock);
-    hub.hurt |= is_hurt(l);
+    /* The connection of a broken link may be incomplete, unless the link had been open and the peer
+     * has closed it. A peer that has not sent a message yet may still be connecting to the
+     * listener. In both cases UCP's objects must not be destroyed. */
+    const bool orderly = ucx_has_left(l) && l->opening.heard && l->opening.helloed;
+    const bool is_self = memcmp(l->opening.theirs.hub, hub.id, sizeof hub.id) == 0;
+    hub.hurt |= (l->opening.listens && !l->opening.heard) ||
+                (!ucx_is_alive(l) && l->route != NULL && !orderly && !is_self);
     if (l->state == RING_OK)
         ucx_pass();
     if (l->state == RING_OK && (l->recv.received != l->recv.announced_received ||
@@ -257,7 +256,7 @@ static bool has_news(ucx_link *l, bool wants_send)
            (wants_send && sending_has_news(l));
 }
 
-/* ucp_worker_arm() fails while events are pending, even those of other links. */
+/* ucp_worker_arm() fails while events are pending, even those of other links, so this retries. */
 static bool ucx_arm(transport_link *head, bool wants_send)
 {
     enum { TRIES = 4 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records what has happened to a link, as ucx_link.h describes. No message is sent here. */
+ * Records the failures, completed gets and arrived frames of a link, as ucx_link.h describes. No
+ * message is sent here. */
 #include "ucx_link.h"
 
 #include <stdarg.h>

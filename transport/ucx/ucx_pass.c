@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes the passes by which all links of the hub progress. A pass progresses UCP's worker and
- * serves the links that have something to send. Every call of a link makes a pass; while no calls
- * are made, a thread does. */
+ * Makes passes: each makes UCP's worker progress, and then serves the links that have something to
+ * send. Most calls on a link make a pass for all links. While no calls are made, the mover thread
+ * makes passes. */
 #include "ucx_pass.h"
 
 #include "ucx_link.h"
@@ -11,15 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 16, OWED_PASSES = 8 };
+enum {
+    MOST_ROUNDS = 16, /* calls of ucp_worker_progress() in a pass                              */
+    OWED_PASSES = 8   /* passes for which status words wait for another message to carry them */
+};
 
-/** Seconds between checks for frames that no call progresses: at first, and at most. */
+/** Seconds between the mover's checks: the first interval, and the longest. */
 static const double first_look = 2e-3, last_look = 50e-3;
-/** Seconds until a peer must have finished using lent memory, and then until UCX must. */
+/** Seconds until a peer must have finished using lent memory. After that, the endpoint is closed,
+ *  and UCX has force_patience seconds to end its requests. */
 static const double patience = 1.0, force_patience = 4.0;
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
+/* Answers the peer's get @p wanted with its data, or refuses it. */
 static void serve(ucx_link *l, const ucx_label *wanted)
 {
     const void *from = ucx_address(wanted->place, wanted->bytes);
@@ -37,16 +42,8 @@ static void serve(ucx_link *l, const ucx_label *wanted)
     ucx_post(p, UCX_DATA, from, (size_t)wanted->bytes);
 }
 
-static void say_hello(ucx_link *l)
-{
-    ucx_posting *p = ucx_posting_new(l);
-    l->opening.answers = false;
-    if (p != NULL)
-        ucx_post(p, UCX_HELLO, NULL, 0);
-}
-
-/* Sends the answers to received messages. This is done here because UCP accepts no sends from its
- * receive callback. @return true if the link's status words can wait for a later pass. */
+/* Sends the answers to received messages, because UCP accepts no sends from its receive callback.
+ * @param patient  status words may wait for a later pass. @return true if they do. */
 static bool serve_link(ucx_link *l, bool patient)
 {
     while (l->postings.landing != NULL) {
@@ -54,15 +51,19 @@ static bool serve_link(ucx_link *l, bool patient)
         l->postings.landing = p->next_landing;
         ucx_land(p);
     }
-    if (l->opening.answers)
-        say_hello(l);
+    if (l->opening.answers) {
+        ucx_posting *p = ucx_posting_new(l);
+        l->opening.answers = false;
+        if (p != NULL)
+            ucx_post(p, UCX_HELLO, NULL, 0);
+    }
     while (l->gets.asked_count > 0 && l->state == RING_OK) {
         const ucx_label wanted = l->gets.asked[l->gets.asked_first];
         l->gets.asked_first = (l->gets.asked_first + 1) % UCX_GETS;
         l->gets.asked_count--;
         serve(l, &wanted);
     }
-    /* Status words that are due wait for a few passes, as another message may carry them. */
+    /* Status words wait for a few passes, because another message may carry them. */
     if (patient && l->recv.owes && hub.passes - l->recv.owed_since < OWED_PASSES)
         return true;
     if (l->recv.owes)
@@ -145,6 +146,7 @@ void ucx_settle(void)
 
 /* ---- Passes without a caller ----------------------------------------------------------------- */
 
+/* @return true if any link has messages in flight or unacknowledged frames. */
 static bool is_unfinished(void)
 {
     for (size_t i = 0; i < hub.capacity; i++) {
@@ -157,18 +159,9 @@ static bool is_unfinished(void)
     return false;
 }
 
-static void wait_for_look(double seconds)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)(seconds * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
-}
-
-/* The thread that makes passes: a sender may compute for long while UCX still has the end of its
- * frame. It makes one only if no other thread has, and less and less often. */
+/* The mover thread makes passes without a caller: a sender may compute for long while UCX still has
+ * the end of its frame. The thread makes a pass only if no other thread has made one since its last
+ * check, and doubles the interval each time. */
 static void *move(void *unused)
 {
     double pause = first_look;
@@ -181,7 +174,12 @@ static void *move(void *unused)
             pause = first_look;
         }
         const uint64_t passes = hub.passes;
-        wait_for_look(pause);
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(pause * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&hub.unfinished, &hub.lock, &until);
         pause = hub.passes != passes ? first_look : pause < last_look ? 2 * pause : last_look;
         if (hub.passes == passes)
             ucx_pass();
@@ -211,9 +209,9 @@ ring_status ucx_start_mover(void)
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-/* Waits until no request uses memory of regions. A request completes when the peer has received its
- * data; if that takes too long, the endpoint is closed forcibly, which breaks all links to that
- * process. */
+/* Waits until no request of the link uses memory of regions. A request completes when the peer has
+ * received its data. If that takes too long, closes the endpoint forcibly, which breaks all links
+ * to that process. */
 void ucx_stop_now(ucx_link *l, const char *why)
 {
     const double start = clock_now();
@@ -225,7 +223,7 @@ void ucx_stop_now(ucx_link *l, const char *why)
     l->gets.asked_count = 0;
     while (l->postings.lent > 0 && clock_now() < start + patience + force_patience) {
         if (clock_now() > start + patience && l->route != NULL && l->route->ep != NULL) {
-            ucx_route_fail(l->route, "the peer did not fetch the data that was sent to it");
+            ucx_route_fail(l->route, "the peer did not fetch the data that was sent to it in time");
             ucx_ep_close(l->route->ep);
             l->route->ep = NULL;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks references to memory: which regions of this process peers may access, and which regions
- * of a peer this process may.
+ * Checks references to memory: those by which peers may access this process, and those by which
+ * this process may access a peer.
  *
- * The heap is excluded. Its freed pages go back to the system without the knowledge of UCX's
- * registration cache; a later allocation there would be sent from, and put to, stale pages. */
+ * The heap is excluded, because its freed pages go back to the system without any notice to UCX's
+ * registration cache. UCX would use stale pages for a later allocation at the same address. */
 #include "ucx_regions.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Determines whether a link is opening, open or broken, and opens it further. */
+ * Determines whether a link is opening, open or broken, and continues to open it. */
 #include "ucx_state.h"
 
 #include "ucx_link.h"
@@ -17,8 +17,9 @@ ring_status ucx_break(ucx_link *l, ring_status status, const char *why)
     return verdict(l);
 }
 
-/* Frames that arrived before a failure can still be consumed. After status words have arrived,
- * RING_OK is returned once more, so that a waiting caller sees them before the failure. */
+/* Frames that arrived before a failure can still be consumed. If status words arrived before it,
+ * RING_OK is returned once more, so that a waiting caller can use them before it gets the
+ * failure. */
 ring_status ucx_state(ucx_link *l)
 {
     if (l->state == RING_IN_PROGRESS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens all RDMA devices once per process, and chooses among their ports for links. */
+ * Opens all RDMA devices once per process, and selects those of their ports that a link may use. */
 #include "adapter.h"
 
 #include "gids.h"
@@ -10,17 +10,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Completions that have not been polled. A link has at most QUEUE_DEPTH of them, and all its
- * requests complete when it fails, so 500 links may fail at once. */
+/* CQ_ENTRIES is the number of completions that may wait to be polled. When a link fails, all its
+ * requests complete, at most QUEUE_DEPTH of them, so 500 links may fail at once. WAKE_UPS is the
+ * number of receive requests for wake-ups. */
 enum { CQ_ENTRIES = 1 << 18, WAKE_UPS = 4096 };
 
+/* The devices and ports of this process. */
 static struct {
     pthread_mutex_t lock;
-    bool looked;
+    bool looked; /* the devices have been opened */
     adapter_device devices[ADAPTER_MOST_DEVICES];
     adapter_port ports[ADAPTER_MOST_PORTS];
     int device_count, port_count;
-    char why[512];
+    char why[512]; /* the reason if there is no port */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A child cannot use the parent's devices; fd_guard() has closed their descriptors. */
@@ -63,15 +65,6 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-static bool fill_receives(adapter_device *d, int count)
-{
-    struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
-    for (int i = 0; i < count; i++)
-        if (ibv_post_srq_recv(d->srq, &receive, &bad) != 0)
-            return false;
-    return true;
-}
-
 static bool make_queues(const ibverbs *api, adapter_device *d)
 {
     const int wake_ups = least(WAKE_UPS, d->attributes.max_srq_wr);
@@ -82,8 +75,13 @@ static bool make_queues(const ibverbs *api, adapter_device *d)
         d->cq = api->create_cq(d->context, least(CQ_ENTRIES, d->attributes.max_cqe), NULL,
                                d->channel, 0);
     d->srq = d->cq != NULL ? api->create_srq(d->pd, &srq) : NULL;
-    return d->srq != NULL && fill_receives(d, wake_ups) && make_nonblocking(d->channel->fd) &&
-           make_nonblocking(d->context->async_fd);
+    if (d->srq == NULL)
+        return false;
+    struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
+    for (int i = 0; i < wake_ups; i++)
+        if (ibv_post_srq_recv(d->srq, &receive, &bad) != 0)
+            return false;
+    return make_nonblocking(d->channel->fd) && make_nonblocking(d->context->async_fd);
 }
 
 static void place(adapter_device *d)
@@ -119,7 +117,8 @@ static bool open_device(const ibverbs *api, struct ibv_device *device, adapter_d
 
 /* ---- Ports -------------------------------------------------------------------------------- */
 
-/* @return bytes per second: lanes times the rate of a lane, without its coding overhead. */
+/* @return bytes per second: the number of lanes times the data rate of one lane, without coding
+ * overhead; 0 if the speed is unknown. */
 static double rate_of(const struct ibv_port_attr *p)
 {
     static const struct {
@@ -137,18 +136,20 @@ static double rate_of(const struct ibv_port_attr *p)
     return 0;
 }
 
+/* Logs that a port is not used, and keeps the text in case no other port is usable. */
 static void note_unused(const adapter_device *d, uint8_t number, const char *why)
 {
-    (void)text_format(process.why, sizeof process.why, "not using port %s:%d: %s", d->name, number,
-                      why);
+    (void)text_format(process.why, sizeof process.why, "port %s:%d is not used: %s", d->name,
+                      number, why);
     log_info("verbs: %s", process.why);
 }
 
+/* @return why a port in this state cannot be used. */
 static const char *state_word(enum ibv_port_state state)
 {
     switch (state) {
     case IBV_PORT_DOWN:
-        return "it is down; is the cable plugged in, and the other end up?";
+        return "it is down; is the cable plugged in, and the switch port up?";
     case IBV_PORT_INIT:
         return "it is initializing; is a subnet manager (opensm) running?";
     case IBV_PORT_ARMED:
@@ -183,7 +184,7 @@ static void add_port(const ibverbs *api, adapter_device *d, uint8_t number)
     if (gid_choose(api, port, p.gid_tbl_len) || !port->ethernet)
         process.port_count++;
     else
-        note_unused(d, number, "it has no GID; assign an address to its network interface");
+        note_unused(d, number, "it has no GID; assign an IP address to its network interface");
 }
 
 static int by_name(const void *a, const void *b)
@@ -196,7 +197,7 @@ static void open_all(const ibverbs *api)
     int count = 0;
     struct ibv_device **list = api->get_device_list(&count);
     (void)text_format(process.why, sizeof process.why,
-                      "no RDMA device; is the adapter's driver loaded (rdma link)?");
+                      "there is no RDMA device; is the adapter's driver loaded (rdma link)?");
     for (int i = 0; list != NULL && i < count && process.device_count < ADAPTER_MOST_DEVICES; i++) {
         adapter_device *d = &process.devices[process.device_count];
         if (open_device(api, list[i], d))
@@ -232,17 +233,8 @@ int adapter_ports(const adapter_port **out)
 
 /* ---- Choice ------------------------------------------------------------------------------- */
 
-/* "mlx5_0:1" means that port, and "mlx5_0" all ports of the device; without '=', a device name
- * also means all devices whose names begin with it. */
-static bool word_means(const char *word, size_t length, bool exact, const adapter_port *port)
-{
-    const char *colon = memchr(word, ':', length);
-    if (colon != NULL)
-        return strlen(port->name) == length && strncmp(port->name, word, length) == 0;
-    return strncmp(port->device->name, word, length) == 0 &&
-           (!exact || port->device->name[length] == '\0');
-}
-
+/* "mlx5_0:1" selects that port, and "mlx5_0" selects all ports of the device. Without '=', a device
+ * name also selects all devices whose names begin with it. */
 bool adapter_list_has(const char *list, const adapter_port *port)
 {
     const bool excludes = list[0] == '^', exact = list[excludes] == '=';
@@ -252,7 +244,11 @@ bool adapter_list_has(const char *list, const adapter_port *port)
         return true;
     while (list[0] != '\0') {
         const size_t length = strcspn(list, ", ");
-        found |= length > 0 && word_means(list, length, exact, port);
+        const char *device = port->device->name;
+        if (memchr(list, ':', length) != NULL)
+            found |= strlen(port->name) == length && strncmp(port->name, list, length) == 0;
+        else if (length > 0)
+            found |= strncmp(device, list, length) == 0 && (!exact || device[length] == '\0');
         list += length + (list[length] != '\0');
     }
     return found != excludes;
@@ -281,7 +277,7 @@ int adapter_nearest_to(const pci_place *place, const adapter_port *const *ports,
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Older libraries accept relaxed ordering only in reg_mr_iova2(). */
+/* Older versions of libibverbs accept relaxed ordering only in ibv_reg_mr_iova2(). */
 struct ibv_mr *adapter_register(const adapter_device *device, void *base, size_t bytes,
                                 unsigned access)
 {
@@ -308,25 +304,22 @@ static log_level level_of(enum ibv_event_type type)
     }
 }
 
-static void note_port(const adapter_device *device, int number, bool is_down)
-{
-    for (int i = 0; i < process.port_count; i++)
-        if (process.ports[i].device == device && process.ports[i].number == number)
-            atomic_store(&process.ports[i].down, is_down);
-}
-
 void adapter_look_at_events(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();
     struct ibv_async_event event;
     if (pthread_mutex_trylock(&device->lock) != 0)
-        return; /* another thread reads them */
+        return; /* another thread reads the events, or polls */
     while (api->get_async_event(device->context, &event) == 0) {
+        const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
         if (event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR)
             atomic_store(&device->dead, true);
-        if (event.event_type == IBV_EVENT_PORT_ERR || event.event_type == IBV_EVENT_PORT_ACTIVE)
-            note_port(device, event.element.port_num, event.event_type == IBV_EVENT_PORT_ERR);
-        log_at(level_of(event.event_type), "verbs: %s reports: %s", device->name,
+        for (int i = 0; i < process.port_count; i++)
+            if ((is_down || event.event_type == IBV_EVENT_PORT_ACTIVE) &&
+                process.ports[i].device == device &&
+                process.ports[i].number == event.element.port_num)
+                atomic_store(&process.ports[i].down, is_down);
+        log_at(level_of(event.event_type), "verbs: adapter %s reports an event: %s", device->name,
                api->event_type_str(event.event_type));
         api->ack_async_event(&event);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hands completions to sinks, which it finds in a table by handle. A handle is a place in the table
- * and a generation: completions of a destroyed queue pair may still be in the queue, and then match
- * no sink. */
+ * Passes completions to sinks, which it finds in a table by their handles. A handle combines a
+ * place in the table with a generation number: a completion of a destroyed queue pair may still be
+ * in the queue, and its old generation then matches no sink. */
 #include "completions.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@ enum { BATCH = 16, PLACE_BITS = 18, FIRST_PLACES = 64 };
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
 typedef struct place {
-    completion_sink *sink;
-    uint32_t given;
+    completion_sink *sink; /* NULL: free */
+    uint32_t given;        /* generation: how often the place was assigned; never 0 in a handle */
 } place;
 
 static struct {
@@ -24,7 +24,7 @@ static struct {
 static void in_child(void)
 {
     pthread_mutex_init(&table.lock, NULL);
-    table.places = NULL; /* another thread may have been growing it */
+    table.places = NULL; /* not freed: a thread of the parent may have been changing it */
     table.count = 0;
 }
 
@@ -76,7 +76,7 @@ void completions_leave(uint32_t handle)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* Needs the table's lock. */
+/* The caller holds the table's lock. @return NULL if the queue pair no longer exists. */
 static completion_sink *sink_of(uint32_t handle)
 {
     const uint32_t at = handle & PLACE_MASK;
@@ -85,15 +85,16 @@ static completion_sink *sink_of(uint32_t handle)
                : NULL;
 }
 
-/* ---- Handing out -------------------------------------------------------------------------- */
+/* ---- Delivering --------------------------------------------------------------------------- */
 
+/* Wakes the thread that sleeps on the sink's link, if there is one. */
 static void wake(completion_sink *sink)
 {
     const uint64_t one = 1;
     if (!atomic_exchange(sink->armed, false))
         return;
     const ssize_t ignored = write(sink->wake, &one, sizeof one);
-    (void)ignored; /* it fails only if the counter is full, and then it is readable */
+    (void)ignored; /* fails only if the eventfd's counter is full, and then it is readable anyway */
 }
 
 static void note_request(const struct ibv_wc *wc)
@@ -109,17 +110,9 @@ static void note_request(const struct ibv_wc *wc)
     wake(sink);
 }
 
-static void note_wake_up(const struct ibv_wc *wc)
-{
-    completion_sink *sink = sink_of(wc->imm_data);
-    if (wc->status != IBV_WC_SUCCESS || sink == NULL)
-        return;
-    atomic_store_explicit(&sink->woken, true, memory_order_release);
-    wake(sink);
-}
-
-/* A used receive is posted again at once, so WAKE_UPS only limits bursts. */
-static void hand_out(adapter_device *device, const struct ibv_wc *all, int count)
+/* Completions without wr_id are wake-ups. Their receive requests are posted again at once, so
+ * WAKE_UPS limits only how many may arrive between two polls. */
+static void deliver(adapter_device *device, const struct ibv_wc *all, int count)
 {
     struct ibv_recv_wr receive = {.wr_id = 0}, *bad;
     pthread_mutex_lock(&table.lock);
@@ -128,7 +121,11 @@ static void hand_out(adapter_device *device, const struct ibv_wc *all, int count
             note_request(&all[i]);
             continue;
         }
-        note_wake_up(&all[i]);
+        completion_sink *sink = sink_of(all[i].imm_data);
+        if (all[i].status == IBV_WC_SUCCESS && sink != NULL) {
+            atomic_store_explicit(&sink->woken, true, memory_order_release);
+            wake(sink);
+        }
         if (ibv_post_srq_recv(device->srq, &receive, &bad) != 0)
             atomic_store(&device->dead, true);
     }
@@ -144,7 +141,7 @@ static void poll_locked(adapter_device *device)
         if (count < 0)
             atomic_store(&device->dead, true);
         if (count > 0)
-            hand_out(device, all, count);
+            deliver(device, all, count);
     } while (count == BATCH);
 }
 
@@ -184,7 +181,7 @@ void completions_disarm(adapter_device *device)
     pthread_mutex_lock(&device->lock);
     while (api->get_cq_event(device->channel, &cq, &own) == 0)
         events++;
-    if (events > 0) { /* other sleeping threads may have missed the event: request the next one */
+    if (events > 0) { /* threads that still sleep need the next event */
         api->ack_cq_events(device->cq, events);
         if (ibv_req_notify_cq(device->cq, 0) != 0)
             atomic_store(&device->dead, true);

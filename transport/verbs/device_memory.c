@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Registers accelerator memory with adapters, by dma-buf or by address. */
+ * Registers accelerator memory with adapters, through a dma-buf or by its address. */
 #include "device_memory.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@ pci_distance device_memory_distance(const adapter_device *device, const accelera
     return of->place != NULL ? pci_distance_between(of->place(of), &device->place) : PCI_LOC;
 }
 
-/* Tries an invalid descriptor: EOPNOTSUPP means that the driver has no dma-bufs, any other error
- * that it has. */
+/* Tries to register an invalid descriptor. EOPNOTSUPP means that the driver does not support
+ * dma-bufs; any other error means that it does. */
 static bool takes_dmabuf(adapter_device *device)
 {
     const ibverbs *api = ibverbs_load();
@@ -60,9 +60,11 @@ struct ibv_mr *device_memory_register(adapter_device *device, const accelerator_
     }
     if (by_dmabuf)
         return refused(device, "ibv_reg_dmabuf_mr");
-    say_why_not(device, share->dmabuf < 0 ? "there is neither a dma-buf nor nvidia-peermem"
-                        : api->reg_dmabuf_mr == NULL
-                            ? "libibverbs is older than dma-bufs, and there is no nvidia-peermem"
-                            : "its driver rejects dma-bufs, and there is no nvidia-peermem");
+    say_why_not(device,
+                share->dmabuf < 0
+                    ? "the accelerator gave no dma-buf, and nvidia-peermem is not loaded"
+                : api->reg_dmabuf_mr == NULL
+                    ? "libibverbs is too old for dma-bufs, and nvidia-peermem is not loaded"
+                    : "the adapter's driver rejects dma-bufs, and nvidia-peermem is not loaded");
     return NULL;
 }

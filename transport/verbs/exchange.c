@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a link by an exchange over its socket: both ends send their ports, then the addresses of
- * their queue pairs, and a byte when these are connected. */
+ * Opens a link by an exchange over its socket. Each end sends three messages: its ports, the
+ * addresses of its queue pairs, and a byte once its queue pairs are connected. */
 #include "verbs.h"
 
 #include "accelerator.h"
@@ -18,10 +18,11 @@ static ring_status send_bytes(verbs_link *l, const void *what, size_t bytes)
 {
     if (send(l->socket.fd, what, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes)
         return RING_OK;
-    return fail(RING_ERR_PEER, "sending to the peer: %m");
+    return fail(RING_ERR_PEER, "sending an opening message to the peer: %m");
 }
 
-/* @return RING_OK when @p bytes have arrived. */
+/* Receives the next message, of @p bytes, into l->opening.theirs. @return RING_OK when all of it
+ * has arrived. */
 static ring_status receive_bytes(verbs_link *l, size_t bytes)
 {
     const ssize_t got = recv(l->socket.fd, (char *)&l->opening.theirs + l->opening.heard,
@@ -39,19 +40,16 @@ static ring_status receive_bytes(verbs_link *l, size_t bytes)
 
 /* ---- Choice of ports ---------------------------------------------------------------------- */
 
-/* @return the port nearest to this process's accelerator, or to this thread if there is none. */
-static int nearest_port(const verbs_link *l)
-{
-    const accelerator *of = regions_accelerator();
-    const bool is_placed = of != NULL && of->share != NULL && of->place != NULL;
-    return is_placed && of->place(of)->path[0] != '\0'
-               ? adapter_nearest_to(of->place(of), l->opening.ports, l->opening.port_count)
-               : adapter_nearest(l->opening.ports, l->opening.port_count);
-}
-
+/* The nearest port is the one nearest to this process's accelerator, or to this thread if the
+ * process has no accelerator with a known place. */
 ring_status verbs_greet(verbs_link *l)
 {
-    l->opening.nearest = nearest_port(l);
+    const accelerator *of = regions_accelerator();
+    const bool is_placed = of != NULL && of->share != NULL && of->place != NULL &&
+                           of->place(of)->path[0] != '\0';
+    l->opening.nearest = is_placed ? adapter_nearest_to(of->place(of), l->opening.ports,
+                                                        l->opening.port_count)
+                                   : adapter_nearest(l->opening.ports, l->opening.port_count);
     verbs_hello mine = {.version = VERSION,
                         .ports = (uint16_t)l->opening.port_count,
                         .nearest = (uint16_t)l->opening.nearest};
@@ -61,8 +59,8 @@ ring_status verbs_greet(verbs_link *l)
     return send_bytes(l, &mine, sizeof mine);
 }
 
-/* @return the failover port: the next port that is on another adapter at both ends, otherwise at
- * one end, otherwise simply the next one. */
+/* @return the index of the port to fail over to, starting the search after @p first: a port that is
+ * on another adapter at both ends, otherwise at one end, otherwise the next port. */
 static int second_port(const verbs_link *l, const verbs_hello *theirs, int count, int first)
 {
     int best = (first + 1) % count, most = 0;
@@ -78,8 +76,8 @@ static int second_port(const verbs_link *l, const verbs_hello *theirs, int count
     return best;
 }
 
-/* The first rail uses the lower rank's nearest port plus the channel's number, which is the same at
- * both ends. */
+/* Both ends must choose the same ports. The index of the first rail's port is that of the lower
+ * rank's nearest port, plus the channel's number, so that channels use different ports. */
 static ring_status open_rails(verbs_link *l, const verbs_hello *theirs)
 {
     const int count = l->opening.port_count < theirs->ports ? l->opening.port_count : theirs->ports;
@@ -112,8 +110,8 @@ static ring_status register_buffers(verbs_link *l)
         if (l->rail.out_mr[r] == NULL)
             return fail(
                 RING_ERR_MEMORY,
-                "cannot register the %zu KiB that a link needs with %s: %m; raise the limit on "
-                "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+                "cannot register %zu KiB for a link with adapter %s: %m; raise the limit on locked "
+                "memory (ulimit -l, LimitMEMLOCK=infinity)",
                 (sizeof *l->in + sizeof *l->out) >> 10, device->name);
     }
     return RING_OK;
@@ -129,7 +127,8 @@ static ring_status send_address(verbs_link *l)
         struct epoll_event event = {.events = EPOLLIN};
         if (epoll_ctl(l->sleep.epoll, EPOLL_CTL_ADD, device->channel->fd, &event) != 0 &&
             errno != EEXIST) /* both rails may belong to one device */
-            return fail(RING_ERR_SYSTEM, "watching the adapter's completions (epoll): %m");
+            return fail(RING_ERR_SYSTEM, "adding the completion channel of adapter %s to epoll: %m",
+                        device->name);
     }
     return send_bytes(l, &mine, sizeof mine);
 }
@@ -143,8 +142,8 @@ static ring_status receive_hello(verbs_link *l)
     if (memcmp(theirs->magic, magic, sizeof magic) != 0 || theirs->version != VERSION ||
         theirs->ports == 0 || theirs->ports > ADAPTER_MOST_PORTS ||
         theirs->nearest >= theirs->ports)
-        return fail(RING_ERR_PEER, "the peer's first message is not a greeting of a verbs link; do "
-                                   "both ranks run the same version?");
+        return fail(RING_ERR_PEER, "the peer's first message is not a verbs greeting of this "
+                                   "version; run the same libring on all ranks");
     RING_TRY(open_rails(l, theirs));
     RING_TRY(register_buffers(l));
     l->opening.phase = PHASE_ADDRESS;
@@ -156,8 +155,8 @@ static ring_status receive_address(verbs_link *l)
     const verbs_address *theirs = &l->opening.theirs.address;
     RING_TRY(receive_bytes(l, sizeof *theirs));
     if (theirs->rails != (uint32_t)l->rail.count)
-        return fail(RING_ERR_PEER, "the peer has made %u queue pair%s, this rank %d", theirs->rails,
-                    plural(theirs->rails), l->rail.count);
+        return fail(RING_ERR_PEER, "the peer created %u queue pair%s, but this rank created %d",
+                    theirs->rails, plural(theirs->rails), l->rail.count);
     l->peer.inbox = theirs->inbox;
     for (int r = 0; r < l->rail.count; r++) {
         l->peer.key[r] = theirs->key[r];
@@ -176,6 +175,7 @@ ring_status verbs_continue_opening(verbs_link *l)
         RING_TRY(receive_address(l));
     RING_TRY(receive_bytes(l, sizeof l->opening.theirs.ready));
     if (l->opening.theirs.ready != 'R')
-        return fail(RING_ERR_PEER, "the peer's last opening message is invalid");
+        return fail(RING_ERR_PEER, "the peer's last opening message is 0x%02x instead of 'R'",
+                    (unsigned char)l->opening.theirs.ready);
     return RING_OK;
 }

@@ -21,7 +21,7 @@ static bool is_zero(const union ibv_gid *gid)
     return memcmp(gid->raw, zero.raw, sizeof zero.raw) == 0;
 }
 
-/* @return the rank of a GID: higher is better; 0: not usable. */
+/* @return how good a GID is: higher is better; 0: not usable. @param[out] why  its kind. */
 static int rank_of(const struct ibv_gid_entry *entry, const char **why)
 {
     if (is_zero(&entry->gid))
@@ -38,7 +38,8 @@ static int rank_of(const struct ibv_gid_entry *entry, const char **why)
     return is_mapped_ipv4(&entry->gid) ? 4 : is_link_local(&entry->gid) ? 2 : 3;
 }
 
-/* If the library does not report types, they follow from the kernel's order of entries: v1, v2. */
+/* If the library does not report the types of GIDs, they follow from the kernel's order: entries
+ * for RoCE v1 and v2 alternate. */
 static bool read_entry(const ibverbs *api, const adapter_port *port, int index,
                        struct ibv_gid_entry *out)
 {
@@ -74,8 +75,8 @@ bool gid_take(const adapter_port *port, int index, union ibv_gid *out)
     if (api->query_gid(port->device->context, port->number, index, out) == 0 && !is_zero(out))
         return true;
     fail(RING_ERR_CONFIG,
-         "RING_IB_GID_INDEX=%d: %s has no such GID; unset it, or see 'ringinfo doctor' for the "
-         "port's GIDs",
+         "RING_IB_GID_INDEX=%d: port %s has no such GID; unset the variable, or choose a GID that "
+         "'ringinfo doctor' lists",
          index, port->name);
     return false;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ibverbs: loads rdma-core's libibverbs when it is first needed, so that one build runs with and
- * without it. Functions that its header defines inline (posting and polling) are called through the
- * context and need no symbol.
+ * without it. Posting and polling are inline functions of its header, and need no symbol.
  */
 #ifndef RING_IBVERBS_H
 #define RING_IBVERBS_H
@@ -17,7 +16,7 @@
 #undef ibv_reg_mr_iova
 #undef ibv_get_device_list
 
-/** One row per function: name, result, parameters. */
+/** One row per function: its name without "ibv_", its result, its parameters. */
 #define IBVERBS_FUNCTIONS(ROW) \
     ROW(get_device_list, struct ibv_device **, (int *count)) \
     ROW(free_device_list, void, (struct ibv_device * *list)) \
@@ -54,7 +53,7 @@
     ROW(wc_status_str, const char *, (enum ibv_wc_status status)) \
     ROW(fork_init, int, (void))
 
-/** Functions that are NULL if the library is too old to have them. */
+/** Functions that newer versions of the library have; NULL with an older one. */
 #define IBVERBS_OPTIONAL(ROW) \
     ROW(is_fork_initialized, enum ibv_fork_status, (void)) \
     ROW(reg_dmabuf_mr, struct ibv_mr *, \
@@ -69,11 +68,11 @@ typedef struct ibverbs {
                         struct ibv_gid_entry *out, uint32_t flags, size_t size); /* or NULL */
 } ibverbs;
 
-/** Loads the library once per process, and keeps it. @return the functions; NULL with fail() called
- *  if the library is missing or too old. */
+/** Loads the library once per process, and keeps it. @return its functions; NULL, with the reason
+ *  passed to fail(), if the library is missing or too old. */
 const ibverbs *ibverbs_load(void);
 
-/** @return one line about a completion status: its cause and remedy. */
+/** @return the cause of a completion status, and what the user can do, in one line. */
 const char *ibverbs_explain(enum ibv_wc_status status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Posts the operations of a link in order, takes their completions, and moves the link to its other
- * rail when the first one fails. */
+ * Posts the operations of a link in order, handles their completions, and moves the link to its
+ * second rail when the first one fails. */
 #include "verbs.h"
 
 #include "slot_format.h"
@@ -9,7 +9,8 @@
 
 #include <errno.h>
 
-/* Queue entries that payloads leave free for headers, and headers for status words. */
+/* Entries of the send queue that requests for payload leave free for a header, and that requests
+ * for headers leave free for status words. */
 enum { FOR_HEADER = 1, FOR_WORDS = 4 };
 
 /* ---- The ring ----------------------------------------------------------------------------- */
@@ -28,19 +29,20 @@ verbs_operation *verbs_next_operation(verbs_link *l)
 
 /* ---- Posting ------------------------------------------------------------------------------ */
 
+/* Posts one request. If the adapter rejects it, the rail counts as failed. */
 static bool post(verbs_link *l, const queue_request *r)
 {
     queue_pair *q = &l->rail.queue[l->rail.active];
     int none = 0;
     if (queue_pair_post(q, r))
         return true;
-    log_debug("verbs: %s rejects a request: %m", q->port->name);
+    log_debug("verbs: port %s rejects a request: %m", q->port->name);
     (void)atomic_compare_exchange_strong(&q->sink.failed, &none, (int)IBV_WC_LOC_QP_OP_ERR);
     return false;
 }
 
-/* Posts an operation's bytes in pieces of at most the port's longest transfer. A get completes with
- * its last piece. @return false if the queue is full; a later call continues. */
+/* Posts an operation's bytes in pieces of at most the port's longest transfer. A get asks for a
+ * completion with its last piece. @return false if the queue is full; a later call continues. */
 static bool post_bytes(verbs_link *l, verbs_operation *o)
 {
     queue_pair *q = &l->rail.queue[l->rail.active];
@@ -60,6 +62,7 @@ static bool post_bytes(verbs_link *l, verbs_operation *o)
     return true;
 }
 
+/* Posts the write of an operation's header into the peer's slot. @return as post_bytes(). */
 static bool post_header(verbs_link *l, verbs_operation *o)
 {
     queue_pair *q = &l->rail.queue[l->rail.active];
@@ -84,6 +87,7 @@ static bool post_header(verbs_link *l, verbs_operation *o)
     return post(l, &r);
 }
 
+/* Posts queued operations until the send queue is full. */
 static void post_waiting(verbs_link *l)
 {
     while (l->send.posted < l->send.accepted && !l->rail.resuming) {
@@ -104,8 +108,8 @@ void verbs_accept(verbs_link *l)
 
 /* ---- Completions -------------------------------------------------------------------------- */
 
-/* Takes completed operations. While the link is resuming, operations still have the request numbers
- * of the old rail, so they cannot be taken. */
+/* Removes completed operations from the ring. While the link is resuming, operations still have the
+ * request numbers of the old rail, so none can be removed. */
 static void take_ends(verbs_link *l)
 {
     const queue_pair *q = &l->rail.queue[l->rail.active];
@@ -133,9 +137,9 @@ static bool has_other_rail(const verbs_link *l)
            queue_pair_failure(&l->rail.queue[other]) == IBV_WC_SUCCESS;
 }
 
-/* @return true if the port is down and the other rail is usable: it is better to fail over before
- * the retries run out. */
-static bool may_drain(const verbs_link *l)
+/* @return true if the port is down and the other rail is usable: then the link fails over without
+ * waiting until the adapter's retries run out. */
+static bool may_leave_port(const verbs_link *l)
 {
     const adapter_port *port = l->rail.queue[l->rail.active].port;
     if (!atomic_load_explicit(&port->down, memory_order_relaxed) || !has_other_rail(l))
@@ -145,6 +149,7 @@ static bool may_drain(const verbs_link *l)
     return !atomic_load(&other->down) && !atomic_load(&other->device->dead);
 }
 
+/* @return why the link abandons the rail of this queue pair. */
 static const char *why_changed(const queue_pair *old)
 {
     const enum ibv_wc_status failure = queue_pair_failure(old);
@@ -152,28 +157,29 @@ static const char *why_changed(const queue_pair *old)
         return ibverbs_explain(failure);
     if (atomic_load(&old->port->device->dead))
         return "the adapter failed";
-    return atomic_load(&old->port->down) ? "the port went down" : "the peer's end failed";
+    return atomic_load(&old->port->down) ? "the port went down" : "the peer abandoned this rail";
 }
 
-/* Moves to the other rail, and asks the peer to do so. The old queue pair is closed first, so that
- * no write can arrive after the arrived slots have been counted. */
+/* Moves to the other rail, and asks the peer to do the same. The old queue pair is closed first, so
+ * that no write can arrive after the arrived slots have been counted. */
 static void change_rail(verbs_link *l)
 {
     queue_pair *old = &l->rail.queue[l->rail.active];
     const char *why = why_changed(old);
     queue_pair_close(old);
     l->rail.active++;
-    log_warn("verbs: rank %d continues over %s with rank %d instead of %s: %s", l->rank,
-             l->rail.queue[l->rail.active].port->name, l->head.peer, old->port->name, why);
+    log_warn("verbs: rank %d now reaches rank %d over port %s instead of %s: %s", l->rank,
+             l->head.peer, l->rail.queue[l->rail.active].port->name, old->port->name, why);
     l->recv.words[WORD_LEFT] = (uint64_t)l->rail.active;
     l->recv.words[WORD_ARRIVED] = verbs_arrived(l);
     l->rail.resuming = true;
-    l->sleep.roused = 0; /* a wake-up may have been lost */
+    l->sleep.roused = 0; /* this end's last wake-up may have been lost, so it must be repeated */
     l->recv.words_over = true;
     verbs_announce(l);
 }
 
-/* Repeats all unfinished operations on the new rail, except slots that had arrived. */
+/* Queues all unfinished operations again for the new rail. Those whose slot has arrived at the peer
+ * are marked, so that they count as complete and are not posted. */
 static void resume(verbs_link *l)
 {
     l->rail.resuming = false;
@@ -192,7 +198,7 @@ static void look_at_rails(verbs_link *l)
     const enum ibv_wc_status failure = queue_pair_failure(q);
     const bool failed = failure != IBV_WC_SUCCESS;
     const bool left = l->peer.words[WORD_LEFT] > (uint64_t)l->rail.active;
-    if (((failed || left || dead) && has_other_rail(l)) || may_drain(l))
+    if (((failed || left || dead) && has_other_rail(l)) || may_leave_port(l))
         change_rail(l);
     else if (dead)
         (void)verbs_break(l, fail(RING_ERR_SYSTEM,

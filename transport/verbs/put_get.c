@@ -11,16 +11,6 @@
 
 /* ---- This end's memory -------------------------------------------------------------------- */
 
-static bool announce_key(verbs_link *l, const verbs_key *key)
-{
-    transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
-    memcpy(frame.data, key, sizeof *key);
-    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->memory.announced, key))
-        return false;
-    verbs_put_slot(l, verbs_next_operation(l), &frame, false);
-    return true;
-}
-
 uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
 {
     verbs_link *l = (verbs_link *)head;
@@ -29,20 +19,26 @@ uint64_t verbs_ref(transport_link *head, const void *ptr, size_t bytes)
     const verbs_key key = verbs_key_of(l);
     const uint64_t ref = key.ref + (uint64_t)((const char *)ptr - l->memory.found.base);
     const verbs_key *announced = verbs_key_find(&l->memory.announced, ref, bytes);
-    if ((announced == NULL || memcmp(announced, &key, sizeof key) != 0) && !announce_key(l, &key))
+    if (announced != NULL && memcmp(announced, &key, sizeof key) == 0)
+        return ref;
+    transport_frame frame = {.flags = VERBS_KEY, .message = l->head.frames_sent};
+    memcpy(frame.data, &key, sizeof key);
+    if (!verbs_has_room_for_two(l) || !verbs_key_put(&l->memory.announced, &key))
         return 0;
+    verbs_put_slot(l, verbs_next_operation(l), &frame, false);
     return ref;
 }
 
 /* ---- Transfers ---------------------------------------------------------------------------- */
 
+/* Fills in the addresses and keys of a put or get. @param ref  reference to the peer's memory. */
 static ring_status describe(verbs_link *l, verbs_operation *o, const void *data, size_t bytes,
                             uint64_t ref)
 {
     o->bytes = bytes;
     if (!verbs_local(l, o, data, bytes))
-        return verbs_break(l,
-                           fail(RING_ERR_INTERNAL, "the memory of a put or get is not registered"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL, "this rank's memory for a put or get is not "
+                                                      "registered"));
     const verbs_key *key = verbs_key_find(&l->memory.known, ref, bytes);
     if (key == NULL)
         return verbs_break(l,
@@ -58,7 +54,9 @@ ring_status verbs_put(transport_link *head, const transport_frame *frame, const 
     verbs_link *l = (verbs_link *)head;
     RING_TRY(verbs_state(l));
     if (frame->flags != (FRAME_LONG | FRAME_STORED))
-        return verbs_break(l, fail(RING_ERR_INTERNAL, "a put needs a stored frame"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL,
+                                   "a put needs a frame with the flags LONG and STORED, not 0x%x",
+                                   frame->flags));
     l->send.refused = !verbs_has_room(l, 0);
     if (l->send.refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes a queue pair through its states, from creation to closing, and posts requests to it. */
+ * Creates, connects and closes queue pairs, and posts requests to them. */
 #include "queue_pair.h"
 
 #include "gids.h"
 
 #include <errno.h>
 
-/* Every SIGNAL_EVERY-th request asks for a completion, which frees the queue entries before it. */
-enum { SIGNAL_EVERY = 32, READS = 16, NEVER_RNR = 7, HOPS = 255, PACKET_BITS = 24 };
+enum {
+    SIGNAL_EVERY = 32, /* every 32nd request asks for a completion, which frees queue entries */
+    READS = 16,        /* most RDMA reads in flight                                           */
+    NEVER_RNR = 7,     /* retry for ever while the peer has no receive request for a wake-up  */
+    HOPS = 255,        /* hop limit of routed packets                                         */
+    PACKET_BITS = 24   /* bits of a packet sequence number                                    */
+};
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
@@ -47,12 +52,13 @@ static int initialize(const ibverbs *api, const queue_pair *q, const transport_i
                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+/* Closes the queue pair after @p what has failed with @p error. */
 static ring_status refuse(queue_pair *q, const char *what, int error)
 {
     errno = error;
     fail(error == ENOMEM ? RING_ERR_MEMORY : RING_ERR_SYSTEM,
-         "%s on %s: %m; is the limit on locked memory too low (ulimit -l), or are the adapter's "
-         "queue pairs used up (rdma resource)?",
+         "%s on port %s: %m; is the limit on locked memory too low (ulimit -l), or are all queue "
+         "pairs of the adapter in use (rdma resource)?",
          what, q->port->name);
     queue_pair_close(q);
     return error == ENOMEM ? RING_ERR_MEMORY : RING_ERR_SYSTEM;
@@ -72,7 +78,7 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
     else if (wanted >= 0 && options->gid_from == NULL)
         return RING_ERR_CONFIG;
     else if (wanted >= 0)
-        log_warn("ignoring %s=%d: %s has no such GID", options->gid_from, wanted, port->name);
+        log_warn("ignoring %s=%d: port %s has no such GID", options->gid_from, wanted, port->name);
     q->handle = completions_enter(&q->sink);
     if (q->handle == 0)
         return RING_ERR_MEMORY;
@@ -81,11 +87,12 @@ ring_status queue_pair_open(queue_pair *q, const adapter_port *port, const trans
         return refuse(q, "creating a queue pair", errno);
     const int error = initialize(api, q, options);
     if (error != 0)
-        return refuse(q, "initializing a queue pair (is RING_IB_PKEY right?)", error);
+        return refuse(q, "initializing a queue pair (is RING_IB_PKEY correct?)", error);
     q->first_packet = (q->handle * 2654435761u) >> (32 - PACKET_BITS);
     return RING_OK;
 }
 
+/* @return how many RDMA reads may be in flight. @param most  the adapter's limit. */
 static uint8_t reads_of(int most)
 {
     return (uint8_t)(most < READS ? (most > 0 ? most : 1) : READS);
@@ -166,7 +173,7 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     gid_write(&gid, theirs, sizeof theirs);
     if (q->port->ethernet != (peer->ethernet != 0))
         return fail(RING_ERR_PEER,
-                    "%s is %s, but the peer's port is %s; choose ports of one network with "
+                    "port %s is %s, but the peer's port is %s; choose ports of one network with "
                     "RING_IB_HCA",
                     q->port->name, q->port->ethernet ? "RoCE" : "InfiniBand",
                     peer->ethernet ? "RoCE" : "InfiniBand");
@@ -176,7 +183,7 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     if (error != 0) {
         errno = error;
         return fail(RING_ERR_PEER,
-                    "connecting %s (GID %s) to the peer's port (GID %s): %m; is there a route "
+                    "connecting port %s (GID %s) to the peer's port (GID %s): %m; is there a route "
                     "between them? See 'ringinfo doctor', RING_IB_HCA and RING_IB_GID_INDEX",
                     q->port->name, mine, theirs);
     }
@@ -184,8 +191,8 @@ ring_status queue_pair_connect(queue_pair *q, const queue_pair_address *peer,
     return RING_OK;
 }
 
-/* completions_destroy() polls first, because wake-ups that were not polled would lose their
- * receives. */
+/* completions_destroy() polls first, because destroying the queue pair drops its completions, and
+ * the receive requests of wake-ups would not be posted again. */
 void queue_pair_close(queue_pair *q)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_ERR};

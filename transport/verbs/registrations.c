@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps a list of registrations, sorted by address. A counter grows whenever a registration ends,
- * so that links notice when one that they remember may be invalid. */
+ * Keeps the list of all registrations of the process, sorted by address. A counter grows whenever a
+ * registration ends, so that a link detects that the registration which it used last may be
+ * invalid. */
 #include "registrations.h"
 
 #include "automatic.h"
@@ -13,21 +14,21 @@
 #include <unistd.h>
 
 typedef struct entry {
-    registration shown;
+    registration shown; /* the part that links see */
     struct ibv_mr *mr[ADAPTER_MOST_DEVICES];
-    bool automatic;
-    uint32_t refused;                         /* bits of devices that will not accept it */
-    pci_distance apart[ADAPTER_MOST_DEVICES]; /* distance of accelerator memory */
+    bool automatic;                           /* of an automatic region (automatic.h) */
+    uint32_t refused;                         /* bits of devices that have refused the memory */
+    pci_distance apart[ADAPTER_MOST_DEVICES]; /* from the accelerator to each device */
 } entry;
 
 static struct {
     pthread_mutex_t lock;
-    entry **entries; /* by base */
+    entry **entries; /* sorted by `base` */
     size_t count, room;
-    _Atomic uint64_t ended; /* ended registrations, plus 1 */
+    _Atomic uint64_t ended; /* number of times that registrations have ended, plus 1 */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = 1};
 
-/* A child has no keys: registrations belong to the parent. */
+/* A child starts with an empty list, because the registrations belong to the parent. */
 static void in_child(void)
 {
     pthread_mutex_init(&process.lock, NULL);
@@ -52,6 +53,7 @@ static size_t places_until(const char *at)
     return low;
 }
 
+/* @return the entry that contains @p ptr; NULL if there is none. */
 static entry *find(const char *ptr)
 {
     const size_t place = places_until(ptr);
@@ -97,6 +99,8 @@ static void remove_at(size_t place)
     free(e);
 }
 
+/* Ends all registrations that begin in the given bytes of a region. Called when the region, or an
+ * allocation of the heap, is about to be freed. */
 static void forget(uint16_t id, uint64_t offset, size_t bytes)
 {
     pthread_mutex_lock(&process.lock);
@@ -124,11 +128,11 @@ struct ibv_mr *registration_of_link(const adapter_device *device, void *base, si
     struct ibv_mr *mr = adapter_register(device, base, bytes, access);
     if (mr != NULL)
         return mr;
-    (void)automatic_drop_idle(); /* another thread may have dropped registrations since */
+    (void)automatic_drop_idle(); /* if it drops none, another thread may still have made room */
     return adapter_register(device, base, bytes, access);
 }
 
-/* Registering automatic regions may fail often, so that is logged only once. */
+/* Registering automatic regions may fail often, so such a failure is logged only once. */
 static void log_refusal(const entry *e, const adapter_device *device)
 {
     static _Atomic bool logged;
@@ -136,12 +140,13 @@ static void log_refusal(const entry *e, const adapter_device *device)
         return;
     log_at(
         e->automatic ? LOG_INFO : LOG_WARN,
-        "verbs: %s cannot register %zu bytes (%m), so they are copied; raise the limit on locked "
-        "memory (ulimit -l, LimitMEMLOCK=infinity)",
-        device->name, e->shown.bytes);
+        "verbs: adapter %s cannot register %zu byte%s (%m), so they are copied; raise the limit on "
+        "locked memory (ulimit -l, LimitMEMLOCK=infinity)",
+        device->name, e->shown.bytes, plural(e->shown.bytes));
 }
 
-/* @param last  this is the last try: a failure is recorded in `refused`. */
+/* Registers host memory with one device.
+ * @param last  this is the last attempt, so a failure is recorded in `refused`. */
 static struct ibv_mr *register_at(entry *e, const adapter_device *device, unsigned access,
                                   bool last)
 {
@@ -171,7 +176,7 @@ static void register_with(entry *e, const registration_user *by, const accelerat
         struct ibv_mr *mr = NULL;
         if (share == NULL)
             mr = register_at(e, device, access, last);
-        else /* it logs its failures */
+        else /* logs its failures itself */
             mr = device_memory_register(device, share, e->shown.base, e->shown.bytes, access);
         if (mr == NULL) {
             e->refused |= share != NULL ? 1u << d : 0u;
@@ -183,19 +188,20 @@ static void register_with(entry *e, const registration_user *by, const accelerat
     }
 }
 
+/* Registers accelerator memory with the devices of @p by. */
 static void register_shared(entry *e, const registration_user *by)
 {
     const accelerator *of = e->shown.of;
     accelerator_share share;
     if (of->share(of, e->shown.base, e->shown.bytes, &share) != RING_OK) {
         e->refused = UINT32_MAX;
-        log_warn("verbs: %zu bytes of %s are copied through host memory: %s", e->shown.bytes,
-                 of->name, fail_text());
+        log_warn("verbs: %zu byte%s of %s must be copied through host memory: %s", e->shown.bytes,
+                 plural(e->shown.bytes), of->name, fail_text());
         return;
     }
     register_with(e, by, &share, true);
     if (share.dmabuf >= 0)
-        close(share.dmabuf); /* the registrations keep the memory */
+        close(share.dmabuf); /* the registrations hold their own references to the memory */
 }
 
 static bool has_keys(const entry *e, uint32_t devices)
@@ -207,7 +213,7 @@ static bool has_keys(const entry *e, uint32_t devices)
 }
 
 /* Registers an entry with all devices of @p by. @param last  as in register_at(). @return true if
- * it has the keys of all of them. */
+ * the entry then has the keys of all these devices. */
 static bool equip(entry *e, const registration_user *by, bool last)
 {
     if (has_keys(e, by->devices))
@@ -223,6 +229,7 @@ static bool equip(entry *e, const registration_user *by, bool last)
 
 /* ---- Memory of accelerators --------------------------------------------------------------- */
 
+/* Determines and logs the distance from the entry's accelerator to each device. */
 static void measure(entry *e)
 {
     const adapter_port *ports;
@@ -230,11 +237,12 @@ static void measure(entry *e)
     for (int i = 0; i < count; i++) {
         const adapter_device *device = ports[i].device;
         e->apart[device->index] = device_memory_distance(device, e->shown.of);
-        log_info("verbs: from %s to %s: %s", e->shown.of->name, device->name,
+        log_info("verbs: the distance from %s to adapter %s is %s", e->shown.of->name, device->name,
                  pci_distance_word(e->apart[device->index]));
     }
 }
 
+/* @return true for host memory, and if the accelerator is near enough to the device in use. */
 static bool is_near(const entry *e, const registration_user *by)
 {
     return e->shown.of == NULL || (by->farthest != PCI_LOC && e->apart[by->first] <= by->farthest);
@@ -242,7 +250,8 @@ static bool is_near(const entry *e, const registration_user *by)
 
 /* ---- Finding ------------------------------------------------------------------------------ */
 
-/* Finds the memory to register around @p ptr: its allocation on the heap, otherwise its region. */
+/* Finds the memory that would be registered for @p ptr: its allocation if it is on the heap,
+ * otherwise its whole region. @return false if the memory cannot be registered. */
 static bool find_memory(const void *ptr, size_t bytes, registration *out, bool *automatic)
 {
     const uint64_t ref = region_ref(ptr, bytes);
@@ -267,7 +276,8 @@ static bool covers(const registration *r, const char *ptr, size_t bytes)
     return ptr >= r->base && bytes <= r->bytes && (size_t)(ptr - r->base) <= r->bytes - bytes;
 }
 
-/* Replaces a registration at the same address if its memory no longer exists. */
+/* @return the entry of @p memory; NULL: no memory. An entry at the same address whose memory no
+ * longer exists is replaced. */
 static entry *find_or_add(const registration *memory)
 {
     entry *e = find(memory->base);
@@ -284,8 +294,9 @@ static entry *find_or_add(const registration *memory)
     return e;
 }
 
-/* @param[out] refused  a retry is useless: a device will not accept it, the accelerator is too far
- *                      away, or there is no memory for the entry. */
+/* Finds or registers @p memory. @return true with the registration in @p out if it has all keys.
+ * @param[out] refused  a retry is useless: a device has refused the memory, the accelerator is too
+ *                      far away, or there is no memory for the entry. */
 static bool find_keys(const registration *memory, bool automatic, const registration_user *by,
                       bool last, registration *out, bool *refused)
 {
@@ -306,7 +317,7 @@ bool registration_find(const void *ptr, size_t bytes, const registration_user *b
 {
     registration memory;
     bool automatic, refused;
-    /* Both counters only grow; a region's end is counted first, the registration's later. */
+    /* Both counters only grow, so their sum shows whether either has changed. */
     const uint64_t ended = atomic_load_explicit(&process.ended, memory_order_acquire) +
                            regions_ended();
     if (*seen == ended && covers(out, ptr, bytes))

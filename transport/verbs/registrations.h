@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * registrations: registers memory with adapters when a link first refers to it: regions (of users,
- * accelerators, or automatic ones) and allocations of the heap, each as a whole, and once per
- * process and device. A registration ends with its memory (regions.h). Other memory is never
- * registered, because nothing reports when it is freed: its bytes are sent as payload.
+ * registrations: registers memory with adapters when a link first refers to it. It registers whole
+ * regions (regions.h) and whole allocations of the heap, once per process and device. A
+ * registration ends with its memory. Other memory is never registered, because nothing reports when
+ * it is freed; its bytes are sent as payload.
  */
 #ifndef RING_REGISTRATIONS_H
 #define RING_REGISTRATIONS_H
@@ -11,7 +11,7 @@
 #include "adapter.h"
 
 typedef struct registration {
-    uint16_t region;
+    uint16_t region; /* id of the region that contains the memory */
     uint64_t offset; /* of `base` in the region, as in a reference */
     char *base;
     size_t bytes;
@@ -23,16 +23,17 @@ typedef struct registration {
 typedef struct registration_user {
     uint32_t devices;      /* bits of adapter_device.index: devices that need keys */
     int first;             /* index of the device in use, which must be near the accelerator; the
-                              others are for failover */
-    bool relaxed;          /* writes may arrive in any order; only for new registrations */
+                              other devices are for failover */
+    bool relaxed;          /* new registrations allow writes to arrive in any order */
     pci_distance farthest; /* largest allowed distance from an accelerator */
 } registration_user;
 
-/** Finds or makes the registration of @p bytes at @p ptr.
- *  @param[in,out] out, seen  the caller's last result, or zero: a repeated search takes no lock.
+/** Finds or makes the registration of @p bytes at @p ptr. If an adapter has no room, drops idle
+ *  automatic regions and retries once.
+ *  @param[in,out] out, seen  the results of the caller's last call, or zero. If they still apply,
+ *                            the call takes no lock.
  *  @return false if the memory is in no region, its accelerator is too far away, or an adapter
- *  refused it (logged once). Before it gives up, idle automatic regions are dropped to make room.
- */
+ *          refused it, which was logged. */
 bool registration_find(const void *ptr, size_t bytes, const registration_user *by,
                        registration *out, uint64_t *seen);
 

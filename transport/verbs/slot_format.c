@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts frames to slots, and checks whether a slot has arrived completely. */
+ * Converts frames to slots, and checks with their checksums whether slots have arrived
+ * completely. */
 #include "slot_format.h"
 
 static uint32_t check_of(const verbs_slot *slot)
 {
     uint64_t word[sizeof *slot / sizeof(uint64_t)], x = 0x9e3779b97f4a7c15u;
     memcpy(word, slot, sizeof word);
-    word[7] >>= 32; /* the stamp, without the check itself */
+    word[7] >>= 32; /* leaves the stamp, and removes the checksum itself */
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         x = (x ^ word[i]) * 0xff51afd7ed558ccdu, x ^= x >> 29;
     return (uint32_t)(x >> 16);
@@ -36,7 +37,7 @@ bool verbs_is_stamped(const verbs_link *l, uint64_t number)
            (uint32_t)number + 1;
 }
 
-/* The words of the slot may still be written while they are read, hence the atomic loads. */
+/* Loads the slot's words atomically, because the adapter may still be writing them. */
 bool verbs_read_slot(const verbs_link *l, uint64_t number, verbs_slot *out)
 {
     uint64_t word[sizeof *out / sizeof(uint64_t)];

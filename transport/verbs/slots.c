@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends frames by writing the peer's slots and payload buffer, and takes received frames from the
- * slots of this end. */
+ * Sends frames by writing them into the peer's slots and payload buffer, and reads received frames
+ * from the slots of this end. */
 #include "verbs.h"
 
 #include "payload_ring.h"
@@ -8,15 +8,17 @@
 #include "verbs_keys.h"
 #include "verbs_state.h"
 #include "verbs_words.h"
+
 #include <stddef.h>
 
-/* Most slots and bytes that this end may consume without telling the peer; more would shrink the
- * window. */
+/* How many slots and payload bytes this end may consume before it announces them. With more, the
+ * peer's window would shrink below its guaranteed size. */
 enum { UNANNOUNCED_SLOTS = 512, UNANNOUNCED_BYTES = TRANSPORT_SEGMENT };
 
 /* ---- Slots -------------------------------------------------------------------------------- */
 
-/* A slot has only the low half of the message number: the nearest to the last number is meant. */
+/* Converts a slot to a frame. A slot has only the low 32 bits of the message's number; of the
+ * possible numbers, the one nearest to the last message's number is correct. */
 static transport_frame frame_of(const verbs_link *l, const verbs_slot *slot)
 {
     const int32_t step = (int32_t)(slot->message - (uint32_t)l->recv.message);
@@ -54,8 +56,8 @@ bool verbs_has_room(verbs_link *l, size_t bytes)
     return l->state == RING_OK && fits_now(l, bytes);
 }
 
-/* A slot with a key must leave room for the frame that refers to it, which reserve() may have
- * promised. */
+/* A slot that carries a key must leave room for the frame that uses the key, because reserve() may
+ * have promised that room to the caller. */
 bool verbs_has_room_for_two(verbs_link *l)
 {
     return verbs_has_room(l, 0) && l->send.slots + 1 - taken_by_peer(l) < VERBS_SLOTS &&
@@ -83,6 +85,7 @@ void verbs_put_slot(verbs_link *l, verbs_operation *o, const transport_frame *fr
     verbs_accept(l);
 }
 
+/* @return the place of the next payload in the outbox. */
 static unsigned char *room(const verbs_link *l)
 {
     return &l->out->payload[payload_place(l->send.bytes, VERBS_PAYLOAD) % VERBS_PAYLOAD];
@@ -97,8 +100,8 @@ void *verbs_reserve(transport_link *head)
     return l->send.refused ? NULL : room(l);
 }
 
-/* Sets the source of the write: the caller's memory, if it is registered and stays unchanged, or a
- * staged copy. */
+/* Sets the source and target of the payload's write. The source is the caller's memory if that is
+ * registered and may be borrowed; otherwise it is a copy in the outbox. */
 static void place_payload(verbs_link *l, verbs_operation *o, const void *payload, size_t bytes,
                           bool copy)
 {
@@ -124,7 +127,10 @@ ring_status verbs_send(transport_link *head, const transport_frame *frame, const
     const size_t bytes = transport_behind(frame);
     RING_TRY(verbs_state(l));
     if (!transport_is_sound(frame, FRAME_LONG | FRAME_REF))
-        return verbs_break(l, fail(RING_ERR_INTERNAL, "this link cannot carry the frame to send"));
+        return verbs_break(l, fail(RING_ERR_INTERNAL,
+                                   "a verbs link cannot send a frame with flags 0x%x and a length "
+                                   "of %zu",
+                                   frame->flags, bytes));
     l->send.refused = !verbs_has_room(l, bytes);
     if (l->send.refused)
         return verbs_state(l) == RING_OK ? RING_IN_PROGRESS : l->state;
@@ -161,6 +167,8 @@ void verbs_release(transport_link *head, uint64_t messages)
     verbs_announce(l);
 }
 
+/* Consumes the oldest slot, whose payload has @p bytes. Announces consumed slots when there are
+ * many. */
 static void take_slot(verbs_link *l, size_t bytes)
 {
     l->recv.bytes_taken = payload_end(l->recv.bytes_taken, bytes, VERBS_PAYLOAD);
@@ -172,6 +180,7 @@ static void take_slot(verbs_link *l, size_t bytes)
     verbs_announce(l);
 }
 
+/* Reads the oldest frame into l->recv.frame. Consumes slots with keys before it. */
 static ring_status take_oldest(verbs_link *l)
 {
     verbs_slot slot;
@@ -183,10 +192,12 @@ static ring_status take_oldest(verbs_link *l)
                                                 FRAME_LONG | FRAME_REF | FRAME_STORED);
             return l->recv.peeked
                        ? RING_OK
-                       : verbs_break(l, fail(RING_ERR_PEER, "the peer sent a damaged frame"));
+                       : verbs_break(l, fail(RING_ERR_PEER,
+                                             "the peer sent an invalid frame (flags 0x%x)",
+                                             slot.flags));
         }
         if (!verbs_learn_key(l, slot.data))
-            return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's keys"));
+            return verbs_break(l, fail(RING_ERR_MEMORY, "no memory for the peer's memory keys"));
         take_slot(l, 0);
     }
     return RING_IN_PROGRESS;

@@ -16,14 +16,19 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { QUIET_LOOKS = 64, LONGEST_NAP = 8 };
-#define NAP 200000L               /* ns */
-#define LAST_ACKNOWLEDGEMENTS 1.0 /* s */
+enum {
+    QUIET_LOOKS = 64, /* calls of progress() between two checks of the socket and the events  */
+    LONGEST_NAP = 8   /* a sleep lasts at most NAP << LONGEST_NAP                             */
+};
+#define NAP 200000L               /* ns; the first sleep after WORD_ASLEEP was written        */
+#define LAST_ACKNOWLEDGEMENTS 1.0 /* s; how long frames may arrive after the peer has closed  */
 
 static const transport_ib defaults = TRANSPORT_IB_DEFAULTS;
 
 /* ---- Opening and closing ------------------------------------------------------------------ */
 
+/* @return the number of ports that the user's settings allow; if it is 0, the reason was passed to
+ * fail(). */
 static int usable_ports(const transport_ib *ib, const adapter_port **out)
 {
     const adapter_port *all;
@@ -33,8 +38,10 @@ static int usable_ports(const transport_ib *ib, const adapter_port **out)
         if (adapter_list_has(ib->hca, &all[i]) && !atomic_load(&all[i].device->dead))
             out[usable++] = &all[i];
     if (count > 0 && usable == 0)
-        fail(RING_ERR_CONFIG, "RING_IB_HCA=%s excludes all %d active ports (%s%s)", ib->hca, count,
-             all[0].name, count > 1 ? ", ..." : "");
+        fail(RING_ERR_CONFIG,
+             "RING_IB_HCA=%s selects none of the %d active port%s (%s%s) of working adapters",
+             ib->hca, count, plural((unsigned long long)count), all[0].name,
+             count > 1 ? ", ..." : "");
     return usable;
 }
 
@@ -44,7 +51,7 @@ static bool verbs_probe(const transport_ib *ib, char *why, size_t size)
     const bool disabled = ib != NULL && ib->disabled;
     if (!disabled && usable_ports(ib != NULL ? ib : &defaults, ports) > 0)
         return true;
-    (void)text_format(why, size, "%s", disabled ? "RING_IB_DISABLE=1" : fail_text());
+    (void)text_format(why, size, "%s", disabled ? "disabled by RING_IB_DISABLE=1" : fail_text());
     return false;
 }
 
@@ -54,8 +61,8 @@ static int verbs_rails(const transport_ib *ib)
     return usable_ports(ib, ports);
 }
 
-/* Children must not inherit the buffer: after a copy-on-write fault the parent would use other
- * pages than the adapter. */
+/* Allocates a buffer that children do not inherit: after a fork(), a copy-on-write fault would give
+ * the parent other pages than the adapter uses. */
 static void *map_buffer(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -77,12 +84,14 @@ static ring_status build(verbs_link *l)
     l->out = map_buffer(sizeof *l->out);
     l->send.operation = malloc(VERBS_OPERATIONS * sizeof *l->send.operation);
     if (l->in == NULL || l->out == NULL || l->send.operation == NULL)
-        return fail(RING_ERR_MEMORY, "no memory");
+        return fail(RING_ERR_MEMORY, "no memory for the link's buffers (%zu KiB)",
+                    (sizeof *l->in + sizeof *l->out) >> 10);
     l->sleep.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->sleep.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     l->sleep.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!watch(l, l->sleep.wake) || !watch(l, l->sleep.timer) || !watch(l, l->socket.fd))
-        return fail(RING_ERR_SYSTEM, "creating descriptors for sleeping: %m; see ulimit -n");
+        return fail(RING_ERR_SYSTEM,
+                    "creating the descriptors that wake the link's threads: %m; see ulimit -n");
     return verbs_greet(l);
 }
 
@@ -98,7 +107,7 @@ static void unmap_buffer(void *at, size_t bytes)
         munmap(at, bytes);
 }
 
-/* Closes the queue pairs first: after that neither the peer nor the adapter accesses the buffers.
+/* Closes the queue pairs first. Afterwards, neither the peer nor the adapter accesses the buffers.
  */
 static void verbs_close(transport_link *head)
 {
@@ -162,15 +171,16 @@ static bool verbs_announced(transport_link *head)
 static void verbs_stop(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
-    l->send.posted = l->send.done = l->send.accepted; /* the tickets of gets are no longer valid */
+    l->send.posted = l->send.done = l->send.accepted; /* so that no ticket of a get is used again */
     if (l->state == RING_OK || l->state == RING_IN_PROGRESS)
-        (void)verbs_break(l, fail(RING_ERR_ABORTED, "stopped"));
+        (void)verbs_break(l, fail(RING_ERR_ABORTED, "this rank stopped the link"));
     verbs_close_queues(l);
 }
 
 /* ---- Waiting ------------------------------------------------------------------------------ */
 
-static void look_around(verbs_link *l)
+/* Checks whether the peer has closed the socket, and reads the adapter's events. */
+static void check_socket_and_events(verbs_link *l)
 {
     char byte;
     const ssize_t got = recv(l->socket.fd, &byte, 1, MSG_DONTWAIT);
@@ -182,8 +192,9 @@ static void look_around(verbs_link *l)
     adapter_look_at_events(l->rail.queue[l->rail.active].port->device);
 }
 
-/* After the peer has closed, frames and acknowledgements may still arrive for a second; the last
- * frame may also remain incomplete. */
+/* @return true if the peer has closed the socket and nothing more is expected. Frames and
+ * acknowledgements may still arrive for a short time after it has closed; after that time, an
+ * incomplete last frame is ignored. */
 static bool has_ended(const verbs_link *l)
 {
     if (!l->socket.ended || l->recv.peeked || verbs_arrived(l) > l->recv.words[WORD_TAKEN])
@@ -192,7 +203,8 @@ static bool has_ended(const verbs_link *l)
            clock_now() > l->socket.ended_at + LAST_ACKNOWLEDGEMENTS;
 }
 
-/* Calls has_ended() before verbs_push(), so that the caller sees the last acknowledgements. */
+/* Calls has_ended() before verbs_push(), so that the last acknowledgements are counted before the
+ * link breaks. */
 static ring_status verbs_progress(transport_link *head)
 {
     verbs_link *l = (verbs_link *)head;
@@ -200,9 +212,11 @@ static ring_status verbs_progress(transport_link *head)
         const bool ended = has_ended(l);
         verbs_push(l);
         if (ended && l->state == RING_OK)
-            return verbs_break(l, fail(RING_ERR_PEER, "the peer closed the connection"));
+            return verbs_break(l, fail(RING_ERR_PEER,
+                                       "the peer closed the connection: it ended or was killed; "
+                                       "the reason is in its own output or the launcher's"));
         if (++l->sleep.quiet >= QUIET_LOOKS)
-            look_around(l);
+            check_socket_and_events(l);
     }
     return verbs_state(l);
 }
@@ -231,7 +245,8 @@ static bool has_news(verbs_link *l, bool wants_send)
            verbs_has_frame(l);
 }
 
-/* Writes WORD_ASLEEP once per wake-up: the peer knows of the sleep until it sends a wake-up. */
+/* Writes WORD_ASLEEP to the peer, unless it was already written and the peer has not sent a wake-up
+ * since. */
 static void announce_sleep(verbs_link *l, bool wants_send)
 {
     _Atomic bool *woken = &l->rail.queue[l->rail.active].sink.woken;
@@ -249,11 +264,12 @@ static void announce_sleep(verbs_link *l, bool wants_send)
     verbs_announce(l);
 }
 
-/* Sets the flag before it looks a second time: the thread that takes a later completion sees it. */
+/* Sets `armed` before it checks for news a second time: a thread that polls a later completion
+ * reads the flag and wakes this one. */
 static bool verbs_arm(transport_link *head, bool wants_send)
 {
     verbs_link *l = (verbs_link *)head;
-    if (l->state != RING_OK) /* while the link opens, the socket wakes */
+    if (l->state != RING_OK) /* while the link opens, the peer's messages wake the caller */
         return verbs_state(l) == RING_IN_PROGRESS;
     if (has_news(l, wants_send))
         return false;
@@ -283,10 +299,10 @@ static void verbs_disarm(transport_link *head)
     atomic_store(&l->sleep.armed, false);
     drain(l->sleep.wake);
     drain(l->sleep.timer);
-    for (int r = 0; r < l->rail.count; r++) /* all descriptors in the epoll set */
+    for (int r = 0; r < l->rail.count; r++) /* drains all descriptors of the epoll set */
         completions_disarm(l->rail.queue[r].port->device);
     if (l->state == RING_OK)
-        look_around(l);
+        check_socket_and_events(l);
 }
 
 static void *verbs_map(transport_link *head, uint64_t ref, size_t bytes)

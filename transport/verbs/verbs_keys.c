@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps sorted tables of memory keys, those of the peer and those announced to it, and finds the
- * keys of this end's registered memory. */
+ * Keeps sorted tables of the peer's memory keys and of the keys that were announced to the peer,
+ * and finds the keys of this end's registered memory. */
 #include "verbs_keys.h"
 
 #include "regions.h"
@@ -32,13 +32,14 @@ const verbs_key *verbs_key_find(const verbs_keys *keys, uint64_t ref, uint64_t b
     return bytes <= key->bytes && ref - key->ref <= key->bytes - bytes ? key : NULL;
 }
 
+/* Moves all keys from index @p from on to index @p to, and adjusts the number of keys. */
 static void move_keys(verbs_keys *keys, size_t to, size_t from)
 {
     memmove(&keys->all[to], &keys->all[from], (keys->count - from) * sizeof *keys->all);
     keys->count = keys->count - from + to;
 }
 
-/* Keys that overlap a new one belong to memory that no longer exists. */
+/* Drops the keys that overlap a new one: they belong to memory that no longer exists. */
 static void drop_overlaps(verbs_keys *keys, const verbs_key *with)
 {
     size_t first = keys_until(keys, with->ref), end = first;

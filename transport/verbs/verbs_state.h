@@ -5,13 +5,16 @@
 
 #include "verbs.h"
 
-/** Breaks the link with the failure that was just passed to fail(). @return status. */
+/** Breaks the link with the failure that this thread has just passed to fail(): closes its queue
+ *  pairs, and closes the tickets of its gets. @return the status that broke the link first. */
 ring_status verbs_break(verbs_link *l, ring_status status);
-/** @return RING_OK, RING_IN_PROGRESS while the link opens, or the status that broke it. */
+/** Continues to open a link that is not open yet. @return RING_OK, RING_IN_PROGRESS while the link
+ *  opens, or the status that broke it. */
 ring_status verbs_state(verbs_link *l);
 
-/** Closes the tickets of unfinished gets. Nothing may be in flight any more. */
+/** Closes the tickets of unfinished gets with @p status. Nothing may be in flight any more. */
 void verbs_end_gets(verbs_link *l, ring_status status);
+/** Closes all queue pairs. Afterwards, no transfer of either end is in flight. */
 void verbs_close_queues(verbs_link *l);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Exchanges the status words: writes this end's into the peer's inbox, and reads those that the
- * peer has written. */
+ * Exchanges the status words: writes those of this end into the peer's inbox, and reads those that
+ * the peer has written. */
 #include "verbs_words.h"
 
 static uint64_t check_of_words(const uint64_t words[WORDS])
@@ -11,8 +11,8 @@ static uint64_t check_of_words(const uint64_t words[WORDS])
     return x;
 }
 
-/* Words that are partly written fail the check, and then the previous ones stay valid. Words only
- * grow, so smaller values are ignored. */
+/* If the words are only partly written, their checksum is wrong, and the previous words stay valid.
+ * Words only grow, so smaller values are ignored. */
 void verbs_look_at_words(verbs_link *l)
 {
     uint64_t seen[WORDS];
@@ -38,15 +38,17 @@ uint32_t verbs_sleeper(verbs_link *l, bool is_room)
     return l->peer.handle[l->rail.active];
 }
 
+/* @return true if the request that wrote the latest words is complete. */
 static bool words_are_over(verbs_link *l, const queue_pair *q)
 {
     l->recv.words_over |= queue_pair_is_done(q, l->recv.words_sent);
     return l->recv.words_over;
 }
 
-/* Words are normally copied into the request (inline). If the adapter cannot do that, they must not
- * change until the request is complete, so only one such request is in flight at a time. */
-static bool may_tell(verbs_link *l, queue_pair *q)
+/* @return true if the words can be written now. They are normally copied into the request (inline).
+ * If the adapter cannot do that, the copy in the outbox must not change until the request is
+ * complete, so only one such request is in flight at a time. */
+static bool may_write_words(verbs_link *l, queue_pair *q)
 {
     if (q->inlined < sizeof l->recv.words && !words_are_over(l, q)) {
         completions_poll(q->port->device);
@@ -90,7 +92,7 @@ void verbs_announce(verbs_link *l)
     l->recv.announced_taken = l->recv.words[WORD_TAKEN];
     l->recv.announced_bytes = l->recv.bytes_taken;
     l->recv.words_due = true;
-    if (may_tell(l, q))
+    if (may_write_words(l, q))
         post_words(l, q, false);
 }
 
@@ -104,7 +106,7 @@ bool verbs_words_arrived(verbs_link *l)
     completions_poll(q->port->device);
     if (l->recv.words_due)
         return false;
-    if (!words_are_over(l, q) && q->unsignalled > 0 && may_tell(l, q))
-        post_words(l, q, true); /* the previous ones were posted without a completion */
+    if (!words_are_over(l, q) && q->unsignalled > 0 && may_write_words(l, q))
+        post_words(l, q, true); /* the previous request did not ask for a completion */
     return words_are_over(l, q);
 }

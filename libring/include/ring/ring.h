@@ -13,16 +13,16 @@
  *     ring_comm_destroy(comm);
  *
  * Rules that hold everywhere:
- *  - No call blocks for ever: each has a deadline (RING_TIMEOUT, or ring_call.timeout).
+ *  - No call blocks forever: each has a deadline (RING_TIMEOUT, or ring_call.timeout).
  *  - Ranks call the collectives of a communicator in the same order with the same arguments. If
  *    calls differ, every rank gets an error that names both calls.
- *  - The library borrows buffers from the start of a call until it completes; then they belong to
- *    the caller again.
+ *  - The library borrows buffers from the start of a call until the call completes. Until then the
+ *    caller must not change them, nor read outputs.
  *  - Several threads may use a communicator, each for one call at a time.
  *  - After an error, outputs are unspecified and the communicator has ended: all later calls
- *    return the first error. ring_last_error() reports its cause and place. Peers may access the
- *    buffers of failed calls until they have noticed the error too, which takes at most seconds:
- *    reuse the buffers only after ring_comm_destroy() on all ranks.
+ *    return the first error, and ring_last_error() reports its cause and place. Peers may access
+ *    the buffers of failed calls until they have detected the error, too, which takes at most
+ *    seconds. Reuse the buffers only after ring_comm_destroy() on all ranks.
  */
 #ifndef RING_RING_H
 #define RING_RING_H
@@ -80,11 +80,11 @@ int ring_version(void);
 /** Element types. Floats of 16 and 8 bits are combined in float32 at every hop and rounded once, to
  *  nearest even. The 8-bit floats are those of OCP: e4m3fn has no infinities, and a value that is
  *  too large for a type becomes its largest finite number (448 or 57344), as do infinities of e5m2.
- *  Other types can be expressed by these. A bool of one byte is RING_UINT8: its sum and maximum are
- *  RING_LOR, its product and minimum RING_LAND, and its exclusive or is RING_LXOR. A complex number
- *  is two floats and counts as two elements: RING_SUM, RING_AVG and RING_PREMUL_SUM apply to its
- *  parts, and there is no PROD, MIN or MAX. Elements of any size that are only moved can be passed
- *  as RING_UINT8, one per byte. */
+ *  Other types can be passed as one of these. Pass a bool of one byte as RING_UINT8; its sum and
+ *  maximum are RING_LOR, its product and minimum RING_LAND, and its exclusive or is RING_LXOR. Pass
+ *  a complex number as two floats. RING_SUM, RING_AVG and RING_PREMUL_SUM then work on its parts;
+ *  PROD, MIN and MAX are not possible. Elements that are only moved, and not reduced, can be passed
+ *  as RING_UINT8, with their number of bytes as count. */
 typedef enum ring_dtype {
     RING_INT8 = 0,
     RING_UINT8 = 1,
@@ -104,13 +104,12 @@ typedef enum ring_dtype {
 } ring_dtype;
 
 /** Reductions. Integers wrap around; RING_AVG of integers divides the sum and rounds towards zero.
- *  MIN and MAX return NaN if any input is NaN. RING_BAND to RING_LXOR are only for integers. The
- *  B operations work on each bit; the L operations work on whether an element is nonzero, and their
- *  result is 0 or 1. RING_PREMUL_SUM is only for floats: each rank's elements are multiplied by its
- *  own factor (ring_call.scale) and then added as by RING_SUM. The factor is rounded to float32 (to
- *  float64 for RING_FLOAT64), and each product to the element type. Its cost is one more pass over
- *  src and, unless this rank has a dst as long as src, memory as long as src, which the
- * communicator keeps. */
+ *  MIN and MAX return NaN if any input is NaN. RING_BAND to RING_LXOR are only for integers: the
+ *  B operations combine bits, and the L operations treat each element as a bool, with the result 0
+ *  or 1. RING_PREMUL_SUM is only for floats: each rank's elements are multiplied by its own factor
+ *  (ring_call.scale) and then added as by RING_SUM. The factor is rounded to float32 (to float64
+ *  for RING_FLOAT64), and each product to the element type. It costs one more pass over src. If
+ *  this rank has no dst as long as src, the communicator also keeps memory as long as src. */
 typedef enum ring_op {
     RING_SUM = 0,
     RING_PROD = 1,
@@ -134,7 +133,7 @@ size_t ring_dtype_size(ring_dtype dtype);
 const char *ring_dtype_name(ring_dtype dtype);
 const char *ring_op_name(ring_op op);
 
-/** @return 1 if the operation applies to the type; 0 if calls refuse the combination. */
+/** @return 1 if calls accept the operation for the type; 0 if they refuse it. */
 int ring_op_serves(ring_op op, ring_dtype dtype);
 
 /* ---- Communicators ----------------------------------------------------------- */
@@ -150,16 +149,16 @@ typedef struct ring_unique_id {
 } ring_unique_id;
 
 /** Creates an id and reserves a port for it, on which rank 0 listens while ranks join.
- *  @param[out] id  filled on success; it serves one communicator.
- *  The process that calls this must be that of rank 0. The port belongs to one address of this
- * host: RING_ADDR if it is set, else that of the first interface that RING_SOCKET_IFNAME allows,
- * else that of the first interface that is neither loopback nor a bridge, else 127.0.0.1. Processes
+ *  The process of rank 0 must call this. The port belongs to one address of this host: RING_ADDR if
+ *  it is set, else the address of the first interface that RING_SOCKET_IFNAME allows, else the
+ *  address of the first interface that is neither loopback nor a bridge, else 127.0.0.1. Processes
  *  without the random key in the id cannot join.
+ *  @param[out] id  filled on success. An id can be used for one communicator only.
  *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG. */
 ring_status ring_get_unique_id(ring_unique_id *id);
 
-/** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks
- *  have joined, or with an error that lists the missing ones (RING_INIT_TIMEOUT).
+/** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks have
+ *  joined, or after RING_INIT_TIMEOUT with an error that lists the missing ranks.
  *  Ranks may be processes, or threads of one process. A failure is also printed as one line on
  *  standard error, because there is no communicator to ask for the reason.
  *  @param[out] comm  free it with ring_comm_destroy(); NULL on failure.
@@ -171,15 +170,16 @@ ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id,
  *  RING_CONFIG_INIT; members beyond `size` are treated as zero. */
 typedef struct ring_config {
     size_t size; /**< sizeof(ring_config) */
-    /** Settings that override those of the environment: "RING_ALGO=ring", "RING_TRANSPORT=shm", …,
-     *  then NULL (`ringinfo env` lists them). NULL: none. If all ranks must agree on a setting,
-     * rank 0's value is used. */
+    /** Settings that override the environment: "RING_ALGO=ring", "RING_TRANSPORT=shm", …, then
+     *  NULL (`ringinfo env` lists all settings). NULL: none. If all ranks must agree on a setting,
+     *  the value of rank 0 is used. */
     const char *const *settings;
     /** 1: return at once, so that one thread can join as several ranks or join several
-     *  communicators. ring_comm_status() returns RING_IN_PROGRESS until the start has ended; the
-     *  first call that needs the communicator waits for it, and returns its error if it failed. */
+     *  communicators. ring_comm_status() returns RING_IN_PROGRESS until the start has ended. The
+     *  first call that needs the communicator waits for the start, and returns the error if the
+     *  start has failed. */
     int nonblocking;
-    /** 1: a failure is not printed, since the caller shows ring_last_error(NULL). */
+    /** 1: do not print a failure, because the caller shows ring_last_error(NULL). */
     int quiet;
 } ring_config;
 
@@ -200,67 +200,70 @@ ring_status ring_comm_init_env(ring_comm **comm);
 /** Ranks that pass this as their colour do not belong to any communicator of a split. */
 #define RING_SPLIT_NONE (-1)
 
-/** Creates smaller communicators, one for each colour, of the ranks that pass it. Collective over
- *  @p parent, in the order of its other calls. It opens no socket and starts no thread; connections
- *  are made when a pair of ranks first needs them. The communicators fail independently: a lost
- * rank ends only those to which it belongs.
- *  @param colour    0 or more; RING_SPLIT_NONE: this rank is in none of them.
+/** Creates a smaller communicator for each colour, of all ranks that pass that colour. Collective
+ *  over @p parent, in the order of its other calls. It opens no socket and starts no thread;
+ *  connections are made when a pair of ranks first needs them. The communicators fail
+ *  independently: a lost rank ends only the communicators to which it belongs.
+ *  @param colour    0 or more; RING_SPLIT_NONE: this rank gets no communicator.
  *  @param key       orders the ranks of a colour; equal keys are ordered by rank in the parent.
  *  @param[out] out  free it with ring_comm_destroy(), before or after the parent; NULL for
  *                   RING_SPLIT_NONE and on failure.
  *  @return the results of ring_all_gather(); RING_ERR_MEMORY on all ranks if one of them lacks
- *          memory, and then the parent is still usable.
+ *          memory, in which case the parent stays usable.
  *  Cost: an all_gather of 16 bytes per rank and an all_reduce of 4 bytes. */
 ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out);
 
 /** Creates a second communicator of the same ranks, for example for a library or another thread.
- * Its calls neither wait for nor match those of the first. Same as ring_comm_split() with one
- * colour. */
+ *  Calls on it neither wait for calls on the parent nor match them. Same as ring_comm_split() with
+ *  one colour. */
 ring_status ring_comm_dup(ring_comm *parent, ring_comm **out);
 
 /** Creates a communicator of some ranks of @p parent. Only these ranks call it, as with
- *  MPI_Comm_create_group; the other ranks do nothing. It opens no socket and starts no thread. It
- *  does not wait for calls on the parent, which continue, and has no place in their order. Any
- *  thread may call it.
- *  @param ranks  [count] ranks of the parent, in the order of their new ranks. All of them pass the
- *                same list, and this rank is in it.
- *  @param tag    0 or more: distinguishes calls with the same list that may be in flight at the
- * same time, for example from several threads. Lists of other ranks, or in another order, never
- * match. Reuse tags: each list and tag uses memory of the parent.
+ *  MPI_Comm_create_group; the other ranks do nothing. It opens no socket and starts no thread.
+ *  Calls on the parent continue, and the order of this call among them does not matter. Any thread
+ *  may call it.
+ *  @param ranks  [count] ranks of the parent, in the order of their new ranks. All of these ranks
+ *                pass the same list, which includes this rank.
+ *  @param tag    0 or more; distinguishes calls with the same list that may be in flight at the
+ *                same time, for example in several threads. Calls with different lists never match.
+ *                Reuse tags, because each pair of list and tag uses memory of the parent.
  *  @param[out] out  free it with ring_comm_destroy(), before or after the parent; NULL on failure.
- *  @return RING_OK; RING_ERR_TIMEOUT: not all ranks of the list have called within RING_TIMEOUT of
- *          the first; the message names those that have not, and whether they called with another
- *          list; a rank that calls later is in the next round. RING_ERR_MEMORY on all ranks if one
- *          of them lacks memory. In both cases the parent is still usable. RING_ERR_PEER: a rank
- *          was lost; or another error that ended the parent. RING_ERR_USAGE: another thread of this
- *          rank is waiting with the same list and tag.
+ *  @return RING_OK, or
+ *          RING_ERR_TIMEOUT if not all ranks of the list called within RING_TIMEOUT after the first
+ *          one. The error lists the missing ranks, and says if they called with another list. A
+ *          rank that calls later takes part in the next attempt. The parent stays usable;
+ *          RING_ERR_MEMORY on all ranks if one of them lacks memory. The parent stays usable;
+ *          RING_ERR_USAGE if another thread of this rank waits with the same list and tag;
+ *          RING_ERR_PEER if a rank was lost, or another error that ended the parent.
  *  Cost: two short messages from each member to all ranks of the start, and two answers. */
 ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int tag,
                              ring_comm **out);
 
-/** As ring_comm_create(), for all ranks of @p comm except @p ranks. The remaining ranks call it and
- *  keep their order. Comparable to ncclCommShrink() of a communicator that has not failed: @p comm
- *  and its calls continue, and it must still be destroyed.
- *  @param ranks  [count] the ranks to leave out, in any order; count 0 leaves out none of them. */
+/** As ring_comm_create(), for all ranks of @p comm except @p ranks. Only the remaining ranks call
+ *  it, and they keep their order. It is comparable to ncclCommShrink() of a communicator that has
+ *  not failed. @p comm and its calls continue, and @p comm must still be destroyed.
+ *  @param ranks  [count] the ranks to leave out, in any order; with count 0 all ranks remain. */
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
-/** Creates a communicator of the survivors of one that has failed. Collective over the survivors:
- *  waits until all of them have called it, at most RING_TIMEOUT; a rank that has not called by then
- *  is left out. The survivors keep their order. When it returns, their calls on the failed
- *  communicator have ended and buffers may be reused; @p broken must still be destroyed.
+/** Creates a communicator of the survivors of a failed communicator. Collective over the survivors:
+ *  waits until all of them have called it, for at most RING_TIMEOUT. A rank that has not called by
+ *  then is left out. The survivors keep their order. When the call returns, all calls of the
+ *  survivors on the failed communicator have ended, and buffers may be reused. @p broken must still
+ *  be destroyed.
  *  @param[out] out  the new communicator; NULL on failure.
- *  @return RING_OK; RING_ERR_USAGE: @p broken has not failed; RING_ERR_PEER: this rank was left
- * out, or more than half of the ranks are silent, or a rank on one of these hosts is stopped but
- * not dead, so that it might wake up and write (kill it and call again); RING_ERR_TIMEOUT,
- * RING_ERR_MEMORY. */
+ *  @return RING_OK, RING_ERR_TIMEOUT, RING_ERR_MEMORY, or
+ *          RING_ERR_USAGE if @p broken has not failed;
+ *          RING_ERR_PEER if this rank was left out, or a rank is silent and at most half of the
+ *          ranks have called, or a silent rank on the host of a survivor is only stopped and could
+ *          still write to shared memory (kill it and call again). */
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 
-/** Leaves the communicator and frees it. Outstanding work is aborted, or ends with the failure that
- *  ended the communicator earlier; its handles may still be waited for, and return that error. NULL
- *  is allowed. Other ranks may finish calls that need nothing more from this one. A process that
- *  exits without calling it counts as a lost rank, whatever its exit status. In a forked child it
- *  does nothing: the communicator belongs to the parent, and every other call on it there returns
- *  RING_ERR_USAGE. */
+/** Leaves the communicator and frees it. NULL is allowed. Calls in flight are aborted, or end with
+ *  the failure that ended the communicator earlier. Their handles may still be waited for, and
+ *  return that error. Other ranks can finish calls that need no more data from this rank. A process
+ *  that exits without calling it counts as a lost rank, whatever its exit status. In a forked child
+ *  it does nothing, because the communicator belongs to the parent process; any other call on the
+ *  communicator returns RING_ERR_USAGE there. */
 void ring_comm_destroy(ring_comm *comm);
 
 /** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. Any thread may
@@ -271,7 +274,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason);
  *  start is in progress. Never blocks. */
 ring_status ring_comm_status(const ring_comm *comm);
 
-/** Facts about a communicator, and its counters so far. Sizes in bytes. */
+/** Facts about a communicator, and its counters since its start. Sizes are in bytes. */
 typedef struct ring_comm_info {
     size_t size;                 /**< sizeof(ring_comm_info), set by the caller */
     int rank, ranks;             /**< this rank and the number of ranks */
@@ -279,16 +282,16 @@ typedef struct ring_comm_info {
     int hosts;                   /**< number of hosts */
     char transport[32];          /**< "shm", "tcp", …; "shm+tcp" if links differ; "self" */
     char algorithm[32];          /**< algorithm of the latest collective; "" before the first */
-    double predicted_us;         /**< microseconds that the cost model predicts for it; 0: no
-                                      prediction, for example if ranks share cores */
-    uint64_t bytes_sent;         /**< payload handed to peers, by message or by reference */
+    double predicted_us;         /**< microseconds that the cost model predicts for the latest
+                                      collective; 0: none, e.g. if ranks share cores */
+    uint64_t bytes_sent;         /**< payload sent to peers, including bytes sent by reference */
     uint64_t bytes_received;
-    uint64_t messages_sent; /**< messages of plans, i.e. transfers */
-    uint64_t memory;        /**< bytes held for this communicator, without mappings of peers */
+    uint64_t messages_sent; /**< messages of plans; a message may be several frames */
+    uint64_t memory;        /**< bytes used by this communicator, without mappings of peers */
     double init_seconds;    /**< time that ring_comm_init() took */
     char launcher[32];      /**< the source of rank and size: "ringrun", "torchrun", … */
-    uint64_t lowered;       /**< calls so far that needed a new program; all others reused the
-                                 program of an earlier call */
+    uint64_t lowered;       /**< calls that needed a new program; all others reused the program of
+                                 an earlier call */
 } ring_comm_info;
 
 /** Fills @p info up to info->size bytes.
@@ -309,23 +312,23 @@ const char *ring_last_error(const ring_comm *comm);
 /** Allocates memory that the ranks of a host read and write in place, without a copy. Any buffer
  *  works with any call; this kind is the fastest. A process can allocate up to twice the machine's
  *  memory in all (at most 64 GiB; less under ulimit -v or -f), and each local peer maps the same
- *  amount of address space. An allocation uses one page more than it asks for.
- *  A forked child cannot access the memory: an access faults (SIGSEGV), so that the child neither
- *  changes data with which ranks compute nor saves data that they have changed meanwhile. To write
- *  a checkpoint in a child, for example, copy to malloc() memory before fork(). The child can
- *  allocate memory for itself. system(), popen() and posix_spawn() are not affected.
- *  @param[out] ptr   page-aligned, zeroed, private to the user; NULL for @p bytes 0.
- *  @return RING_OK or RING_ERR_MEMORY, whose message has the bytes. Cost: touches every page. */
+ *  amount of address space. An allocation uses one page more than @p bytes.
+ *  A forked child cannot access the memory: an access faults (SIGSEGV). Otherwise the child could
+ *  change data that ranks use, or save data that they change at the same time. To write a
+ *  checkpoint in a child, for example, copy the data to malloc() memory before fork(). The child
+ *  can allocate memory for itself. system(), popen() and posix_spawn() are not affected.
+ *  @param[out] ptr   page-aligned, zeroed, not accessible to other users; NULL for @p bytes 0.
+ *  @return RING_OK or RING_ERR_MEMORY. Cost: touches every page. */
 ring_status ring_mem_alloc(void **ptr, size_t bytes);
 
-/** Frees memory of ring_mem_alloc(), which no call may use any more. NULL is allowed.
+/** Frees memory of ring_mem_alloc() that no call in flight uses. NULL is allowed.
  *  @return RING_OK, or RING_ERR_ARGUMENT if it was not allocated in this process. */
 ring_status ring_mem_free(void *ptr);
 
-/** Registers any memory as a region that peers may access. Useful for buffers that are not from
- *  ring_mem_alloc() and serve many calls. Ranks of one process (loop) read and write a region in
- *  place; transports that put and get use it directly; shm and tcp still copy it into messages. It
- *  never changes results. A buffer benefits if it is within one region.
+/** Registers any memory as a region that peers may access. This is useful for buffers that are not
+ *  from ring_mem_alloc() and are used in many calls. Ranks of one process (loop) read and write a
+ *  region in place, and adapters (verbs, ucx) access it directly; shm and tcp still copy it into
+ *  messages. Registration never changes results. A buffer benefits if it is within one region.
  *  @param ptr  [bytes] the caller's memory; deregister it before you free it. It must not overlap
  *              another region or memory of ring_mem_alloc().
  *  @return RING_OK; RING_ERR_ARGUMENT: NULL, 0 bytes, or an overlap; RING_ERR_MEMORY: there are
@@ -344,18 +347,19 @@ typedef struct ring_event ring_event;
 /** @param[out] event  free it with ring_event_destroy(). @return RING_OK or RING_ERR_MEMORY. */
 ring_status ring_event_create(ring_event **event);
 /** Sets the event, so that the calls that wait for it (ring_call.after) start.
- *  @param status  RING_OK; any error fails the communicators of the waiting calls.
+ *  @param status  RING_OK, or an error that ends the communicators of the waiting calls.
  *  @return RING_OK; RING_ERR_USAGE if it is already set; RING_ERR_ARGUMENT. */
 ring_status ring_event_set(ring_event *event, ring_status status);
 /** Releases the caller's reference; calls that wait for the event keep it until they end. NULL is
  *  allowed. */
 void ring_event_destroy(ring_event *event);
 
-/** Called once with the result when a call has ended, by the thread that finishes it, which holds
- * no lock of the library. It may start calls, but must not wait or destroy a communicator. It
- * should return within milliseconds, because it may run on the library's thread that advances all
- * calls for which no thread waits (RING_PROGRESS). With RING_PROGRESS=none it is called only while
- * a thread of this process is in a call of libring. */
+/** A function that is called once with the result when a call has ended. The thread that finishes
+ *  the call runs it, without holding a lock of the library. The function may start calls, but must
+ *  not wait or destroy a communicator. It should return within milliseconds, because it may run on
+ *  the library's progress thread, which advances all calls for which no thread waits
+ *  (RING_PROGRESS). With RING_PROGRESS=none it is called only while a thread of this process is in
+ *  a call of libring. */
 typedef void (*ring_done)(void *context, ring_status status);
 
 /** Peer of a tagged ring_recv() that accepts messages from any rank, including itself. */
@@ -368,16 +372,17 @@ typedef struct ring_envelope {
     int tag;
 } ring_envelope;
 
+/** A call that was prepared with ring_call.prepared. */
+typedef struct ring_prepared ring_prepared;
 /** Options of one call; pass NULL for none. Start from RING_CALL_INIT. Fields beyond `size` bytes
  *  are treated as zero, so programs keep working when the struct grows. */
-typedef struct ring_prepared ring_prepared;
 typedef struct ring_call {
     size_t size;       /**< sizeof(ring_call) */
     ring_work **work;  /**< not NULL: return at once, and set *work to a handle for ring_wait() */
     void *stream;      /**< not NULL: enqueue the call on this stream of an accelerator, and return
                             at once; see below */
-    double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start of the call or from the
-                            moment when `after` is set and `stream` has reached the call; 0:
+    double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start of the call, or from the
+                            time at which `after` is set and `stream` has reached the call; 0:
                             RING_TIMEOUT */
     ring_event *after; /**< not NULL: nothing is read, written or sent before this event is set */
     ring_done on_done; /**< not NULL: called when the call has ended. Without `work`, the call also
@@ -413,24 +418,27 @@ typedef struct ring_call {
  *    on one stream share a place there.
  *  - If the stream is being captured into a graph, a call that GPUs run themselves
  *    (docs/devices.md) becomes a part of the graph, and each replay makes it again. It must not
- * have work or on_done. All ranks must replay in the same order. Calls that the host drives return
- *    RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held, until the
- *    host has driven the call, which needs the driver.
+ *    have work or on_done. All ranks must replay in the same order. Calls that the host drives
+ * return RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held, until
+ * the host has driven the call, which needs the driver.
  *  - If the communicator or its accelerator fails, the stream continues and the results are
  *    undefined; ring_comm_status() and later calls report the failure. ring_comm_destroy() does not
  *    wait for the stream.
- *  - With RING_PROGRESS=none such a call needs `work`, and advances only in calls of libring. */
+ *  - With RING_PROGRESS=none a call on a stream needs `work`, and advances only while a thread is
+ *    in a call of libring. */
 
 /** Waits until the call has ended, frees the handle and sets *handle to NULL, whatever the result.
- *  While the caller computes, a thread of the library advances the call (RING_PROGRESS); a waiting
- *  caller takes over. It spins for a moment, then yields, then sleeps in the kernel, and meanwhile
- *  also advances calls of the process's other communicators for which no thread waits. If `after`
- * is not set within RING_TIMEOUT, it returns RING_IN_PROGRESS
- *  and the handle stays valid. Several threads may wait for or test one call at the same time, each
- *  with its own copy of the pointer: all threads that started before one of them got the result get
- *  it, too. Threads that start later are refused; use ring_wait_keep() if threads may start at any
- *  time.
- *  @param handle  the variable to which ring_call.work pointed; *handle NULL is RING_OK.
+ *  The progress thread advances the call while the caller computes (RING_PROGRESS); a waiting
+ *  caller advances it itself. The caller spins for a moment, then yields, then sleeps in the
+ *  kernel. It also advances calls of the process's other communicators for which no thread waits.
+ *  If `after` is not set within RING_TIMEOUT, ring_wait()
+ *  returns RING_IN_PROGRESS and the handle stays valid. Several threads may wait for or test one
+ *  call at the same time, each with its own copy of the handle. The first thread that gets the
+ *  result ends the handle: the threads that already wait get the result, too, and threads that
+ *  start to wait later get RING_ERR_USAGE. If threads may start to wait at any time, use
+ *  ring_wait_keep().
+ *  @param handle  the variable to which ring_call.work pointed; if it contains NULL, returns
+ *              RING_OK.
  *  @return the call's result; RING_ERR_USAGE if the handle has already ended. */
 ring_status ring_wait(ring_work **handle);
 
@@ -438,17 +446,21 @@ ring_status ring_wait(ring_work **handle);
  */
 ring_status ring_wait_for(ring_work **handle, double seconds);
 
-/** As ring_wait_for(), without freeing the handle: any number of threads may wait with it, at the
- *  same time and also after the call has ended, and each gets the result. One ring_wait() or
- *  ring_test() must free it when no thread waits with it any more. @p handle NULL is RING_OK. */
+/** As ring_wait_for(), without freeing the handle. Any number of threads may wait with it, at the
+ *  same time or after the call has ended, and each of them gets the result. When no thread waits
+ *  with the handle any more, one ring_wait() or ring_test() must free it. If @p handle is NULL,
+ *  returns RING_OK. */
 ring_status ring_wait_keep(ring_work *handle, double seconds);
 
-/** Waits for all @p count handles (NULL ones are done). @return the first error among them. */
+/** Waits for all @p count handles; NULL handles are skipped. @return the first error. */
 ring_status ring_wait_all(ring_work **works, size_t count);
 
-/** Waits until one of the calls has ended, and frees its handle. @param[out] index  its index;
- *  @p count if all handles were NULL or no call has ended. @return its result; RING_IN_PROGRESS if
- *  all calls wait for events that were not set within their time-outs: the calls continue. */
+/** Waits until one of the calls has ended, and frees its handle.
+ *  @param[out] index  the index of that call; @p count if all handles are NULL or no call has
+ *                     ended.
+ *  @return the result of that call; RING_OK if all handles are NULL; RING_IN_PROGRESS if the events
+ *  for which all calls wait were not set within the calls' timeouts, in which case the calls
+ *  continue. */
 ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
 
 /** Advances the call without blocking. If it has ended, successfully or not, *done becomes 1, the
@@ -457,8 +469,8 @@ ring_status ring_wait_any(ring_work **works, size_t count, size_t *index);
  *  RING_PROGRESS=none. */
 ring_status ring_test(ring_work **handle, int *done);
 
-/** As ring_test(), for several calls: *done is 1, and the handles are freed, only if all of them
- *  have ended. @return the first error among them. */
+/** As ring_test(), for several calls. *done becomes 1 and the handles are freed only if all calls
+ *  have ended. @return the first error. */
 ring_status ring_test_all(ring_work **works, size_t count, int *done);
 
 /* ---- Collectives ----------------------------------------------------------------
@@ -466,16 +478,16 @@ ring_status ring_test_all(ring_work **works, size_t count, int *done);
  * stated pointer equality; any other overlap of src and dst is an error of the caller.
  * All calls return RING_OK; RING_ERR_ARGUMENT, _USAGE or _UNSUPPORTED before anything was sent; or
  * one of RING_ERR_TIMEOUT, _PEER, _MISMATCH, _ABORTED, _MEMORY, _SYSTEM, _INTERNAL, which end the
- * communicator. A call that is refused because of its arguments still takes its place in the order:
- * if all ranks refuse it, nothing happens, else the ranks that made it get RING_ERR_MISMATCH with
- * the reason.
+ * communicator. A call that is refused because of its arguments still takes its place in the order
+ * of calls. If all ranks refuse the call, the communicator continues; otherwise the ranks that
+ * accepted it get RING_ERR_MISMATCH with the reason.
  * A call returns when this rank's part is done. Short messages (at most 128 KiB from a call to a
- * peer) are sent without waiting for their receivers, so a short broadcast, reduce, gather,
- * scatter, scan, send or v-form of these may return before its peers have called it; if they make a
- * different call, a later call reports it. Every rank gets the same bits, on every run with the
- * same ranks, count, type and algorithm. Integers wrap around. RING_AVG divides the sum by the
- * number of ranks: for floats by one correctly rounded division (for 16 and 8 bits in float32,
- * rounded once), for integers towards zero. */
+ * peer) are sent without waiting for their receivers. A short broadcast, reduce, gather, scatter,
+ * scan, send or v-form of these may therefore return before its peers have called it. If a peer
+ * makes a different call, a later call reports the error. Every rank gets the same bits, on every
+ * run with the same ranks, count, type and algorithm. Integers wrap around. RING_AVG divides the
+ * sum by the number of ranks: for floats by one correctly rounded division (for 16 and 8 bits in
+ * float32, rounded once), for integers towards zero. */
 
 /** dst[i] = op over ranks of src[i], on every rank.
  *  @param src, dst  [count] elements; in place if src == dst.
@@ -502,8 +514,8 @@ ring_status ring_all_gather(const void *src, void *dst, size_t count, ring_dtype
 ring_status ring_broadcast(const void *src, void *dst, size_t count, ring_dtype dtype, int root,
                            ring_comm *comm, const ring_call *call);
 
-/** dst = op over ranks of src, on the root only. @param dst [count], written on the root
- *  only (may be NULL elsewhere); in place if src == dst on the root. */
+/** dst[i] = op over ranks of src[i], on the root only. @param src  [count]; @param dst  [count],
+ *  written on the root only (may be NULL elsewhere); in place if src == dst on the root. */
 ring_status ring_reduce(const void *src, void *dst, size_t count, ring_dtype dtype, ring_op op,
                         int root, ring_comm *comm, const ring_call *call);
 
@@ -541,11 +553,11 @@ ring_status ring_exscan(const void *src, void *dst, size_t count, ring_dtype dty
 /* In the v-forms, each block has its own length. `counts` has [ranks] entries, the elements of each
  * rank's block, which may be 0. `displs` has [ranks] entries, the elements from the start of the
  * buffer to each block; NULL: the blocks are contiguous. Blocks of dst, and blocks of src that are
- * reduced, must not overlap; they may be in any order and with gaps, which are not written. The
+ * reduced, must not overlap. They may be in any order and have gaps, which are not written. The
  * arrays are read before the call returns. Calls with the same arrays as an earlier call allocate
- * nothing, because a program keeps a copy of them. "In place" is defined as for the even forms,
- * with displs[rank] instead of rank * count; otherwise src and dst must not overlap between their
- * first elements and the ends of their last blocks. */
+ * nothing, because a program keeps a copy of the arrays. "In place" is defined as for the even
+ * forms, with displs[rank] instead of rank * count; otherwise src and dst must not overlap between
+ * their first elements and the ends of their last blocks. */
 
 /** Every rank gets all ranks' blocks, of counts[r] elements from rank r.
  *  @param src  [counts[rank]]; @param dst up to the end of the last block; in place if
@@ -571,7 +583,7 @@ ring_status ring_reduce_scatter_v(const void *src, const size_t *counts, const s
  *  @param src, dst  up to the end of the last block, without overlap: never in place. Blocks of
  *  src may overlap each other.
  *  @param src_counts  elements to each rank; @param dst_counts  elements from each rank, which must
- *  equal the elements that it sends, else RING_ERR_MISMATCH with both numbers.
+ *  equal the number that this rank sends, else RING_ERR_MISMATCH with both numbers.
  *  Cost: n-1 transfers directly to each rank, also for empty blocks; a connection for each pair. */
 ring_status ring_all_to_all_v(const void *src, const size_t *src_counts, const size_t *src_displs,
                               void *dst, const size_t *dst_counts, const size_t *dst_displs,
@@ -600,14 +612,14 @@ ring_status ring_scatter_v(const void *src, const size_t *counts, const size_t *
 
 /* The list forms are v-forms in which each block is a separate buffer: `srcs` or `dsts` has [ranks]
  * addresses, one for each rank's block, and `counts` has the [ranks] numbers of their elements. An
- * empty block may be NULL. Output blocks must not overlap anything; blocks of srcs that are not
- * reduced may overlap each other. Memory between blocks is not touched. "In place" means that this
- * rank's block of the list is the other buffer. The arrays are read before the call returns. New
- * addresses cost nothing: a program is kept by its counts only, and also serves the v-form without
- * displacements. Some ranks may call the v-form and others the list form; messages name the v-form.
- * All blocks of a side must be in memory of one accelerator, or all in host memory. Over links that
- * access memory directly, a side is used in place only if all its blocks are in regions; otherwise
- * it is copied into messages. Cost: that of the v-form, and a sort of the addresses. */
+ * empty block may be NULL. Output blocks must not overlap any other block; blocks of srcs that are
+ * not reduced may overlap each other. Memory between blocks is not accessed. "In place" means that
+ * this rank's block of the list is the other buffer. The arrays are read before the call returns.
+ * Calls with the counts of an earlier call reuse its program, even with new addresses. Some ranks
+ * may call the v-form and others the list form; errors name the v-form. All blocks of a list must
+ * be in memory of one accelerator, or all in host memory. Over links that access memory directly, a
+ * list is used in place only if all its blocks are in regions; otherwise its blocks are copied into
+ * messages. Cost: that of the v-form, and a sort of the addresses. */
 
 /** Every rank gets all ranks' blocks, each at its own address.
  *  @param src  [counts[rank]]; @param dsts  block r has counts[r] elements; in place if
@@ -623,9 +635,9 @@ ring_status ring_reduce_scatter_list(const void *const *srcs, const size_t *coun
                                      ring_dtype dtype, ring_op op, ring_comm *comm,
                                      const ring_call *call);
 
-/** Rank r gets every rank's srcs[r]; that of rank s is written to dsts[s]. Never in place.
+/** Rank r gets every rank's srcs[r]; the block of rank s is written to dsts[s]. Never in place.
  *  @param src_counts  elements to each rank; @param dst_counts  elements from each rank, which must
- *  equal the elements that it sends, else RING_ERR_MISMATCH with both numbers. */
+ *  equal the number that this rank sends, else RING_ERR_MISMATCH with both numbers. */
 ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_counts,
                                  void *const *dsts, const size_t *dst_counts, ring_dtype dtype,
                                  ring_comm *comm, const ring_call *call);
@@ -633,7 +645,7 @@ ring_status ring_all_to_all_list(const void *const *srcs, const size_t *src_coun
 /** The root gets all ranks' blocks, each at its own address.
  *  @param src  [count]; @param count  elements that this rank sends, which must equal counts[rank]
  *  on the root, else RING_ERR_MISMATCH with both numbers. In place if src == dsts[rank] on the
- * root.
+ *  root.
  *  @param dsts, counts  read on the root only (may be NULL elsewhere). */
 ring_status ring_gather_list(const void *src, size_t count, void *const *dsts, const size_t *counts,
                              ring_dtype dtype, int root, ring_comm *comm, const ring_call *call);
@@ -649,14 +661,14 @@ ring_status ring_scatter_list(const void *const *srcs, const size_t *counts, voi
 /** Returns when every rank has called it. */
 ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 
-/** A barrier that lists missing ranks and does not end the communicator. The ranks that wait in it
- *  are in one round. When all ranks have called it, it returns RING_OK on each. When the earliest
- * of their times has passed, it returns RING_IN_PROGRESS on each, with the same list, and the
- *  communicator stays usable. A rank that calls later is in the next round, with the ranks that
- * call again. It has no place in the order of calls, calls in flight continue, and threads of a
- * rank that call it at the same time count as one. The lowest living rank of the start decides;
- * while that rank is stopped, the result is late, by at most RING_PEER_TIMEOUT and 1 s, after which
- * that rank is considered lost.
+/** A barrier that lists missing ranks and does not end the communicator. If all ranks call it
+ *  before the shortest of their waits ends, it returns RING_OK on each rank. Otherwise it returns
+ *  RING_IN_PROGRESS on each rank that has called, with the same list of missing ranks, and the
+ *  communicator stays usable. A rank that calls later takes part in the next barrier, with the
+ *  ranks that call again. The barrier is not part of the order of calls, and calls in flight
+ *  continue. Threads of a rank that call it at the same time count as one. The lowest live rank of
+ *  the start decides the result. If that rank is stopped, the result is late by at most
+ *  RING_PEER_TIMEOUT and 1 s, after which that rank is considered lost.
  *  @param seconds  the longest wait; 0: only ranks that are already waiting count as present.
  *  @param[out] missing  [ring_comm_size()] the ranks that had not called, in order; may be NULL.
  *  @param[out] count    the number of missing ranks; 0 unless RING_IN_PROGRESS; may be NULL.
@@ -667,28 +679,32 @@ ring_status ring_barrier(ring_comm *comm, const ring_call *call);
 ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, int *count);
 
 /** Sends [count] elements to @p peer, or receives them from it. The calls of a pair are matched in
- *  call order; count and dtype must be equal. If both ranks exchange more than 128 KiB, one side
- *  needs ring_call.work, or a group. If a rank is its own @p peer, it copies when both calls have
- *  been made, so one of the two needs ring_call.work, or both a group, whatever the count;
- * otherwise the blocking one ends with RING_ERR_TIMEOUT. Then src == dst is allowed, any other
- * overlap is an error of the caller, and a call that is refused takes no place in the order.
+ *  call order; count and dtype must be equal. If two ranks exchange more than 128 KiB with each
+ *  other, one of them needs ring_call.work, or a group.
+ *
+ *  A rank may be its own @p peer. Its data is copied when both calls have been made, so one of them
+ *  needs ring_call.work, or both a group, for any count; otherwise the blocking call ends with
+ *  RING_ERR_TIMEOUT. src == dst is allowed; any other overlap is an error of the caller. A call
+ *  that is refused takes no place in the order.
  *
  *  Tagged sends and recvs (ring_call.tagged) are matched by communicator, peer and tag, and never
- *  with untagged ones, even if the tag is 0. Calls of the same pair and tag are matched in call
- *  order; calls with different tags are independent. A recv may name RING_ANY_SOURCE: it gets the
- *  first matching message to arrive (messages of one sender in the order in which they were sent),
- *  and *envelope names its sender. count and dtype must be equal, else the communicator ends with
- *  RING_ERR_MISMATCH and a message that names both calls. A tagged call that is refused is not
- * made: peers do not learn of it, and a recv that waits for it ends at its deadline. A message of
- * up to 128 KiB may be sent ahead of its recv, and is then kept by the receiver. This is guaranteed
- * while at most 128 KiB from this rank to that one are not received, counting 192 bytes for each
- * message, and possible up to 512 KiB. Further messages, longer ones and those from memory of an
- * accelerator wait for a matching recv, as does a send to this rank itself; if both ends send
- * first, these sends need ring_call.work, or a group. Messages that are not received are dropped
- * with the communicator. Cost: up to 128 KiB one transfer, and one more copy if the recv is late;
- * else one more short message each way than an untagged call. Tagged calls use one channel,
- * whatever RING_CHANNELS; pairs that use tags have one more connection for them, and another for
- * long messages. */
+ *  with untagged calls, even if the tag is 0. Calls of the same pair and tag are matched in call
+ *  order; calls with different tags are independent. A recv may name RING_ANY_SOURCE. It then gets
+ *  the first matching message to arrive (messages of one sender in the order in which they were
+ *  sent), and *envelope names the sender. count and dtype must be equal, else the communicator ends
+ *  with RING_ERR_MISMATCH and an error that names both calls. A refused tagged call is not reported
+ *  to peers: a recv that waits for it ends at its deadline.
+ *
+ *  A tagged message of up to 128 KiB may be sent before its recv is called; the receiver then
+ *  stores it. This always works while the unreceived messages from this rank to @p peer have at
+ *  most 128 KiB, counting 192 bytes more for each message, and may work up to 512 KiB. Other sends
+ *  wait for a matching recv: those of further or longer messages, from memory of an accelerator,
+ *  and to this rank itself. If two ranks both send first, such sends need ring_call.work, or a
+ *  group. Messages that are never received are dropped when the communicator ends.
+ *  Cost of a tagged call: up to 128 KiB one transfer, and one more copy if the recv is late; above
+ *  that, one more short message in each direction than an untagged call. Tagged calls use one
+ *  channel, whatever RING_CHANNELS is. Pairs of ranks that use tags have one more connection for
+ *  them, and another for long messages. */
 ring_status ring_send(const void *src, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
                       const ring_call *call);
 ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_comm *comm,
@@ -696,42 +712,44 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
 
 /* ---- Groups ----------------------------------------------------------------------
  * The calls that a thread makes between ring_group_start() and the matching ring_group_end() start
- * together at that end, in the order in which they were made, on one or more communicators. In this
- * way, many sends and receives of any length can be made without handles. The order of pairs may
- * differ from rank to rank; the order of calls of one pair, and of collectives of one communicator,
- * may not. A group also lets one thread make calls for several ranks of its process. */
+ * together at ring_group_end(), in the order in which they were made, on one or more communicators.
+ * In this way, many sends and receives of any length can be made without handles. All ranks must
+ * make the calls of one pair, and the collectives of one communicator, in the same order; the order
+ * between different pairs may differ. A group also lets one thread make calls for several ranks of
+ * its process. */
 
 /** Opens a group, or one more level of the open one; each level needs a ring_group_end() in this
  *  thread. The calls in a group
- *   - are checked when they are made, and return RING_OK or the error for which they are refused;
- *     buffers and events are borrowed from then on, arrays of counts only until the call returns;
+ *   - are checked when they are made, and return RING_OK or the error for which they are refused.
+ *     Buffers and events are borrowed from then on, arrays of counts only until the call returns;
  *   - with ring_call.work, set *work to NULL; ring_group_end() sets it to the handle, unless the
  *     call could not be started;
  *   - are dropped if the thread ends before the group does, and in a forked child.
- *  Waiting, testing, ring_barrier_probe() and creating communicators return RING_ERR_USAGE in an
- *  open group. Threads do not see each other's groups; on_done is called as if no group were open.
+ *  Calls that wait, test or create communicators, and ring_barrier_probe(), return RING_ERR_USAGE
+ *  in an open group. A group belongs to its thread; calls made in on_done are not part of it.
  *  @return RING_OK, RING_ERR_MEMORY. */
 ring_status ring_group_start(void);
 
 /** Ends a level of a group. The end of the outermost level starts the calls, and waits for those
  *  without ring_call.work, on_done and stream.
- *  If one of the calls was refused, all of them are refused: the group returns that error, its
- * calls take their places in the order, and ranks that did start theirs get RING_ERR_MISMATCH with
- * the reason (see Collectives above). A later error ends its communicator and all calls on it;
- * calls on other communicators continue, and are waited for.
+ *  If one of the calls was refused, all calls of the group are refused, and the group returns that
+ *  error. The calls still take their places in the order, and ranks that have started the matching
+ *  calls get RING_ERR_MISMATCH with the reason (see Collectives above). An error after the start
+ *  ends the communicator and all calls on it. Calls on other communicators continue, and are waited
+ *  for.
  *  @return RING_OK, also for an inner level; the first error of the calls; RING_ERR_USAGE: no group
  *  is open in this thread, or a communicator of its calls was destroyed.
  *  Cost: an allocation per call. */
 ring_status ring_group_end(void);
 
 /* ---- Prepared calls ----------------------------------------------------------------
- * With ring_call.prepared, a call of any kind is checked and kept, and nothing is sent; compare
- * MPI's persistent requests. Its buffers are borrowed until ring_prepared_destroy(), arrays of
+ * With ring_call.prepared, a call of any kind is checked and kept, and nothing is sent, as with
+ * MPI's persistent requests. The buffers are borrowed until ring_prepared_destroy(), arrays of
  * counts only until the call returns. Some ranks may prepare a call that others make directly. */
 
-/** Makes a prepared call with its arguments. The call takes its place in the order now, but is not
- *  checked again and needs no search for its program. It may be started any number of times, in a
- *  group, too, and also before an earlier start has ended if the buffers allow that.
+/** Makes a prepared call with its arguments. The call takes its place in the order now. It is not
+ *  checked again and needs no search for its program. It may be started any number of times, also
+ *  in a group, and even before an earlier start has ended if the buffers allow that.
  *  @param call  options of this start, without `prepared`; NULL for none.
  *  @return the results of the call; RING_ERR_USAGE: its communicator was destroyed, or this is a
  *          forked child. */
@@ -743,30 +761,33 @@ void ring_prepared_destroy(ring_prepared *prepared);
 
 /* ---- Gradient buckets -------------------------------------------------------------
  * A flat gradient buffer is divided into buckets that are reduced while the caller still computes.
- * Parameters may become ready in any order; buckets start in the same order on every rank, from the
- * last parameter to the first, as a backward pass produces them. */
+ * Parameters may become ready in any order. Buckets start in the same order on every rank, from the
+ * last parameter to the first, because a backward pass computes the gradients in that order. */
 
 typedef struct ring_buckets ring_buckets;
 
-/** @param grads   flat buffer of all gradients, preferably from ring_mem_alloc(); borrowed until
+/** Divides a gradient buffer into buckets of consecutive parameters.
+ *  @param grads   flat buffer of all gradients, preferably from ring_mem_alloc(); borrowed until
  *                 ring_buckets_destroy().
  *  @param counts  [params] elements of each parameter, in buffer order, without gaps; at most
  *                 PTRDIFF_MAX bytes in all.
- *  @param bucket_bytes  a bucket is complete when it has at least this many bytes; 0: 1 MiB.
+ *  @param bucket_bytes  parameters are added to a bucket until it has this many bytes; 0: 1 MiB.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
 ring_status ring_buckets_create(ring_buckets **buckets, void *grads, const size_t *counts,
                                 size_t params, ring_dtype dtype, ring_op op, size_t bucket_bytes,
                                 ring_comm *comm);
 /** Waits for running reductions and frees the buckets. Call it before the communicator is
- * destroyed, and not in an open group, where calls cannot be waited for. */
+ *  destroyed, and not in an open group, in which no call can be waited for. */
 void ring_buckets_destroy(ring_buckets *buckets);
 
-/** Marks the gradient of parameter @p index as final, starts the buckets that are now full, and
- *  advances the running ones. Call it once per parameter between two ring_buckets_wait(). */
+/** Marks the gradient of parameter @p index as final, starts the buckets whose parameters are all
+ *  ready, and advances the running reductions. Call it once for each parameter before
+ *  ring_buckets_wait(). */
 ring_status ring_buckets_ready(ring_buckets *buckets, size_t index);
 
-/** Waits until all buckets are reduced. @return RING_ERR_USAGE if a parameter was never ready, or
- *  the first error of the reductions. */
+/** Waits until all buckets are reduced, and starts a new round, in which no parameter is ready.
+ *  @return RING_ERR_USAGE if a parameter was not marked as ready, or the first error of the
+ *  reductions. */
 ring_status ring_buckets_wait(ring_buckets *buckets);
 
 #if defined(__GNUC__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gathers the whole report; the version is its first section. */
+ * Gathers all sections of ringinfo's report, of which the version is the first. */
 #include "info_report.h"
 
 #include "about.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reports the GPUs that NVIDIA's driver lists: the model of each, whether libring can use it, and
- * if not, why. Each GPU is opened for this, as a communicator would open it. */
+ * Reports the GPUs that NVIDIA's driver lists: the model of each GPU, whether libring can use it,
+ * and if not, the reason. To find out, each GPU is opened in the same way as by a communicator. */
 #include "info_report.h"
 
 #include "cuda_device.h"
@@ -13,7 +13,7 @@
 
 #define SECTION "gpu"
 
-/* The name of a device's row: "cuda:0", "cuda:0 memory". */
+/* The name of a row about a device, such as "cuda:0" or "cuda:0 memory". */
 typedef struct row_name {
     char text[64];
 } row_name;
@@ -25,6 +25,7 @@ static row_name name_of(int ordinal, const char *what)
     return name;
 }
 
+/* Adds the rows with the model and the memory of a GPU. */
 static ring_status describe(report *r, const cuda_driver *api, int ordinal)
 {
     CUdevice device;
@@ -32,20 +33,21 @@ static ring_status describe(report *r, const cuda_driver *api, int ordinal)
     int major = 0, minor = 0;
     size_t memory;
     RING_TRY(cuda_check(api->device_get(&device, ordinal), "finding the GPU"));
-    RING_TRY(cuda_check(api->device_get_name(name, sizeof name, device), "asking its name"));
+    RING_TRY(cuda_check(api->device_get_name(name, sizeof name, device), "reading the GPU's name"));
     RING_TRY(cuda_check(api->device_get_pci_bus_id(place, sizeof place, device),
-                        "finding it on the PCI bus"));
-    RING_TRY(cuda_check(api->device_total_memory(&memory, device), "asking its memory"));
+                        "reading its PCI address"));
+    RING_TRY(
+        cuda_check(api->device_total_memory(&memory, device), "reading the size of its memory"));
     RING_TRY(
         cuda_check(api->device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                              device),
-                   "asking its compute capability"));
+                   "reading its compute capability"));
     RING_TRY(
         cuda_check(api->device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                              device),
-                   "asking its compute capability"));
+                   "reading its compute capability"));
     for (char *c = place; *c != '\0'; c++)
-        *c = (char)tolower((unsigned char)*c); /* as /sys writes it */
+        *c = (char)tolower((unsigned char)*c); /* /sys writes addresses in lower case */
     report_text(r, SECTION, name_of(ordinal, "").text, "%s, compute capability %d.%d, PCI %s", name,
                 major, minor, place);
     report_bytes(r, SECTION, name_of(ordinal, " memory").text, (double)memory);
@@ -69,15 +71,16 @@ static void gather_one(report *r, const cuda_driver *api, int ordinal)
     ring_status status = describe(r, api, ordinal);
     if (status == RING_OK) {
         report_text(r, SECTION, name_of(ordinal, " kernels").text, "%s",
-                    cuda_image("fold") != NULL ? "built in" : "this libring has none");
+                    cuda_image("fold") != NULL ? "built in" : "none in this build");
         status = cuda_device_open(ordinal, "", &opened);
     }
     report_use(r, ordinal, status);
     cuda_device_close(opened);
 }
 
-/* ---- Between them ---- */
+/* ---- Access between GPUs ---- */
 
+/* @return "yes" if the GPU @p from can access the memory of @p to, "no", "?" if that is unknown. */
 static const char *reaches(const cuda_driver *api, int from, int to)
 {
     CUdevice device, peer;
@@ -91,8 +94,8 @@ static const char *reaches(const cuda_driver *api, int from, int to)
     return can != 0 ? "yes" : "no";
 }
 
-/* Adds a row of the matrix of GPUs that can access each other; cells that do not fit are omitted.
- */
+/* Adds a row of the matrix that shows which GPUs can access each other's memory. @param from  -1
+ * for the head of the matrix. Cells that do not fit in the row are omitted. */
 static void gather_peers(report *r, const cuda_driver *api, int count, int from)
 {
     char cells[512] = "";
@@ -110,14 +113,15 @@ static void gather_peers(report *r, const cuda_driver *api, int count, int from)
                 cells);
 }
 
-/* ---- All ---- */
+/* ---- All GPUs ---- */
 
+/* Loads the driver, and asks it for the number of GPUs and its version. */
 static ring_status count_gpus(const cuda_driver **api, int *count, int *version)
 {
     *api = cuda_driver_load();
     if (*api == NULL)
         return RING_ERR_UNSUPPORTED;
-    RING_TRY(cuda_check((*api)->driver_version(version), "asking the driver's version"));
+    RING_TRY(cuda_check((*api)->driver_version(version), "reading the driver's version"));
     return cuda_check((*api)->device_count(count), "counting GPUs");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reports the parts of the machine and the limits of this process. */
+ * Reports the host, its CPUs, memory, network and devices, and the limits of this process. */
 #include "info_report.h"
 
 #include "heap.h"
@@ -33,8 +33,8 @@ static void judge_quota(report *r, const topo_cpu *cpu)
                   cpu->quota == 1 ? "CPU (cgroup)" : "CPUs (cgroup)");
     if (cpu->quota < cpu->allowed)
         report_judge(r, VERDICT_WARN,
-                     "the container may use less time than its %d CPU%s have; start at most %.0f "
-                     "rank%s, or raise the quota",
+                     "the quota of the cgroup is less than the %d CPU%s that this process may use; "
+                     "start at most %.0f rank%s, or raise the quota",
                      cpu->allowed, plural(cpu->allowed), most, plural(most));
 }
 
@@ -57,7 +57,7 @@ static void gather_cpu(report *r)
     topo_cpu_free(&cpu);
 }
 
-/* Shared memory is an anonymous file, so libring does not depend on the mount /dev/shm. */
+/* libring allocates shared memory as an anonymous file (memfd), so it does not need /dev/shm. */
 static void gather_shared_memory(report *r)
 {
     struct statvfs mount;
@@ -86,7 +86,7 @@ static void gather_memory(report *r)
     gather_shared_memory(r);
 }
 
-/* @param in_bytes  false: the limit is a plain number. */
+/* Adds a row with a limit of this process. @param in_bytes  the limit is a number of bytes. */
 static void report_limit(report *r, const char *name, int resource, bool in_bytes)
 {
     struct rlimit limit;
@@ -114,7 +114,7 @@ static void gather_limits(report *r)
     report_limit(r, "address_space", RLIMIT_AS, true);
     report_limit(r, "locked_memory", RLIMIT_MEMLOCK, true);
     report_limit(r, "core_file", RLIMIT_CORE, true);
-    /* Without it, verbs copies memory that is not registered. */
+    /* Without userfaultfd, the transport verbs copies memory that is not registered. */
     report_text(r, "limits", "userfaultfd", "%s",
                 watched_probe(why, sizeof why) ? "available (detects when memory is unmapped)"
                                                : why);
@@ -155,6 +155,8 @@ static void gather_network(report *r)
     topo_net_free(&net);
 }
 
+/* Adds a row for each device of a list. @param none  the reason if the list is empty.
+ * @param use  the row "used". */
 static void gather_devices(report *r, const char *kind, const char *none, const char *use,
                            size_t (*list)(topo_device devices[TOPO_DEVICES]))
 {
@@ -175,7 +177,7 @@ void gather_machine(report *r)
     gather_limits(r);
     gather_network(r);
     gather_devices(r, "gpu", "no display controller of NVIDIA, AMD or Intel on the PCI bus",
-                   "those of NVIDIA that their driver lists", topo_gpus);
+                   "GPUs of NVIDIA that the driver lists", topo_gpus);
     gather_gpus(r);
     gather_devices(r, "infiniband", "nothing in /sys/class/infiniband",
                    "by the transport verbs, see below; 'ringinfo doctor' checks ports and counters",

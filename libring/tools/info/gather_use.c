@@ -33,10 +33,11 @@ static void gather_launch(report *r)
         report_number(r, "launch", "local_rank", launch.local_rank, "");
     if (launch.address[0] != '\0')
         report_text(r, "launch", "rank_0_listens", "%s port %d%s", launch.address, launch.port,
-                    launch.agent_holds_port ? " (held by torchrun: ranks agree on another)" : "");
+                    launch.agent_holds_port ? " (held by torchrun; the ranks agree on another port)"
+                                            : "");
 }
 
-/* The settings as a whole; the rows of `ringinfo env` show them one by one. */
+/* Reads all settings and reports whether they are valid; `ringinfo env` shows each of them. */
 static void gather_settings(report *r, settings *s)
 {
     if (settings_read(s) == RING_OK) {
@@ -48,7 +49,7 @@ static void gather_settings(report *r, settings *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Each rank rejects a wrong secret file on its own host. */
+/* Reports the state of the secret file, since a rank rejects a file that is wrong on its host. */
 static void gather_secret(report *r, const settings *s)
 {
     settings only_file = *s;
@@ -92,6 +93,9 @@ static void judge_entry(report *r, const char *entry)
 
 /* ---- Transports ------------------------------------------------------------------ */
 
+/* Adds a row for a transport. @param allowed  by RING_TRANSPORT. @param named  RING_TRANSPORT names
+ * some.
+ * @return true if ranks can use it. */
 static bool describe_transport(report *r, const transport *t, const transport_ib *ib, bool allowed,
                                bool named)
 {
@@ -109,15 +113,16 @@ static bool describe_transport(report *r, const transport *t, const transport_ib
         report_text(r, "transports", t->name, "does not work here: %s", why);
     if (allowed)
         report_judge(r, works || !named ? VERDICT_OK : VERDICT_WARN, "%s",
-                     works || !named ? "" : "the next one is used instead");
+                     works || !named ? "" : "the next transport that works is used instead");
     return allowed && works;
 }
 
+/* Reports the first usable transport. @param between  "on_one_host" or "between_hosts". */
 static void describe_use(report *r, const char *between, const char *name)
 {
     report_text(r, "transports", between, "%s", name != NULL ? name : "none");
     if (name == NULL)
-        report_judge(r, VERDICT_WARN, "such ranks cannot be connected; see RING_TRANSPORT");
+        report_judge(r, VERDICT_WARN, "no transport connects such ranks; see RING_TRANSPORT");
 }
 
 static void gather_transports(report *r, const settings *s)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ringinfo: reports the machine, libring's choices, and problems with their remedies. */
+ * ringinfo: reports the machine, the parts of it that libring would use, and problems with their
+ * remedies. `ringinfo env` lists the settings, and `ringinfo doctor` runs the checks of
+ * doctor.h. */
 #include "doctor.h"
 #include "info_report.h"
 
@@ -36,17 +38,18 @@ static const args_row rows[] = {
     {"json", 0, NULL, "Print JSON, for programs", args_flag, ARGS_AT(wishes, json)},
     {"no-color", 0, NULL, "Print no colours (also: NO_COLOR in the environment)", args_flag,
      ARGS_AT(wishes, no_color)},
-    {.help = "With the word doctor:"},
-    {"hosts", 'H', "A,B", "Ask these hosts, compare them, and test each pair by TCP", args_text,
+    {.help = "Options of ringinfo doctor:"},
+    {"hosts", 'H', "A,B", "Examine these hosts, compare them, and test each pair", args_text,
      ARGS_AT(wishes, doctor.hosts)},
-    {"hostfile", 0, "FILE", "The same for the hosts of a file in ringrun's format", args_text,
+    {"hostfile", 0, "FILE", "Like --hosts, for the hosts in a file of ringrun's format", args_text,
      ARGS_AT(wishes, doctor.hostfile)},
-    {"master-port", 0, "PORT", "Port at which their ranks meet in the test (default: 29500)",
-     args_whole, ARGS_AT(wishes, doctor.master_port), .least = 1, .most = PORT_MAX},
+    {"master-port", 0, "PORT", "Port of rank 0 in the tests of pairs (default: 29500)", args_whole,
+     ARGS_AT(wishes, doctor.master_port), .least = 1, .most = PORT_MAX},
     {"ssh-port", 0, "PORT", "Port of ssh on the other hosts", args_whole,
      ARGS_AT(wishes, doctor.ssh_port), .least = 1, .most = PORT_MAX},
-    {"remote-ringrun", 0, "PATH", "Where ringrun is on the other hosts (default: where it is here)",
-     args_text, ARGS_AT(wishes, doctor.remote_ringrun)},
+    {"remote-ringrun", 0, "PATH",
+     "Path of ringrun on the other hosts (default: its path on this host)", args_text,
+     ARGS_AT(wishes, doctor.remote_ringrun)},
     {"seconds", 0, "S", "Read the counters twice, S seconds apart, and report those that rise",
      args_seconds, ARGS_AT(wishes, doctor.seconds)},
     {"pkey", 0, "KEY", "Partition that jobs should use (default: 0xffff)", .take = take_pkey},
@@ -69,8 +72,8 @@ static const char doc[] =
     "  ringinfo env\n"
     "  ringinfo doctor\n"
     "  ringinfo doctor --hosts node1,node2\n"
-    "  RING_TRANSPORT=tcp ringinfo          the effect of a setting\n"
-    "  ringrun -n 2 ringinfo                the view of ranks\n"
+    "  RING_TRANSPORT=tcp ringinfo          shows the effect of a setting\n"
+    "  ringrun -n 2 ringinfo                reports what each of 2 ranks would use\n"
     "  ringinfo --json | jq .transports\n"
     "\n"
     "Exit status: 0 nothing is wrong, 1 not all output could be written, 2 usage, 3\n"
@@ -101,14 +104,14 @@ static void check_together(const wishes *w)
     const bool of_hosts = d->ssh_port != 0 || d->master_port != 0 || d->remote_ringrun != NULL;
     const bool of_doctor = several || of_hosts || d->root != NULL || d->seconds > 0 || d->pkey != 0;
     if (!w->doctor_only && of_doctor)
-        args_fail("this option is only for the word doctor: ringinfo doctor ...");
+        args_fail("this option is only for ringinfo doctor");
     if (d->hosts != NULL && d->hostfile != NULL)
         args_fail("--hosts and --hostfile both name the hosts; give one");
     if (!several && of_hosts)
         args_fail("--ssh-port, --master-port and --remote-ringrun need --hosts");
     if (several && d->seconds > 0)
-        args_fail("--seconds is for one host; with --hosts counters are read before and after the "
-                  "test");
+        args_fail("--seconds is for one host; with --hosts, the counters are read before and after "
+                  "the tests");
 }
 
 static bool may_color(const wishes *w)
@@ -118,7 +121,7 @@ static bool may_color(const wishes *w)
            term != NULL && strcmp(term, "dumb") != 0;
 }
 
-/* Reading the settings also warns about unknown variables. */
+/* The call of settings_read() checks the settings and warns about unknown variables. */
 static int show_settings(const wishes *w)
 {
     settings s;
@@ -156,7 +159,7 @@ int main(int argc, char **argv)
     if (w.doctor_only) {
         w.doctor.json = w.json;
         w.doctor.color = may_color(&w);
-        output_check_at_exit(CODE_WRONG); /* status 1 of the doctor means warnings */
+        output_check_at_exit(CODE_WRONG); /* not 1, which means warnings here */
         return doctor_run(&w.doctor);
     }
     return w.env_only ? show_settings(&w) : show_report(&w);

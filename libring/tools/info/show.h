@@ -9,7 +9,7 @@
 
 /** Prints all rows with their verdicts, reasons and commands as text. */
 void show_findings(const report *r, bool color);
-/** Prints a tree and frees it; ends the program if @p json is NULL, that is, out of memory. */
+/** Prints @p json and frees it. Ends the program if @p json is NULL, because memory has run out. */
 void show_json_tree(cJSON *json);
 
 #endif

@@ -21,26 +21,20 @@ static const char *if_color(bool color, const char *code)
     return color ? code : "";
 }
 
+/* @return the code that begins the colour of a verdict, or "". */
 static const char *show_color(verdict v, bool color)
 {
     const bool bad = v == VERDICT_WARN || v == VERDICT_FAIL;
     return if_color(color && bad, v == VERDICT_FAIL ? RED : YELLOW);
 }
 
+/* @return the code that ends the colour of a verdict, or "". */
 static const char *show_plain(verdict v, bool color)
 {
     return if_color(color && (v == VERDICT_WARN || v == VERDICT_FAIL), PLAIN);
 }
 
-static void show_verdict(const info_row *row, bool color)
-{
-    if (row->verdict != VERDICT_WARN && row->verdict != VERDICT_FAIL)
-        return;
-    printf("  %-*s %s%s%s %s\n", NAME_WIDTH, "", show_color(row->verdict, color),
-           row->verdict == VERDICT_FAIL ? "FAIL" : "WARN", show_plain(row->verdict, color),
-           row->advice);
-}
-
+/* Prints the name of the section before its first row. */
 static void show_section(const report *r, size_t index, bool color)
 {
     const char *section = r->rows[index].section;
@@ -64,7 +58,10 @@ void show_text(const report *r, bool color)
         const info_row *row = &r->rows[i];
         show_section(r, i, color);
         printf("  %-*s %s\n", NAME_WIDTH, row->name, row->value);
-        show_verdict(row, color);
+        if (row->verdict == VERDICT_WARN || row->verdict == VERDICT_FAIL)
+            printf("  %-*s %s%s%s %s\n", NAME_WIDTH, "", show_color(row->verdict, color),
+                   row->verdict == VERDICT_FAIL ? "FAIL" : "WARN", show_plain(row->verdict, color),
+                   row->advice);
     }
     show_sum(r);
 }

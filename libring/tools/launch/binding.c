@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chooses the cores of ranks: either all ranks of a host get the same number of cores, or no rank
- * is bound. */
+ * Chooses the cores of ranks: all ranks of a host get the same number of cores, or none of them is
+ * bound. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -14,7 +14,8 @@ const char *binding_threads(const job *j, const share *s, size_t variable)
     return value != NULL || !s->local ? value : getenv(name);
 }
 
-/* @return the largest thread count of the variables; 1 if they are not set, as ranks then get 1. */
+/* @return the largest number of threads that a variable sets; 1 if none does, since ringrun then
+ * sets them to 1. */
 static size_t threads_wanted(const job *j, const share *s)
 {
     size_t most = 1;
@@ -26,23 +27,15 @@ static size_t threads_wanted(const job *j, const share *s)
     return most;
 }
 
-/* Cores that a rank may have alone. A single rank is not bound, nor one whose threads need more
- * than its share. */
-static size_t cores_each(const job *j, const share *s, size_t cores)
-{
-    const size_t ranks = (size_t)s->ranks;
-    if (ranks == 1 || ranks > cores || threads_wanted(j, s) > cores / ranks)
-        return 0;
-    return cores / ranks;
-}
-
 core_range binding_of(const job *j, const share *s, int local, size_t cores)
 {
-    const size_t slot = (size_t)s->slots[local];
+    const size_t slot = (size_t)s->slots[local], ranks = (size_t)s->ranks;
     if (j->binding == BIND_NONE || cores == 0)
         return (core_range){0, 0};
     if (j->binding == BIND_CORE)
         return (core_range){slot % cores, 1};
-    const size_t each = cores_each(j, s, cores);
+    /* An equal share of the cores, unless the rank is alone or its threads need more than a share.
+     */
+    const size_t each = ranks > 1 && threads_wanted(j, s) <= cores / ranks ? cores / ranks : 0;
     return (core_range){each == 1 ? slot % cores : (size_t)local * each, each};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * binding: on which cores of its host a rank runs. A pure function of the job, the host's
- * share of it, and how many cores there are.
+ * binding: chooses the cores of its host on which a rank runs, from the job, the ranks of the host,
+ * and the number of cores alone.
  */
 #ifndef LAUNCH_BINDING_H
 #define LAUNCH_BINDING_H
@@ -11,16 +11,17 @@
 /** The variables that set the number of a rank's threads. */
 enum { BINDING_VARIABLES = 3 };
 extern const char *const binding_variables[BINDING_VARIABLES];
-/** @return the value of one for the ranks of @p s: exported, or of their host's environment if they
- *  are here; NULL: it has none. */
+/** @return the value of such a variable for the ranks of @p s: the exported value, or the one of
+ *  this environment if the ranks run on this host; NULL if the variable is not set. */
 const char *binding_threads(const job *j, const share *s, size_t variable);
 
-/** Cores first … first + count - 1 of those that ringrun may use. */
+/** The cores first to first + count - 1 of the list of cores that ringrun may use. */
 typedef struct core_range {
-    size_t first, count; /* count 0: any core */
+    size_t first, count; /* count 0: the rank is not bound */
 } core_range;
 
-/** The cores of rank first_rank + @p local of @p s. @param cores  how many there are. */
+/** @return the cores of rank first_rank + @p local of @p s.
+ *  @param cores  number of cores that ringrun may use on the host. */
 core_range binding_of(const job *j, const share *s, int local, size_t cores);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finding the program for a word, and the reasons why it cannot be started. */
+ * Searches PATH and ringrun's folder for programs, and describes why a program cannot be
+ * started. */
 #include "command_lookup.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 enum { CODE_TROUBLE = 3, CODE_NOT_FOUND = 127 };
 
+/* @return true if the path is a file that this user may execute; false, and errno, if not. */
 static bool may_run(const char *path)
 {
     struct stat file;
@@ -29,18 +31,10 @@ bool command_own_path(char *out, size_t size)
     return length > 0;
 }
 
-static bool beside_us(const char *name, char *out, size_t size)
-{
-    char self[4096];
-    if (!command_own_path(self, sizeof self))
-        return false;
-    *strrchr(self, '/') = '\0';
-    return text_format(out, size, "%s/%s", self, name) && may_run(out);
-}
-
 bool command_find(const char *name, char *out, size_t size)
 {
     const char *path = getenv("PATH");
+    char self[4096];
     if (strchr(name, '/') != NULL)
         return text_format(out, size, "%s", name) && may_run(out);
     for (const char *at = path != NULL ? path : "/usr/bin:/bin"; *at != '\0';) {
@@ -50,13 +44,16 @@ bool command_find(const char *name, char *out, size_t size)
             return true;
         at += length + (at[length] == ':');
     }
-    if (beside_us(name, out, size))
-        return true;
+    if (command_own_path(self, sizeof self)) {
+        *strrchr(self, '/') = '\0';
+        if (text_format(out, size, "%s/%s", self, name) && may_run(out))
+            return true;
+    }
     errno = ENOENT;
     return false;
 }
 
-/* A lack of resources is this host's fault, not the program's. */
+/* @return true if the host lacks resources, so that the error does not concern the program. */
 static bool out_of_resources(int error)
 {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
@@ -74,6 +71,7 @@ bool command_is_python(const char *name)
     return known;
 }
 
+/* @return the remedy for an error, or "". */
 static const char *advice(const char *name, int error)
 {
     if (!out_of_resources(error) && command_is_python(name))
@@ -82,7 +80,7 @@ static const char *advice(const char *name, int error)
     if (out_of_resources(error))
         return "; raise the limits (ulimit -n, ulimit -u), or start fewer ranks";
     if (error == ENOENT && strchr(name, '/') == NULL)
-        return "; it is neither in PATH nor beside ringrun: give its path";
+        return "; it is neither in PATH nor in the folder of ringrun; give its path";
     return error == EACCES ? "; make it executable (chmod +x), or start its interpreter" : "";
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Splits the ranks' output into lines, labels them, and writes them to the user and to log files.
- */
+ * Splits the output of ranks into lines, puts the rank before them, and passes them to the outlets
+ * of standard output and standard error, and to log files. */
 #include "console.h"
 
 #include "output.h"
@@ -18,16 +18,17 @@ enum {
     STREAMS = 2,
     PREFIX_MAX = 24,
     STDIO_BLOCK = 4096,
-    LAST_MAX = 200 /* bytes that are kept of a line */
+    LAST_MAX = 200 /* bytes that are kept of a rank's last line */
 };
 
-/* Many programs write a line in parts (python -u: its end apart), which arrive sooner. */
+/* Many programs write a line in several parts, which usually arrive within this time: python -u
+ * writes the newline separately. */
 #define UNFINISHED_SECONDS 0.1
 
 typedef struct rank_output {
-    bytes partial[STREAMS]; /* unfinished line            */
-    int log;                /* -1: none                   */
-    char last[LAST_MAX];    /* its latest line            */
+    bytes partial[STREAMS]; /* an unfinished line         */
+    int log;                /* its log file; -1: none     */
+    char last[LAST_MAX];    /* its latest complete line   */
 } rank_output;
 
 struct console {
@@ -35,10 +36,11 @@ struct console {
     rank_output *ranks; /* [count] */
     bool tag_all, has_logs;
     outlet outlets[STREAMS];
-    bool merged;          /* both are one file: the first serves both, to keep lines whole */
-    bool failed[STREAMS]; /* "cannot be written" was printed                               */
-    double due[STREAMS];  /* when rank 0's unfinished line is shown                        */
-    int latest;           /* rank of the latest line                                       */
+    bool merged;          /* both streams are one file: the first outlet serves both, so that
+                             lines stay whole */
+    bool failed[STREAMS]; /* the error of the outlet was printed                           */
+    double due[STREAMS];  /* time at which rank 0's unfinished line is shown               */
+    int latest;           /* rank that printed the latest line                             */
 };
 
 static outlet *outlet_of(console *c, int stream)
@@ -46,7 +48,7 @@ static outlet *outlet_of(console *c, int stream)
     return &c->outlets[c->merged ? 0 : stream - 1];
 }
 
-/* A reader that has left is no loss; any other error is. */
+/* @return true if output was lost. Output without a reader (EPIPE) is not a loss. */
 static bool lost(const outlet *o)
 {
     return o->error != 0 && o->error != EPIPE;
@@ -64,14 +66,14 @@ static ring_status open_logs(console *c, const char *folder)
 {
     c->has_logs = true;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return fail(RING_ERR_CONFIG, "making the log folder %s: %m", folder);
+        return fail(RING_ERR_CONFIG, "cannot create the log folder %s: %m", folder);
     for (int rank = 0; rank < c->count; rank++) {
         char path[4096];
         if (!text_format(path, sizeof path, "%s/rank_%d.log", folder, rank))
             return fail(RING_ERR_CONFIG, "the path of the log folder is too long");
         c->ranks[rank].log = output_create(path);
         if (c->ranks[rank].log < 0)
-            return fail(RING_ERR_CONFIG, "log file %s: %m", path);
+            return fail(RING_ERR_CONFIG, "cannot create the log file %s: %m", path);
     }
     return RING_OK;
 }
@@ -118,14 +120,14 @@ bool console_ready(const console *c, int stream)
     return !outlet_full(&c->outlets[c->merged ? 0 : stream - 1]);
 }
 
-/* A full disk must not end the training: the log is closed. */
+/* Closes the log after an error, since a full disk must not end the training. */
 static void write_log(console *c, int rank, const char *data, size_t count)
 {
     int *log = &c->ranks[rank].log;
     while (*log >= 0 && count > 0) {
         const ssize_t put = write(*log, data, count);
         if (put <= 0) {
-            console_say(c, "the log file of rank %d ends here: %m", rank);
+            console_say(c, "cannot write to the log file of rank %d any more: %m", rank);
             fd_close(log);
             return;
         }
@@ -134,7 +136,8 @@ static void write_log(console *c, int rank, const char *data, size_t count)
     }
 }
 
-/* All bytes up to the last line end; all of them when it grew too long or `rest` is wanted. */
+/* @return the number of bytes up to the last newline; all bytes if the line is too long or if @p
+ * rest. */
 static size_t complete_bytes(const bytes *line, bool rest)
 {
     const char *head = bytes_head(line);
@@ -145,6 +148,7 @@ static size_t complete_bytes(const bytes *line, bool rest)
     return last != NULL ? (size_t)(last + 1 - head) : 0;
 }
 
+/* Puts each line into the outlet. @param owner  the writer of these lines. */
 static void put_lines(outlet *o, const void *owner, const char *prefix, const char *data,
                       size_t count)
 {
@@ -157,7 +161,7 @@ static void put_lines(outlet *o, const void *owner, const char *prefix, const ch
     }
 }
 
-/* Keeps the last line that is not empty. */
+/* Stores the last line that is not empty, for console_last_line(). */
 static void note_last(console *c, int rank, const char *data, size_t count)
 {
     while (count > 0 && (data[count - 1] == '\n' || data[count - 1] == '\r'))
@@ -171,9 +175,11 @@ static void note_last(console *c, int rank, const char *data, size_t count)
     c->latest = rank;
 }
 
-/* Rank 0's streams are one owner, as at a terminal. The rest of its line waits here for its end,
- * unless its beginning was written already: a block of stdio ends anywhere, so the end may come
- * late, and other ranks may write before it. */
+/* Passes complete lines to the outlet; all bytes if @p count is 0, the end of the stream. Rank 0's
+ * two streams are one owner, as they are at a terminal. An unfinished line waits here for its end.
+ * Rank 0's line does not wait if its beginning was already passed on, or for longer than
+ * UNFINISHED_SECONDS. If @p count is a multiple of stdio's block, the program's buffer was full and
+ * more bytes will come, perhaps late; then there is no such limit. */
 static void put_ready(console *c, int rank, int stream, size_t count)
 {
     const bool plain = rank == 0 && !c->tag_all;
@@ -188,7 +194,7 @@ static void put_ready(console *c, int rank, int stream, size_t count)
     note_last(c, rank, bytes_head(line), ready);
     bytes_drop(line, ready);
     if (!plain && count == 0 && o->open == owner)
-        outlet_put(o, owner, "", "\n", 1); /* the missing end of its last line */
+        outlet_put(o, owner, "", "\n", 1); /* end its last line */
     if (plain)
         c->due[stream - 1] = bytes_count(line) > 0 && count % STDIO_BLOCK != 0
                                  ? clock_now() + UNFINISHED_SECONDS
@@ -209,7 +215,8 @@ const char *console_last_line(const console *c, int rank)
     return strcmp(last, c->ranks[c->latest].last) != 0 ? last : "";
 }
 
-/* A prompt, or a progress line. It waits while another rank's long line is unfinished. */
+/* Shows rank 0's unfinished line, such as a prompt or a progress line, when it is due. Waits longer
+ * while a long line of another rank is unfinished. */
 static void show_unfinished(console *c, int stream)
 {
     outlet *o = outlet_of(c, stream);
@@ -244,17 +251,6 @@ void console_say(console *c, const char *format, ...)
     outlet_put(outlet_of(c, STDERR_FILENO), NULL, "", text, strlen(text));
 }
 
-/* A full disk must not end the training. */
-static void tell_error(console *c, int index)
-{
-    static const char *const names[STREAMS] = {"standard output", "standard error"};
-    if (c->failed[index] || !lost(&c->outlets[index]))
-        return;
-    c->failed[index] = true;
-    console_say(c, "%s: %s; the ranks continue, but their output there is lost", names[index],
-                strerror(c->outlets[index].error));
-}
-
 void console_watch(console *c, poll_set *set)
 {
     for (int i = 0; i < STREAMS; i++)
@@ -263,8 +259,13 @@ void console_watch(console *c, poll_set *set)
 
 void console_tick(console *c)
 {
+    static const char *const names[STREAMS] = {"standard output", "standard error"};
     for (int i = 0; i < STREAMS; i++) {
-        tell_error(c, i);
+        if (!c->failed[i] && lost(&c->outlets[i])) {
+            c->failed[i] = true; /* a full disk must not end the training */
+            console_say(c, "%s: %s; the ranks continue, but their output there is lost", names[i],
+                        strerror(c->outlets[i].error));
+        }
         show_unfinished(c, i + 1);
     }
 }

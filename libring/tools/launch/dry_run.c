@@ -15,22 +15,19 @@
 
 enum { SECRET_SHOWN_FD = 0x7fff };
 
-static bool is_plain(const char *word)
-{
-    return *word != '\0' &&
-           strspn(word,
-                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
-               strlen(word);
-}
-
+/* Prints a word, in quotes if it has characters that a shell may interpret. */
 static void print_word(const char *word)
 {
-    char *quoted = is_plain(word) ? NULL : remote_quoted(word);
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@%+=:,./-";
+    const bool is_plain = *word != '\0' && strspn(word, plain) == strlen(word);
+    char *quoted = is_plain ? NULL : remote_quoted(word);
     fputs(quoted != NULL ? quoted : word, stdout);
     free(quoted);
 }
 
-static bool is_set(const char *entry)
+/* @return true if this environment has the entry "NAME=VALUE". */
+static bool has_entry(const char *entry)
 {
     char *const *at = environ;
     while (*at != NULL && strcmp(*at, entry) != 0)
@@ -48,8 +45,9 @@ static void print_command(const char *program, const texts *argv)
     putchar('\n');
 }
 
-/* Only the differences from this environment, removals first; nothing is known of another host's.
- */
+/* Prints the changes to the environment as a call of env: first the variables that are removed,
+ * then the entries that differ from this environment. On another host, whose environment is
+ * unknown, all entries are printed. */
 static void print_environment(const setup *s, const share *of, int local)
 {
     texts changes = {0};
@@ -61,7 +59,7 @@ static void print_environment(const setup *s, const share *of, int local)
     }
     for (size_t i = 0; i < changes.count; i++) {
         const char *entry = changes.items[i];
-        if (strchr(entry, '=') == NULL || (of->local && is_set(entry)))
+        if (strchr(entry, '=') == NULL || (of->local && has_entry(entry)))
             continue;
         const bool secret = strncmp(entry, "RING_SECRET_FD=", strlen("RING_SECRET_FD=")) == 0;
         print_word(secret ? "RING_SECRET_FD=<descriptor of the secret>" : entry);
@@ -70,7 +68,7 @@ static void print_environment(const setup *s, const share *of, int local)
     texts_free(&changes);
 }
 
-/* The number of another host's cores is unknown here. */
+/* For another host, whose number of cores is unknown here, only the rule is printed. */
 static void print_binding(const setup *s, const share *of, int local, size_t cores)
 {
     const core_range range = binding_of(&s->j, of, local, cores);
@@ -99,7 +97,8 @@ static void print_rank(const setup *s, const share *of, int local, size_t cores,
     print_command(program, &s->j.argv);
 }
 
-/* The program's path for a rank here; other hosts look it up themselves. */
+/* @return the path of the program for ranks on this host; its name for other hosts, which look it
+ * up themselves. */
 static const char *find_program(const setup *s, const share *of, char *path, size_t size)
 {
     const char *name = s->j.argv.items[0];
@@ -139,6 +138,6 @@ void dry_run_print(const setup *s, const options *o)
             print_share(s, o, &s->places.shares[i], cpu.core_count);
     }
     if (s->ask_address)
-        puts("# MASTER_ADDR becomes the address that the first host tells");
+        puts("# MASTER_ADDR will be the address that the first host reports");
     topo_cpu_free(&cpu);
 }

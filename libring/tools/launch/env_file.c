@@ -12,26 +12,19 @@
 
 static const char usual_name[] = ".deepspeed_env";
 
-/* Variables of one file. */
+/* The variables of one file, while it is read. */
 typedef struct taken {
     texts *exports;
     int count;
 } taken;
 
-/* @return the reason why @p line is not a variable for ranks; NULL: it is one. */
-static const char *wrong_with(const char *line)
+static ring_status take_line(void *context, char *line)
 {
+    taken *t = context;
     char *name = memory_text(line, strcspn(line, "="));
     const bool good = job_is_variable(name) && strchr(line, '=') != NULL;
     const char *wrong = good ? job_decides(name) : "expected NAME=VALUE";
     free(name);
-    return wrong;
-}
-
-static ring_status take_line(void *context, char *line)
-{
-    taken *t = context;
-    const char *wrong = wrong_with(line);
     if (wrong != NULL)
         return fail(RING_ERR_CONFIG, "%s", wrong);
     texts_put(t->exports, line);
@@ -39,7 +32,7 @@ static ring_status take_line(void *context, char *line)
     return RING_OK;
 }
 
-/* @param needed  a missing file is an error. */
+/* Adds the variables of a file to the exports. @param needed  a missing file is an error. */
 static ring_status take_file(const char *path, bool needed, texts *exports)
 {
     taken t = {.exports = exports};
@@ -47,15 +40,16 @@ static ring_status take_file(const char *path, bool needed, texts *exports)
     if (file == NULL && errno == ENOENT && !needed)
         return RING_OK;
     if (file == NULL)
-        return fail(RING_ERR_CONFIG, "%s: %m", path);
+        return fail(RING_ERR_CONFIG, "cannot read %s: %m", path);
     const ring_status status = lines_each(file, path, take_line, &t);
     fclose(file);
     if (status == RING_OK)
-        fprintf(stderr, "ringrun: %d variable%s of %s for all ranks\n", t.count, plural(t.count),
+        fprintf(stderr, "ringrun: all ranks get %d variable%s from %s\n", t.count, plural(t.count),
                 path);
     return status;
 }
 
+/* @return true if the current folder is the home folder. */
 static bool is_home(const char *home)
 {
     char *here = realpath(".", NULL), *there = realpath(home, NULL);

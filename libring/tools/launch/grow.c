@@ -30,7 +30,7 @@ void *memory_zeroed(size_t count, size_t size)
     return made;
 }
 
-/* The room is the next power of two, so it is full when the count is one. */
+/* The room is always a power of two, so the list is full when the count is a power of two. */
 void *memory_more(void *old, size_t count, size_t size)
 {
     return (count & (count - 1)) == 0 ? memory_grow(old, max_size(2 * count, 1), size) : old;
@@ -63,6 +63,7 @@ void texts_free(texts *list)
     *list = (texts){0};
 }
 
+/* @return the entry "NAME=VALUE" of a name of @p length characters, or NULL. */
 static char **find_name(const texts *list, const char *name, size_t length)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -89,7 +90,8 @@ const char *texts_get(const texts *list, const char *name)
     return at != NULL ? *at + strlen(name) + 1 : NULL;
 }
 
-/* Makes room for `more` bytes after the end. */
+/* Makes room for `more` bytes after the end: moves the waiting bytes to the beginning, or
+ * allocates. */
 static void bytes_reserve(bytes *b, size_t more)
 {
     if (b->start > 0 && (b->start == b->end || b->room - b->end < more)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the address and the port at which ranks meet, and converts addresses to text. */
+ * Finds the address and the port at which rank 0 listens, and converts addresses to text. */
 #include "host_address.h"
 
 #include "topo.h"
@@ -22,7 +22,7 @@ ring_status host_address_free_port(int *port)
     const ring_status status =
         got ? RING_OK
             : fail(RING_ERR_SYSTEM,
-                   "looking for a free port on 127.0.0.1: %m; give one with --master-port");
+                   "cannot find a free port on 127.0.0.1: %m; give one with --master-port");
     fd_close(&fd);
     *port = ntohs(address.sin_port);
     return status;
@@ -42,7 +42,8 @@ bool host_address_text(const struct sockaddr *address, char out[HOST_ADDRESS_MAX
            strcmp(out, "::") != 0;
 }
 
-/* connect() of a datagram socket sends nothing, but finds the route. */
+/* Finds the address of this host on the route to another: connect() of a datagram socket sends
+ * nothing, but chooses the route. */
 static bool facing(const struct addrinfo *to, char out[HOST_ADDRESS_MAX])
 {
     struct sockaddr_storage address;

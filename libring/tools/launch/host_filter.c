@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Applies DeepSpeed's --include and --exclude, which have the form "NODE[:slot,slot…]@NODE…". */
+ * Applies DeepSpeed's --include and --exclude to a list of hosts. */
 #include "host_list.h"
 
 #include <stdlib.h>
@@ -8,10 +8,12 @@
 static ring_status bad_filter(const char *text)
 {
     return fail(RING_ERR_CONFIG,
-                "'%.200s' is not NODE[:slot,slot...] with '@' between nodes, e.g. node1:0,2@node2",
+                "expected NODE[:slot,slot...] with '@' between nodes, e.g. node1:0,2@node2; found "
+                "'%.200s'",
                 text);
 }
 
+/* @return true if the entry lists the slot number @p id. */
 static bool has_id(const host_entry *h, int id)
 {
     for (int i = 0; i < h->slots; i++) {
@@ -21,7 +23,8 @@ static bool has_id(const host_entry *h, int id)
     return false;
 }
 
-/* The slots between colon and `end`, of the host `of`. */
+/* Parses the slot numbers between @p at and @p end. @param text  the node, for messages.
+ * @param of  the host. @param any_slot  numbers may exceed its slots. */
 static ring_status parse_slots(const char *text, const char *at, const char *end,
                                const host_entry *of, bool any_slot, host_entry *out)
 {
@@ -43,6 +46,7 @@ static ring_status parse_slots(const char *text, const char *at, const char *end
     }
 }
 
+/* Parses "NODE" or "NODE:slot,slot…" and adds an entry to @p out. */
 static ring_status parse_node(const host_list *list, const char *word, size_t length, bool any_slot,
                               host_list *out)
 {
@@ -59,7 +63,8 @@ static ring_status parse_node(const host_list *list, const char *word, size_t le
                          : parse_slots(word, colon + 1, word + length, of, any_slot, named);
 }
 
-/* The hosts that are named, with the slots that are named in `ids`; NULL: all. */
+/* Parses a filter. @param[out] out  the named hosts, with the named slots as `ids`; `ids` is NULL
+ * if all slots of the host are meant. */
 static ring_status parse_nodes(const host_list *list, const char *text, bool any_slot,
                                host_list *out)
 {
@@ -74,16 +79,7 @@ static ring_status parse_nodes(const host_list *list, const char *text, bool any
     }
 }
 
-static void keep_named(host_entry *h, host_entry *named)
-{
-    if (named->ids == NULL)
-        return;
-    free(h->ids);
-    h->ids = named->ids;
-    h->slots = named->slots;
-    named->ids = NULL;
-}
-
+/* Drops the named slots of a host. */
 static void drop_named(host_entry *h, const host_entry *named)
 {
     int *left = memory_grow(NULL, (size_t)h->slots, sizeof *left);
@@ -97,19 +93,24 @@ static void drop_named(host_entry *h, const host_entry *named)
     h->slots = count;
 }
 
-/* Keeps or drops what is named of all hosts, and drops those without slots. */
+/* Keeps only the named hosts and slots (@p include), or drops them. Then drops hosts without slots.
+ */
 static ring_status apply(host_list *list, const host_list *all_named, bool include)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
         host_entry *h = list->items[i];
         host_entry *named = hosts_find(all_named, h->name, strlen(h->name));
-        if (named != NULL && include)
-            keep_named(h, named);
-        else if (named != NULL)
+        if (named != NULL && include && named->ids != NULL) {
+            free(h->ids);
+            h->ids = named->ids;
+            h->slots = named->slots;
+            named->ids = NULL;
+        } else if (named != NULL && !include) {
             drop_named(h, named);
-        else if (include)
+        } else if (named == NULL && include) {
             h->slots = 0;
+        }
         if (h->slots > 0)
             list->items[kept++] = h;
         else

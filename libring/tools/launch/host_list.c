@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements the list of hosts, and parses the two forms that users write: a file and a word. */
+ * Implements the list of hosts, and parses lists that users write: hostfiles, and the value of -H.
+ */
 #include "host_list.h"
 
 #include "text_lines.h"
@@ -30,7 +31,8 @@ static int compare_names(const void *a, const void *b)
                       hosts_bare_name(((const host_entry *)b)->name));
 }
 
-/* The dot at the end of a whole name, which /etc/hosts does not know. */
+/* @return the length without the dot at the end of a fully qualified name: /etc/hosts has names
+ * without it. */
 static size_t without_dot(const char *name, size_t length)
 {
     while (length > 1 && name[length - 1] == '.')
@@ -55,7 +57,8 @@ void hosts_free(host_list *list)
     *list = (host_list){0};
 }
 
-/* With or without ssh's "user@" and a zone "%eth0". */
+/* @return true for an IPv6 address, also with ssh's "user@" before it and a zone "%eth0" after it.
+ */
 static bool is_ipv6(const char *name, size_t length)
 {
     char address[INET6_ADDRSTRLEN];
@@ -67,6 +70,7 @@ static bool is_ipv6(const char *name, size_t length)
            inet_pton(AF_INET6, address, &ignored) == 1;
 }
 
+/* @return true if the name may be given to ssh: see the characters in host_list.h. */
 static bool is_name(const char *name, size_t length)
 {
     if (length == 0 || length > NAME_MAX_LENGTH || name[0] == '-')
@@ -100,7 +104,7 @@ host_entry *hosts_add(host_list *list, const char *name, size_t length, int slot
         return NULL;
     }
     if (list->count == HOSTS_MAX) {
-        fail(RING_ERR_CONFIG, "more than %d hosts", HOSTS_MAX);
+        fail(RING_ERR_CONFIG, "the list has more than %d hosts", HOSTS_MAX);
         return NULL;
     }
     host_entry *added = memory_grow(NULL, 1, sizeof *added);
@@ -117,7 +121,8 @@ bool hosts_number(const char **text, long low, long high, int *out)
     char *end;
     if (!isdigit((unsigned char)**text))
         return false;
-    const long value = strtol(*text, &end, 10); /* overflow gives LONG_MAX, beyond high */
+    const long value = strtol(*text, &end,
+                              10); /* an overflow gives LONG_MAX, which is more than high */
     if (value < low || value > high)
         return false;
     *text = end;
@@ -133,7 +138,7 @@ ring_status hosts_add_slots(host_entry *known, int slots)
     return RING_OK;
 }
 
-/* Adds up the slots of hosts named twice. */
+/* Adds a host, or adds the slots to a host that the list already has. */
 static ring_status add_or_sum(host_list *list, const char *name, size_t length, int slots)
 {
     host_entry *known = hosts_find(list, name, length);
@@ -143,15 +148,15 @@ static ring_status add_or_sum(host_list *list, const char *name, size_t length, 
     return hosts_add(list, name, length, slots) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
-/* ---- A word: "a,b:2" -------------------------------------------------------------- */
+/* ---- Lists: "a,b:2" --------------------------------------------------------------- */
 
 typedef struct host_word {
     const char *name;
     size_t length;
-    int slots; /* 0: not said */
+    int slots; /* 0: not given */
 } host_word;
 
-/* NAME or NAME:N; an IPv6 address as it is, or in brackets when ":N" follows. */
+/* Splits "NAME" or "NAME:N". An IPv6 address may be in brackets, and must be if ":N" follows. */
 static ring_status split_word(const char *word, size_t length, host_word *out)
 {
     const char *end = word + length, *colon = memrchr(word, ':', length);
@@ -170,20 +175,15 @@ static ring_status split_word(const char *word, size_t length, host_word *out)
                 (int)min_size(length, 80), word, SLOTS_MAX);
 }
 
-static ring_status add_word(host_list *list, const char *word, size_t length)
-{
-    host_word w;
-    RING_TRY(split_word(word, length, &w));
-    return add_or_sum(list, w.name, w.length, w.slots > 0 ? w.slots : 1);
-}
-
 ring_status hosts_parse_list(const char *text, host_list *list)
 {
     for (const char *word = text;; word++) {
+        host_word w;
         const size_t length = strcspn(word, ",");
         if (length == 0)
             return fail(RING_ERR_CONFIG, "empty name in the host list '%.200s'", text);
-        RING_TRY(add_word(list, word, length));
+        RING_TRY(split_word(word, length, &w));
+        RING_TRY(add_or_sum(list, w.name, w.length, w.slots > 0 ? w.slots : 1));
         word += length;
         if (*word == '\0')
             return RING_OK;
@@ -204,7 +204,8 @@ ring_status hosts_parse_words(const char *text, host_list *list)
 
 /* ---- Files ------------------------------------------------------------------------ */
 
-/* A device may never end, and a FIFO never begin. */
+/* Opens a list, which must be a regular file: a device may never end, and opening a FIFO may block.
+ */
 static ring_status open_list(const char *path, FILE **out)
 {
     struct stat info;
@@ -214,8 +215,8 @@ static ring_status open_list(const char *path, FILE **out)
     } else if (!S_ISREG(info.st_mode)) {
         fail(RING_ERR_CONFIG, "host list %s: not a regular file", path);
     } else if (info.st_size > FILE_MAX_BYTES) {
-        fail(RING_ERR_CONFIG, "host list %s: %lld bytes are too many for a host list", path,
-             (long long)info.st_size);
+        fail(RING_ERR_CONFIG, "host list %s: the file has %lld bytes, more than %d", path,
+             (long long)info.st_size, FILE_MAX_BYTES);
     } else if ((*out = fdopen(fd, "r")) != NULL) {
         return RING_OK;
     } else {
@@ -238,7 +239,7 @@ static ring_status read_lines(const char *path, host_list *list,
     return status;
 }
 
-/* Ends the first word of a line. @return what follows it, without a comment. */
+/* Ends the first word of a line. @return the rest of the line, trimmed, without a comment. */
 static char *cut_word(char *line)
 {
     line[strcspn(line, "#")] = '\0';
@@ -248,15 +249,16 @@ static char *cut_word(char *line)
     return lines_trim(rest);
 }
 
-/* The rest after the name: "slots=N", or nothing if the word names its slots itself (MPICH). */
+/* Parses the rest of the line: "slots=N", or nothing. After "NAME:N", as MPICH writes it, the rest
+ * must be empty. */
 static ring_status take_slots(const char *word, const char *rest, const host_word *w, int *slots)
 {
     *slots = w->slots > 0 ? w->slots : 1;
     if (*rest == '\0')
         return RING_OK;
-    const bool said = w->slots == 0 && strncmp(rest, "slots=", strlen("slots=")) == 0;
-    const char *number = said ? rest + strlen("slots=") : rest;
-    if (!said || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
+    const bool is_slots = w->slots == 0 && strncmp(rest, "slots=", strlen("slots=")) == 0;
+    const char *number = is_slots ? rest + strlen("slots=") : rest;
+    if (!is_slots || !hosts_number(&number, 0, SLOTS_MAX, slots) || *number != '\0')
         return fail(RING_ERR_CONFIG,
                     "'%.80s' after '%.80s'; expected slots=N with N from 0 to %d, or NAME:N alone",
                     rest, word, SLOTS_MAX);
@@ -269,7 +271,7 @@ static ring_status take_hostfile_line(void *context, char *line)
     host_word w;
     int slots;
     if (strlen(line) > LINE_MOST)
-        return fail(RING_ERR_CONFIG, "too long for a host list");
+        return fail(RING_ERR_CONFIG, "the line is longer than %d characters", LINE_MOST);
     const char *rest = cut_word(line);
     RING_TRY(split_word(line, strlen(line), &w));
     RING_TRY(take_slots(line, rest, &w, &slots));
@@ -284,7 +286,7 @@ static ring_status take_hostfile_line(void *context, char *line)
 static ring_status take_pbs_line(void *list, char *line)
 {
     if (*cut_word(line) != '\0')
-        return fail(RING_ERR_CONFIG, "more than one word in a PBS node file");
+        return fail(RING_ERR_CONFIG, "a line of a PBS node file must be one name");
     return add_or_sum(list, line, strlen(line), 1);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host_list: the machines of a job, and their slots (ranks that each can take), from a hostfile, a
- * list, or a batch system's variables. Names come from outside: they hold only letters, digits and
- * "._-@%", or are IPv6 addresses, and never begin like an option of ssh.
+ * host_list: the hosts of a job, and their slots (number of ranks that each can take), from a
+ * hostfile, a list, or variables of a batch system. Names are not trusted: a name has only letters,
+ * digits and "._-@%", or is an IPv6 address, and cannot be mistaken for an option of ssh.
  */
 #ifndef LAUNCH_HOST_LIST_H
 #define LAUNCH_HOST_LIST_H
@@ -14,60 +14,68 @@ enum { HOSTS_MAX = 65536, SLOTS_MAX = 65536 };
 typedef struct host_entry {
     char *name;
     int slots;
-    int *ids; /* [slots] slot numbers that --include or --exclude left; NULL: 0, 1, 2 … */
+    int *ids; /* [slots] slot numbers after --include or --exclude; NULL: 0, 1, 2 … */
 
     /* After hosts_unify(): */
-    bool here;       /* the machine that we are on                                  */
-    texts addresses; /* numeric ones that the name stands for, without the loopback */
+    bool here;       /* the name means this host                              */
+    texts addresses; /* numeric addresses of the name, without loopback ones  */
 } host_entry;
 
 typedef struct host_list {
     host_entry **items;
     size_t count;
-    void *names;    /* the same by name (tsearch) */
-    bool adds_up;   /* names that come twice add up; false: they are an error */
-    bool looked_up; /* by hosts_unify() */
+    void *names;    /* an index of the same entries by name (tsearch) */
+    bool adds_up;   /* the slots of a host that is named twice add up; false: this is an error */
+    bool looked_up; /* hosts_unify() has looked up the addresses */
 } host_list;
 
 void hosts_free(host_list *list);
 
-/** A hostfile: "NAME slots=N", "NAME:N" or "NAME" a line, '#' starts a comment. A host that
- *  appears twice is an error, as for DeepSpeed. Adds to @p list. */
+/* The parsers add hosts to a list. They return RING_ERR_CONFIG if the text is wrong. */
+
+/** Reads a hostfile, with a line "NAME slots=N", "NAME:N" or "NAME" for each host; '#' starts a
+ *  comment. As for DeepSpeed, a host that appears twice is an error. */
 ring_status hosts_read_file(const char *path, host_list *list);
-/** PBS: one name a line; a name that comes k times has k slots. */
+/** Reads a node file of PBS, with one name per line; a name that appears k times has k slots. */
 ring_status hosts_read_pbs(const char *path, host_list *list);
-/** "a,b:2,[fe80::1]:4": names with optional slots (1); a name that comes twice adds up. */
+/** Parses names with optional slots (default 1), such as "a,b:2,[fe80::1]:4". The slots of a name
+ *  that appears twice add up. */
 ring_status hosts_parse_list(const char *text, host_list *list);
-/** LSF: "a a b"; a name that comes k times has k slots. */
+/** Parses a list of LSF, such as "a a b"; a name that appears k times has k slots. */
 ring_status hosts_parse_words(const char *text, host_list *list);
-/** Slurm: "n[01-04,7],x3" and tasks a node like "2(x3),1" (NULL or "": 1 each). */
+/** Parses lists of Slurm. @param nodes  such as "n[01-04,7],x3".
+ *  @param tasks  number of slots of each node, such as "2(x3),1"; NULL or "": 1 for each. */
 ring_status hosts_parse_slurm(const char *nodes, const char *tasks, host_list *list);
 
-/** Looks the names up, for at most 6 s, and makes one host of those that stand for the same
- * machine: with the sum of their slots if the list adds up, else it fails and names them. A name
- * that no answer comes for differs from others by its letters. */
+/** Looks up the addresses of all names, for at most 6 s, and finds names of the same host. If the
+ *  list adds up, such names become one entry with the sum of their slots; otherwise this is an
+ *  error. A name without an answer is compared with the others as a text only. */
 ring_status hosts_unify(host_list *list);
 
-/** DeepSpeed's "NODE[:slot,slot…]@NODE…". Include keeps only what is named, in the list's
- *  order; exclude drops it. @p any_slot: slot numbers are not bounded by the list. */
+/** Applies a filter in DeepSpeed's form "NODE[:slot,slot…]@NODE…": keeps only the named hosts and
+ *  slots, in the order of the list.
+ *  @param any_slot  slot numbers may be larger than the list allows. */
 ring_status hosts_include(host_list *list, const char *text, bool any_slot);
+/** Applies such a filter: drops the named hosts and slots. */
 ring_status hosts_exclude(host_list *list, const char *text);
 
 /* For the parsers of this room. */
 
-/** Adds a host. @return NULL and fail() if the name is invalid or there are too many. */
+/** Adds a host. @return NULL, after fail(), if the name is invalid or there are too many hosts. */
 host_entry *hosts_add(host_list *list, const char *name, size_t length, int slots);
-/** @return the entry of that name: upper and lower case are the same, and ssh's "user@" and a dot
- * at the end make no difference. NULL: there is none. */
+/** @return the entry of a name of @p length characters, or NULL. The case of letters, ssh's "user@"
+ *  and a dot at the end are ignored. */
 host_entry *hosts_find(const host_list *list, const char *name, size_t length);
-/** The same, or after hosts_unify() the entry of another name of that host. */
+/** @return the same; or else, after hosts_unify(), the entry of the same host under another
+ *  name. */
 host_entry *hosts_find_same(const host_list *list, const char *name, size_t length);
+/** Adds slots to an entry. @return RING_ERR_CONFIG if it then has more than SLOTS_MAX. */
 ring_status hosts_add_slots(host_entry *known, int slots);
 /** @return the name without ssh's "user@". */
 const char *hosts_bare_name(const char *name);
-/** Takes a host out of the index, and frees it. */
+/** Removes a host from the index, and frees it; the caller removes it from `items`. */
 void hosts_drop(host_list *list, host_entry *h);
-/** A whole number from @p low to @p high that ends where @p *text then points. */
+/** Parses a whole number from @p low to @p high, and moves *text to its end. */
 bool hosts_number(const char **text, long low, long high, int *out);
 
 #endif

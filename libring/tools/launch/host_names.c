@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds this host in a list, and the names of it that stand for one host. All names are looked up
- * at once, so that a silent name server costs one wait, however many hosts the list has. */
+ * Finds the names in a list that mean this host, and names that mean the same host. All names are
+ * looked up in parallel, so that a name server without an answer costs one wait for the whole list.
+ */
 #include "host_list.h"
 
 #include "host_address.h"
@@ -14,11 +15,13 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* s; a question that the resolver repeats after its usual 5 s is still heard. */
+/* Seconds for all lookups: the resolver repeats a question after 5 s, and may get an answer
+ * then. */
 static const double patience = 6;
 
 /* ---- Lookups ---------------------------------------------------------------- */
 
+/* @return true for names that mean this host without a lookup. */
 static bool is_own_name(const char *name)
 {
     static const char *const names[] = {"localhost",     "localhost.localdomain",
@@ -59,7 +62,8 @@ static bool have_common(const texts *a, const texts *b)
     return false;
 }
 
-/* Every host has loopback addresses, so these stand for the one that we are on. */
+/* Stores the addresses of a name, and whether it means this host: one of them is this host's, or is
+ * a loopback address. Frees @p found. */
 static void take_addresses(host_entry *h, struct addrinfo *found, const texts *own)
 {
     char text[HOST_ADDRESS_MAX];
@@ -73,7 +77,7 @@ static void take_addresses(host_entry *h, struct addrinfo *found, const texts *o
     freeaddrinfo(found);
 }
 
-/* A name that no answer comes for has no addresses. */
+/* Looks up all names of a list. A name without an answer has no addresses. */
 static void look_up(host_list *list)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
@@ -96,9 +100,11 @@ static void look_up(host_list *list)
     list->looked_up = true;
 }
 
-/* ---- One host ------------------------------------------------------------------------------ */
+/* ---- Names of one host ------------------------------------------------------------------------
+ */
 
-/* Ranks here are ours: ringrun does not reach its own host as another user. */
+/* Rejects "user@host" for this host with another user than the caller: ringrun starts ranks on its
+ * own host without ssh, as its own user. */
 static ring_status check_user(const host_entry *h)
 {
     const size_t length = (size_t)(hosts_bare_name(h->name) - h->name);
@@ -112,8 +118,10 @@ static ring_status check_user(const host_entry *h)
                 h->name, us->pw_name, (int)length, h->name);
 }
 
-/* @param known  by each address the number of its host, as slots. @return that of the first host
- * with an address of @p h, which may be h itself. */
+/* @param known   maps addresses to hosts: an entry has an address as its name and the number of the
+ *                host as its slots. The addresses of a new host are added.
+ * @param number  of @p h, if it is new.
+ * @return the number of the first host that has an address in common with @p h, or @p number. */
 static size_t first_same(host_list *known, const host_entry *h, size_t number)
 {
     static char here[] = "localhost", *items[] = {here};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the hosts of a job: those named by options, else those granted by a batch system. */
+ * Finds the hosts of a job: the hosts that options name, else the hosts that a batch system grants.
+ */
 #include "option_sources.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static ring_status from_batch_system(host_list *out, const char **from)
     return hosts_add(out, "localhost", 9, 1) != NULL ? RING_OK : RING_ERR_CONFIG;
 }
 
-/* Nodes started by others have no names here, and need none. */
+/* With --node-rank, the nodes are not reached from here, so they get made-up names. */
 static ring_status unnamed_nodes(int nodes, host_list *out)
 {
     for (int i = 0; i < nodes; i++) {
@@ -47,7 +48,8 @@ static ring_status unnamed_nodes(int nodes, host_list *out)
     return RING_OK;
 }
 
-/* Platforms write 'host1', 'host2'. */
+/* Parses the list in a variable. Some platforms write 'host1', 'host2', so quotes and blanks are
+ * ignored. */
 static ring_status from_variable(const char *name, host_list *out)
 {
     const char *value = options_variable(name);

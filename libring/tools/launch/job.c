@@ -24,36 +24,27 @@ void job_free(job *j)
 ring_status job_draw_secret(job *j)
 {
     j->has_secret = getentropy(j->secret, sizeof j->secret) == 0;
-    return j->has_secret ? RING_OK : fail(RING_ERR_SYSTEM, "drawing the secret (getentropy): %m");
+    return j->has_secret ? RING_OK
+                         : fail(RING_ERR_SYSTEM, "cannot draw the secret (getentropy): %m");
 }
 
 int job_secret_file(const job *j)
 {
     const int fd = memfd_create("ring-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
-        fail(RING_ERR_SYSTEM, "memory for the secret (memfd_create): %m");
+        fail(RING_ERR_SYSTEM, "cannot create a file for the secret (memfd_create): %m");
         return -1;
     }
     if (write(fd, j->secret, sizeof j->secret) != (ssize_t)sizeof j->secret ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        fail(RING_ERR_SYSTEM, "writing the secret: %m");
+        fail(RING_ERR_SYSTEM, "cannot write the secret: %m");
         close(fd);
         return -1;
     }
     return fd;
 }
 
-/* Several ranks on one host share its cores; libraries that start a thread a core in each rank
- * would compete for them. Users who want more threads a rank set the variable. MKL follows
- * OpenMP's. */
-static void set_threads(const job *j, const share *s, texts *out)
-{
-    for (size_t i = 0; i < 2; i++) {
-        if (binding_threads(j, s, i) == NULL)
-            texts_add(out, "%s=1", binding_variables[i]);
-    }
-}
-
+/* Adds the variables of one rank. */
 static void set_rank(const job *j, const share *s, int local, int secret_fd, texts *out)
 {
     static const char *const ranks[] = {"RING_RANK", "RANK"};
@@ -89,10 +80,10 @@ const char *job_decides(const char *name)
     char nowhere[] = "";
     texts list = {0};
     if (strcmp(name, "RING_SECRET_FILE") == 0)
-        return "ringrun hands every rank a secret of its own making (with --node-rank: that of its "
+        return "ringrun gives every rank a new secret (with --node-rank: the one of its "
                "environment)";
     if (strcmp(name, "TORCHELASTIC_USE_AGENT_STORE") == 0)
-        return "no agent of torchrun holds the port of this job";
+        return "no agent of torchrun listens on the port of this job";
     set_rank(&(job){.address = nowhere}, &(share){.ranks = 1}, 0, 0, &list);
     const bool set = texts_get(&list, name) != NULL;
     texts_free(&list);
@@ -107,17 +98,24 @@ void job_environment(const job *j, const share *s, int local, int secret_fd, tex
         texts_add(out, "RING_SECRET_FD");
     if (j->has_secret)
         texts_add(out, "RING_SECRET_FILE");
-    texts_add(out, "TORCHELASTIC_USE_AGENT_STORE"); /* no agent of torchrun holds our port */
-    set_threads(j, s, out);
+    texts_add(out, "TORCHELASTIC_USE_AGENT_STORE"); /* no agent of torchrun holds the port */
+    /* The ranks of a host share its cores, so libraries must not start a thread for each core in
+     * each rank. Users set the variables if they want more threads. MKL follows OpenMP's variable.
+     */
+    for (size_t i = 0; i < 2; i++) {
+        if (binding_threads(j, s, i) == NULL)
+            texts_add(out, "%s=1", binding_variables[i]);
+    }
     set_rank(j, s, local, secret_fd, out);
 }
 
-/* ---- As bytes: numbers of 4 bytes; a text is its length and its bytes ------------------------
+/* ---- Conversion to bytes: a number is 4 bytes, a text its length and its bytes
+ * ------------------------
  */
 
 typedef struct reader {
     const unsigned char *at, *end;
-    bool bad; /* sticky: later reads give 0 or empty */
+    bool bad; /* a value was wrong: all later reads give 0 or "" */
 } reader;
 
 static void put_number(bytes *out, int32_t number)
@@ -152,7 +150,7 @@ void job_pack(const job *j, const share *s, bytes *out)
     bytes_add(out, j->secret, sizeof j->secret);
 }
 
-/* A number from low to high. */
+/* @return the next number; 0, and r->bad, if it is not from low to high. */
 static int get_number(reader *r, int low, int high)
 {
     int32_t number = 0;

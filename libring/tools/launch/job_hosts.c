@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Applies operations to all ranks of a job, one host after the other. */
+ * Applies operations to all ranks of a job, one host after the other: other hosts through
+ * remote_ranks, this host through local_ranks. */
 #include "job_hosts.h"
 
 #include "local_ranks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Converts frames to bytes and back, and checks the frames that arrive. */
+ * Converts frames to bytes and back, and checks received frames. */
 #include "launch_frames.h"
 
 #include <string.h>
@@ -25,7 +25,8 @@ void frames_send(outlet *out, const frame *f)
         frames_put(&out->waiting, f);
 }
 
-/* @return 1: *f is the oldest frame of `in`; 0: it is incomplete; -1: it is no frame. */
+/* Reads the first frame of `in` without removing it. @return 1: *f is the frame; 0: it is
+ * incomplete; -1: the bytes are not a frame. */
 static int peek(const bytes *in, frame *f)
 {
     frame_head head;

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch_frames: events of ranks, and orders to them, in the same form whether the ranks run here
- * or on another host. Between two ringruns, over ssh's standard input and output, a frame is a
- * type, a stream, a rank, a length (12 bytes in the byte order of both hosts) and that many bytes.
- * The far side begins with a mark, because a shell may print a greeting before it.
+ * launch_frames: events of ranks, and orders to them, as frames. The ringrun that the user started
+ * (near side) exchanges frames with a ringrun on each other host (far side) through the standard
+ * input and output of ssh. There a frame has a head of 12 bytes in the byte order of the hosts:
+ * type, stream, rank and length; then that many bytes of data. The far side sends a mark before its
+ * first frame, since a shell may print a greeting before the mark.
  */
 #ifndef LAUNCH_FRAMES_H
 #define LAUNCH_FRAMES_H
 
 #include "outlet.h"
 
+/** Sent by the far side before its first frame. */
 #define FRAMES_MARK "\001ringrun\002"
 
 enum frame_type {
-    /* from the far side */
-    FRAME_HELLO = 1, /* rank = version; data: its address */
-    FRAME_HUNGRY,    /* rank 0's input can take more      */
-    /* events */
-    FRAME_OUTPUT,  /* of a rank; no data: its end                                         */
-    FRAME_ENDED,   /* data: rank_end; all output of the rank has been given               */
-    FRAME_STOPPED, /* data: rank_end; the terminal stopped the rank by SIGTTIN or SIGTTOU */
-    /* to the far side */
+    /* From the far side only: */
+    FRAME_HELLO = 1, /* the first frame; rank: version of libring; data: address of the host  */
+    FRAME_HUNGRY,    /* rank 0's standard input can take more                                 */
+    /* Events of ranks: */
+    FRAME_OUTPUT,  /* output of a rank; no data: the stream has ended                         */
+    FRAME_ENDED,   /* data: rank_end; follows all output of the rank                          */
+    FRAME_STOPPED, /* data: rank_end; the terminal stopped the rank by SIGTTIN or SIGTTOU     */
+    /* To the far side only: */
     FRAME_JOB, /* data: job_pack() */
-    /* orders */
-    FRAME_INPUT,  /* for rank 0; no data: its end                                               */
-    FRAME_SIGNAL, /* rank = signal number, to all ranks                                         */
-    FRAME_STOP,   /* begins to end the ranks: time to report, SIGTERM, SIGKILL                  */
-    FRAME_KILL,   /* ends them now                                                              */
-    FRAME_MUTE,   /* closes a stream of a rank, whose reader has left: the rank gets SIGPIPE    */
+    /* Orders to ranks: */
+    FRAME_INPUT,  /* standard input of rank 0; no data: its end                               */
+    FRAME_SIGNAL, /* rank: number of a signal for all ranks                                   */
+    FRAME_STOP,   /* end all ranks: after some time for reports SIGTERM, then SIGKILL         */
+    FRAME_KILL,   /* kill all ranks at once                                                   */
+    FRAME_MUTE,   /* close a stream of a rank that nobody reads: the rank gets SIGPIPE        */
     FRAME_TYPES
 };
 
@@ -35,28 +37,30 @@ enum { FRAME_DATA_MAX = 65536, FRAME_JOB_MAX = 16 << 20 };
 
 typedef struct frame {
     enum frame_type type;
-    int stream, rank; /* stream: 1 or 2 */
-    const char *data; /* of a frame that was read: valid until the next read */
+    int stream, rank; /* stream: 1 or 2, like a descriptor */
+    const char *data; /* in a received frame: valid until the next read */
     size_t bytes;
 } frame;
 
-/** The end of a rank. */
+/** How a rank ended. */
 typedef struct rank_end {
     int rank, pid;
-    int code;      /* exit code; 127 if it never started */
-    int signal;    /* that killed it, 0: none */
-    char why[320]; /* not "": it did not end by itself, for this reason */
+    int code;      /* exit code; 127 if the program was not found */
+    int signal;    /* the signal that killed the rank; 0: none */
+    char why[320]; /* the reason if the rank was not started or was lost; else "" */
 } rank_end;
 
+/** Appends a frame. */
 void frames_put(bytes *out, const frame *f);
-/** The same for an outlet, unless writing to it has failed. */
+/** Appends a frame to an outlet, unless writing to the outlet has failed. */
 void frames_send(outlet *out, const frame *f);
-/** Gives all whole frames of @p in to @p take. @return false if there is one that is damaged. */
+/** Calls @p take for all complete frames of @p in, and removes them. @return false if a frame is
+ *  damaged. */
 bool frames_each(bytes *in, void (*take)(void *context, const frame *f), void *context);
 
-/** A frame of FRAME_ENDED or FRAME_STOPPED. Borrows @p end. */
+/** @return a frame FRAME_ENDED or FRAME_STOPPED, which points to @p end. */
 frame frames_of_end(enum frame_type type, const rank_end *end);
-/** @return false if the frame is damaged. */
+/** Reads such a frame. @return false if it is damaged. */
 bool frames_get_end(const frame *f, rank_end *end);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Computes where ranks are placed: by the number of slots, or by the number of ranks that the user
- * wants per host. */
+ * Places ranks on hosts, either by the slots of the hosts or by the number of ranks that the user
+ * wants on each host. */
 #include "layout.h"
 
 #include <stdlib.h>
@@ -30,6 +30,7 @@ const share *layout_share_of(const layout *l, int rank)
     return &l->shares[i];
 }
 
+/* Adds a host with the next @p ranks ranks; nothing if that is 0. */
 static void add_share(layout *out, const host_entry *h, long ranks)
 {
     if (ranks == 0)
@@ -50,13 +51,14 @@ static void add_share(layout *out, const host_entry *h, long ranks)
     out->ranks += (int)ranks;
 }
 
-/* The ranks that a host takes at once. */
+/* @return the number of ranks that a host gets before the next host has its turn. */
 static long slots_of(const host_entry *h, const layout_wish *wish)
 {
     return wish->per_node > 0 ? wish->per_node : h->slots;
 }
 
-/* With a number of ranks on each host and one in all, as many hosts as those need. */
+/* If the user gives both the number of all ranks and of those on each host, reduces the number of
+ * hosts to those needed. */
 static ring_status count_nodes(const layout_wish *wish, size_t *nodes)
 {
     if (wish->per_node == 0 || wish->ranks == 0)
@@ -64,12 +66,14 @@ static ring_status count_nodes(const layout_wish *wish, size_t *nodes)
     const size_t needed = (size_t)(wish->ranks / wish->per_node);
     if (wish->ranks % wish->per_node != 0 || needed > *nodes ||
         (wish->nodes > 0 && needed != *nodes))
-        return fail(RING_ERR_CONFIG, "%d rank%s, %d on each host: that does not fit %zu host%s",
+        return fail(RING_ERR_CONFIG, "%d rank%s, %d on each host, do not fit on %zu host%s",
                     wish->ranks, plural(wish->ranks), wish->per_node, *nodes, plural(*nodes));
     *nodes = needed;
     return RING_OK;
 }
 
+/* Fills the slots of all hosts as often as all slots are needed, then, with the remaining ranks,
+ * the slots of the first hosts. */
 static ring_status fill_slots(const host_list *hosts, const layout_wish *wish, size_t nodes,
                               layout *out)
 {
@@ -80,7 +84,8 @@ static ring_status fill_slots(const host_list *hosts, const layout_wish *wish, s
     if (slots == 0)
         return fail(RING_ERR_CONFIG, "the hosts have no slots");
     if (ranks > RANKS_MAX)
-        return fail(RING_ERR_CONFIG, "%ld ranks; at most %d", ranks, RANKS_MAX);
+        return fail(RING_ERR_CONFIG, "%ld ranks are too many; at most %d are possible", ranks,
+                    RANKS_MAX);
     long rest = ranks % slots;
     for (size_t i = 0; i < nodes; i++) {
         const long own = slots_of(hosts->items[i], wish), of_rest = rest < own ? rest : own;
@@ -96,7 +101,7 @@ ring_status layout_make(const host_list *hosts, const layout_wish *wish, layout 
     *out = (layout){0};
     if (nodes > hosts->count)
         return fail(RING_ERR_CONFIG,
-                    "%zu node%s asked for, %zu known; name them with --hostfile or -H, or "
+                    "%zu node%s requested, but only %zu known; name all with --hostfile or -H, or "
                     "start each with --node-rank",
                     nodes, plural(nodes), hosts->count);
     RING_TRY(count_nodes(wish, &nodes));

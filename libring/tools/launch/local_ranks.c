@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts ranks, reads their output, feeds their input and notices their ends. An ended rank stays a
- * zombie until its output has been read and its process group is empty, so that the number of the
- * group cannot be reused by another process. */
+ * Starts ranks, reads their output, writes the input of rank 0, and reports when ranks end. A rank
+ * that has ended is not reaped until its output has been read and its process group is empty. Until
+ * then no other process can get the number of the group, so that signals reach only processes of
+ * the rank. */
 #include "local_ranks.h"
 
 #include "command_lookup.h"
@@ -20,30 +21,31 @@
 enum {
     STREAMS = 2,
     READ_BYTES = 65536,
-    PIPE_READS_MAX = 32 /* 2 MiB: more than any pipe holds, so less than all of a busy writer's */
+    PIPE_READS_MAX = 32 /* 2 MiB: more than a pipe holds, but bounded, since a writer may go on */
 };
 
-/* After a failure the others get 1 s to report, then SIGTERM, then SIGKILL. */
+/* After a failure, the other ranks have 1 s to report errors, then get SIGTERM, then SIGKILL. */
 #define RANKS_REPORT_SECONDS 1.0
 #define RANKS_TERM_SECONDS 0.5
 
-/* Processes of an ended rank, e.g. the "tee" of a shell, may finish for this long. */
+/* When a rank has ended, other processes of its group, such as a "tee", may run for this long. */
 #define LINGER_SECONDS 1.0
 
+/* RANK_LINGERS: the rank has ended and is not reaped. RANK_NONE: not started, or reaped. */
 enum rank_state { RANK_NONE, RANK_RUNS, RANK_LINGERS };
 
 typedef struct local_ranks local_ranks;
 
 typedef struct stream {
     local_ranks *owner;
-    int index, number; /* rank on this host; 1 or 2 */
-    int fd;            /* -1: closed                */
+    int index, number; /* index of the rank on this host; 1 or 2 */
+    int fd;            /* -1: closed                             */
 } stream;
 
 typedef struct rank_slot {
     enum rank_state state;
-    pid_t pid;
-    double ended;
+    pid_t pid;    /* also the number of its process group */
+    double ended; /* time of its end (clock_now()) */
     stream streams[STREAMS];
 } rank_slot;
 
@@ -53,12 +55,13 @@ struct local_ranks {
     host_ranks head;
     rank_slot *ranks;
     reaper guard;
-    outlet input; /* of rank 0, fd -1: none */
-    bool patient; /* processes of ended ranks may go on until FRAME_KILL */
+    outlet input; /* input of rank 0; fd -1: closed, or not written here */
+    bool patient; /* processes of ended ranks may run until FRAME_KILL */
     enum stop_phase phase;
-    double phase_ends; /* HUGE_VAL: not by time */
+    double phase_ends; /* HUGE_VAL: this phase has no limit of time */
 };
 
+/* Reports an event. @return false if nobody reads this output any more. */
 static bool tell(const local_ranks *c, const frame *event)
 {
     return c->head.events.take(c->head.events.context, event);
@@ -103,6 +106,7 @@ static void read_stream(void *context)
     read_some(context);
 }
 
+/* Reads the output that the pipes of an ended rank hold. */
 static void read_rest(rank_slot *rank)
 {
     for (int i = 0; i < STREAMS; i++) {
@@ -128,31 +132,18 @@ static void watch(host_ranks *h, poll_set *set)
     outlet_watch(&c->input, set);
 }
 
-static void feed(local_ranks *c, const frame *f)
-{
-    if (f->bytes == 0)
-        fd_close(&c->input.fd);
-    if (c->input.fd >= 0 && c->input.error == 0)
-        bytes_add(&c->input.waiting, f->data, f->bytes);
-}
-
-static void mute(local_ranks *c, const frame *f)
-{
-    const int index = f->rank - c->head.s->first_rank;
-    if (index >= 0 && index < c->head.s->ranks)
-        fd_close(&c->ranks[index].streams[f->stream == 1 ? 0 : 1].fd);
-}
-
 /* ---- Ends --------------------------------------------------------------------------------- */
 
-/* Has the group members beside its zombie leader? Orphans are our children, so waiting for stopped
- * ones shows it; the zombie itself cannot be stopped any more. */
+/* @return true if the group has processes besides its leader, which is a zombie. Orphans become
+ * children of this process, so waitid() for stopped children fails (ECHILD) unless there is such a
+ * process; a zombie is not waited for, since it cannot be stopped. */
 static bool group_lives(pid_t group)
 {
     siginfo_t info;
     return waitid(P_PGID, (id_t)group, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0;
 }
 
+/* Kills the group of an ended rank, reads its last output, and reaps the rank. */
 static void finish_rank(local_ranks *c, int index)
 {
     rank_slot *rank = &c->ranks[index];
@@ -165,11 +156,14 @@ static void finish_rank(local_ranks *c, int index)
     rank->state = RANK_NONE;
 }
 
+/* @return the time until which processes of an ended rank may run. */
 static double linger_end(const local_ranks *c, const rank_slot *rank)
 {
     return c->patient ? HUGE_VAL : rank->ended + LINGER_SECONDS;
 }
 
+/* @return true if an ended rank must not be reaped yet: its group has processes, or its output is
+ * open. */
 static bool may_linger(const local_ranks *c, const rank_slot *rank)
 {
     const bool open = rank->streams[0].fd >= 0 || rank->streams[1].fd >= 0;
@@ -177,6 +171,7 @@ static bool may_linger(const local_ranks *c, const rank_slot *rank)
            (open || group_lives(rank->pid));
 }
 
+/* Reports the end of a rank after its output. */
 static void note_end(local_ranks *c, int index, const siginfo_t *info)
 {
     rank_slot *rank = &c->ranks[index];
@@ -199,8 +194,9 @@ static bool has_event(const rank_slot *rank, int what, siginfo_t *info)
            info->si_pid != 0;
 }
 
-/* A rank killed by a signal is reported first: others fail because of it, and the order of two
- * deaths seen at once is not known. */
+/* Reports ranks that have ended. The caller reports ranks that a signal killed first (@p signals):
+ * the order in which several ranks ended is unknown, and other ranks often fail because one was
+ * killed. */
 static void collect_ranks(local_ranks *c, bool signals)
 {
     siginfo_t info;
@@ -211,7 +207,8 @@ static void collect_ranks(local_ranks *c, bool signals)
     }
 }
 
-/* A program may undo spawn_start()'s protection of the terminal: shells with job control do. */
+/* Reports ranks that the terminal stopped. spawn_start() protects ranks from that, but a program
+ * can undo the protection, as shells with job control do. */
 static void notice_stops(const local_ranks *c)
 {
     siginfo_t info;
@@ -226,15 +223,10 @@ static void notice_stops(const local_ranks *c)
     }
 }
 
-static void collect(local_ranks *c)
-{
-    collect_ranks(c, true);
-    collect_ranks(c, false);
-    notice_stops(c);
-}
-
-/* A shell dies of SIGTERM at once, though the program that it runs may still be saving. Of SIGINT
- * it dies after its program, and its background processes ignore that. */
+/* Sends a signal to the groups of all ranks. SIGTERM and SIGHUP end a shell at once, while the
+ * program that it runs may still be saving its state; so the program is allowed to run on. After
+ * SIGINT this is not needed: a shell waits for its program, and background processes of the shell
+ * ignore SIGINT. */
 static void send_signal(local_ranks *c, int number)
 {
     c->patient = c->patient || number == SIGTERM || number == SIGHUP;
@@ -244,6 +236,7 @@ static void send_signal(local_ranks *c, int number)
     }
 }
 
+/* Begins a later phase of ending the ranks; does nothing if that phase has begun. */
 static void enter_phase(local_ranks *c, enum stop_phase phase)
 {
     static const struct {
@@ -263,23 +256,32 @@ static void enter_phase(local_ranks *c, enum stop_phase phase)
 static void order(host_ranks *h, const frame *f)
 {
     local_ranks *c = (local_ranks *)h;
-    if (f->type == FRAME_INPUT)
-        feed(c, f);
-    else if (f->type == FRAME_MUTE)
-        mute(c, f);
-    else if (f->type == FRAME_SIGNAL && f->rank > 0 && f->rank < NSIG)
+    const int index = f->rank - h->s->first_rank;
+    if (f->type == FRAME_INPUT && f->bytes == 0) {
+        fd_close(&c->input.fd);
+    } else if (f->type == FRAME_INPUT) {
+        if (c->input.fd >= 0 && c->input.error == 0)
+            bytes_add(&c->input.waiting, f->data, f->bytes);
+    } else if (f->type == FRAME_MUTE) {
+        if (index >= 0 && index < h->s->ranks)
+            fd_close(&c->ranks[index].streams[f->stream == 1 ? 0 : 1].fd);
+    } else if (f->type == FRAME_SIGNAL && f->rank > 0 && f->rank < NSIG) {
         send_signal(c, f->rank);
-    else if (f->type == FRAME_STOP)
+    } else if (f->type == FRAME_STOP) {
         enter_phase(c, STOP_REPORT);
-    else if (f->type == FRAME_KILL)
+    } else if (f->type == FRAME_KILL) {
         enter_phase(c, STOP_KILL);
+    }
 }
 
 static void tick(host_ranks *h, bool children)
 {
     local_ranks *c = (local_ranks *)h;
-    if (children)
-        collect(c);
+    if (children) {
+        collect_ranks(c, true);
+        collect_ranks(c, false);
+        notice_stops(c);
+    }
     if (clock_now() >= c->phase_ends)
         enter_phase(c, c->phase + 1);
     h->due = c->phase_ends;
@@ -317,16 +319,8 @@ static const host_ranks_ops operations = {.free = free_ranks,
 
 /* ---- Start -------------------------------------------------------------------------------- */
 
-static void tell_not_started(local_ranks *c, int index, const char *program)
-{
-    const int error = errno;
-    rank_end end = {.rank = c->head.s->first_rank + index, .code = command_error_code(error)};
-    command_describe_error(program, error, end.why, sizeof end.why);
-    tell_end(c, FRAME_ENDED, &end);
-    enter_phase(c, STOP_REPORT);
-}
-
-/* Rank 0 may get descriptors of ours. */
+/* Starts a rank. Rank 0 may get descriptors of this process, @p stdio. If a rank cannot be started,
+ * reports that and begins to end the others. */
 static void start_one(local_ranks *c, const rank_start *st, int index, const int stdio[3])
 {
     rank_slot *rank = &c->ranks[index];
@@ -334,7 +328,11 @@ static void start_one(local_ranks *c, const rank_start *st, int index, const int
     int ours[3];
     rank->pid = rank_start_process(st, index, is_zero ? stdio : NULL, ours);
     if (rank->pid < 0) {
-        tell_not_started(c, index, st->j->argv.items[0]);
+        const int error = errno;
+        rank_end end = {.rank = c->head.s->first_rank + index, .code = command_error_code(error)};
+        command_describe_error(st->j->argv.items[0], error, end.why, sizeof end.why);
+        tell_end(c, FRAME_ENDED, &end);
+        enter_phase(c, STOP_REPORT);
         return;
     }
     rank->state = RANK_RUNS;
@@ -343,16 +341,6 @@ static void start_one(local_ranks *c, const rank_start *st, int index, const int
         rank->streams[i].fd = ours[i + 1];
     if (is_zero)
         c->input.fd = ours[STDIN_FILENO];
-}
-
-static ring_status start_all(local_ranks *c, const rank_start *st, const int stdio[3])
-{
-    const int count = c->head.s->ranks;
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    RING_TRY(reaper_start(&c->guard, (size_t)count));
-    for (int i = 0; i < count && c->phase == STOP_NONE; i++)
-        start_one(c, st, i, stdio);
-    return RING_OK;
 }
 
 static local_ranks *local_ranks_new(const share *s, const rank_events *events)
@@ -376,8 +364,12 @@ ring_status local_ranks_start(const job *j, const share *s, const int stdio[3],
     local_ranks *c = local_ranks_new(s, events);
     *out = &c->head;
     ring_status status = rank_start_prepare(j, s, &st);
-    if (status == RING_OK)
-        status = start_all(c, &st, stdio);
+    if (status == RING_OK) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        status = reaper_start(&c->guard, (size_t)s->ranks);
+    }
+    for (int i = 0; status == RING_OK && i < s->ranks && c->phase == STOP_NONE; i++)
+        start_one(c, &st, i, stdio);
     rank_start_free(&st);
     if (status != RING_OK) {
         enter_phase(c, STOP_KILL);

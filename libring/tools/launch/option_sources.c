@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sets options that the command line lacks, from accelerate's file and from variables. */
+ * Takes options that the command line does not have from accelerate's configuration file and from
+ * environment variables. */
 #include "option_sources.h"
 
 #include "args.h"
@@ -20,7 +21,7 @@ const char *options_variable(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* ---- Keys of accelerate's file about the start of processes ------------------ */
+/* ---- The configuration file of accelerate ------------------------------------ */
 
 static void read_file(const char *path, yaml_subset *yaml)
 {
@@ -31,14 +32,15 @@ static void read_file(const char *path, yaml_subset *yaml)
     const size_t length = fread(text, 1, YAML_FILE_MAX + 1, file);
     if (ferror(file) || length > YAML_FILE_MAX)
         args_fail("--config_file %s: %s", path,
-                  length > YAML_FILE_MAX ? "too large for such a file" : "cannot be read");
+                  length > YAML_FILE_MAX ? "the file is larger than 64 KiB" : "cannot be read");
     fclose(file);
     if (!yaml_read(yaml, text, length))
         args_fail("%s:%zu:%zu: %s", path, yaml->line, yaml->column, yaml->problem);
     free(text);
 }
 
-/* @return the number at @p key, or @p missing. */
+/* @return the number at @p key, which must be from @p least to @p most; @p missing if there is
+ * none. */
 static int number_at(const options *o, const yaml_subset *yaml, const char *key, int least,
                      int most, int missing)
 {
@@ -52,7 +54,8 @@ static int number_at(const options *o, const yaml_subset *yaml, const char *key,
     return (int)value;
 }
 
-/* Every machine is started with the same file, and a number of its own. */
+/* Sets the options of a job of several machines: the user starts ringrun on each machine, with the
+ * same file except for the number of the machine. */
 static void take_machines(options *o, const yaml_subset *yaml, int machines, int processes)
 {
     const yaml_entry *address = yaml_find(yaml, "", "main_process_ip");
@@ -68,6 +71,7 @@ static void take_machines(options *o, const yaml_subset *yaml, int machines, int
         o->master_port = number_at(o, yaml, "main_process_port", 1, PORT_MAX, 0);
 }
 
+/* @return true if options of the command line name hosts. */
 static bool names_hosts(const options *o)
 {
     return o->hosts != NULL || o->hostfile != NULL || o->include != NULL || o->exclude != NULL;
@@ -92,14 +96,16 @@ void options_take_accelerate(options *o)
         if (!names_hosts(o) && machines == 1)
             o->hosts = "localhost";
         if (processes > machines * cores && !names_hosts(o))
-            fprintf(stderr, "ringrun: num_processes is %d, on %ld core%s: ranks share them\n",
+            fprintf(stderr,
+                    "ringrun: num_processes is %d, more than the %ld core%s: ranks share cores\n",
                     processes, machines * cores, plural((double)(machines * cores)));
     }
 }
 
 /* ---- A platform's {"framework": "pytorch", "worker": {"count": 2, "gpus": 8}} --------------- */
 
-/* Only this number counts, so the text is not parsed further. @return -1: there is none. */
+/* @return the number at a name; -1 if there is none. Only this number is needed, so the rest of the
+ * text is not parsed. */
 static int number_of(const char *text, const char *name)
 {
     int value = -1, skip = 0;
@@ -110,16 +116,18 @@ static int number_of(const char *text, const char *name)
     return hosts_number(&at, 0, RANKS_MAX, &value) ? value : -1;
 }
 
+/* Warns if the number of workers differs from WORLD_SIZE. */
 static void compare_workers(int count)
 {
     const char *nodes = getenv("WORLD_SIZE");
     if (count > 1 && nodes == NULL)
-        fprintf(stderr,
-                "ringrun: DC_DL_CONFIG wants %d worker%s, but RANK and WORLD_SIZE do not say which "
-                "this is: ranks are started here alone\n",
-                count, plural(count));
+        fprintf(
+            stderr,
+            "ringrun: DC_DL_CONFIG names %d worker%s, but RANK and WORLD_SIZE, which number them, "
+            "are not set: starting ranks on this host only\n",
+            count, plural(count));
     else if (count > 0 && nodes != NULL && atoi(nodes) != count)
-        fprintf(stderr, "ringrun: DC_DL_CONFIG wants %d worker%s, WORLD_SIZE is %.20s\n", count,
+        fprintf(stderr, "ringrun: DC_DL_CONFIG names %d worker%s, but WORLD_SIZE is %.20s\n", count,
                 plural(count), nodes);
 }
 
@@ -132,13 +140,14 @@ void options_take_platform(options *o)
     if (gpus < 0)
         return;
     o->per_node = gpus > 0 ? gpus : 1;
-    fprintf(stderr, "ringrun: DC_DL_CONFIG has \"gpus\": %d: %d rank%s on each node\n", gpus,
-            o->per_node, plural(o->per_node));
+    fprintf(stderr, "ringrun: DC_DL_CONFIG has \"gpus\": %d; starting %d rank%s on each node\n",
+            gpus, o->per_node, plural(o->per_node));
     compare_workers(number_of(text, "\"count\""));
 }
 
 /* ---- RANK and WORLD_SIZE of nodes ----------------------------------------------------------- */
 
+/* Reads a whole number from @p low to HOSTS_MAX from a variable. @return false if there is none. */
 static bool small_number(const char *name, int low, int *out)
 {
     const char *text = options_variable(name);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_sources: sets options that the command line lacks, from accelerate's file and from
- * variables of platforms.
+ * option_sources: takes options that the command line does not have from accelerate's configuration
+ * file, and from variables that platforms set.
  */
 #ifndef LAUNCH_OPTION_SOURCES_H
 #define LAUNCH_OPTION_SOURCES_H
 
 #include "run_options.h"
 
-/** @return a variable's value; NULL: it is not set, or empty. */
+/** @return the value of a variable; NULL if it is not set or empty. */
 const char *options_variable(const char *name);
 
-/** Takes from accelerate's file the options that the command line lacks. Ends the program if the
- *  file is wrong. */
+/** Takes options from accelerate's configuration file (--config_file), if it is given. Ends the
+ *  program if the file is wrong. */
 void options_take_accelerate(options *o);
 
-/** The same from DC_DL_CONFIG, by which a platform gives its workers the number of GPUs of each. */
+/** Takes the number of ranks on each node from DC_DL_CONFIG, in which a platform gives its workers
+ *  their number of GPUs. */
 void options_take_platform(options *o);
 
-/** Platforms that give every node RANK and WORLD_SIZE of nodes, without LOCAL_RANK, count nodes:
- *  takes them as such. */
+/** Takes the number of this node and of all nodes from RANK and WORLD_SIZE, if LOCAL_RANK is not
+ *  set: some platforms set these two variables for each node instead of each rank. */
 void options_take_node_variables(options *o);
 
 #endif

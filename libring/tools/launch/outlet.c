@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing without blocking to a descriptor that is not ours to make non-blocking. */
+ * Writes to a descriptor without blocking. The descriptor itself stays blocking, because other
+ * processes share it. */
 #include "outlet.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FULL_BYTES = 1 << 20 };
+enum { FULL_BYTES = 1 << 20 }; /* queued bytes from which on an outlet is full */
 
 void outlet_put(outlet *o, const void *owner, const char *prefix, const char *data, size_t count)
 {
@@ -34,7 +35,7 @@ void outlet_watch(outlet *o, poll_set *set)
         poll_set_add(set, o->fd, POLLOUT, outlet_write, o);
 }
 
-/* A pipe that poll() calls writable takes PIPE_BUF bytes without blocking. */
+/* If poll() reports that a pipe is writable, a write of PIPE_BUF bytes does not block. */
 void outlet_write(void *context)
 {
     outlet *o = context;

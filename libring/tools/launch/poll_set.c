@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Implements one wait of the program's loop with poll(). */
+ * Implements the wait of ringrun's loop with poll(). */
 #include "poll_set.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * poll_set: collects the descriptors that the program waits for, again for each wait. While the
- * terminal is slow, the descriptors of ranks are not added, so their output is not read.
+ * poll_set: the descriptors that ringrun waits for, each with a function that handles it. The set
+ * is built anew for each wait, so that a part of the program can omit a descriptor for some time:
+ * while the terminal is slow, the output of ranks is not read.
  */
 #ifndef LAUNCH_POLL_SET_H
 #define LAUNCH_POLL_SET_H
@@ -16,11 +17,14 @@ typedef struct poll_set {
     size_t count, room;
 } poll_set;
 
+/** Makes the set empty, for the next wait. */
 void poll_set_clear(poll_set *set);
-/** @param handle  called with @p context when one of @p events, or an error, is there. */
+/** Adds a descriptor. When it has one of @p events or an error, poll_set_run() calls @p handle with
+ *  @p context. */
 void poll_set_add(poll_set *set, int fd, short events, void (*handle)(void *context),
                   void *context);
-/** Waits until a descriptor is ready or @p deadline (clock_now() scale), and handles it. */
+/** Waits for the descriptors, at most until @p deadline (on the scale of clock_now()) or one
+ *  minute, and calls the handlers of those that are ready. */
 void poll_set_run(poll_set *set, double deadline);
 void poll_set_free(poll_set *set);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a process that kills the ranks' process groups after the launcher has died. */
+ * Starts the reaper, a forked process, and ends it when the ranks have ended. */
 #include "reaper.h"
 
 #include <errno.h>
@@ -10,17 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Closes all descriptors of the launcher, or its readers would wait for the reaper. */
-static void let_go(int keep)
-{
-    const int null = open("/dev/null", O_RDWR);
-    for (int fd = 0; fd <= STDERR_FILENO && null >= 0; fd++)
-        dup2(null, fd);
-    if (keep > STDERR_FILENO + 1)
-        close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
-    close_range((unsigned)keep + 1, ~0U, 0);
-}
-
+/* Runs in the reaper: waits for the end of file of the pipe, then kills the groups. First it closes
+ * all other descriptors that it has inherited; otherwise, readers of the launcher's output would
+ * not get an end of file before the reaper ends. */
 static _Noreturn void watch(const reaper *w, int fd)
 {
     char nothing;
@@ -29,7 +21,12 @@ static _Noreturn void watch(const reaper *w, int fd)
     sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
     prctl(PR_SET_NAME, "ring-reaper");
-    let_go(fd);
+    const int null = open("/dev/null", O_RDWR);
+    for (int standard = 0; standard <= STDERR_FILENO && null >= 0; standard++)
+        dup2(null, standard);
+    if (fd > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
+    close_range((unsigned)fd + 1, ~0U, 0);
     while (read(fd, &nothing, 1) < 0 && errno == EINTR)
         continue;
     for (size_t i = 0; i < w->count; i++) {
@@ -45,10 +42,10 @@ ring_status reaper_start(reaper *w, size_t count)
     void *shared = mmap(NULL, count * sizeof *w->groups, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
-        return fail(RING_ERR_SYSTEM, "memory for process groups: %m");
+        return fail(RING_ERR_SYSTEM, "cannot allocate shared memory for process groups: %m");
     *w = (reaper){.groups = shared, .count = count};
     if (pipe2(fds, O_CLOEXEC) != 0)
-        return fail(RING_ERR_SYSTEM, "making a pipe: %m");
+        return fail(RING_ERR_SYSTEM, "cannot create a pipe: %m");
     w->fd = fds[1];
     w->pid = fork();
     if (w->pid == 0)
@@ -58,7 +55,7 @@ ring_status reaper_start(reaper *w, size_t count)
         return RING_OK;
     w->pid = 0;
     close(w->fd);
-    return fail(RING_ERR_SYSTEM, "starting a process: %m");
+    return fail(RING_ERR_SYSTEM, "cannot start the reaper process: %m");
 }
 
 void reaper_stop(reaper *w)

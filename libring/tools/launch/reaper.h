@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reaper: runs a small process that outlives the launcher briefly. Ranks die with their launcher,
- * but processes that they started do not. When the launcher has ended, even by kill -9, the reaper
- * kills the process groups that it knows. It is not their ancestor, so it cannot reach processes
- * that left their group (setsid).
+ * reaper: a small process that kills the ranks' process groups when the launcher has ended, even by
+ * kill -9. The kernel kills ranks with their launcher, but not the processes that ranks have
+ * started. The reaper is not an ancestor of these, so it cannot find processes that have left their
+ * group by setsid().
  */
 #ifndef LAUNCH_REAPER_H
 #define LAUNCH_REAPER_H
@@ -13,15 +13,15 @@
 #include <sys/types.h>
 
 typedef struct reaper {
-    pid_t pid;             /* 0: not started */
-    int fd;                /* its end of file is our death */
-    _Atomic pid_t *groups; /* [count] shared with the reaper: process groups that exist, or 0 */
+    pid_t pid; /* 0: not started */
+    int fd;    /* writing end of a pipe: the reaper gets its end of file when the launcher ends */
+    _Atomic pid_t *groups; /* [count] shared with the reaper: a process group to kill, or 0 */
     size_t count;
 } reaper;
 
-/** @param count  the most groups that exist at once. */
+/** Starts the reaper. @param count  size of w->groups, which are all 0 at first. */
 ring_status reaper_start(reaper *w, size_t count);
-/** Ends the reaper in order; the groups are gone already. */
+/** Ends the reaper, which kills the groups that are left in w->groups. */
 void reaper_stop(reaper *w);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles the far end of an ssh connection: local_ranks whose events are sent as frames. Standard
- * input delivers the job and the secret; its end is the order to stop. */
+ * Runs at the far end of an ssh connection: sends the events of local_ranks as frames to standard
+ * output, and executes orders from standard input. The first order has the job and its secret. The
+ * end of standard input is an order to kill the ranks. */
 #include "remote_child.h"
 
 #include "host_address.h"
@@ -21,13 +22,13 @@ typedef struct child {
     job j;
     share s;
     host_ranks *ranks;
-    outlet out; /* to the near side */
-    bytes in;
+    outlet out; /* frames to the near side */
+    bytes in;   /* frames from the near side */
     int signals;
-    bool failed;   /* no rank could be started; that is reported */
-    bool over;     /* the near side is gone: no reports any more */
-    bool children; /* there was a signal: ranks may have ended */
-    bool asked;    /* the near side was asked for rank 0's input */
+    bool failed;   /* no rank could be started, and this was reported */
+    bool over;     /* the near side has ended: kill the ranks, send nothing more */
+    bool children; /* a signal has arrived: ranks may have ended */
+    bool asked;    /* the near side was asked for input of rank 0, and has not answered */
 } child;
 
 /* ---- Events of its ranks ------------------------------------------------------- */
@@ -48,7 +49,7 @@ static bool on_event(void *context, const frame *f)
 
 /* ---- Orders of the near side -------------------------------------------------------------- */
 
-/* When no rank can be started, the first of them is reported. */
+/* Reports, for all ranks of this host, that the first of them was not started. */
 static void report_failure(child *c, const char *why)
 {
     rank_end end = {.rank = c->s.first_rank, .code = CODE_ERROR};
@@ -68,7 +69,8 @@ static void take_job(child *c, const frame *f)
         return;
     }
     if (chdir(c->j.directory) != 0) {
-        fail(RING_ERR_CONFIG, "folder %s: %m; start ringrun in a folder that every host has",
+        fail(RING_ERR_CONFIG,
+             "cannot enter the folder %s: %m; start ringrun in a folder that every host has",
              c->j.directory);
         report_failure(c, fail_text());
     } else if (local_ranks_start(&c->j, &c->s, (int[]){-1, -1, -1}, &events, &c->ranks) !=
@@ -109,6 +111,8 @@ static void read_signals(void *context)
 
 /* ---- The loop --------------------------------------------------------------------------- */
 
+/* Sends the mark and the first frame, with the address of this host: the one that ssh connected to.
+ */
 static void say_hello(child *c)
 {
     char client[64], address[HOST_ADDRESS_MAX];
@@ -145,7 +149,7 @@ static void wait_once(child *c, poll_set *set)
     }
 }
 
-/* Until the ranks are gone and reported, or the near side is gone. */
+/* @return true when the ranks have ended and all reports are sent, or the near side has ended. */
 static bool child_done(const child *c)
 {
     const bool over = c->over || c->out.error != 0;

@@ -4,7 +4,8 @@
 #ifndef LAUNCH_REMOTE_CHILD_H
 #define LAUNCH_REMOTE_CHILD_H
 
-/** `ringrun --remote-child`. @return the exit code. */
+/** Runs `ringrun --remote-child`, until all ranks of this host have ended. @return the exit
+ *  code. */
 int remote_child(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Handles the near end of an ssh connection to another host: sends orders, and receives the events
- * of the ranks there. */
+ * of the ranks on that host. */
 #include "remote_ranks.h"
 
 #include "command_lookup.h"
@@ -17,8 +17,8 @@
 
 enum {
     READ_BYTES = 65536,
-    GREETING_MAX = 65536,
-    PATIENCE_LOOKS = 50,
+    GREETING_MAX = 65536, /* bytes that a shell may print before ringrun's mark */
+    REAP_TRIES = 50,      /* tries, 2 ms apart, before ssh is killed */
     CODE_LOST = 255,
     CODE_NOT_FOUND = 127
 };
@@ -26,13 +26,13 @@ enum {
 typedef struct remote_ranks {
     host_ranks head;
     console *console;
-    pid_t pid; /* of ssh, 0 once it was reaped */
-    outlet to;
-    int from, error;
-    bytes in, error_line;
-    bool greeted;         /* the mark has come: frames from here on   */
-    bool *ended;          /* [ranks] ends reported by the far side    */
-    char last_error[256]; /* ssh's or the far shell's last line       */
+    pid_t pid;            /* of ssh; 0 after it was reaped */
+    outlet to;            /* standard input of ssh                    */
+    int from, error;      /* its output and errors                    */
+    bytes in, error_line; /* received bytes of these                  */
+    bool greeted;         /* the mark has arrived, so frames follow   */
+    bool *ended;          /* [ranks] the far side has reported its end */
+    char last_error[256]; /* the latest line on standard error        */
 } remote_ranks;
 
 static bool readable(int fd)
@@ -53,7 +53,7 @@ char *remote_quoted(const char *word)
     return out.data;
 }
 
-/* Only the path of ringrun meets the shell there. */
+/* The shell on the other host interprets only the path of ringrun, which is quoted. */
 void remote_command(const char *host, int ssh_port, const char *path, texts *out)
 {
     char *there = remote_quoted(path);
@@ -74,18 +74,19 @@ static ring_status start_ssh(remote_ranks *r, const texts *command)
     char path[4096];
     int ours[3];
     if (!command_find(command->items[0], path, sizeof path))
-        return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, which other hosts are reached by; "
+        return fail(RING_ERR_SYSTEM, "there is no ssh in PATH, but other hosts are reached by ssh; "
                                      "install it (Debian: openssh-client)");
     r->pid = spawn_start(&(spawn_plan){
         .path = path, .argv = command->items, .fds = {-1, -1, -1}, .ours = ours, .keep_fd = -1});
     if (r->pid < 0)
-        return fail(RING_ERR_SYSTEM, "starting ssh: %m");
+        return fail(RING_ERR_SYSTEM, "cannot start ssh: %m");
     r->to.fd = ours[0];
     r->from = ours[1];
     r->error = ours[2];
     return RING_OK;
 }
 
+/* Queues a frame and writes as much as possible at once. */
 static void send_now(remote_ranks *r, const frame *f)
 {
     frames_send(&r->to, f);
@@ -94,12 +95,13 @@ static void send_now(remote_ranks *r, const frame *f)
 
 /* ---- Events from the far end ------------------------------------------------------------ */
 
-/* ssh has ended, and with it all ranks there that were still running. One is reported for all. */
+/* Reports that the connection has ended while ranks ran on the host, where the far side kills them.
+ * The first rank of the host is reported for all of them. */
 static void report_lost(remote_ranks *r, int wait_status)
 {
     rank_end end = {.rank = r->head.s->first_rank, .code = CODE_LOST};
     const bool not_found = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CODE_NOT_FOUND;
-    const char *said = r->last_error[0] != '\0' ? r->last_error : "no word from it";
+    const char *said = r->last_error[0] != '\0' ? r->last_error : "it printed nothing";
     if (!r->greeted && not_found) {
         end.code = CODE_NOT_FOUND;
         snprintf(end.why, sizeof end.why,
@@ -109,7 +111,7 @@ static void report_lost(remote_ranks *r, int wait_status)
     } else if (!r->greeted) {
         snprintf(end.why, sizeof end.why,
                  "was not started: ssh to the host failed (%.150s); 'ssh %.60s true' must work "
-                 "without a question",
+                 "without asking for a password",
                  said, r->head.s->host);
     } else {
         snprintf(end.why, sizeof end.why, "was lost: the connection to the host ended (%.150s)",
@@ -119,7 +121,8 @@ static void report_lost(remote_ranks *r, int wait_status)
     r->head.events.take(r->head.events.context, &f);
 }
 
-/* Each line once, named by the host. */
+/* Handles complete lines of standard error; @p rest: all bytes. After the mark, lines are shown to
+ * the user with the name of the host. Before it, they are kept as the reason if ssh fails. */
 static void take_error_lines(remote_ranks *r, bool rest)
 {
     while (bytes_count(&r->error_line) > 0) {
@@ -148,15 +151,16 @@ static void read_errors(void *context)
         fd_close(&r->error);
 }
 
-/* @return its wait status; ssh ends by itself once the connection has, or is made to. */
+/* Waits until ssh has ended, which it does when the connection ends; kills it after 0.1 s.
+ * @return its wait status. */
 static int reap_ssh(remote_ranks *r)
 {
     int status = -1;
-    for (int look = 0; r->pid > 0; look++) {
+    for (int tries = 0; r->pid > 0; tries++) {
         status = spawn_reap(r->pid);
         if (status >= 0)
             r->pid = 0;
-        else if (look == PATIENCE_LOOKS)
+        else if (tries == REAP_TRIES)
             kill(r->pid, SIGKILL);
         else
             clock_sleep(0.002);
@@ -164,6 +168,7 @@ static int reap_ssh(remote_ranks *r)
     return status;
 }
 
+/* Ends the connection, and reports the loss of ranks that were still running. */
 static void close_connection(remote_ranks *r)
 {
     const bool lost = r->head.alive > 0;
@@ -174,28 +179,19 @@ static void close_connection(remote_ranks *r)
     r->head.hungry = false;
     const int status = reap_ssh(r);
     while (r->error >= 0 && readable(r->error))
-        read_errors(r); /* its last line gives the reason */
+        read_errors(r); /* the last line of ssh is the reason */
     if (lost)
         report_lost(r, status);
 }
 
+/* Ends the connection for a reason of this side. */
 static void break_off(remote_ranks *r, const char *why)
 {
     snprintf(r->last_error, sizeof r->last_error, "%s", why);
     close_connection(r);
 }
 
-static void take_hello(remote_ranks *r, const frame *f)
-{
-    if (f->rank != RING_VERSION_CODE) {
-        break_off(r, "its ringrun is of another version");
-        return;
-    }
-    snprintf(r->head.address, sizeof r->head.address, "%.*s", (int)min_size(f->bytes, 63), f->data);
-    r->head.ready = true;
-}
-
-/* @return true if it is the rank's first, and in order. */
+/* @return true if the frame is valid and is the first one that reports the end of this rank. */
 static bool note_end(remote_ranks *r, const frame *f)
 {
     rank_end end;
@@ -207,6 +203,7 @@ static bool note_end(remote_ranks *r, const frame *f)
     return true;
 }
 
+/* Passes an event on, if it is about a rank of this host. */
 static void take_event(remote_ranks *r, const frame *f)
 {
     if (f->rank < r->head.s->first_rank || f->rank >= r->head.s->first_rank + r->head.s->ranks ||
@@ -221,16 +218,21 @@ static void take_frame(void *context, const frame *f)
 {
     remote_ranks *r = context;
     if (r->from < 0)
-        return; /* a frame before has closed the connection */
-    if (f->type == FRAME_HELLO && !r->head.ready)
-        take_hello(r, f);
-    else if (f->type == FRAME_HUNGRY)
+        return; /* an earlier frame has closed the connection */
+    if (f->type == FRAME_HELLO && !r->head.ready && f->rank != RING_VERSION_CODE) {
+        break_off(r, "its ringrun is of another version");
+    } else if (f->type == FRAME_HELLO && !r->head.ready) {
+        snprintf(r->head.address, sizeof r->head.address, "%.*s", (int)min_size(f->bytes, 63),
+                 f->data);
+        r->head.ready = true;
+    } else if (f->type == FRAME_HUNGRY) {
         r->head.hungry = true;
-    else if (f->type >= FRAME_OUTPUT && f->type <= FRAME_STOPPED)
+    } else if (f->type >= FRAME_OUTPUT && f->type <= FRAME_STOPPED) {
         take_event(r, f);
+    }
 }
 
-/* Skips output of the shell before ringrun's mark. */
+/* Discards output of the shell before ringrun's mark. */
 static void skip_greeting(remote_ranks *r)
 {
     const size_t mark = strlen(FRAMES_MARK);
@@ -259,7 +261,7 @@ static void read_frames(void *context)
         close_connection(r);
 }
 
-/* Deadlines are the far side's. */
+/* Only notices the end of ssh: the far side keeps the deadlines of its ranks. */
 static void tick(host_ranks *h, bool children)
 {
     remote_ranks *r = (remote_ranks *)h;
@@ -268,7 +270,7 @@ static void tick(host_ranks *h, bool children)
         waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
         return;
     while (r->from >= 0 && readable(r->from))
-        read_frames(r); /* frames received before */
+        read_frames(r); /* frames that arrived before ssh ended */
     if (r->from >= 0)
         close_connection(r);
 }
@@ -304,7 +306,7 @@ static void order(host_ranks *h, const frame *f)
         h->hungry = false;
     if (f->type != FRAME_KILL)
         return;
-    h->alive = 0; /* so that the end of the connection is not reported */
+    h->alive = 0; /* so that no loss is reported */
     if (r->pid > 0)
         kill(r->pid, SIGTERM);
     close_connection(r);

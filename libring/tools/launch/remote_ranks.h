@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote_ranks: handles the ranks of another host through one ssh connection. The ringrun there
- * runs them with local_ranks, and ends them when the connection ends.
+ * remote_ranks: implements host_ranks for the ranks of another host, through one ssh connection. On
+ * that host, ringrun --remote-child runs the ranks with local_ranks and kills them when the
+ * connection ends.
  */
 #ifndef LAUNCH_REMOTE_RANKS_H
 #define LAUNCH_REMOTE_RANKS_H
@@ -10,18 +11,20 @@
 #include "host_ranks.h"
 #include "job.h"
 
-/** The command that is run: "ssh -o… HOST 'PATH' --remote-child".
- *  @param ssh_port  0: ssh's own default. @param path  of ringrun there. */
+/** Adds the words of the command "ssh -o… HOST 'PATH' --remote-child" to @p out.
+ *  @param ssh_port  0: the default of ssh. @param path  of ringrun on that host. */
 void remote_command(const char *host, int ssh_port, const char *path, texts *out);
 
-/** A word as a shell reads it unchanged. free() it. */
+/** @return a word in single quotes, so that a shell does not interpret it. The caller frees it. */
 char *remote_quoted(const char *word);
 
-/** Starts ssh; the answer comes later. Borrows its arguments. @param[out] out  FRAME_KILL ends the
- *  connection, and with it the ranks there. */
+/** Starts ssh and returns without waiting for an answer: (*out)->ready becomes true when the far
+ *  side has answered. Keeps pointers to @p s and @p c. The order FRAME_KILL ends the connection,
+ *  and with it the ranks. @param[out] out  to be freed by its operation free(), also after a
+ *  failure. */
 ring_status remote_open(const share *s, const texts *command, const rank_events *events, console *c,
                         host_ranks **out);
-/** Gives the far side, which has answered, the job. */
+/** Sends the job to the far side, which must have answered. */
 void remote_start(host_ranks *h, const job *j);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs one job: starts all processes, forwards output, input and signals, and finds the first
- * failure. A single loop waits for all of them. */
+ * Runs one job: starts all ranks, forwards output, input and signals, and reports the first
+ * failure. A single loop waits for all descriptors and deadlines. */
 #include "run_job.h"
 
 #include "dry_run.h"
@@ -19,20 +19,22 @@
 
 enum { CODE_USAGE = 2, CODE_TROUBLE = 3, INPUT_BYTES = 32768, CODE_SIGNAL = 128, CODE_LOST = 255 };
 
-/* When one rank is killed, the others soon fail because of it, and the kernel may report their ends
- * first. So the report waits a little for a signal. */
+/* When a signal kills a rank, other ranks soon fail because of it, and their ends may be noticed
+ * first. So the report of a failure waits for this time: a rank that was killed replaces the cause.
+ */
 #define SETTLE_SECONDS 0.2
-/* Hosts that have not stopped their ranks by then are cut off. */
+/* Time after a failure until connections to hosts that have not stopped their ranks are closed. */
 #define STOP_SECONDS 1.9
-/* Within this time one request may come as several signals. A launcher passes on the terminal's
- * Ctrl-C; and timeout(1) signals us, then our process group, and then continues both, so what a
- * process sends again counts if no SIGCONT of that process follows. */
+/* Within this time, a request to stop may arrive as several signals, which count as one. Ctrl-C of
+ * a terminal reaches both ringrun and a launcher that passes it on to ringrun. timeout(1) signals
+ * ringrun, then its process group, and then sends SIGCONT to both; so a second signal of the same
+ * process counts only if no SIGCONT of that process follows. */
 #define REPEAT_SECONDS 1.0
 
 enum run_phase {
-    PHASE_CONNECT, /* other hosts answer           */
-    PHASE_RANKS,   /* ranks run                    */
-    PHASE_OUTPUT   /* readers take the remaining output */
+    PHASE_CONNECT, /* waiting for the answers of other hosts      */
+    PHASE_RANKS,   /* ranks run                                   */
+    PHASE_OUTPUT   /* waiting until the remaining output is written */
 };
 
 typedef struct run {
@@ -45,12 +47,14 @@ typedef struct run {
     int signals;
     enum run_phase phase;
     bool input_open;
-    bool drop;            /* the user wants no more output */
-    int interrupted;      /* the signal, 0: not            */
-    pid_t interrupted_by; /* its process, 0: the terminal  */
+    bool drop;            /* a signal has requested to discard the remaining output */
+    int interrupted;      /* the signal that interrupted the job; 0: none       */
+    pid_t interrupted_by; /* the process that sent it; 0: the terminal          */
     double interrupted_at;
-    bool failed, reported;
-    rank_end cause; /* the first failure */
+    bool failed, reported; /* a rank has failed, and this was reported */
+    rank_end cause;        /* the first failure */
+    /* Times (clock_now()) of the report, of closing connections, of killing the ranks, and at which
+     * a second signal counts as a new one; HUGE_VAL: never. */
     double report_at, cut_at, kill_at, repeat_at;
 } run;
 
@@ -62,11 +66,12 @@ static bool on_ready(void *context, int stream)
     return console_ready(r->console, stream);
 }
 
+/* Notes the end of a rank. If it is the first failure, begins to end the other ranks. */
 static void note_end(run *r, const rank_end *end)
 {
     const bool clean = end->code == 0 && end->signal == 0 && end->why[0] == '\0';
     if (clean || r->interrupted != 0)
-        return; /* after an interrupt all ranks are to end, by kill_at */
+        return; /* after an interrupt, ranks may end in any way */
     if (!r->failed) {
         r->failed = true;
         r->cause = *end;
@@ -79,6 +84,7 @@ static void note_end(run *r, const rank_end *end)
     }
 }
 
+/* @return the name of the host of a rank; @p here receives the name of this host. */
 static const char *host_of(const run *r, int rank, char *here, size_t size)
 {
     const share *of = layout_share_of(&r->plan.places, rank);
@@ -91,8 +97,8 @@ static void report_stop(run *r, const rank_end *stop)
     char here[256];
     console_say(
         r->console,
-        "rank %d on host %s (pid %d) was stopped by SIG%s: it wants the terminal itself, which "
-        "ranks cannot have; rank 0 gets the keyboard as standard input. Ctrl-C ends the job",
+        "rank %d on host %s (pid %d) was stopped by SIG%s: it accessed the terminal, which ranks "
+        "may not; rank 0 gets the keyboard as standard input. Ctrl-C ends the job",
         stop->rank, host_of(r, stop->rank, here, sizeof here), stop->pid,
         sigabbrev_np(stop->signal));
 }
@@ -112,6 +118,7 @@ static bool on_event(void *context, const frame *f)
     return true;
 }
 
+/* Writes how a rank ended, as the end of a sentence that begins with "rank N". */
 static void describe_end(const rank_end *end, char *out, size_t size)
 {
     if (end->why[0] != '\0')
@@ -121,10 +128,11 @@ static void describe_end(const rank_end *end, char *out, size_t size)
     else
         snprintf(out, size, "was killed by signal %d (SIG%s%s)", end->signal,
                  sigabbrev_np(end->signal) != NULL ? sigabbrev_np(end->signal) : "RT",
-                 end->signal == SIGKILL ? "; if nobody sent it, memory ran out: see dmesg" : "");
+                 end->signal == SIGKILL ? "; if nobody sent it, memory has run out: see dmesg"
+                                        : "");
 }
 
-/* The one message about a failure. An interrupt by the user needs none. */
+/* Prints the message about the first failure, unless the user has interrupted the job. */
 static void report_cause(run *r)
 {
     char how[512], here[256], pid[32] = "", others[64] = "";
@@ -144,17 +152,7 @@ static void report_cause(run *r)
 
 /* ---- Signals and input ---------------------------------------------------------------------- */
 
-/* Stopped ranks must continue to end in order. */
-static void pass_on(run *r, int signal_number)
-{
-    r->kill_at = clock_now() + r->o->kill_wait;
-    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, signal_number);
-    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGCONT);
-    console_say(r->console,
-                "SIG%s passed on to the ranks, which have %d s to end; a second signal kills them",
-                sigabbrev_np(signal_number), r->o->kill_wait);
-}
-
+/* Kills the ranks; if they have ended already, discards the remaining output. */
 static void end_now(run *r)
 {
     r->repeat_at = HUGE_VAL;
@@ -164,6 +162,10 @@ static void end_now(run *r)
         job_hosts_order(&r->job_hosts, FRAME_KILL, 0);
 }
 
+/* Handles a signal after the first one. The job ends at once if the signal has another number, is
+ * sent by the terminal or after REPEAT_SECONDS, or if two different processes have sent the two
+ * signals. If one process has sent both, the second counts when REPEAT_SECONDS are over. A process
+ * that repeats a signal of the terminal only passes it on, and is ignored. */
 static void repeat(run *r, int number, pid_t by)
 {
     const double until = r->interrupted_at + REPEAT_SECONDS;
@@ -175,7 +177,9 @@ static void repeat(run *r, int number, pid_t by)
         end_now(r);
 }
 
-/* The first signal is passed on, the second kills. */
+/* Handles a signal that ends the job. The first one is passed on to the ranks, and also continues
+ * stopped ranks, so that they can end in order. A second one kills the ranks. @param by  its
+ * sender. */
 static void interrupt(run *r, int number, pid_t by)
 {
     if (r->interrupted != 0) {
@@ -185,13 +189,19 @@ static void interrupt(run *r, int number, pid_t by)
     r->interrupted = number;
     r->interrupted_by = by;
     r->interrupted_at = clock_now();
-    if (r->phase == PHASE_RANKS && !r->failed)
-        pass_on(r, number);
-    else
+    if (r->phase != PHASE_RANKS || r->failed) {
         end_now(r);
+        return;
+    }
+    r->kill_at = clock_now() + r->o->kill_wait;
+    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, number);
+    job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGCONT);
+    console_say(r->console,
+                "passed SIG%s on to the ranks, which have %d s to end; a second signal kills them",
+                sigabbrev_np(number), r->o->kill_wait);
 }
 
-/* The ranks have had --kill-wait. */
+/* Kills the ranks and processes that have not ended within --kill-wait. */
 static void kill_late(run *r)
 {
     r->kill_at = HUGE_VAL;
@@ -206,12 +216,13 @@ static void kill_late(run *r)
 
 static void take_signal(run *r, const struct signalfd_siginfo *info)
 {
-    const pid_t by = info->ssi_code <= 0 ? (pid_t)info->ssi_pid : 0; /* SI_USER, SI_QUEUE ... */
+    /* A code above 0 means that the kernel has sent the signal, for the terminal. */
+    const pid_t by = info->ssi_code <= 0 ? (pid_t)info->ssi_pid : 0;
     switch (info->ssi_signo) {
     case SIGCHLD:
         r->job_hosts.children = true;
         break;
-    case SIGTSTP: /* ranks are not in the terminal's group: stop and continue with us */
+    case SIGTSTP: /* ranks are not in the terminal's process group, so ringrun stops them */
         job_hosts_order(&r->job_hosts, FRAME_SIGNAL, SIGSTOP);
         raise(SIGSTOP);
         break;
@@ -238,6 +249,7 @@ static void read_signals(void *context)
         take_signal(r, &info);
 }
 
+/* Reads standard input and passes it on to rank 0. */
 static void read_input(void *context)
 {
     run *r = context;
@@ -250,7 +262,8 @@ static void read_input(void *context)
     zero->ops->order(zero, &(frame){FRAME_INPUT, .data = buffer, .bytes = (size_t)got});
 }
 
-/* Only when rank 0 can take it, and a terminal's only in the foreground. */
+/* @return true if standard input must be read: rank 0 can take input, and ringrun is in the
+ * foreground of the terminal, if the input is one. */
 static bool wants_input(const run *r)
 {
     if (r->phase != PHASE_RANKS || !r->input_open || r->job_hosts.hungry == NULL)
@@ -259,13 +272,6 @@ static bool wants_input(const run *r)
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
-
-static double next_due(const run *r)
-{
-    const double due = fmin(fmin(r->job_hosts.due, console_due(r->console)),
-                            fmin(r->repeat_at, fmin(r->cut_at, r->kill_at)));
-    return r->failed && !r->reported ? fmin(due, r->report_at) : due;
-}
 
 static void do_what_is_due(run *r)
 {
@@ -284,7 +290,7 @@ static void do_what_is_due(run *r)
         kill_late(r);
 }
 
-/* @param until  the wait ends by then. */
+/* Waits for events until something is due, at most until @p until, and handles it. */
 static void wait_once(run *r, double until)
 {
     poll_set_clear(&r->set);
@@ -293,17 +299,21 @@ static void wait_once(run *r, double until)
     if (wants_input(r))
         poll_set_add(&r->set, STDIN_FILENO, POLLIN, read_input, r);
     console_watch(r->console, &r->set);
-    poll_set_run(&r->set, fmin(until, next_due(r)));
+    until = fmin(fmin(until, r->job_hosts.due), console_due(r->console));
+    until = fmin(fmin(until, r->repeat_at), fmin(r->cut_at, r->kill_at));
+    poll_set_run(&r->set, r->failed && !r->reported ? fmin(until, r->report_at) : until);
     do_what_is_due(r);
 }
 
 /* ---- The phases ------------------------------------------------------------------------------ */
 
+/* @return true if the job has neither failed nor been interrupted. */
 static bool goes_on(const run *r)
 {
     return !r->failed && r->interrupted == 0;
 }
 
+/* Connects to the other hosts and waits until all have answered. */
 static ring_status connect_hosts(run *r)
 {
     char silent[256];
@@ -314,13 +324,14 @@ static ring_status connect_hosts(run *r)
     if (!goes_on(r) || job_hosts_ready(&r->job_hosts))
         return RING_OK;
     job_hosts_silent_hosts(&r->job_hosts, silent, sizeof silent);
-    return fail(RING_ERR_TIMEOUT,
-                "no answer within %g s from %s: 'ssh HOST true' must work there without a "
-                "question; RING_INIT_TIMEOUT gives more time",
-                r->plan.patience, silent);
+    return fail(
+        RING_ERR_TIMEOUT,
+        "no answer within %g s from %s: 'ssh HOST true' must work for these without asking for "
+        "a password; RING_INIT_TIMEOUT gives more time",
+        r->plan.patience, silent);
 }
 
-/* All hosts have answered: now ranks can start everywhere. */
+/* Starts the ranks of all hosts, after these have answered. */
 static ring_status start_ranks(run *r)
 {
     const int stdio[3] = {isatty(STDIN_FILENO) ? -1 : STDIN_FILENO,
@@ -350,15 +361,7 @@ static ring_status run_ranks(run *r)
     return RING_OK;
 }
 
-/* Waits for slow readers, unless a signal drops the output. */
-static void write_rest(run *r)
-{
-    r->phase = PHASE_OUTPUT;
-    r->kill_at = r->cut_at = HUGE_VAL;
-    while (console_waits(r->console) && !r->drop)
-        wait_once(r, HUGE_VAL);
-}
-
+/* @return the exit code for an error of the launcher. */
 static int code_of(ring_status status)
 {
     if (status == RING_ERR_TIMEOUT)
@@ -377,18 +380,23 @@ static int exit_code(const run *r, ring_status status)
     return console_lost(r->console) ? CODE_TROUBLE : 0;
 }
 
+/* Runs the job whose ranks are placed and whose console is open. @return the exit code. */
 static int run_planned(run *r)
 {
     r->signals = spawn_signal_fd();
-    ring_status status = r->signals >= 0 ? RING_OK
-                                         : fail(RING_ERR_SYSTEM, "watching for signals: %m");
+    ring_status status = r->signals >= 0
+                             ? RING_OK
+                             : fail(RING_ERR_SYSTEM, "cannot watch for signals (signalfd): %m");
     if (status == RING_OK)
         status = run_ranks(r);
     if (status != RING_OK)
         console_say(r->console, "%s", fail_text());
     job_hosts_free(&r->job_hosts);
     spawn_sweep();
-    write_rest(r);
+    r->phase = PHASE_OUTPUT;
+    r->kill_at = r->cut_at = HUGE_VAL;
+    while (console_waits(r->console) && !r->drop) /* readers may be slow */
+        wait_once(r, HUGE_VAL);
     fd_close(&r->signals);
     poll_set_free(&r->set);
     return exit_code(r, status);

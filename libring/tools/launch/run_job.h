@@ -5,7 +5,7 @@
 
 #include "run_options.h"
 
-/** @return the exit code of ringrun. */
+/** Runs the job, or prints its commands for --dry-run. @return the exit code of ringrun. */
 int run_job(const options *o);
 
 #endif

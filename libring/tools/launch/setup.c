@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes a job from the options: places its ranks, and chooses its address, port and secret. */
+ * Makes a job from the options: places its ranks, and chooses its variables, address, port and
+ * secret. */
 #include "setup.h"
 
 #include "binding.h"
@@ -29,19 +30,21 @@ static ring_status place_ranks(const options *o, setup *out)
     ring_status status = options_hosts(o, &hosts, &from);
     if (status == RING_OK && from == NULL && o->include == NULL && o->ranks == 0 &&
         o->per_node == 0)
-        status = fail(RING_ERR_CONFIG, "how many ranks? Give -n N");
+        status = fail(RING_ERR_CONFIG, "the number of ranks is missing; give -n N");
     if (status == RING_OK)
         status = layout_make(&hosts, &wish, &out->places);
     hosts_free(&hosts);
     return status;
 }
 
+/* @return true if all ranks run on this host. */
 static bool all_here(const setup *s)
 {
     return s->places.count == 1 && s->places.shares[0].local;
 }
 
-/* An address rather than a name: hosts may know different ones by the same name. */
+/* @return the address of rank 0, or NULL if only its host can find it. It is an address rather than
+ * a name, since hosts may map the same name to different addresses. */
 static const char *known_address(const options *o, const setup *s, char room[HOST_ADDRESS_MAX])
 {
     const share *first = &s->places.shares[0];
@@ -54,15 +57,8 @@ static const char *known_address(const options *o, const setup *s, char room[HOS
     return first->address;
 }
 
-static ring_status choose_port(const options *o, setup *s)
-{
-    s->j.port = o->master_port > 0 ? o->master_port : PORT_DEFAULT;
-    if (o->master_port == 0 && all_here(s))
-        return host_address_free_port(&s->j.port);
-    return RING_OK;
-}
-
-/* One ringrun draws the secret for all. Nodes that are started one by one cannot get it there. */
+/* A ringrun that starts all ranks draws their secret. If nodes are started one by one
+ * (--node-rank), the user must provide it. */
 static ring_status choose_secret(const options *o, setup *s)
 {
     const char *insecure = getenv("RING_INSECURE");
@@ -92,7 +88,7 @@ static bool is_forwarded(const char *entry)
            (begins_with(entry, "RING_") && !begins_with(entry, "RING_SECRET_"));
 }
 
-/* The ranks' time to meet is also the hosts' time to answer. */
+/* RING_INIT_TIMEOUT, the time in which ranks must join, is also the time for hosts to answer. */
 static ring_status choose_patience(setup *s)
 {
     const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");
@@ -102,14 +98,7 @@ static ring_status choose_patience(setup *s)
     return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want " NUMBER_SECONDS_TEXT, text);
 }
 
-static ring_status find_ourselves(const options *o, setup *s)
-{
-    s->ringrun = o->remote_ringrun != NULL ? o->remote_ringrun : s->own_path;
-    if (o->remote_ringrun != NULL || command_own_path(s->own_path, sizeof s->own_path))
-        return RING_OK;
-    return fail(RING_ERR_SYSTEM, "finding the path of ringrun (/proc/self/exe): %m");
-}
-
+/* Fills in the job, when the ranks are placed. */
 static ring_status fill_job(const options *o, setup *s)
 {
     s->j.ranks = s->places.ranks;
@@ -117,7 +106,7 @@ static ring_status fill_job(const options *o, setup *s)
     s->j.binding = o->binding;
     s->j.directory = getcwd(NULL, 0);
     if (s->j.directory == NULL)
-        return fail(RING_ERR_SYSTEM, "the current folder is gone: %m");
+        return fail(RING_ERR_SYSTEM, "cannot find the current folder: %m");
     for (char **at = o->program; *at != NULL; at++)
         texts_add(&s->j.argv, "%s", *at);
     if (!all_here(s) && o->node_rank < 0) {
@@ -134,7 +123,9 @@ static ring_status fill_job(const options *o, setup *s)
     s->ask_address = known == NULL;
     s->j.address = memory_text(address, strlen(address));
     RING_TRY(choose_patience(s));
-    RING_TRY(choose_port(o, s));
+    s->j.port = o->master_port > 0 ? o->master_port : PORT_DEFAULT;
+    if (o->master_port == 0 && all_here(s))
+        RING_TRY(host_address_free_port(&s->j.port));
     return choose_secret(o, s);
 }
 
@@ -145,9 +136,11 @@ ring_status setup_make(const options *o, setup *out)
     out->alone = o->node_rank >= 0;
     for (size_t i = 0; i < out->places.count; i++) {
         share *s = &out->places.shares[i];
-        s->local = out->alone ? (int)i == o->node_rank : s->local; /* needs no ssh */
+        s->local = out->alone ? (int)i == o->node_rank : s->local; /* true: no ssh is needed */
         out->here = s->local ? s : out->here;
     }
-    RING_TRY(find_ourselves(o, out));
+    out->ringrun = o->remote_ringrun != NULL ? o->remote_ringrun : out->own_path;
+    if (o->remote_ringrun == NULL && !command_own_path(out->own_path, sizeof out->own_path))
+        return fail(RING_ERR_SYSTEM, "cannot find the path of ringrun (/proc/self/exe): %m");
     return fill_job(o, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * setup: makes a job from the options: the ranks of each host, and the address where they meet.
+ * setup: makes a job from the options: the ranks of each host, and the values that all ranks share.
  */
 #ifndef LAUNCH_SETUP_H
 #define LAUNCH_SETUP_H
@@ -11,15 +11,15 @@
 typedef struct setup {
     layout places;
     job j;
-    bool alone;          /* only the ranks of this host are started by this ringrun */
-    const share *here;   /* the ranks of this host, NULL: none */
-    bool ask_address;    /* rank 0's host must report its address */
-    double patience;     /* seconds that other hosts have to answer                */
+    bool alone;          /* --node-rank: this ringrun starts only the ranks of this host */
+    const share *here;   /* the ranks of this host; NULL: none */
+    bool ask_address;    /* the host of rank 0 must report its address */
+    double patience;     /* time in seconds for other hosts to answer             */
     const char *ringrun; /* path of ringrun on other hosts                        */
     char own_path[4096];
 } setup;
 
-/** @param[out] out  setup_free() it, also after a failure. */
+/** Makes the job. @param[out] out  to be freed by setup_free(), also after a failure. */
 ring_status setup_make(const options *o, setup *out);
 void setup_free(setup *s);
 

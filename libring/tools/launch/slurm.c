@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slurm's compressed lists: "n[01-04,7],x3" for nodes, "2(x3),1" for tasks a node. A few bytes may
- * expand to very many, so the result is bounded before it is expanded. */
+ * Parses Slurm's compressed lists: "n[01-04,7],x3" names nodes, and "2(x3),1" gives the number of
+ * tasks of each node. A short text can expand to very many nodes, so ranges are limited before they
+ * are expanded. */
 #include "host_list.h"
 
 #include <stdlib.h>
@@ -13,16 +14,8 @@ static ring_status bad_list(const char *text)
     return fail(RING_ERR_CONFIG, "'%.200s' is not a Slurm node list like n[01-04,7],x3", text);
 }
 
-/* Two entries for one node would be two hosts to the ranks. */
-static ring_status add_once(host_list *list, const char *name, const char *whole)
-{
-    if (hosts_find(list, name, strlen(name)) != NULL)
-        return fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names node '%.80s' twice", whole,
-                    name);
-    return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
-}
-
-/* One "01-04" or "7" of a bracket: @p width is that in which the first was written. */
+/* Parses "01-04" or "7" in a bracket. @param[out] width  number of digits of the first number, to
+ * which all numbers are filled with zeros. */
 static ring_status parse_range(const char **at, int *first, int *last, int *width,
                                const char *whole)
 {
@@ -41,7 +34,8 @@ static ring_status parse_range(const char **at, int *first, int *last, int *widt
     return RING_OK;
 }
 
-/* Expands the first bracket of prefix + rest; a name without one is added. */
+/* Expands the first bracket of prefix + rest and calls itself for each result. Adds a name without
+ * a bracket to the list; a name that the list has is an error, since a node must be one host. */
 static ring_status expand(host_list *list, const char *prefix, const char *rest, const char *whole)
 {
     char name[WORD_MAX + 1];
@@ -50,8 +44,11 @@ static ring_status expand(host_list *list, const char *prefix, const char *rest,
     int first, last, width = 0;
     if (!text_format(name, sizeof name, "%s%.*s", prefix, (int)plain, rest))
         return bad_list(whole);
+    if (rest[plain] == '\0' && hosts_find(list, name, strlen(name)) != NULL)
+        return fail(RING_ERR_CONFIG, "the Slurm node list '%.200s' names node '%.80s' twice", whole,
+                    name);
     if (rest[plain] == '\0')
-        return add_once(list, name, whole);
+        return hosts_add(list, name, strlen(name), 1) != NULL ? RING_OK : RING_ERR_CONFIG;
     const size_t length = strlen(name);
     for (const char *at = rest + plain + 1; close != NULL; at++) {
         RING_TRY(parse_range(&at, &first, &last, &width, whole));
@@ -68,7 +65,7 @@ static ring_status expand(host_list *list, const char *prefix, const char *rest,
     return bad_list(whole);
 }
 
-/* Ends the word at the next comma outside brackets. @return what follows it; NULL: nothing. */
+/* Ends the word at the next comma outside brackets. @return the text after the comma, or NULL. */
 static char *cut_word(char *text)
 {
     bool inside = false;
@@ -80,7 +77,7 @@ static char *cut_word(char *text)
     return text + 1;
 }
 
-/* "2(x3),1": the next value and how often it holds. */
+/* Parses the next item of "2(x3),1": a number of tasks, and of nodes that have it. */
 static bool next_tasks(const char **at, int *tasks, int *times)
 {
     *times = 1;
@@ -106,6 +103,7 @@ static ring_status tasks_do_not_fit(const host_list *list, const char *text)
                 text, list->count, plural(list->count));
 }
 
+/* Sets the slots of all nodes. */
 static ring_status assign_tasks(host_list *list, const char *text)
 {
     const char *at = text;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts processes with fork and exec; a pipe reports the error of exec to the parent. */
+ * Starts processes by fork() and exec(). If exec() fails, the child reports its errno through a
+ * pipe. */
 #include "spawn.h"
 
 #include <errno.h>
@@ -15,16 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct rlimit files_before; /* the user's own limit, for the ranks */
-static sigset_t mask_before;
+static struct rlimit files_before; /* the limit that the user has set; ranks get it again */
+static sigset_t mask_before;       /* the signal mask at the start; ranks get it again */
 
 typedef struct pid_list {
     pid_t *pids;
     size_t count;
 } pid_list;
 
-static pid_list started;   /* children of spawn_start() that were not reaped   */
-static pid_list inherited; /* those of the shell that became us by exec: not ours */
+static pid_list started;   /* children of spawn_start() that were not reaped      */
+static pid_list inherited; /* children of the shell that became ringrun by exec() */
 
 static void list_add(pid_list *list, pid_t pid)
 {
@@ -48,7 +49,7 @@ static void list_remove(pid_list *list, pid_t pid)
         *at = list->pids[--list->count];
 }
 
-/* The kernel's list of this thread's children. */
+/* Adds all children of this thread, as the kernel lists them. */
 static void list_children(pid_list *list)
 {
     int pid;
@@ -59,28 +60,24 @@ static void list_children(pid_list *list)
         fclose(children);
 }
 
-static void open_standard_fds(void)
+void spawn_prepare(void)
 {
-    int fd;
+    int fd; /* opened until it is above 2, so that no standard descriptor is missing */
     while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
         continue;
     fd_close(&fd);
-}
-
-void spawn_prepare(void)
-{
-    open_standard_fds();
     list_children(&inherited);
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, NULL, &mask_before);
     if (getrlimit(RLIMIT_NOFILE, &files_before) == 0) {
         struct rlimit more = {files_before.rlim_max, files_before.rlim_max};
-        setrlimit(RLIMIT_NOFILE, &more); /* two pipes a rank; without it, fewer ranks */
+        setrlimit(RLIMIT_NOFILE, &more); /* as many as possible: each rank needs two pipes */
     }
 }
 
-/* Under nohup a hang-up must stay ignored. An ignored SIGINT is how shells start jobs in the
- * background; a SIGINT sent to us is still meant for us. */
+/* SIGHUP is not watched if it is ignored, as under nohup. SIGINT is watched even if it is ignored:
+ * shells ignore it in background jobs, so that Ctrl-C does not reach them, but a user may still
+ * send it. */
 int spawn_signal_fd(void)
 {
     static const int watched[] = {SIGCHLD, SIGINT,  SIGTERM, SIGQUIT,
@@ -98,7 +95,8 @@ int spawn_signal_fd(void)
 
 /* ---- In the child ------------------------------------------------------------------ */
 
-/* First above 2, so that no dup2() overwrites what another still needs. */
+/* Makes the descriptors 0, 1 and 2. They are first duplicated above 2, so that no dup2() closes one
+ * that is still needed. */
 static bool place_fds(const int fds[3])
 {
     int high[3];
@@ -114,19 +112,10 @@ static bool place_fds(const int fds[3])
     return true;
 }
 
-/* In a process group of its own, a rank may not read the terminal or change its settings
- * (stty tostop: not even write); the kernel would stop it, and the job with it. So writing and
- * changing are allowed, and reading is an error (EIO): ringrun reads it, for rank 0. */
-static void restore_signals(void)
-{
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
-    signal(SIGTTOU, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &mask_before, NULL);
-}
-
+/* Becomes the program, in the child. The child is in a process group of its own, so the kernel
+ * would stop it by SIGTTIN or SIGTTOU if it read the terminal, changed its settings or (stty
+ * tostop) wrote to it. It ignores these signals: writing and changing then work, and reading fails
+ * with EIO, since ringrun reads the terminal for rank 0. */
 static _Noreturn void become(const spawn_plan *plan, const int fds[3], pid_t parent, int report)
 {
     setpgid(0, 0);
@@ -136,7 +125,12 @@ static _Noreturn void become(const spawn_plan *plan, const int fds[3], pid_t par
     if (plan->cpus != NULL)
         sched_setaffinity(0, sizeof *plan->cpus, plan->cpus);
     if (place_fds(fds) && (plan->keep_fd < 0 || fcntl(plan->keep_fd, F_SETFD, 0) == 0)) {
-        restore_signals();
+        signal(SIGPIPE, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
+        signal(SIGTTOU, SIG_IGN);
+        signal(SIGTTIN, SIG_IGN);
+        sigprocmask(SIG_SETMASK, &mask_before, NULL);
         setrlimit(RLIMIT_NOFILE, &files_before);
         for (char *const *at = plan->changes; at != NULL && *at != NULL; at++)
             putenv(*at);
@@ -150,7 +144,7 @@ static _Noreturn void become(const spawn_plan *plan, const int fds[3], pid_t par
 
 /* ---- In the parent ------------------------------------------------------------------ */
 
-/* The pipe closes by exec, or brings the error. */
+/* @return the errno of exec() in the child; 0 if exec() has succeeded, which closes the pipe. */
 static int exec_error(int report)
 {
     int error = 0;
@@ -161,6 +155,8 @@ static int exec_error(int report)
     return got == (ssize_t)sizeof error ? error : 0;
 }
 
+/* Forks and waits until exec() has succeeded. @return the child's pid; -1, and errno, after a
+ * failure. */
 static pid_t start(const spawn_plan *plan, const int fds[3])
 {
     int report[2];
@@ -183,7 +179,7 @@ static pid_t start(const spawn_plan *plan, const int fds[3])
     return -1;
 }
 
-/* For a descriptor of the child. */
+/* Makes a pipe for a descriptor of the child. @param is_input  the child reads from it. */
 static bool make_pipe(bool is_input, int *ours, int *theirs)
 {
     int ends[2];
@@ -224,7 +220,8 @@ int spawn_reap(pid_t pid)
     return status;
 }
 
-/* A started child may precede the orphans for a moment; they come after it then. */
+/* If waitid() returns a child of spawn_start() first, the orphans are left for a later call, after
+ * that child was reaped. */
 void spawn_reap_orphans(void)
 {
     for (;;) {
@@ -237,15 +234,11 @@ void spawn_reap_orphans(void)
     }
 }
 
-/* Processes left by a shell that became ringrun by exec, e.g. "> >(gzip >log.gz)", belong to the
- * user: its children existed before ringrun, and orphans of them are in ringrun's process group,
- * where spawn_start() puts no process. */
-static bool is_users(pid_t pid)
-{
-    return list_find(&inherited, pid) != NULL || getpgid(pid) == getpgrp();
-}
-
-/* Dying processes leave their orphans to us, hence again, but not for ever. */
+/* Killed processes leave their children to this process as orphans, so the list is read again until
+ * it is empty, but not for ever. Processes of a shell that became ringrun by exec(), such as
+ * ">(gzip >log.gz)", are spared, since they belong to the user: they existed before ringrun, or are
+ * orphans of such processes and in the process group of ringrun, in which spawn_start() starts no
+ * process. */
 void spawn_sweep(void)
 {
     bool found = true;
@@ -254,10 +247,11 @@ void spawn_sweep(void)
         list_children(&children);
         found = false;
         for (size_t i = 0; i < children.count; i++) {
-            if (is_users(children.pids[i]))
+            const pid_t pid = children.pids[i];
+            if (list_find(&inherited, pid) != NULL || getpgid(pid) == getpgrp())
                 continue;
             found = true;
-            kill(children.pids[i], SIGKILL);
+            kill(pid, SIGKILL);
         }
         free(children.pids);
         while (waitpid(-1, NULL, WNOHANG) > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spawn: starting one child: its own process group, dead when we die, with three
- * descriptors and nothing else of ours.
+ * spawn: starts child processes. Each is the leader of a process group of its own, is killed when
+ * this process ends, and inherits only three descriptors, and one more if that is wanted.
  */
 #ifndef LAUNCH_SPAWN_H
 #define LAUNCH_SPAWN_H
@@ -12,30 +12,33 @@
 #include <sys/types.h>
 
 typedef struct spawn_plan {
-    const char *path;
-    char *const *argv;
+    const char *path;      /* of the program                         */
+    char *const *argv;     /* its arguments, ended by NULL           */
     char *const *changes;  /* of the environment, for putenv(); NULL: none */
-    int fds[3];            /* become 0, 1, 2; -1: a pipe to us      */
-    int *ours;             /* [3] our ends of the pipes, -1: no pipe; they never block */
-    int keep_fd;           /* stays open under its number, -1: none */
-    const cpu_set_t *cpus; /* to run on, NULL: as we do             */
+    int fds[3];            /* become 0, 1, 2; -1: a pipe to this process */
+    int *ours;             /* [3] set to the ends of the pipes in this process, which do not block;
+                              -1: no pipe */
+    int keep_fd;           /* stays open with its number; -1: none   */
+    const cpu_set_t *cpus; /* to run on; NULL: those of this process */
 } spawn_plan;
 
-/** Once, before anything else: missing standard descriptors are /dev/null; more descriptors may be
- *  open; a broken pipe is an error code, not a death. Existing children came with exec and get no
- *  signals. */
+/** To be called once, before all other functions. Opens /dev/null as missing standard descriptors,
+ *  raises the limit of open files, and ignores SIGPIPE. Children that exist now, since a shell
+ *  became this program by exec(), are noted, and spawn_sweep() spares them. */
 void spawn_prepare(void);
 
-/** Blocks the signals that spawn_signal_fd() then reports. */
+/** Blocks SIGCHLD and the signals that ringrun handles. @return a signalfd() that reports them, or
+ *  -1. */
 int spawn_signal_fd(void);
 
-/** @return the child's pid; -1 with errno when it could not be started, exec included. */
+/** Starts a child. @return its pid; -1, and errno, if fork() or exec() has failed. */
 pid_t spawn_start(const spawn_plan *plan);
-/** Collects an ended child of spawn_start(). @return its wait status; -1 while it runs. */
+/** Reaps a child of spawn_start() if it has ended. @return its wait status; -1 while it runs. */
 int spawn_reap(pid_t pid);
-/** Collects ended orphans: processes not started here. */
+/** Reaps orphans that have ended: processes whose parent was a rank. */
 void spawn_reap_orphans(void);
-/** Kills and collects all remaining children, known or not, except those that came with exec. */
+/** Kills and reaps all remaining children and orphans, except those that spawn_prepare() has noted.
+ */
 void spawn_sweep(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads a text file line by line and names the line in errors. */
+ * Reads a text file line by line, and adds the number of the line to errors. */
 #include "text_lines.h"
 
 #include <ctype.h>
@@ -16,15 +16,6 @@ char *lines_trim(char *text)
     return text;
 }
 
-static ring_status take_line(char *text, size_t length,
-                             ring_status (*take)(void *context, char *line), void *context)
-{
-    if (memchr(text, '\0', length) != NULL)
-        return fail(RING_ERR_CONFIG, "a zero byte, so this is no text");
-    char *line = lines_trim(text);
-    return *line == '\0' || *line == '#' ? RING_OK : take(context, line);
-}
-
 ring_status lines_each(FILE *file, const char *path, ring_status (*take)(void *context, char *line),
                        void *context)
 {
@@ -34,9 +25,16 @@ ring_status lines_each(FILE *file, const char *path, ring_status (*take)(void *c
     ring_status status = RING_OK;
     for (int number = 1; status == RING_OK && (length = getline(&text, &room, file)) >= 0;
          number++) {
-        if (take_line(text, (size_t)length, take, context) != RING_OK)
+        const bool is_text = memchr(text, '\0', (size_t)length) == NULL;
+        char *line = lines_trim(text);
+        if (!is_text)
+            status = fail(RING_ERR_CONFIG, "the line has a zero byte; expected a text file");
+        else if (*line != '\0' && *line != '#')
+            status = take(context, line);
+        if (status != RING_OK)
             status = fail(RING_ERR_CONFIG, "%s:%d: %s", path, number, fail_text());
     }
     free(text);
-    return status != RING_OK || !ferror(file) ? status : fail(RING_ERR_CONFIG, "%s: %m", path);
+    return status != RING_OK || !ferror(file) ? status
+                                              : fail(RING_ERR_CONFIG, "cannot read %s: %m", path);
 }

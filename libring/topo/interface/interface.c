@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chooses the interface whose name matches the earliest word of a list, and IPv4 before IPv6. */
+ * Chooses the interface whose name matches the earliest word of a list. If several addresses match
+ * that word, an IPv4 address is preferred to an IPv6 address. */
 #include "interface.h"
 
 #include <ifaddrs.h>
@@ -7,20 +8,17 @@
 #include <netinet/in.h>
 #include <string.h>
 
-static bool word_matches(const char *word, size_t length, bool exactly, const char *name)
-{
-    return length > 0 && strncmp(word, name, length) == 0 && (!exactly || strlen(name) == length);
-}
-
-/* @return the position of the first word that matches; -1 if none does. After "^", interfaces that
- * do not match have position 0, and the loopback 1. */
+/* @return the position of the first word that matches the interface's name; -1 if no word matches.
+ * A list that begins with "^" excludes matching interfaces: they have position -1, the others have
+ * position 0, and the loopback has position 1, so that it is the last choice. */
 static int match_position(const char *list, const struct ifaddrs *i)
 {
     const bool exclude = list[0] == '^', exactly = list[exclude] == '=';
     int position = 0;
     for (const char *word = list + exclude + exactly; *word != '\0'; position++) {
         const size_t length = strcspn(word, ",");
-        if (word_matches(word, length, exactly, i->ifa_name))
+        if (length > 0 && strncmp(word, i->ifa_name, length) == 0 &&
+            (!exactly || strlen(i->ifa_name) == length))
             return exclude ? -1 : position;
         word += length + (word[length] != '\0');
     }
@@ -49,7 +47,7 @@ bool interface_choose(const char *list, struct sockaddr_storage *out)
         if (position < 0)
             continue;
         const bool is_v6 = i->ifa_addr->sa_family == AF_INET6;
-        const int price = 2 * position + is_v6;
+        const int price = 2 * position + is_v6; /* the lowest price wins */
         if (best >= 0 && price >= best)
             continue;
         best = price;

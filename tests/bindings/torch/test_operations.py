@@ -369,7 +369,7 @@ def case_refusals(rank, ranks):
     refused("PREMUL_SUM scales floats", dist.all_reduce, torch.ones(2, dtype=torch.int32),
             dist._make_nccl_premul_sum(2.0))
     refused("cannot be reduced", dist.all_reduce, torch.ones(2).to(torch.float8_e4m3fnuz))
-    refused("a sparse all_reduce has the reduction SUM alone", dist.all_reduce,
+    refused("a sparse all_reduce supports only SUM", dist.all_reduce,
             torch.ones(2).to_sparse(), Op.MAX)
     refused("not 2 times" if ranks == 2 else "times", dist.all_gather_into_tensor,
             torch.ones(ranks * 2 + 1), torch.ones(2))

@@ -70,7 +70,7 @@ class Package(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         version, text = done.stdout.split("|")
         self.assertEqual(text, "ring_torch was built for torch 2.99.1 and cannot be used with "
-                               f"torch {version}: install libring-torch anew\n")
+                               f"torch {version}: install libring-torch again\n")
 
     def test_another_patch_of_the_same_minor_version_is_taken(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@
     import torch.distributed as dist
     dist.init_process_group("ring")
 
-An import of this module is not needed for that: torch finds the backend by the package's entry
+Programs need not import this module for that: torch finds the backend through the package's entry
 points. The compiled library is loaded when it is first used.
 """
 from .shared_memory import empty_cache, is_shared, memory, memory_stats

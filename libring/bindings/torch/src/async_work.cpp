@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the Work of c10d: waits for its operation, and reports the result.
 #include "async_work.h"
 
 #include <c10/util/Exception.h>
@@ -11,7 +12,7 @@ namespace ring_torch
 namespace
 {
 
-constexpr double for_ever = 1e9; // seconds; the call's own time-out is earlier
+constexpr double for_ever = 1e9; // seconds; the call's own timeout ends it earlier
 
 } // namespace
 
@@ -30,13 +31,14 @@ bool AsyncWork::isCompleted()
 int AsyncWork::sourceRank() const
 {
     TORCH_CHECK(opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE,
-                "ring: only the Work of a receive has a source");
+                "ring: only the Work of a receive has a source rank");
     return operation_->source();
 }
 
 std::vector<at::Tensor> AsyncWork::result()
 {
-    TORCH_CHECK(isCompleted(), "ring: the result of a Work that is under way; wait() first");
+    TORCH_CHECK(isCompleted(),
+                "ring: this Work is still in progress and has no result; call wait() first");
     return operation_->result;
 }
 
@@ -47,7 +49,7 @@ bool AsyncWork::wait(std::chrono::milliseconds timeout)
     if (!operation_->wait(seconds))
         C10_THROW_ERROR(DistBackendError,
                         c10::str("ring: ", operation_->name(), ": Timed out waiting ",
-                                 timeout.count(), " ms for the call, which goes on"));
+                                 timeout.count(), " ms for the call, which is still in progress"));
     if (auto exception = operation_->exception())
         std::rethrow_exception(exception);
     return true;
@@ -55,7 +57,7 @@ bool AsyncWork::wait(std::chrono::milliseconds timeout)
 
 void AsyncWork::abort()
 {
-    TORCH_CHECK(false, "ring: one call cannot be aborted alone; use the process group's abort()");
+    TORCH_CHECK(false, "ring: cannot abort a single call; use the process group's abort()");
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> AsyncWork::getFuture()

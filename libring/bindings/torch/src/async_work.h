@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the Work that c10d returns to its users, as a view of an operation.
+// Defines the Work that c10d returns to users for an asynchronous call. It refers to an operation,
+// which may outlive it.
 #ifndef RING_TORCH_ASYNC_WORK_H
 #define RING_TORCH_ASYNC_WORK_H
 
@@ -17,8 +18,8 @@ class AsyncWork : public c10d::Work
         : Work(rank, type), operation_(std::move(operation)), sequence_(sequence)
     {
     }
-    /// An operation that is still in flight continues, keeps its tensors, and need not be waited
-    /// for.
+    /// If the operation is still in flight, it continues and keeps its tensors. The user need not
+    /// wait for it.
     ~AsyncWork() override;
 
     bool isCompleted() override;
@@ -33,8 +34,8 @@ class AsyncWork : public c10d::Work
     }
     int sourceRank() const override;
     std::vector<at::Tensor> result() override;
-    /// Throws the error that ended the operation, or a DistBackendError after `timeout`; then the
-    /// operation continues. 0: until the time-out of the call.
+    /// Throws the error with which the operation has ended. After `timeout`, throws a
+    /// DistBackendError, and the operation continues. 0: waits until the call's own timeout.
     bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
     void synchronize() override
     {

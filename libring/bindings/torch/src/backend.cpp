@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the life of a process group, the start of asynchronous calls, and barriers.
 #include "backend.h"
 
 #include <ATen/record_function.h>
@@ -22,7 +23,7 @@ ProcessGroupRing::ProcessGroupRing(std::shared_ptr<Communicator> communicator, i
     init();
 }
 
-// Operations in flight keep the communicator alive, so it is ended here and not with the last one.
+// Destroys the communicator explicitly, because operations in flight hold references to it.
 ProcessGroupRing::~ProcessGroupRing()
 {
     communicator_->destroy();
@@ -94,7 +95,7 @@ WorkPtr ProcessGroupRing::go_on(Request &&request,
     operation->buffers = std::move(request.buffers);
     operation->result = std::move(request.result);
     Starter starter(options_of(request), operation.get());
-    // If one of several calls was refused, others may be in flight, and the Work keeps their
+    // If one of several calls is refused, the others may be in flight. The Work then keeps their
     // tensors.
     auto work = c10::make_intrusive<AsyncWork>(operation, rank_, request.type, sequence_);
     const ring_status status = calls(starter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend "ring" of torch.distributed maps each of c10d's operations to the call of libring
-// that carries it out. It has no collective logic of its own.
+// Defines the backend "ring" of torch.distributed. It maps each operation of c10d to the libring
+// call that executes it, and has no collective logic of its own.
 #ifndef RING_TORCH_BACKEND_H
 #define RING_TORCH_BACKEND_H
 
@@ -32,12 +32,13 @@ struct Request {
     const char *title; // for profilers: "ring:all_reduce"
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
-    CallBuffers buffers = {}; // of the calls
+    CallBuffers buffers = {}; // the tensors that the calls use
     Tensors inputs = {};      // for profilers
-    Tensors result = {};      // of the future
+    Tensors result = {};      // the value of the future
 };
 
 /// Provides the options of each libring call of an operation. An asynchronous call gets a handle.
+/// @param operation  null for a synchronous call.
 class Starter
 {
   public:
@@ -45,7 +46,7 @@ class Starter
         : options_(options), operation_(operation)
     {
     }
-    /// Options of the next call, valid until the following one.
+    /// Options of the next call, valid until next() is called again.
     const ring_call *next()
     {
         if (operation_)
@@ -72,11 +73,11 @@ class Starter
     Operation *operation_;
 };
 
-/// Makes the libring calls of a request, each with options of the Starter, and returns their first
-/// error. It is copied if requests are coalesced, so it captures by value.
+/// A function that makes the libring calls of a request, each with options of the Starter, and
+/// returns their first error. It is stored if requests are coalesced, so it captures by value.
 using Calls = std::function<ring_status(ring_comm *, Starter &)>;
 
-/// Makes calls as one group: call(x) for each x of `all`, up to the first that is refused.
+/// Makes calls as one libring group: call(x) for each x of `all`, until one is refused.
 template <class All, class Function> ring_status together(const All &all, Function &&call)
 {
     ring_status status = ring_group_start();
@@ -106,14 +107,14 @@ class ProcessGroupRing : public c10d::Backend
         }
     };
 
-    /// Joins the group. Blocks until all ranks have joined, but at most `timeout`, which is also
-    /// the time-out of later calls.
+    /// Joins the group. Blocks until all ranks have joined, for at most `timeout`, which also
+    /// becomes the timeout of later calls.
     ProcessGroupRing(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                      std::chrono::milliseconds timeout);
-    /// Takes over a communicator.
+    /// Makes a group from a communicator.
     ProcessGroupRing(std::shared_ptr<Communicator> communicator, int rank, int size,
                      std::chrono::milliseconds timeout);
-    /// Outstanding calls are aborted, and the communicator is destroyed.
+    /// Aborts outstanding calls, and destroys the communicator.
     ~ProcessGroupRing() override;
 
     // The name and kind of the backend (backend.cpp).
@@ -135,16 +136,17 @@ class ProcessGroupRing : public c10d::Backend
     c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
     void setTimeout(std::chrono::milliseconds timeout) override;
 
-    // Groups of other ranks (groups.cpp).
+    // New groups (groups.cpp).
     bool supportsSplitting() const override
     {
         return true;
     }
-    /// Called by all ranks; `ranks` is in the order of their new ranks. Null for other ranks.
+    /// Called by all ranks. `ranks` lists the members in the order of their new ranks. Returns null
+    /// on ranks that are not members.
     c10::intrusive_ptr<c10d::Backend>
     split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
           const c10::intrusive_ptr<BaseOptions> &options) override;
-    /// A new group of `size` ranks of any groups.
+    /// Makes a group of `size` ranks, which may be members of different groups.
     c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store> &store,
                                             const c10::intrusive_ptr<BaseOptions> &options,
                                             const int &rank, const int &size) override;
@@ -153,8 +155,9 @@ class ProcessGroupRing : public c10d::Backend
     {
         return true;
     }
-    /// Called by the ranks that stay. After a failure the survivors are those that are left, which
-    /// must be all but `excluded`. A flag of 1 (SHRINK_ABORT) ends calls that are under way first.
+    /// Makes a group without the `excluded` ranks; called by the other ranks. After a failure, the
+    /// survivors must be exactly these other ranks. A flag of 1 (SHRINK_ABORT) first aborts calls
+    /// that are in progress.
     c10::intrusive_ptr<c10d::Backend>
     shrink(const std::vector<int64_t> &excluded, int flags,
            const c10::intrusive_ptr<BaseOptions> &options) override;
@@ -223,12 +226,14 @@ class ProcessGroupRing : public c10d::Backend
   private:
     c10::intrusive_ptr<c10d::Backend> of_some_ranks(ring_comm *comm,
                                                     std::chrono::milliseconds timeout);
-    /// Starts the calls of a request, and counts it if it is a collective. Returns null after the
-    /// end of a synchronous request; also for a coalesced one, which endCoalescing() ends.
+    /// Starts the calls of a request, and counts the request if it is a collective. A synchronous
+    /// request is complete when this returns null. A coalesced request is only stored, and
+    /// endCoalescing() starts it; this also returns null.
     template <class Function> WorkPtr run(Request &&request, Function &&calls);
+    /// Starts an asynchronous request.
     WorkPtr go_on(Request &&request, const std::function<ring_status(Starter &)> &calls);
     ring_call options_of(const Request &request) const;
-    /// The time-out of a call or a new group; if it has none, that of this group.
+    /// The timeout of a call or a new group; if it has none, that of this group.
     std::chrono::milliseconds timeout_or_own(std::chrono::milliseconds timeout) const;
     std::chrono::milliseconds timeout_of(const c10::intrusive_ptr<BaseOptions> &options) const;
     WorkPtr receive(Tensors &tensors, int peer, int tag, c10d::OpType type, const char *title);
@@ -239,11 +244,12 @@ class ProcessGroupRing : public c10d::Backend
 
     std::shared_ptr<Communicator> communicator_;
     std::atomic<std::chrono::milliseconds> timeout_;
-    std::atomic<uint64_t> sequence_ = 0; // of collectives
+    std::atomic<uint64_t> sequence_ = 0; // number of collectives so far
     std::unique_ptr<Coalesced> coalesced_;
 };
 
-/// Begins a range for profilers, if there are any. @return its end.
+/// Begins a profiler's range if a profiler is active. Returns the function that ends the range, or
+/// an empty one.
 std::function<void()> profiled(const char *title, const Tensors &inputs);
 
 template <class Function> WorkPtr ProcessGroupRing::run(Request &&request, Function &&calls)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the cache with three tables: segments, all blocks by address, and free blocks by size.
 #include "block_cache.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace
 {
 
 constexpr size_t line = 64, page = 4096;
-constexpr size_t small_most = 1 << 20;    // larger requests are large
-constexpr size_t small_segment = 2 << 20; // of small requests
+constexpr size_t small_most = 1 << 20;    // bytes of the largest request that counts as small
+constexpr size_t small_segment = 2 << 20; // bytes of a segment for small requests
 
 } // namespace
 
@@ -25,7 +26,7 @@ BlockCache &BlockCache::get()
     return *cache;
 }
 
-// A fork waits until no thread holds the lock, so that the child's copy is consistent.
+// A fork waits for the lock, so that the child's copy of the cache is consistent.
 BlockCache::BlockCache()
 {
     pthread_atfork(lock, unlock, unlock_in_child);
@@ -161,7 +162,8 @@ bool BlockCache::add_segment(size_t bytes)
     return true;
 }
 
-// Splits off the memory beyond `bytes`, if a request could use it.
+// Splits off the memory after the first `bytes` as a free block, if it is large enough for a
+// request.
 void BlockCache::split(Blocks::iterator block, size_t bytes)
 {
     size_t rest = block->second.bytes - bytes;
@@ -173,7 +175,8 @@ void BlockCache::split(Blocks::iterator block, size_t bytes)
     add_free(blocks_.emplace(block->first + bytes, cut_off).first);
 }
 
-// One of the two is not in a list of free blocks. Returns the block that contains the second one.
+// Merges two neighbours if both are free and in one segment. One of the two is not in free_ yet;
+// removing it there has no effect. Returns the block that contains the second one.
 BlockCache::Blocks::iterator BlockCache::merge(Blocks::iterator block, Blocks::iterator next)
 {
     if (next == blocks_.end() || block->second.segment != next->second.segment ||

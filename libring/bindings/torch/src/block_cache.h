@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches blocks of ring_mem_alloc() for later requests, because an allocation of libring touches
-// every page, which costs a millisecond a MiB.
+// Caches memory of ring_mem_alloc() for later tensors, because each allocation of libring touches
+// every page, which takes a millisecond per MiB.
 #ifndef RING_TORCH_BLOCK_CACHE_H
 #define RING_TORCH_BLOCK_CACHE_H
 
@@ -14,34 +14,35 @@
 namespace ring_torch
 {
 
-/// Segments of ring_mem_alloc(), each cut into blocks that are used or free. A request takes the
-/// smallest free block that is large enough; a block given back merges with free neighbours. Small
-/// requests share segments, so that they do not cut up those of large ones. Thread-safe.
+/// Divides segments, which come from ring_mem_alloc(), into blocks that are used or free. A request
+/// takes the smallest free block that is large enough. A block that is given back is merged with
+/// free neighbours. Small requests have segments of their own, so that they do not fragment those
+/// of large requests. Thread-safe.
 ///
-/// A forked child does not have this memory: it gets no blocks, and returning one has no effect.
+/// A forked child cannot access this memory: it gets no blocks, and giving one back has no effect.
 class BlockCache
 {
   public:
     struct Stats {
         size_t reserved;      // bytes of all segments
         size_t used;          // bytes of the blocks in use
-        uint64_t requests;    // blocks given out, ever
-        uint64_t allocations; // calls of ring_mem_alloc() among them
-        uint64_t refusals;    // requests that found no shared memory
+        uint64_t requests;    // number of requests that got a block
+        uint64_t allocations; // how many of them needed a call of ring_mem_alloc()
+        uint64_t refusals;    // number of requests that failed, as no shared memory was left
     };
 
-    /// The cache of this process. It is never destroyed, because tensors may outlive everything
-    /// else.
+    /// The cache of this process. It is never destroyed, because tensors may be freed at any time
+    /// until the process ends.
     static BlockCache &get();
 
     /// Returns a block of at least `bytes`, aligned to a cache line, not zeroed. Null: no shared
     /// memory is left, or this is a forked child.
     void *take(size_t bytes);
-    /// False: `memory` is not a block of take() here or in a parent process.
+    /// Gives a block back. False: `memory` is not a block of take() in this process or its parent.
     bool give_back(void *memory);
-    /// Whether the memory is in one of the segments.
+    /// Returns true if the memory is in one of the segments.
     bool holds(const void *memory);
-    /// Returns the segments that are completely free to the system.
+    /// Frees the segments without used blocks.
     void empty();
     Stats stats();
 
@@ -49,8 +50,8 @@ class BlockCache
     enum Kind { small, large };
     struct Block {
         size_t bytes;
-        char *segment;
-        Kind kind; // of the requests that the segment is for
+        char *segment; // start of the segment that contains it
+        Kind kind;     // which requests the segment is for
         bool used;
     };
     using Blocks = std::map<char *, Block>; // by address
@@ -70,9 +71,9 @@ class BlockCache
 
     std::mutex mutex_;
     bool in_child_ = false;
-    std::map<char *, size_t> segments_; // their bytes
+    std::map<char *, size_t> segments_; // start and bytes of each segment
     Blocks blocks_;
-    std::set<std::pair<size_t, char *>> free_[2]; // of each kind, by size
+    std::set<std::pair<size_t, char *>> free_[2]; // free blocks of each kind, by size
     Stats stats_ = {};
 };
 

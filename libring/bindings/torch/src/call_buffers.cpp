@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks tensors, and makes contiguous copies of those that libring cannot use in place.
 #include "call_buffers.h"
 
 #include <c10/util/Exception.h>
@@ -17,8 +18,8 @@ void *address(const at::Tensor &tensor)
     return tensor.numel() == 0 ? nothing : tensor.mutable_data_ptr();
 }
 
-// Whether the memory holds the tensor's values, in the order of its indices. A conjugate or
-// negative view has the bytes of its base.
+// Returns true if the memory contains the tensor's values in the order of its indices. A conjugate
+// or negative view does not: its memory contains the values of its base.
 bool lies(const at::Tensor &tensor)
 {
     return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
@@ -28,18 +29,19 @@ bool lies(const at::Tensor &tensor)
 
 void check_tensor(const at::Tensor &tensor, const char *call)
 {
-    TORCH_CHECK(tensor.defined(), "ring: ", call, ": an undefined tensor");
+    TORCH_CHECK(tensor.defined(), "ring: ", call, ": the tensor is undefined");
     TORCH_CHECK(
-        tensor.device().is_cpu(), "ring: ", call, ": a tensor on ", tensor.device(),
-        "; this backend is for tensors on the CPU: move it there, or name a backend for its "
-        "device too, as in \"cpu:ring,cuda:nccl\"");
-    TORCH_CHECK(tensor.layout() == at::kStrided, "ring: ", call, ": a tensor of layout ",
-                tensor.layout(), "; only all_reduce with SUM takes sparse ones: use to_dense()");
+        tensor.device().is_cpu(), "ring: ", call, ": the tensor is on ", tensor.device(),
+        "; this backend is for tensors on the CPU: move the tensor there, or give its device a "
+        "backend, too, as in \"cpu:ring,cuda:nccl\"");
+    TORCH_CHECK(tensor.layout() == at::kStrided, "ring: ", call, ": the tensor has layout ",
+                tensor.layout(),
+                "; only all_reduce with SUM accepts sparse tensors: use to_dense()");
 }
 
 const at::Tensor &only_tensor(const Tensors &tensors, const char *call, const char *which)
 {
-    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one ", which, " a rank, not ",
+    TORCH_CHECK(tensors.size() == 1, "ring: ", call, " takes one ", which, " per rank, not ",
                 tensors.size());
     check_tensor(tensors[0], call);
     return tensors[0];
@@ -47,8 +49,9 @@ const at::Tensor &only_tensor(const Tensors &tensors, const char *call, const ch
 
 void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call)
 {
-    TORCH_CHECK(a.scalar_type() == b.scalar_type(), "ring: ", call, ": tensors of ",
-                a.scalar_type(), " and ", b.scalar_type(), "; all tensors of a call have one type");
+    TORCH_CHECK(a.scalar_type() == b.scalar_type(), "ring: ", call, ": the tensors have types ",
+                a.scalar_type(), " and ", b.scalar_type(),
+                "; all tensors of a call must have the same type");
 }
 
 const void *CallBuffers::input(const at::Tensor &tensor)

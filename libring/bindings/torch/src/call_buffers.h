@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Presents tensors as memory that a call of libring reads and writes, and copies results back after
-// the call has ended.
+// Provides the memory of tensors to the calls of libring, and copies results back to tensors that
+// libring cannot write in place after the call has ended.
 #ifndef RING_TORCH_CALL_BUFFERS_H
 #define RING_TORCH_CALL_BUFFERS_H
 
@@ -16,30 +16,31 @@ namespace ring_torch
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Refuses unsupported tensors before anything is sent: those on other devices, and sparse ones.
+/// Throws for tensors that are not supported: those on other devices, and sparse ones. Must be
+/// called before anything is sent.
 void check_tensor(const at::Tensor &tensor, const char *call);
 
-/// Returns the only tensor of a list, checked. A list of another length is refused.
+/// Returns the only tensor of a list after check_tensor(). Throws if the list has another length.
 /// @param which  for messages: "input tensor".
 const at::Tensor &only_tensor(const Tensors &tensors, const char *call,
                               const char *which = "tensor");
 
-/// Refuses tensors of different types.
+/// Throws if the tensors have different types.
 void check_same_type(const at::Tensor &a, const at::Tensor &b, const char *call);
 
-/// The tensors that one call of c10d uses: keeps them until the call has ended, with copies of
-/// those whose memory does not hold their values in the order of their indices, which are written
-/// back by finish(). Ranks may store the same tensor differently.
+/// Keeps the tensors of one call of c10d until the call has ended. libring needs the elements in
+/// the order of their indices, because ranks may store the same tensor with different strides. A
+/// tensor that is stored differently gets a copy in that order, and finish() writes results back.
 class CallBuffers
 {
   public:
-    /// Memory with the elements of `tensor`, to be read. [numel] elements; not null, also if empty.
+    /// Returns memory that contains the elements of `tensor`. Not null, even if there are none.
     const void *input(const at::Tensor &tensor);
-    /// Memory whose elements become those of `tensor`. Nothing is copied into it.
+    /// Returns memory for the elements of `tensor`, with undefined contents.
     void *output(const at::Tensor &tensor);
-    /// Memory that is read and written.
+    /// Returns memory that contains the elements of `tensor`, and that the call may change.
     void *in_place(const at::Tensor &tensor);
-    /// Adds a step that finish() runs once after the call has succeeded, in the order of addition.
+    /// Adds a step that finish() executes. Steps are executed in the order in which they are added.
     void afterwards(std::function<void()> step)
     {
         steps_.push_back(std::move(step));
@@ -48,6 +49,7 @@ class CallBuffers
     {
         return !steps_.empty();
     }
+    /// Executes the steps, once. Must be called after the call has succeeded.
     void finish();
     /// Appends the tensors and steps of `other`.
     void add(CallBuffers &&other);
@@ -57,14 +59,14 @@ class CallBuffers
     std::vector<std::function<void()>> steps_;
 };
 
-/// One list of tensors as the blocks of a list call of libring: an address and a number of elements
-/// each.
+/// A list of tensors as arguments for a libring call that takes lists: the address and the number
+/// of elements of each tensor.
 struct Blocks {
     std::vector<void *> addresses;
     std::vector<size_t> counts;
 };
 
-/// All tensors of a list have one type.
+/// Throw if the tensors of the list have different types.
 Blocks input_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
 Blocks output_blocks(CallBuffers &buffers, const Tensors &tensors, const char *call);
 

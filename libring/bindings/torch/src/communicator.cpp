@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python.h comes first, as it asks.
+// Joins communicators with an id from c10d's store, and counts the uses of a communicator so that
+// it can be destroyed safely. Python.h must be included before all other headers.
 #include <Python.h>
 
 #include "communicator.h"
@@ -17,11 +18,12 @@ namespace ring_torch
 namespace
 {
 
-// Ranks agree on an id through the store. The store may outlive attempts that were killed after
-// some ranks had taken part, so the agreement uses no counters. Rank 0 offers the id under a random
-// name, and each other rank confirms that it has read this offer. When all ranks have confirmed,
-// rank 0 withdraws the offer and lets them start. An offer of an earlier attempt is replaced, and
-// ranks that have confirmed it are redirected to the new one.
+// Ranks agree on an id through the store. The store may contain keys of earlier attempts that were
+// killed before all ranks had taken part, so the agreement uses no counters. Rank 0 publishes an
+// offer, which contains the id and a random name, and each other rank confirms that it has read
+// this offer. When all ranks have confirmed it, rank 0 withdraws the offer and lets them start. If
+// there is an offer of an earlier attempt, rank 0 replaces it and redirects the ranks that have
+// confirmed the old offer to the new one.
 const std::string offer_key = "ring/offer";
 
 std::string attempt_key(const std::string &attempt, const std::string &of)
@@ -30,7 +32,7 @@ std::string attempt_key(const std::string &attempt, const std::string &of)
 }
 
 struct Offer {
-    std::string attempt; // 16 digits
+    std::string attempt; // the random name: 16 hexadecimal digits
     ring_unique_id id;
 };
 
@@ -39,9 +41,9 @@ Offer read_offer(c10d::Store &store)
     constexpr size_t digits = 16;
     Offer offer;
     const std::vector<uint8_t> bytes = store.get(offer_key);
-    TORCH_CHECK(bytes.size() == digits + sizeof offer.id.bytes, "the store holds an id of ",
-                bytes.size(), " bytes in place of ", digits + sizeof offer.id.bytes,
-                ": do all ranks have the same version of libring-torch?");
+    TORCH_CHECK(bytes.size() == digits + sizeof offer.id.bytes, "the id in the store has ",
+                bytes.size(), " bytes instead of ", digits + sizeof offer.id.bytes,
+                "; install the same version of libring-torch for all ranks");
     offer.attempt.assign(bytes.begin(), bytes.begin() + digits);
     std::copy(bytes.begin() + digits, bytes.end(), offer.id.bytes);
     return offer;
@@ -58,7 +60,7 @@ Offer draw_offer()
     return offer;
 }
 
-// The longest wait for the other ranks: the clock counts up to 292 years.
+// The longest wait for the other ranks. The clock would overflow after 292 years.
 constexpr std::chrono::milliseconds century = std::chrono::years(100);
 
 /// One rank's part in the agreement on an id.
@@ -71,14 +73,15 @@ class Meeting
         store_.wait({key}, std::max(left, 1ms));
     }
 
-    /// Adds to an error of the store which rank waited, and for what.
+    /// Executes a step that uses the store. If the store throws an error, throws one that also
+    /// names this rank and the failure `what`.
     template <class Function> auto step(const std::string &what, Function &&function)
     {
         try {
             return function();
         } catch (const c10::Error &error) {
             C10_THROW_ERROR(DistBackendError, c10::str("ring: init of rank ", rank_, " of ", size_,
-                                                       ": ", what, " in ", timeout_.count(),
+                                                       ": ", what, " within ", timeout_.count(),
                                                        " ms: ", error.what_without_backtrace()));
         }
     }
@@ -90,11 +93,11 @@ class Meeting
     {
     }
 
-    /// For rank 0. Returns when all other ranks have confirmed.
+    /// The part of rank 0. Returns when all other ranks have confirmed the offer.
     Offer lead()
     {
         const Offer offer = draw_offer();
-        step("the store does not accept the address of this rank", [&] {
+        step("the store did not accept the address of this rank", [&] {
             const std::string replaced = store_.check({offer_key}) ? read_offer(store_).attempt
                                                                    : std::string();
             std::vector<uint8_t> bytes(offer.attempt.begin(), offer.attempt.end());
@@ -104,36 +107,39 @@ class Meeting
                 store_.set(attempt_key(replaced, "start"), std::vector<uint8_t>{'0'});
         });
         for (int rank = 1; rank < size_; rank++)
-            step(c10::str("rank ", rank, " has not used the store"),
+            step(c10::str("rank ", rank, " did not confirm in the store that it has started"),
                  [&] { wait_for(attempt_key(offer.attempt, std::to_string(rank))); });
-        step("the store does not answer", [&] {
+        step("the store did not answer", [&] {
             store_.deleteKey(offer_key);
             store_.set(attempt_key(offer.attempt, "start"), std::vector<uint8_t>{'1'});
         });
         return offer;
     }
 
-    /// For each other rank. Returns when rank 0 lets it start.
+    /// The part of each other rank. Returns when rank 0 lets it start.
     Offer follow()
     {
         for (;;) {
-            const Offer offer = step("rank 0 has not put its address into the store", [&] {
+            const Offer offer = step("rank 0 did not put its address into the store", [&] {
                 wait_for(offer_key);
                 return read_offer(store_);
             });
             const std::string start = attempt_key(offer.attempt, "start");
-            const bool starts = step("not all ranks have used the store", [&] {
-                store_.set(attempt_key(offer.attempt, std::to_string(rank_)),
-                           std::vector<uint8_t>{'1'});
-                wait_for(start);
-                return store_.get(start) == std::vector<uint8_t>{'1'};
-            });
+            const bool starts = step("some rank did not confirm in the store that it has started",
+                                     [&] {
+                                         store_.set(attempt_key(offer.attempt,
+                                                                std::to_string(rank_)),
+                                                    std::vector<uint8_t>{'1'});
+                                         wait_for(start);
+                                         return store_.get(start) == std::vector<uint8_t>{'1'};
+                                     });
             if (starts)
                 return offer;
         }
     }
 
-    /// Called after the join, when no rank reads this rank's key of the attempt any more.
+    /// Deletes this rank's key. Called after all ranks have joined, when no rank reads the key any
+    /// more.
     void end(const Offer &offer)
     {
         store_.deleteKey(attempt_key(offer.attempt, rank_ == 0 ? "start" : std::to_string(rank_)));
@@ -146,8 +152,8 @@ class Meeting
     const std::chrono::steady_clock::time_point deadline_;
 };
 
-/// Releases the interpreter's lock if this thread holds it, so that other threads of Python run
-/// while libring waits.
+/// Executes `step` without the interpreter's lock, so that other Python threads can run while
+/// libring waits.
 template <class Function> void without_interpreter(Function &&step)
 {
     if (!Py_IsInitialized() || !PyGILState_Check()) {
@@ -165,7 +171,7 @@ void check(ring_status status)
 {
     if (status == RING_OK)
         return;
-    const char *text = ring_last_error(nullptr); // of this thread: rank, host, call and cause
+    const char *text = ring_last_error(nullptr); // this thread's error: rank, host, call and cause
     C10_THROW_ERROR(DistBackendError,
                     std::string(status == RING_ERR_TIMEOUT ? "ring: Timed out waiting: "
                                                            : "ring: ") +
@@ -177,7 +183,7 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
 {
     Meeting meeting(store, rank, size, timeout);
     const Offer offer = rank == 0 ? meeting.lead() : meeting.follow();
-    char digits[32] = {}; // with a decimal point in every locale
+    char digits[32] = {}; // std::to_chars() writes a decimal point in every locale
     std::to_chars(digits, digits + sizeof digits, std::chrono::duration<double>(timeout).count());
     const std::string seconds = digits;
     const std::string patience = "RING_TIMEOUT=" + seconds,
@@ -185,7 +191,7 @@ std::shared_ptr<Communicator> Communicator::join(c10d::Store &store, int rank, i
     const char *settings[] = {patience.c_str(), joining.c_str(), nullptr};
     ring_config config = RING_CONFIG_INIT;
     config.settings = settings;
-    config.quiet = 1; // check() throws
+    config.quiet = 1; // nothing is logged, because check() throws the error
     ring_comm *comm = nullptr;
     check(ring_comm_init_config(&comm, size, &offer.id, rank, &config));
     meeting.end(offer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns a communicator of libring, which the backend and the operations in flight share.
+// Defines the owner of a libring communicator, which the backend and the operations in flight
+// share. It destroys the communicator only while no thread uses it.
 #ifndef RING_TORCH_COMMUNICATOR_H
 #define RING_TORCH_COMMUNICATOR_H
 
@@ -22,11 +23,11 @@ namespace ring_torch
 class Communicator
 {
   public:
-    /// Joins as `rank` of `size`; the id of the communicator goes from rank 0 to the others through
-    /// the store. Blocks until all have joined, `timeout` at most.
+    /// Joins as `rank` of `size`. Rank 0 passes the communicator's id to the other ranks through
+    /// the store. Blocks until all ranks have joined, for at most `timeout`.
     static std::shared_ptr<Communicator> join(c10d::Store &store, int rank, int size,
                                               std::chrono::milliseconds timeout);
-    /// Takes over `comm`.
+    /// Takes ownership of `comm`.
     explicit Communicator(ring_comm *comm) : comm_(comm)
     {
     }
@@ -37,7 +38,8 @@ class Communicator
     Communicator(const Communicator &) = delete;
     Communicator &operator=(const Communicator &) = delete;
 
-    /// The communicator while a call is made on it: destroy() in another thread waits for its end.
+    /// Gives access to the communicator while a call is made: destroy() in another thread waits
+    /// until the Use ends.
     class Use
     {
       public:
@@ -55,13 +57,14 @@ class Communicator
         std::shared_ptr<Communicator> of_;
     };
 
-    /// The communicator while its handles, which outlive it, are waited for or looked at: destroy()
-    /// waits for the end of one that has begun, and one that begins during destroy() blocks until
-    /// the communicator is gone.
+    /// Must exist while a thread waits for or checks handles of calls. Handles remain valid after
+    /// the communicator has been destroyed, but not during that. So destroy() waits until each
+    /// HandleUse ends, and a HandleUse that begins during destroy() blocks until it is complete.
     class HandleUse
     {
       public:
-        /// @param waits  the use may last, until destroy() aborts the calls; otherwise it is short
+        /// @param waits  the use may last until the calls end, so destroy() aborts them. False: the
+        ///               use is short.
         HandleUse(Communicator &of, bool waits);
         ~HandleUse();
         HandleUse(const HandleUse &) = delete;
@@ -76,29 +79,29 @@ class Communicator
     {
         return destroyed_;
     }
-    /// Aborts outstanding calls and destroys the communicator. Python's other threads can run
-    /// meanwhile. May be called again, by any thread; in a forked child it does nothing.
+    /// Aborts outstanding calls and destroys the communicator. Other Python threads can run
+    /// meanwhile. May be called again, by any thread. Does nothing in a forked child.
     void destroy();
     /// Keeps the buffers of a failed call until destroy(), because peers may still write to them.
     void keep(CallBuffers &&buffers);
 
   private:
-    /// False once destroy() has begun. @param lasts  until the call has ended or is aborted
+    /// Returns false if destroy() has begun. @param lasts  the use ends only when the call has
+    /// ended or is aborted
     bool begin_use(bool lasts);
     void end_use(bool lasts);
 
     ring_comm *const comm_;
     const Owner owner_;
-    std::atomic<int> uses_{0};
-    std::atomic<int> lasting_{0};        // of the uses
+    std::atomic<int> uses_{0};           // number of uses
+    std::atomic<int> lasting_{0};        // how many of them last until their call has ended
     std::atomic<bool> destroyed_{false}; // destroy() has begun
-    std::atomic<bool> gone_{false};      // and has ended
+    std::atomic<bool> gone_{false};      // destroy() has ended
     std::mutex mutex_;
     std::vector<CallBuffers> kept_;
 };
 
-/// Throws a DistBackendError with the text of this thread's latest failure unless `status` is
-/// RING_OK.
+/// Throws a DistBackendError with this thread's ring_last_error() unless `status` is RING_OK.
 void check(ring_status status);
 
 } // namespace ring_torch

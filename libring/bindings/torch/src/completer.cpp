@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements the thread that completes operations, and its start, fork and end.
 #include "completer.h"
 
 #include <pthread.h>
@@ -62,17 +63,18 @@ class Completer
         c10::setThreadName("ring_completer");
         std::list<std::shared_ptr<Operation>> under_way;
         while (wait_for_news(under_way)) {
-            // A work that ended is dropped without the lock, because freeing a tensor may need the
-            // interpreter.
+            // Operations that have ended are dropped without the mutex, because freeing a tensor
+            // may need the interpreter's lock.
             std::erase_if(under_way, [](auto &operation) { return operation->wait(0); });
             if (calls_need_a_waiter_ && !under_way.empty())
                 under_way.front()->wait(0.01);
         }
-        // The tensors of the remaining operations are still in use, so they are never freed.
+        // Calls may still use the tensors of the remaining operations, so they are never freed.
         keep_for_ever(std::move(under_way));
     }
 
-    // Sleeps until an operation was added or a call has ended. False: the thread must end.
+    // Sleeps until an operation was added or a call has ended. Returns false if the thread must
+    // end.
     bool wait_for_news(std::list<std::shared_ptr<Operation>> &under_way)
     {
         std::unique_lock lock(mutex_);
@@ -85,7 +87,8 @@ class Completer
         return !stopping_;
     }
 
-    // Without libring's own thread a call advances only while a thread is in libring.
+    // With RING_PROGRESS=none libring has no progress thread, and calls progress only while another
+    // thread waits in libring.
     const bool calls_need_a_waiter_ = [] {
         const char *progress = std::getenv("RING_PROGRESS");
         return progress && std::strcmp(progress, "none") == 0;
@@ -94,21 +97,22 @@ class Completer
     std::condition_variable wake_;
     std::list<std::shared_ptr<Operation>> added_;
     bool news_ = false, busy_ = false, stopping_ = false;
-    std::thread thread_; // last: it uses the others
+    std::thread thread_; // the last member, because the thread uses the others
 };
 
 std::mutex completer_mutex;
 std::atomic<Completer *> completer{nullptr}; // never deleted
 bool stopped;
 
-// A forked child does not have the thread, and another thread may have held the lock during the
-// fork.
+// A forked child does not have the thread, and another thread of the parent may have held the mutex
+// during the fork.
 const int watching = pthread_atfork(nullptr, nullptr, [] {
     new (&completer_mutex) std::mutex;
     completer = nullptr;
 });
 
-// Null after stop_completer(), and if the thread cannot be created.
+// Returns the completer, which the first call makes. Null after stop_completer(), and if the thread
+// cannot be created.
 Completer *the_completer()
 try {
     std::lock_guard lock(completer_mutex);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread of the process completes operations for which no thread may be waiting: those whose
-// future was taken, and those whose Work was dropped. It sleeps until a call has ended.
+// Declares the completer: one thread of the process, which completes operations for which perhaps
+// no other thread waits, because the user has taken their future or dropped their Work. It sleeps
+// until a call has ended.
 #ifndef RING_TORCH_COMPLETER_H
 #define RING_TORCH_COMPLETER_H
 
@@ -11,17 +12,16 @@
 namespace ring_torch
 {
 
-/// Passes an operation to the thread, which is started with the first one. False after
-/// stop_completer(), and if the thread cannot be created; the operation's tensors are then never
+/// Passes an operation to the thread. The first call starts the thread. Returns false after
+/// stop_completer(), or if the thread cannot be created; then the operation's tensors are never
 /// freed.
 bool complete_later(std::shared_ptr<Operation> operation);
 
-/// The `on_done` of every asynchronous call. It wakes the thread if it has operations.
+/// The `on_done` of every asynchronous call. Wakes the thread if it has operations.
 void call_has_ended(void *context, ring_status status);
 
-/// Ends the thread before the interpreter ends, after its current callback has returned. Operations
-/// in flight are left to the communicators that end them. The caller must not hold the
-/// interpreter's lock.
+/// Ends the thread, after its current callback has returned. Must be called before the interpreter
+/// ends, without the interpreter's lock. Operations in flight end with their communicators.
 void stop_completer();
 
 } // namespace ring_torch

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts the forks between the process that has loaded this module and the current process.
 #include "forks.h"
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace ring_torch
 namespace
 {
 
-std::atomic<unsigned> forks{0}; // between the process that loaded this module and this one
+std::atomic<unsigned> forks{0};
 const int watching = pthread_atfork(nullptr, nullptr, [] { forks++; });
 
 } // namespace

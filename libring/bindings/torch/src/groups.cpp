@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes groups of other ranks: split, merge, shrink.
+// Implements the creation of new groups from existing ones: split, merge and shrink.
 #include "backend.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupRing::of_some_ranks(ring_comm *com
                                                  timeout);
 }
 
-// Lists with the same first rank have the same colour, so all ranks of a colour then check that
-// their lists are equal.
+// Returns true if all ranks of `part` have the same list. Ranks whose lists have the same first
+// rank have the same colour, so they must compare their lists after the split.
 static bool lists_are_equal(ring_comm *part, const std::vector<int> &ranks)
 {
     uint64_t own = ranks.size();
@@ -40,9 +40,9 @@ ProcessGroupRing::split(const c10::intrusive_ptr<c10d::Store> &, const std::vect
         return {};
     auto group = of_some_ranks(part, timeout_of(options));
     const bool equal = lists_are_equal(part, ranks);
-    TORCH_CHECK(equal, "ring: rank ", rank_, " split off ", ranks.size(),
-                " ranks, and another one of them gave another list: the lists of all ranks must be "
-                "equal, or have no rank in common");
+    TORCH_CHECK(equal, "ring: rank ", rank_, " splits with a list of ", ranks.size(),
+                " ranks, and another of these ranks has a different list: the lists of any two "
+                "ranks must be equal or have no rank in common");
     return group;
 }
 
@@ -71,8 +71,8 @@ ProcessGroupRing::shrink(const std::vector<int64_t> &excluded, int flags,
     check(status);
     auto group = of_some_ranks(rest, timeout_of(options));
     TORCH_CHECK(group->getSize() == size_ - int(left_out.size()), "ring: rank ", rank_, " of ",
-                size_, " left out ", left_out.size(), " ranks, but ", group->getSize(),
-                " ranks are left: name each lost rank, and no other");
+                size_, " excludes ", left_out.size(), " ranks, but ", group->getSize(),
+                " ranks survive: exclude exactly the lost ranks");
     return group;
 }
 #endif

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Implements an allocator for torch that takes memory from the block cache or from the previous
+// allocator.
 #include "memory.h"
 
 #include <mutex>
@@ -14,7 +16,7 @@ namespace ring_torch
 namespace
 {
 
-thread_local int depth; // of enter_memory() in this thread
+thread_local int depth; // number of enter_memory() calls of this thread without leave_memory()
 
 void release(void *memory);
 
@@ -50,7 +52,8 @@ class SharedAllocator final : public c10::Allocator
     {
         c10::SetCPUAllocator(this);
         TORCH_CHECK(c10::GetCPUAllocator() == this,
-                    "ring_torch.memory(): another allocator of torch's has precedence here");
+                    "ring_torch.memory(): cannot replace torch's CPU allocator, because another "
+                    "library has installed one with a higher priority");
     }
 
   private:
@@ -61,7 +64,7 @@ class SharedAllocator final : public c10::Allocator
     c10::Allocator *before_;
 };
 
-// Memory of either kind.
+// Frees memory that was allocated from the cache or with the previous allocator.
 void release(void *memory)
 {
     if (!BlockCache::get().give_back(memory))
@@ -98,7 +101,7 @@ void enter_memory()
 
 void leave_memory()
 {
-    TORCH_CHECK(depth > 0, "ring_torch.memory(): this thread is not inside of it");
+    TORCH_CHECK(depth > 0, "ring_torch.memory(): this thread is not inside such a block");
     depth--;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements sends and receives, which are matched by tag, and coalesced calls.
+// Implements sends and receives, which are matched by their tags, and coalesced calls.
 #include "backend.h"
 
 namespace ring_torch
@@ -45,8 +45,8 @@ WorkPtr ProcessGroupRing::receive(Tensors &tensors, int peer, int tag, c10d::OpT
     });
 }
 
-// Requests are stored and not started, so that an exception between start and end leaves no group
-// open.
+// Until endCoalescing(), requests are only stored and not started, so that an exception in between
+// leaves no libring group open.
 void ProcessGroupRing::startCoalescing()
 {
     coalesced_ = std::make_unique<Coalesced>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of the Python package ring_torch.
+// Defines the compiled module _C of the Python package ring_torch.
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier that names the missing ranks. Users call it by dist.monitored_barrier() from torch 2.14
-// on, which selects the backend of the CPU, and by the group's method in each version.
+// Implements a barrier whose error names the missing ranks. Users call it as a method of the group,
+// or with dist.monitored_barrier(), which accepts this backend from torch 2.14 on.
 #include "backend.h"
 
 namespace ring_torch
@@ -9,7 +9,8 @@ namespace ring_torch
 namespace
 {
 
-// These are the sentences of Gloo, which torch's own tests and tools that read logs expect.
+// Returns the text of the error. It has the wording of Gloo, because torch's own tests and tools
+// that read logs expect it.
 std::string text_of(int rank, const std::vector<int> &missing, bool all, int64_t milliseconds)
 {
     std::string who = c10::str(all ? "Ranks " : "Rank ", missing[0]);

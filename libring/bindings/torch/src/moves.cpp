@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements operations that move elements without changing them, for all types and in the order of
-// indices.
+// Implements the collectives that move elements without combining them, for tensors of all types.
 #include "backend.h"
 
 #include <torch/csrc/distributed/c10d/Utils.hpp>
@@ -28,7 +27,7 @@ void check_no_list(const std::vector<Tensors> &lists, const char *call, const ch
                 " requires empty ", which, " on non-root");
 }
 
-// An all_gather of `input`, [count], into `output`, [ranks * count].
+// The arguments of an all_gather of `input` (count) into `output` (ranks * count).
 struct Gathered {
     const void *input;
     void *output;
@@ -56,7 +55,8 @@ ring_status start(const Gathered &g, ring_comm *comm, Starter &starter)
     return ring_all_gather(g.input, g.output, g.count, g.dtype, comm, starter.next());
 }
 
-// An all_gather of `input` into a list of tensors, one for each rank, which may differ in length.
+// The arguments of an all_gather of `input` into a list of tensors, one for each rank, which may
+// differ in length.
 struct GatheredList {
     const void *input;
     Blocks outputs;
@@ -78,14 +78,16 @@ ring_status start(const GatheredList &g, ring_comm *comm, Starter &starter)
                                 g.dtype, comm, starter.next());
 }
 
-// Rows of the first dimension as elements of libring. [ranks] each.
+// The blocks of an all_to_all: for each rank, the number of its elements and their offset in the
+// tensor, in libring's elements.
 struct Splits {
     std::vector<size_t> counts, displs;
 };
 
 Splits splits_of(const std::vector<int64_t> &rows, const at::Tensor &tensor, int ranks)
 {
-    TORCH_CHECK(tensor.dim() > 0, "ring: all_to_all_single: a tensor without dimensions");
+    TORCH_CHECK(tensor.dim() > 0,
+                "ring: all_to_all_single: the tensor has no dimension that could be split");
     c10d::checkSplitSizes(rows, tensor, ranks);
     Splits splits{std::vector<size_t>(ranks), std::vector<size_t>(ranks)};
     c10d::computeLengthsAndOffsets(rows, tensor, &splits.counts, &splits.displs);
@@ -116,7 +118,8 @@ WorkPtr ProcessGroupRing::broadcast(Tensors &tensors, const c10d::BroadcastOptio
     });
 }
 
-// Outputs that are the parts of one buffer use the same call, because ranks may differ in that.
+// Uses the list call even if the outputs are consecutive parts of one buffer, because that may not
+// be the case on other ranks, and all ranks must make the same call.
 WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                                     const c10d::AllgatherOptions &options)
 {
@@ -124,7 +127,7 @@ WorkPtr ProcessGroupRing::allgather(std::vector<Tensors> &outputs, Tensors &inpu
     const at::Tensor &input = only_tensor(inputs, call, "input tensor");
     const Tensors &list = only_list(outputs, size_, call, "output");
     TORCH_CHECK(input.numel() == list[rank_].numel(), "ring: ", call, ": the input has ",
-                input.numel(), " elements, this rank's tensor of the output list ",
+                input.numel(), " elements, but this rank's tensor in the output list has ",
                 list[rank_].numel());
     Request request{c10d::OpType::ALLGATHER, "ring:all_gather", options.timeout, options.asyncOp};
     GatheredList g = gathered_list(request.buffers, list, input, call);
@@ -151,8 +154,8 @@ WorkPtr ProcessGroupRing::allgather_into_tensor_coalesced(Tensors &outputs, Tens
                                                           const c10d::AllgatherOptions &options)
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
-                "ring: all_gather_into_tensor_coalesced: ", outputs.size(), " outputs and ",
-                inputs.size(), " inputs");
+                "ring: all_gather_into_tensor_coalesced: there are ", outputs.size(),
+                " outputs, but ", inputs.size(), " inputs");
     Request request{c10d::OpType::COALESCED, "ring:all_gather_into_tensor", options.timeout,
                     options.asyncOp};
     std::vector<Gathered> all;
@@ -165,12 +168,12 @@ WorkPtr ProcessGroupRing::allgather_into_tensor_coalesced(Tensors &outputs, Tens
     });
 }
 
-// outputs[rank][i] becomes a copy of inputs[i] of that rank.
+// Stores inputs[i] of each rank to outputs[rank][i].
 WorkPtr ProcessGroupRing::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
                                               const c10d::AllgatherOptions &options)
 {
     const char *call = "all_gather_coalesced";
-    TORCH_CHECK(outputs.size() == size_t(size_), "ring: ", call, ": ", outputs.size(),
+    TORCH_CHECK(outputs.size() == size_t(size_), "ring: ", call, ": there are ", outputs.size(),
                 " output lists for ", size_, " ranks");
     Request request{c10d::OpType::ALLGATHER_COALESCED, "ring:all_gather", options.timeout,
                     options.asyncOp};
@@ -178,10 +181,11 @@ WorkPtr ProcessGroupRing::allgather_coalesced(std::vector<Tensors> &outputs, Ten
     for (size_t i = 0; i < inputs.size(); i++) {
         Tensors list;
         for (const Tensors &of_rank : outputs) {
-            TORCH_CHECK(of_rank.size() == inputs.size(), "ring: ", call, ": an output list of ",
-                        of_rank.size(), " tensors for ", inputs.size(), " inputs");
+            TORCH_CHECK(of_rank.size() == inputs.size(), "ring: ", call, ": an output list has ",
+                        of_rank.size(), " tensors, but there are ", inputs.size(), " inputs");
             TORCH_CHECK(of_rank[i].numel() == inputs[i].numel(), "ring: ", call, ": output ", i,
-                        " has ", of_rank[i].numel(), " elements, the input ", inputs[i].numel());
+                        " has ", of_rank[i].numel(), " elements, but the input has ",
+                        inputs[i].numel());
             list.push_back(of_rank[i]);
         }
         all.push_back(gathered_list(request.buffers, list, inputs[i], call));
@@ -279,8 +283,8 @@ WorkPtr ProcessGroupRing::alltoall(Tensors &outputs, Tensors &inputs,
 {
     const char *call = "all_to_all";
     TORCH_CHECK(outputs.size() == size_t(size_) && inputs.size() == size_t(size_), "ring: ", call,
-                ": lists of ", outputs.size(), " outputs and ", inputs.size(), " inputs for ",
-                size_, " ranks");
+                ": there are ", outputs.size(), " outputs and ", inputs.size(),
+                " inputs, but there must be one of each for each of the ", size_, " ranks");
     check_same_type(outputs[0], inputs[0], call);
     Request request{c10d::OpType::ALLTOALL, "ring:all_to_all", options.timeout, options.asyncOp};
     Blocks from = input_blocks(request.buffers, inputs, call);

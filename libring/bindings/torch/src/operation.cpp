@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Waits for the calls of an operation, and completes the operation in one of the waiting threads.
 #include "operation.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double moment = 0.02; // seconds; a shorter wait counts as a poll
 
+// Returns how many of the `seconds` since `start` are left.
 double left(Clock::time_point start, double seconds)
 {
     return std::max(0.0, seconds - std::chrono::duration<double>(Clock::now() - start).count());
@@ -23,8 +25,8 @@ double left(Clock::time_point start, double seconds)
 
 } // namespace
 
-// No caller waits any more, so handles of calls that ended are freed. A call that has not ended (of
-// a group that was refused in part) is left to the communicator, which ends it.
+// Frees the handles of calls that have ended; no thread waits for them any more. A call that has
+// not ended belongs to a group of which another call was refused; it ends with the communicator.
 Operation::~Operation()
 {
     if (!is_of_this_process())
@@ -35,8 +37,8 @@ Operation::~Operation()
             ring_wait_for(&handle, 0);
 }
 
-// Returns the first error of the calls after all have ended, or RING_ERR_USAGE if waiting is
-// impossible.
+// Waits for all calls. Returns RING_OK or their first error; RING_IN_PROGRESS if they have not all
+// ended; RING_ERR_USAGE if waiting is impossible.
 ring_status Operation::calls_ended(double seconds)
 {
     const Communicator::HandleUse use(*communicator_, seconds > moment);
@@ -62,7 +64,7 @@ void Operation::require_this_process() const
     if (!is_of_this_process())
         C10_THROW_ERROR(DistBackendError,
                         "ring: " + name() +
-                            ": the call is of the parent process; a forked child has no part in "
+                            ": this call was made by the parent process; a forked child cannot use "
                             "it");
 }
 
@@ -98,7 +100,8 @@ bool Operation::has_ended()
     return true;
 }
 
-// The first thread that sees the end completes the operation; the others may wait for that thread.
+// Returns true for the first thread that finds that the calls have ended, which must then complete
+// the operation. Other threads wait for that thread if `others_wait`.
 bool Operation::claim_end(bool others_wait)
 {
     std::unique_lock lock(mutex_);

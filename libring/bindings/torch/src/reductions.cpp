@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements operations that combine elements.
+// Implements the collectives that combine elements: all_reduce, reduce and reduce_scatter.
 #include "backend.h"
 
 namespace ring_torch
@@ -8,6 +8,7 @@ namespace ring_torch
 namespace
 {
 
+// The arguments of an all_reduce in place.
 struct InPlace {
     void *memory;
     size_t count;
@@ -26,7 +27,7 @@ ring_status start(const InPlace &p, ring_comm *comm, Starter &starter)
                            comm, starter.next(p.reduction));
 }
 
-// A reduction of `input`, [ranks * count], into `output`, [count].
+// The arguments of a reduce_scatter of `input` (ranks * count) into `output` (count).
 struct Scattered {
     const void *input;
     void *output;
@@ -104,20 +105,20 @@ WorkPtr ProcessGroupRing::reduce(Tensors &tensors, const c10d::ReduceOptions &op
     });
 }
 
-// The parts may differ in length; each rank gives the same lengths.
+// The parts may differ in length. All ranks must pass the same lengths.
 WorkPtr ProcessGroupRing::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                                          const c10d::ReduceScatterOptions &options)
 {
     const char *call = "reduce_scatter";
     const at::Tensor &output = only_tensor(outputs, call);
     TORCH_CHECK(inputs.size() == 1 && inputs[0].size() == size_t(size_), "ring: ", call,
-                ": the input is one list with a tensor for each of the ", size_, " ranks");
+                ": the input must be one list with a tensor for each of the ", size_, " ranks");
     Request request{c10d::OpType::REDUCE_SCATTER, "ring:reduce_scatter", options.timeout,
                     options.asyncOp};
     const Reduction reduction = reduction_of(options.reduceOp, output.scalar_type());
     check_same_type(output, inputs[0][0], call);
     TORCH_CHECK(output.numel() == inputs[0][rank_].numel(), "ring: ", call, ": the output has ",
-                output.numel(), " elements, this rank's part of the input ",
+                output.numel(), " elements, but this rank's part of the input has ",
                 inputs[0][rank_].numel());
     Blocks blocks = input_blocks(request.buffers, inputs[0], call);
     void *dst = request.buffers.output(output);
@@ -147,8 +148,8 @@ WorkPtr ProcessGroupRing::reduce_scatter_tensor_coalesced(Tensors &outputs, Tens
                                                           const c10d::ReduceScatterOptions &options)
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
-                "ring: reduce_scatter_tensor_coalesced: ", outputs.size(), " outputs and ",
-                inputs.size(), " inputs");
+                "ring: reduce_scatter_tensor_coalesced: there are ", outputs.size(),
+                " outputs, but ", inputs.size(), " inputs");
     Request request{c10d::OpType::COALESCED, "ring:reduce_scatter_tensor", options.timeout,
                     options.asyncOp};
     std::vector<Scattered> all;

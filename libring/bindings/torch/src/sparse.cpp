@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements all_reduce of sparse tensors (COO): every rank gathers the others' entries and adds
+// Implements all_reduce of sparse COO tensors: every rank gathers the entries of all ranks and adds
 // them.
 #include "backend.h"
 
@@ -9,7 +9,7 @@ namespace ring_torch
 namespace
 {
 
-// Gathers one dense tensor of each rank, whose first dimension may differ between ranks.
+// Gathers a dense tensor from each rank. Rank r's tensor has rows[r] rows.
 Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, ring_comm *comm)
 {
     Tensors all;
@@ -28,7 +28,8 @@ Tensors gather_rows(const at::Tensor &own, const std::vector<int64_t> &rows, rin
     return all;
 }
 
-// Returns the numbers of entries of each rank. Refuses tensors of different shapes on all ranks.
+// Returns the number of entries of each rank. Throws on all ranks if their tensors have different
+// shapes.
 std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_comm *comm)
 {
     std::vector<int64_t> facts = own.sizes().vec();
@@ -37,9 +38,10 @@ std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_c
     check(ring_all_gather(facts.data(), all.data(), facts.size(), RING_INT64, comm, nullptr));
     for (auto other = all.begin(); other != all.end(); other += facts.size()) {
         TORCH_CHECK(std::equal(facts.begin() + 1, facts.end(), other + 1),
-                    "ring: a sparse all_reduce of tensors that differ: this rank's has the shape ",
-                    own.sizes(), " and ", facts[1], " sparse dimensions, that of rank ",
-                    rows.size(), " the shape ", at::IntArrayRef(&*other + 2, own.dim()), " and ",
+                    "ring: a sparse all_reduce has tensors that differ: this rank's tensor has the "
+                    "shape ",
+                    own.sizes(), " and ", facts[1], " sparse dimensions, but rank ", rows.size(),
+                    "'s tensor has the shape ", at::IntArrayRef(&*other + 2, own.dim()), " and ",
                     other[1], " sparse dimensions");
         rows.push_back(*other);
     }
@@ -48,13 +50,13 @@ std::vector<int64_t> numbers_of_entries(const at::Tensor &own, int ranks, ring_c
 
 } // namespace
 
-// Lengths must be known before entries can be gathered, so this operation always blocks.
+// Always blocks, because the numbers of entries must be known before entries can be gathered.
 WorkPtr ProcessGroupRing::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &options)
 {
     TORCH_CHECK(tensors.size() == 1 && tensors[0].layout() == at::kSparse,
-                "ring: a sparse all_reduce takes one sparse COO tensor a rank");
+                "ring: a sparse all_reduce takes one sparse COO tensor per rank");
     TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM,
-                "ring: a sparse all_reduce has the reduction SUM alone; use to_dense() for others");
+                "ring: a sparse all_reduce supports only SUM; use to_dense() for other reductions");
     const Communicator::Use comm(communicator_);
     at::Tensor own = tensors[0].coalesce();
     const std::vector<int64_t> rows = numbers_of_entries(own, size_, comm);

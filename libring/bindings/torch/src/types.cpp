@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Maps types and reductions with tables, and throws for combinations that have no meaning.
 #include "types.h"
 
 #include <c10/util/Exception.h>
@@ -9,7 +10,7 @@ namespace ring_torch
 namespace
 {
 
-// Types that are types of libring.
+// Returns libring's type if it has the same one.
 std::optional<ring_dtype> same_type(at::ScalarType type)
 {
     switch (type) {
@@ -46,7 +47,7 @@ std::optional<ring_dtype> same_type(at::ScalarType type)
     }
 }
 
-// Types that consist of one or two elements of a type of libring.
+// Returns the elements of a type that consists of one or two elements of a libring type.
 std::optional<Elements> elements_of(at::ScalarType type)
 {
     switch (type) {
@@ -91,7 +92,7 @@ ring_op op_of(c10d::ReduceOp::RedOpType op)
     }
 }
 
-// A bool is a byte of 0 or 1, and the sum is true if any element is true, as with torch.any().
+// A bool is a byte of 0 or 1. The sum of bools is true if any of them is true, as in torch.any().
 ring_op op_of_bools(c10d::ReduceOp::RedOpType op)
 {
     switch (op) {
@@ -106,8 +107,8 @@ ring_op op_of_bools(c10d::ReduceOp::RedOpType op)
     case c10d::ReduceOp::BXOR:
         return RING_LXOR;
     default:
-        TORCH_CHECK_VALUE(false, "ring: a tensor of bool has no average and no scaled sum; "
-                                 "convert it to a float type first");
+        TORCH_CHECK_VALUE(false, "ring: bool tensors have no average and no scaled sum; convert "
+                                 "them to a float type first");
     }
 }
 
@@ -120,7 +121,7 @@ using Supplement = c10d::NCCLPreMulSumSupplement;
 double scale_of(const c10d::ReduceOp &op)
 {
     auto *supplement = dynamic_cast<Supplement *>(op.supplement_.get());
-    TORCH_CHECK_VALUE(supplement, "ring: PREMUL_SUM without its factor");
+    TORCH_CHECK_VALUE(supplement, "ring: PREMUL_SUM needs a factor");
     const at::Tensor &factor = supplement->tensor_factor;
     return factor.defined() ? factor.item<double>() : supplement->double_factor;
 }
@@ -138,20 +139,21 @@ Reduction reduction_of(const c10d::ReduceOp &op, at::ScalarType type)
 {
     auto elements = elements_of(type);
     TORCH_CHECK_VALUE(elements, "ring: tensors of ", c10::toString(type),
-                      " cannot be reduced; convert them to a type that torch adds");
+                      " cannot be reduced; convert them to a type that torch can add");
     Reduction reduction{*elements, RING_SUM, std::nullopt};
     reduction.op = type == at::kBool ? op_of_bools(op.op_) : op_of(op.op_);
     TORCH_CHECK_VALUE(!c10::isComplexType(type) ||
                           c10d::isComplexViewAsRealAllowed(op), // sums only
-                      "ring: complex tensors have a sum and an average, no other reduction");
+                      "ring: complex tensors can be reduced only with SUM and AVG");
     bool bits = reduction.op >= RING_BAND && reduction.op <= RING_BXOR;
     TORCH_CHECK_VALUE(!bits || c10::isIntegralType(type, true),
                       "ring: cannot use ReduceOp.BAND, BOR or "
                       "BXOR with non-integral dtype ",
                       c10::toString(type));
     if (reduction.op == RING_PREMUL_SUM) {
-        TORCH_CHECK_VALUE(!c10::isIntegralType(type, true), "ring: PREMUL_SUM scales floats; for ",
-                          c10::toString(type), " use SUM and multiply afterwards");
+        TORCH_CHECK_VALUE(!c10::isIntegralType(type, true),
+                          "ring: PREMUL_SUM scales floats only; for ", c10::toString(type),
+                          " use SUM and multiply afterwards");
         reduction.scale = scale_of(op);
     }
     return reduction;

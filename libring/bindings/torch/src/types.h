@@ -11,31 +11,32 @@
 
 #include "ring/ring.h"
 
-// Whether the headers are those of torch 2.`minor` or newer.
+// True if the headers are those of torch 2.`minor` or newer.
 #define RING_TORCH_FROM(minor) (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= minor)
 
 namespace ring_torch
 {
 
-/// The elements of a tensor in libring's types: a complex number is two floats, and an element that
-/// is only moved and has no type of libring is its bytes.
+/// Describes one element of a tensor as elements of a libring type: a complex number is two floats,
+/// and an element without such a type, which can only be moved, is its bytes.
 struct Elements {
     ring_dtype dtype;
-    size_t each; // libring's elements in one element of the tensor
+    size_t each; // number of libring's elements in one element of the tensor
 };
 
-/// For calls that move elements of any type.
+/// Returns the elements of any type, for calls that only move them.
 Elements moved_elements(at::ScalarType type);
 
-/// For calls that combine elements.
+/// The elements and operation of a call that combines elements.
 struct Reduction {
     Elements elements;
     ring_op op;
-    std::optional<double> scale; // of RING_PREMUL_SUM
+    std::optional<double> scale; // the factor of RING_PREMUL_SUM
 };
 
-/// Throws a ValueError for a combination without a meaning, such as a product of complex numbers;
-/// the message says what to use instead.
+/// Returns the reduction for torch's `op` on elements of `type`. Throws a ValueError for a
+/// combination without a meaning, such as a product of complex numbers; its text says what to use
+/// instead.
 Reduction reduction_of(const c10d::ReduceOp &op, at::ScalarType type);
 
 } // namespace ring_torch

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the link, state, rate, partitions and addresses of RDMA ports, and their results and error
- * counters when they are used. */
+ * Checks the link, state, rate, partitions and addresses of RDMA ports, their speed in a short
+ * test, and their error counters. */
 #include "check_adapters.h"
 
 #include <math.h>
@@ -16,14 +16,15 @@ static bool is_any_active(const facts *f)
     return false;
 }
 
-/* An unused second port is common, so a port that is down is a failure only if no port is active.
+/* @return FAIL if no port is active, else WARN: adapters often have a second port that is not used.
  */
-static verdict of_dead_port(const checking *c)
+static verdict verdict_of_down_port(const checking *c)
 {
     return is_any_active(c->f) ? VERDICT_WARN : VERDICT_FAIL;
 }
 
-/* @return the name of a port's network interface, or the command that prints it. */
+/* @return the name of a port's network interface; if it is unknown, a command that prints it, to be
+ * inserted into another command. */
 static const char *interface_of(const fact_port *p, char out[96])
 {
     if (p->net != NULL)
@@ -58,15 +59,14 @@ static void check_link(checking *c)
     if (strcmp(state, "LinkUp") == 0)
         return;
     if (strcmp(state, "Disabled") == 0) {
-        check_judge(c, of_dead_port(c), "the port is switched off");
+        check_judge(c, verdict_of_down_port(c), "the port is switched off");
         add_enable_command(c);
         return;
     }
-    check_judge(
-        c, of_dead_port(c),
-        strcmp(state, "Polling") == 0
-            ? "no signal from the other end of the cable, which may be broken or switched off"
-            : "the physical link is not up");
+    check_judge(c, verdict_of_down_port(c),
+                strcmp(state, "Polling") == 0 ? "no signal from the other end of the cable: the "
+                                                "cable is broken, or the other port is off"
+                                              : "the physical link is not up");
     check_command(
         c,
         "ethtool -m $(ls /sys/class/infiniband/%s/device/net | head -n 1)   # is a cable detected?",
@@ -82,14 +82,14 @@ static void check_state(checking *c)
     }
     check_found(c, "%s", p->state);
     if (strcmp(p->state, "INIT") == 0 && !p->is_roce) {
-        check_fail(c, "no SM: the link is up, but no subnet manager has set up the network",
+        check_fail(c, "the link is up, but no subnet manager (SM) has configured the network",
                    "sudo apt install opensm && sudo systemctl start opensm   # on one host");
     } else if (strcmp(p->state, "ARMED") == 0) {
-        check_warn(c, "the subnet manager has not finished with the port",
+        check_warn(c, "the subnet manager has not finished configuring the port",
                    "sudo systemctl restart opensm   # where it runs");
     } else if (!p->is_active) {
         const bool begins = strcmp(p->state, "INIT") == 0;
-        check_judge(c, begins ? VERDICT_FAIL : of_dead_port(c),
+        check_judge(c, begins ? VERDICT_FAIL : verdict_of_down_port(c),
                     "the port is not ACTIVE: nothing can be sent through it");
         add_enable_command(c);
     }
@@ -131,19 +131,20 @@ static void check_rate(checking *c)
 
 static void check_mtu(checking *c)
 {
-    enum { LARGEST = 4096, ROOM_MTU = 4200 };
+    enum { LARGEST = 4096, INTERFACE_MTU = 4200 }; /* the latter includes headers of RoCE */
     const fact_port *p = c->port;
     if (p->mtu == 0)
         return;
     check_found(c, "%d, from MTU %ld of %s", p->mtu, p->net->mtu, p->net->name);
     if (p->mtu == LARGEST)
         return;
-    check_judge(c, VERDICT_WARN,
-                "ports support %d: packets of %d bytes mean more headers and more work for the "
-                "adapter",
-                LARGEST, p->mtu);
+    check_judge(
+        c, VERDICT_WARN,
+        "ports support an MTU of %d; packets of %d bytes need more headers, and more work of "
+        "the adapter",
+        LARGEST, p->mtu);
     check_command(c, "sudo ip link set %s mtu %d   # on all hosts, and the switch must let it pass",
-                  p->net->name, ROOM_MTU);
+                  p->net->name, INTERFACE_MTU);
 }
 
 static bool has_pkey(const fact_port *p, unsigned key)
@@ -154,6 +155,8 @@ static bool has_pkey(const fact_port *p, unsigned key)
     return false;
 }
 
+/* A P_Key is a partition (15 bits) and a bit for full members. Full members communicate with all
+ * members of the partition, limited members with full members only. */
 static void check_pkeys(checking *c)
 {
     enum { FULL_MEMBER = 0x8000 };
@@ -178,7 +181,7 @@ static void check_pkeys(checking *c)
             limited);
 }
 
-/* Checks the first port of each adapter. */
+/* Checks the adapter of a port; an adapter of several ports is checked with its first port. */
 static void check_firmware(checking *c)
 {
     const fact_port *p = c->port;
@@ -189,7 +192,8 @@ static void check_firmware(checking *c)
     for (const fact_port *other = c->f->ports; other < p; other++) {
         if (!is_same_board(other, p) || strcmp(other->firmware, p->firmware) == 0)
             continue;
-        check_judge(c, VERDICT_WARN, "%s has %s on the same board", other->device, other->firmware);
+        check_judge(c, VERDICT_WARN, "%s has firmware %s on the same board", other->device,
+                    other->firmware);
         check_command(c, "sudo mstflint -d %s -i FIRMWARE.bin burn   # then restart the host",
                       p->pci);
         return;
@@ -203,14 +207,15 @@ static bool is_link_local(const fact_gid *g)
     return strncmp(g->gid, "fe80", 4) == 0;
 }
 
+/* @return a number that is higher for better GIDs. */
 static int worth(const fact_gid *g)
 {
     const bool is_ipv4 = strncmp(g->gid, "0000:0000:0000:0000:0000:ffff:", 30) == 0;
     return 4 * (strcmp(g->type, "RoCE v2") == 0) + 2 * !is_link_local(g) + is_ipv4;
 }
 
-/* @return the GID that hosts should use, or NULL: RoCE v2 is better than v1, IPv4 better than other
- * addresses, and link-local addresses are worst. */
+/* @return the GID that hosts should use; NULL if the port has no GID. RoCE v2 is better than v1,
+ * then other addresses are better than link-local ones, then IPv4 is better than IPv6. */
 static const fact_gid *best_gid(const fact_port *p)
 {
     const fact_gid *best = NULL;
@@ -263,8 +268,8 @@ static void check_gid_devices(checking *c)
         return;
     check_found(c, "GID %d has no interface", lost);
     check_judge(c, count == p->gid_count ? VERDICT_FAIL : VERDICT_WARN,
-                "it is gone or in another namespace: queues cannot connect (ibv_modify_qp: Invalid "
-                "argument)");
+                "its interface is gone or in another network namespace: queues cannot connect "
+                "(ibv_modify_qp: Invalid argument)");
     check_command(
         c, "sudo rdma system set netns shared   # or start the container with --network=host");
 }
@@ -276,8 +281,7 @@ static void check_gid_addresses(checking *c)
         return;
     check_found(c, "%s", best->gid);
     if (is_link_local(best))
-        check_warn(c,
-                   "link-local only: without another address the port reaches only its own network",
+        check_warn(c, "the address is link-local: the port reaches only its own network",
                    "sudo ip address add ADDRESS/24 dev %s",
                    *best->netdev != '\0' ? best->netdev : "eth0");
 }
@@ -289,8 +293,9 @@ static void check_traffic_class(checking *c)
     check_found(c, "%d", p->sent_class);
     if (p->sent_class > 0)
         return;
-    check_judge(c, VERDICT_WARN,
-                "same class as all other traffic: a full switch drops its packets");
+    check_judge(
+        c, VERDICT_WARN,
+        "RoCE is in the same class as all other traffic: a congested switch drops its packets");
     if (p->traffic_class >= 0)
         check_command(c, "echo %d | sudo tee /sys/class/infiniband/%s/tc/%d/traffic_class",
                       LOSSLESS, p->device, p->number);
@@ -301,7 +306,7 @@ static void check_traffic_class(checking *c)
 
 /* ---- In use ---------------------------------------------------------------------------------- */
 
-/* @param device  length of the device's name in the port's name. */
+/* @param device  length of the device's name, with which the port's name begins. */
 static void judge_trial(checking *c, const fact_trial *t, int device)
 {
     check_found(c, "round trip %.3g us (99th percentile: %.3g us), %.3g GB/s to itself",
@@ -313,7 +318,7 @@ static void judge_trial(checking *c, const fact_trial *t, int device)
             t->rate / 1e9);
         check_command(c,
                       "numactl --cpunodebind=netdev:$(ls /sys/class/infiniband/%.*s/device/net | "
-                      "head -n 1) ringinfo doctor   # and see the rows pcie and iommu",
+                      "head -n 1) ringinfo doctor   # see also the rows pcie and iommu",
                       device, t->port);
     } else if (t->rate > 0 && t->measured.slow_us > 3 * t->measured.median_us) {
         check_warn(
@@ -375,10 +380,11 @@ static void check_counters(checking *c)
     check_found(c, "%s", used > 0 ? risen : "no counter rises");
     if (used == 0)
         return;
-    check_judge(c, VERDICT_WARN,
-                "in %.3g s; in a healthy network no counter rises: symbol and link errors mean bad "
-                "cables, ack and sequence errors lost packets, rnr a slow receiver",
-                c->f->seconds);
+    check_judge(
+        c, VERDICT_WARN,
+        "in %.3g s; no counter rises in a healthy network: symbol and link errors mean bad "
+        "cables, ack and sequence errors mean lost packets, rnr errors mean a slow receiver",
+        c->f->seconds);
     if (p->is_roce)
         check_command(c, "ethtool -S %s   # which packets were lost; then another cable or port",
                       interface_of(p, room));

@@ -29,13 +29,15 @@ static void check_driver(checking *c)
                    "sudo apt install nvidia-driver && sudo modprobe nvidia");
 }
 
-/* Kernel modules that export GPU memory are named nv_mem... */
+/* Sets *context if @p name is a kernel module that exports GPU memory: their names begin with
+ * nv_mem. */
 static void take_client(const char *name, void *context)
 {
     *(bool *)context |= strncmp(name, "nv_mem", 6) == 0;
 }
 
-/* The open kernel module exports GPU memory as dma-buf and needs no other module. */
+/* Checks that adapters can access GPU memory. The open version of NVIDIA's driver exports it as
+ * dma-buf and needs no other module. */
 static void check_peer_memory(checking *c)
 {
     const bool open = strstr(c->f->pci.driver, "Open Kernel Module") != NULL;
@@ -50,7 +52,8 @@ static void check_peer_memory(checking *c)
                    "/etc/modules-load.d/nvidia-peermem.conf");
 }
 
-/* Idle GPUs lower the speed of their links, but never the width. */
+/* Judges the PCIe link of a device. The speed of a GPU is not judged, since idle GPUs lower it;
+ * they never lower the width. */
 static void judge_slot(checking *c, const fact_pci *d)
 {
     if (d->width <= 0 || d->max_width <= 0)
@@ -79,6 +82,7 @@ static void check_pcie(checking *c)
         judge_slot(c, &c->f->pci.devices[i]);
 }
 
+/* @return true if the host has both GPUs and adapters. */
 static bool has_path(const facts *f)
 {
     return f->pci.gpus > 0 && f->pci.count > f->pci.gpus;
@@ -100,9 +104,10 @@ static void check_distance(checking *c)
         check_found(c, "%s to %s", pci_distance_word(least), nearest->address);
         if (least != PCI_SYS)
             continue;
-        check_judge(c, VERDICT_WARN,
-                    "they are on two sockets, whose link is slow (NUMA nodes %d and %d)",
-                    gpu->place.numa, nearest->place.numa);
+        check_judge(
+            c, VERDICT_WARN,
+            "the GPU is on NUMA node %d and the adapter on node %d, between which the link is slow",
+            gpu->place.numa, nearest->place.numa);
         check_command(c, "nvidia-smi topo -m   # then move the adapter to a slot of node %d",
                       gpu->place.numa);
     }
@@ -110,19 +115,23 @@ static void check_distance(checking *c)
 
 enum { CONFIG_BYTES = 4096, EXTENDED_FROM = 0x100, ID_ACCESS_CONTROL = 0x0d, REDIRECT = 0x0c };
 
-/* Bridges above GPUs and adapters. */
+/* The bridges on the paths from the host's bridge to GPUs and adapters. */
 typedef struct bridges {
-    size_t count, unknown;
-    char redirects[16]; /* the first bridge that redirects traffic to the host's bridge, or "" */
+    size_t count, unknown; /* unknown: bridges whose configuration cannot be read */
+    char redirects[16];    /* the first bridge that redirects traffic to the host's bridge, or "" */
 } bridges;
 
+/* @return the little-endian number of 16 bits at an offset. */
 static unsigned at16(const unsigned char *config, size_t at)
 {
     return config[at] | (unsigned)config[at + 1] << 8;
 }
 
-/* @return whether a bridge redirects traffic between devices to the host's bridge; -1: unknown, as
- * without privilege only the first 64 bytes of the configuration can be read. */
+/* Searches the list of extended capabilities for access control (ACS). An entry has its ID at byte
+ * 0, the offset of the next entry in bits 4 to 15 at byte 2, and the control register of ACS at
+ * byte 6.
+ * @return 1 if the bridge redirects traffic between devices to the host's bridge, 0 if not, -1 if
+ * that is unknown: without privileges, only the first 64 bytes of the configuration can be read. */
 static int access_control(const facts *f, const char *address)
 {
     unsigned char config[CONFIG_BYTES];
@@ -145,7 +154,7 @@ static int access_control(const facts *f, const char *address)
 }
 
 /* Examines all bridges on the path between the host's bridge and the device. */
-static void look_above(const facts *f, const fact_pci *d, bridges *b)
+static void examine_bridges(const facts *f, const fact_pci *d, bridges *b)
 {
     char path[256], *rest = path;
     memcpy(path, d->place.path, sizeof path);
@@ -163,16 +172,16 @@ static void check_access_control(checking *c)
 {
     bridges b = {.count = 0};
     for (size_t i = 0; i < c->f->pci.count; i++)
-        look_above(c->f, &c->f->pci.devices[i], &b);
+        examine_bridges(c->f, &c->f->pci.devices[i], &b);
     if (!has_path(c->f) || b.count == 0)
         return;
     if (b.redirects[0] != '\0') {
         check_found(c, "on at bridge %s", b.redirects);
-        check_warn(c, "traffic between them passes through the processor, at half the speed",
-                   "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host",
-                   b.redirects);
+        check_warn(
+            c, "traffic between GPUs and adapters passes through the processor, at half the speed",
+            "sudo setpci -s %s ECAP_ACS+6.w=0000   # after each start of the host", b.redirects);
     } else if (b.unknown > 0) {
-        check_nothing(c, "only root can read it: sudo ringinfo doctor");
+        check_nothing(c, "only root can read this setting; run sudo ringinfo doctor");
     } else {
         check_found(c, "off");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the limits of the process and of its cgroups, which the kernel shows as files, and the
- * memory and CPUs that are left for ranks. */
+ * Checks the limits of this process and of its cgroups, which are read from /proc and /sys, and the
+ * memory and CPUs that ranks can use. */
 #include "check_machine.h"
 
 #include "cgroup.h"
@@ -22,17 +22,17 @@
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 typedef struct limit {
-    const char *name, *key; /* of the check, and in /proc/self/limits */
+    const char *name, *key; /* name of the check, and of the line in /proc/self/limits */
     bool is_bytes;
-    /* FAIL below `few`, WARN below `enough`; the command sets `wanted`. */
+    /* The verdict is FAIL below `few` and WARN below `enough`; the command sets `wanted`. */
     double few, enough, wanted;
-    const char *word, *option;        /* in limits.conf, and of ulimit */
-    const char *unit, *why_few, *why; /* why_few NULL: as why */
+    const char *word, *option;        /* name in limits.conf, and option of ulimit */
+    const char *unit, *why_few, *why; /* reasons for FAIL and WARN; why_few NULL: both are `why` */
 } limit;
 
 enum { PROCESSES_ENOUGH = 256, PROCESSES_WANTED = 4096 };
 
-/* Debian's limit of locked memory is 8 MiB; with less, not even a few queues can be registered. */
+/* Debian's default limit of locked memory is 8 MiB; less is not enough for even a few queues. */
 static const limit limits[] = {
     {"memlock", "Max locked memory", true, 8 * MIB, 64 * MIB, HUGE_VAL, "memlock", "l", "",
      "adapters need locked memory: registering memory (ibv_reg_mr) will fail",
@@ -41,9 +41,9 @@ static const limit limits[] = {
      "a rank needs a few descriptors for every rank that it communicates with"},
     {"nproc", "Max processes", false, 0, PROCESSES_ENOUGH, PROCESSES_WANTED, "nproc", "u",
      " processes and threads of this user", NULL,
-     "each rank has several threads, and all processes of the user count"},
+     "each rank has several threads, and the limit is for all processes of the user together"},
     {"address_space", "Max address space", true, 0, HUGE_VAL, HUGE_VAL, "as", "v", "", NULL,
-     "ranks map each other's memory: without room for that, data is copied"},
+     "ranks map each other's memory; if the address space is too small, data is copied instead"},
 };
 
 static double amount_of(const char *word)
@@ -79,33 +79,30 @@ static void add_limit_command(checking *c, const limit *l, double hard)
             l->word, wanted, l->word);
 }
 
-/* @return the reason why locked memory is not limited here, or "". */
-static const char *excuse(const facts *f)
-{
-    enum { CAPABILITY_IPC_LOCK = 14 };
-    char mask[40];
-    sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", f->root);
-    if ((strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0)
-        return "; this process may lock more (CAP_IPC_LOCK)";
-    return f->port_count == 0 ? "; only needed with an RDMA adapter" : "";
-}
-
-/* "Max open files            1024                 1048576              files" */
+/* Reads "Max open files            1024                 1048576              files", the soft and
+ * the hard limit. Locked memory is not judged if this process needs none or is exempt from the
+ * limit. */
 static void check_limit(checking *c)
 {
-    char line[160], soft[32], hard[32], text[32];
+    enum { CAPABILITY_IPC_LOCK = 14 };
+    char line[160], soft[32], hard[32], text[32], mask[40];
+    const char *exempt = "";
     const limit *l = limits;
     while (strcmp(l->name, c->name) != 0)
         l++;
     sysfs_value(line, sizeof line, l->key, "%s/proc/self/limits", c->f->root);
     if (sscanf(line, "%31s %31s", soft, hard) != 2) {
-        check_nothing(c, "not known");
+        check_nothing(c, "unknown");
         return;
     }
     const double now = amount_of(soft);
-    const char *excused = l == limits ? excuse(c->f) : "";
-    check_found(c, "%s%s%s", amount_text(now, l->is_bytes, text), l->unit, excused);
-    if (*excused != '\0' || now >= l->enough)
+    sysfs_value(mask, sizeof mask, "CapEff", "%s/proc/self/status", c->f->root);
+    if (l == limits && (strtoull(mask, NULL, 16) >> CAPABILITY_IPC_LOCK & 1) != 0)
+        exempt = "; this process may lock more (CAP_IPC_LOCK)";
+    else if (l == limits && c->f->port_count == 0)
+        exempt = "; only needed with an RDMA adapter";
+    check_found(c, "%s%s%s", amount_text(now, l->is_bytes, text), l->unit, exempt);
+    if (*exempt != '\0' || now >= l->enough)
         return;
     check_judge(c, now < l->few ? VERDICT_FAIL : VERDICT_WARN, "%s",
                 now < l->few && l->why_few != NULL ? l->why_few : l->why);
@@ -114,12 +111,13 @@ static void check_limit(checking *c)
 
 /* ---- Limits of cgroups ----------------------------------------------------------------------- */
 
-/* The limit of the cgroup that leaves least. */
+/* The tightest limit of this process's cgroups: the one with the least left. */
 typedef struct group_limit {
     const facts *f;
-    double below, most, used;    /* limits from `below` on are ignored; most -1: no limit */
-    const char *const *files[2]; /* of versions 1 and 2: names for the limit and the usage */
-    char file[320];              /* path of the limit, without the root */
+    double below;                /* limits of at least this number are ignored */
+    double most, used;           /* the limit (-1: no limit), and the usage */
+    const char *const *files[2]; /* by version of cgroups, 1 or 2: files of the limit and usage */
+    char file[320];              /* path of the file with the limit, without f->root */
     int version;
 } group_limit;
 
@@ -127,7 +125,8 @@ static void take_group(const cgroup *at, void *context)
 {
     group_limit *l = context;
     const char *const *files = l->files[at->version - 1];
-    const double most = sysfs_number(-1, "%s/%s", at->folder, files[0]); /* "max" is not a number */
+    const double most = sysfs_number(-1, "%s/%s", at->folder,
+                                     files[0]); /* -1 for "max", no limit */
     const double used = sysfs_number(0, "%s/%s", at->folder, files[1]);
     if (most < 0 || most >= l->below || (l->most >= 0 && most - used >= l->most - l->used))
         return;
@@ -137,6 +136,7 @@ static void take_group(const cgroup *at, void *context)
     text_format(l->file, sizeof l->file, "%s/%s", at->folder + strlen(l->f->root), files[0]);
 }
 
+/* @param first, second  names of the files of limit and usage, for versions 1 and 2 of cgroups. */
 static group_limit find_group(const facts *f, const char *controller, double below,
                               const char *const first[2], const char *const second[2])
 {
@@ -182,7 +182,8 @@ static double machine_bytes(const facts *f)
     return strtod(total, NULL) * 1024;
 }
 
-/* "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0" */
+/* Reads the size of /dev/shm from a line such as "tmpfs /dev/shm tmpfs rw,nosuid,size=65536k 0 0".
+ */
 static bool take_mount(char *line, void *context)
 {
     double *size = context;
@@ -191,11 +192,12 @@ static bool take_mount(char *line, void *context)
         return false;
     const char *given = strstr(options, "size=");
     *size = given != NULL ? strtod(given + 5, NULL) * 1024 : 0;
-    return false; /* a later mount would cover it */
+    return false; /* the search goes on: a later mount hides this one */
 }
 
-/* A tmpfs without a size may use half of the memory. Below a root only its size is known, not its
- * free space. @return -1 if it is not mounted. */
+/* @return the free bytes of /dev/shm, or -1 if it is not mounted. A tmpfs that was mounted without
+ * a size may use half of the memory. In a copied tree, only the size is known, not the free space.
+ */
 static double shm_room(const facts *f)
 {
     struct statvfs mount;
@@ -237,7 +239,7 @@ static void check_group_memory(checking *c)
     if (left >= LEFT_ENOUGH_MIB)
         return;
     check_judge(c, left < LEFT_FEW_MIB ? VERDICT_FAIL : VERDICT_WARN,
-                "buffers must fit: processes that use more are killed");
+                "buffers must fit: processes that need more are killed");
     if (c->f->container)
         check_command(c, "docker run --memory=8g ...");
     else
@@ -246,7 +248,7 @@ static void check_group_memory(checking *c)
 
 /* ---- Cores ----------------------------------------------------------------------------------- */
 
-/* The list looks like "0-3,8". */
+/* @return the number of CPUs that this process may use, from a list such as "0-3,8". */
 static int allowed_cpus(const facts *f)
 {
     char list[1024];
@@ -286,23 +288,24 @@ static void check_quota(checking *c)
     if (quota >= cpus)
         return;
     check_judge(c, VERDICT_WARN,
-                "less than the %d CPUs that ranks may run on: when it is used up, all ranks stop",
+                "less than the %d CPUs that ranks may run on: when it is used up, all ranks pause",
                 cpus);
     if (c->f->container)
         check_command(c, "docker run --cpus=%d ...", cpus);
     else
-        check_command(c, "ringrun -n %.0f PROGRAM   # at most one rank for each", fmax(quota, 1));
+        check_command(c, "ringrun -n %.0f PROGRAM   # at most one rank for each CPU of the quota",
+                      fmax(quota, 1));
 }
 
-/* The governor of a CPU that saves power, else of the first CPU. */
+/* The governor of the first CPU that saves power; if there is none, of the first CPU. */
 typedef struct governors {
     const char *root;
-    int slow;
+    int slow; /* number of CPUs that save power */
     char governor[32], driver[32], preference[40];
 } governors;
 
-/* Drivers that choose the frequency themselves call their normal mode powersave; for these the
- * preference decides. */
+/* The normal mode of drivers that choose the frequency themselves is called powersave, too; for
+ * these drivers the preference decides. */
 static bool saves_power(const governors *g)
 {
     if (strcmp(g->driver, "intel_pstate") == 0 || strcmp(g->driver, "amd-pstate-epp") == 0)
@@ -353,13 +356,14 @@ static void check_ranks(checking *c)
     const int ranks = launch_detect(&launch) == RING_OK ? launch.local_size : 0;
     const int cpus = allowed_cpus(c->f);
     if (ranks <= 1) {
-        check_nothing(c, "not in a job; ranks are counted under ringrun or another launcher");
+        check_nothing(
+            c, "this process is not a rank; run it by ringrun or another launcher to count ranks");
         return;
     }
     check_found(c, "%d on this host", ranks);
     if (ranks <= cpus)
         return;
-    check_judge(c, VERDICT_WARN, "more than the %d CPU%s that they may run on: they take turns",
+    check_judge(c, VERDICT_WARN, "more than the %d CPU%s that they may run on: ranks take turns",
                 cpus, plural(cpus));
     check_command(c, "ringrun -n %d PROGRAM", cpus);
 }

@@ -17,7 +17,8 @@ static void judge_interface(checking *c, const fact_interface *i)
                 i->subnet_count > 0 ? ", " : "", i->subnet_count > 0 ? i->subnets[0] : "");
     if (!i->carrier)
         check_warn(c,
-                   "it is on but has no carrier: the cable is unplugged, or the other end is off",
+                   "the interface is on but has no carrier: the cable is unplugged, or its other "
+                   "end is off",
                    "sudo ip link set %s down && sudo ip link set %s up   # else check the cable",
                    i->name, i->name);
     else if (strcmp(i->duplex, "half") == 0)
@@ -59,7 +60,7 @@ static void check_errors(checking *c)
     }
 }
 
-/* @return the first interface that is switched off, as the likeliest one to switch on. */
+/* @return an interface that the user may switch on: the first one that is off, else "eth0". */
 static const char *first_off(const facts_net *n)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -87,8 +88,8 @@ static void check_chosen(checking *c)
                "sudo ip link set %s up && sudo dhclient %s", first_off(n), first_off(n));
 }
 
-/* Debian has a separate line for the name, whose address must be changed; on other systems the name
- * is in the line of localhost and must be removed from it. */
+/* The command depends on /etc/hosts: Debian has a separate line for the name, whose address must be
+ * changed. On other systems the name is in the line of localhost and must be removed from there. */
 static void check_hostname(checking *c)
 {
     const facts_net *n = &c->f->net;
@@ -100,7 +101,7 @@ static void check_hostname(checking *c)
         return;
     check_judge(
         c, VERDICT_WARN,
-        "a loopback address: as MASTER_ADDR the name would mean a different host everywhere");
+        "a loopback address: with this name as MASTER_ADDR, each host would connect to itself");
     if (strcmp(n->own_address, "127.0.1.1") == 0)
         check_command(c, "sudo sed -i 's/^127\\.0\\.1\\.1\\b/%s/' /etc/hosts", address);
     else

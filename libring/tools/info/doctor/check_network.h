@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check_network: checks the network interfaces, and whether this host's name is a usable address.
- */
+ * check_network: checks the network interfaces, and whether this host's name is a usable
+ * address. */
 #ifndef DOCTOR_CHECK_NETWORK_H
 #define DOCTOR_CHECK_NETWORK_H
 

@@ -50,6 +50,7 @@ static void check_variables(checking *c)
     }
 }
 
+/* @param is_open  other users may read the file. */
 static void judge_secret(checking *c, const settings *s, bool is_open)
 {
     unsigned char hash[CREDENTIAL_KEY];
@@ -60,7 +61,7 @@ static void judge_secret(checking *c, const settings *s, bool is_open)
     explicit_bzero(hash, sizeof hash);
     if (good)
         return;
-    check_judge(c, VERDICT_FAIL, "ranks refuse it: %.300s", fail_text());
+    check_judge(c, VERDICT_FAIL, "ranks reject it: %.300s", fail_text());
     if (strstr(fail_text(), "is not a file") != NULL)
         check_command(c,
                       "export RING_SECRET_FILE=$HOME/ring-secret   # a file of 16 or more bytes");
@@ -93,7 +94,8 @@ static void check_secret(checking *c)
 /* ---- Ranks that outlived their launcher, and still hold ports, cores and memory ---------------
  */
 
-/* The parent of orphans is the first process, or the user's own instance of systemd. */
+/* @return true if the process is an orphan of this user. Its parent is then process 1, or the
+ * user's own instance of systemd. */
 static bool is_orphan(const facts *f, const char *pid)
 {
     char parent[24], user[24], name[32];
@@ -110,6 +112,7 @@ static bool is_libring(char *line, void *unused)
     return strstr(line, "/libring.so") != NULL;
 }
 
+/* Reports the process if it is an orphaned rank. */
 static void take_process(const char *pid, void *context)
 {
     checking *c = context;
@@ -118,7 +121,7 @@ static void take_process(const char *pid, void *context)
         !sysfs_find(is_libring, NULL, "%s/proc/%s/maps", c->f->root, pid))
         return;
     sysfs_line(name, sizeof name, "%s/proc/%s/comm", c->f->root, pid);
-    check_found(c, "process %s (%s) uses libring and has no parent", pid, name);
+    check_found(c, "process %s (%s) uses libring, and its parent has ended", pid, name);
     check_warn(c, "if it is left over from an earlier job, it holds cores, memory and ports",
                "kill %s", pid);
 }

@@ -27,6 +27,7 @@ void checks_run(const check *table, const facts *f, report *r)
     }
 }
 
+/* Adds a row that is named after the subject and the check. */
 static void add(checking *c, verdict v, const char *format, va_list args)
 {
     char name[64], value[512];

@@ -10,19 +10,20 @@
 #include "facts.h"
 #include "info_report.h"
 
-/** The report, and the check that adds to it. */
+/** A check that is running, and the report to which it adds rows. */
 typedef struct checking {
     const facts *f;
     report *r;
     const char *section, *name;
-    const char *subject;   /* the thing that is examined, if a check examines several: "mlx5_0:1" */
-    const fact_port *port; /* if the check is for ports */
+    const char *subject;   /* the examined object, such as "mlx5_0:1"; NULL: the host */
+    const fact_port *port; /* the examined port, if the check is for ports */
 } checking;
 
+/** The objects for each of which a check is called. */
 typedef enum check_of { OF_HOST, OF_PORTS, OF_ACTIVE_PORTS, OF_ACTIVE_ROCE } check_of;
 
 typedef struct check {
-    check_of of; /* called once, or for each of these */
+    check_of of;
     const char *section, *name;
     void (*judge)(checking *c);
 } check;
@@ -30,7 +31,7 @@ typedef struct check {
 /** Runs the checks of a table, which a row of zeros ends. */
 void checks_run(const check *table, const facts *f, report *r);
 
-/** Adds a row, whose verdict is OK until it is judged. */
+/** Adds a row with the value that was found (@p format). Its verdict is OK until check_judge(). */
 void check_found(checking *c, const char *format, ...) RING_PRINTF(2, 3);
 /** Adds a row about something that does not exist or cannot be judged. */
 void check_nothing(checking *c, const char *format, ...) RING_PRINTF(2, 3);
@@ -38,11 +39,14 @@ void check_nothing(checking *c, const char *format, ...) RING_PRINTF(2, 3);
 void check_judge(checking *c, verdict v, const char *format, ...) RING_PRINTF(3, 4);
 /** Adds to the latest row the command that fixes the problem. */
 void check_command(checking *c, const char *format, ...) RING_PRINTF(2, 3);
-/** Judge the latest row for the reason @p why, and add the command (@p format). */
+/** Gives the latest row the verdict WARN for the reason @p why, and adds the command (@p
+ *  format). */
 void check_warn(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
+/** Does the same with the verdict FAIL. */
 void check_fail(checking *c, const char *why, const char *format, ...) RING_PRINTF(3, 4);
 
-/** The command that fixes a problem whose reason contains a text. */
+/** A row of a table of remedies: the command that fixes problems whose reason contains the text
+ *  `reason`. */
 typedef struct remedy {
     const char *reason, *command;
 } remedy;

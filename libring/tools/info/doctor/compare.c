@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares the hosts' values row by row, their clocks with this host's, and their counters before
- * and after the tests. */
+ * Compares each value of all hosts, the clocks of the hosts with this host's clock, and the
+ * counters of the hosts before and after the tests. */
 #include "compare.h"
 
 #include "doctor_json.h"
@@ -13,28 +13,28 @@
 
 /** A value that should be the same on all hosts. */
 typedef struct subject {
-    const char *name; /* in the object "alike" */
-    enum { EQUAL, COMMON_WORD } wanted;
+    const char *name;                   /* of the value in the object "alike" */
+    enum { EQUAL, COMMON_WORD } wanted; /* all values are equal, or have a word in common */
     verdict otherwise;
-    const char *why, *command; /* INTERFACE in it is replaced by the name on a host */
+    const char *why, *command; /* INTERFACE in the command stands for a name on a host */
 } subject;
 
 static const subject subjects[] = {
-    {"libring", EQUAL, VERDICT_FAIL, "ranks of different versions refuse each other",
+    {"libring", EQUAL, VERDICT_FAIL, "ranks of different versions reject each other",
      "sudo cmake --install build --prefix /usr/local && sudo ldconfig   # one version everywhere"},
     {"settings", EQUAL, VERDICT_WARN,
-     "ranks with different settings may refuse each other, or use a slower path",
+     "ranks with different settings may reject each other, or use a slower path",
      "grep -rn 'RING_\\|NCCL_' ~/.bashrc ~/.profile /etc/environment /etc/profile.d"},
     {"kernel", EQUAL, VERDICT_WARN,
      "different kernels are rarely the cause of a problem, but easy to rule out",
      "sudo apt update && sudo apt full-upgrade   # then restart the host"},
     {"glibc", EQUAL, VERDICT_WARN,
-     "a program that was built against the newer one does not start with the older",
+     "a program that was built with the newer glibc does not start with the older",
      "sudo apt update && sudo apt full-upgrade"},
     {"nvidia_driver", EQUAL, VERDICT_WARN, "GPUs of one job should have the same driver",
      "sudo apt install --only-upgrade nvidia-driver   # then restart the host"},
     {"mtu", EQUAL, VERDICT_WARN,
-     "full packets of the larger one may be dropped: short messages pass, long ones hang",
+     "full packets of the larger MTU may be dropped: short messages pass, long messages hang",
      "sudo ip link set INTERFACE mtu 1500   # the same everywhere"},
     {"speed", EQUAL, VERDICT_WARN, "the slowest link (Mbit/s) sets the pace for all",
      "sudo ethtool -s INTERFACE autoneg on   # on the slower host; else another cable"},
@@ -42,7 +42,7 @@ static const subject subjects[] = {
      "no network in common: packets pass through routers, or through an unintended interface",
      "export RING_SOCKET_IFNAME=eth1   # an interface of a network that all hosts are in"},
     {"link_layers", COMMON_WORD, VERDICT_FAIL,
-     "adapters of InfiniBand and of Ethernet (RoCE) cannot talk to each other",
+     "adapters of InfiniBand and of Ethernet (RoCE) cannot communicate with each other",
      "export RING_TRANSPORT=shm,tcp   # or: sudo mstconfig -d ADDRESS set "
      "LINK_TYPE_P1=2"},
     {"gid_types", COMMON_WORD, VERDICT_FAIL, "no version of RoCE in common",
@@ -53,12 +53,13 @@ static const subject subjects[] = {
      "sudo sed -i 's/^subnet_prefix .*/subnet_prefix 0xfe80000000000000/' /etc/opensm/opensm.conf "
      "&& sudo systemctl restart opensm   # where the subnet manager runs"},
     {"rates", EQUAL, VERDICT_WARN, "the slowest port sets the pace for all",
-     "iblinkinfo   # of infiniband-diags, for RoCE ethtool INTERFACE: which is slower? then "
+     "iblinkinfo   # of infiniband-diags; for RoCE: ethtool INTERFACE. Which port is slower? Then "
+     "try "
      "another cable"},
-    {"roce_mtus", EQUAL, VERDICT_WARN, "a connection uses the smaller one",
+    {"roce_mtus", EQUAL, VERDICT_WARN, "a connection uses the smaller MTU",
      "sudo ip link set INTERFACE mtu 4200   # on all hosts"},
     {"traffic_classes", EQUAL, VERDICT_WARN,
-     "the two directions are treated differently by the switches", "export NCCL_IB_TC=106"},
+     "switches treat the two directions of a connection differently", "export NCCL_IB_TC=106"},
     {"firmware", EQUAL, VERDICT_WARN, "adapters of one job should have the same firmware",
      "sudo mstflint -d ADDRESS -i FIRMWARE.bin burn   # then restart the host"},
 };
@@ -76,7 +77,7 @@ static const char *value_of(const compared *c, size_t host)
     return told_text(c->hosts[host].told, "alike", c->s->name);
 }
 
-/* @return true if some word of the first host's list is in the lists of all hosts. */
+/* @return true if a word of the first host's list is in the lists of all hosts that have one. */
 static bool have_common_word(const compared *c, const char *first)
 {
     for (const char *at = first; *at != '\0';) {
@@ -91,7 +92,8 @@ static bool have_common_word(const compared *c, const char *first)
     return false;
 }
 
-/* Adds the command, with the interface that the first host named for this value. */
+/* Adds the command; INTERFACE becomes the interface that the first host has reported for this
+ * value. */
 static void add_command(const compared *all, checking *c)
 {
     static const char word[] = "INTERFACE";
@@ -105,7 +107,8 @@ static void add_command(const compared *all, checking *c)
                       at + strlen(word));
 }
 
-/* Reports the values if they differ; a value that only one host has is not a difference. */
+/* Adds a row with the values of all hosts if they differ, else with the common value. Adds none if
+ * fewer than two hosts have a value. */
 static void compare_subject(const compared *all, report *r)
 {
     char text[480] = "";
@@ -134,7 +137,8 @@ static void compare_subject(const compared *all, report *r)
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* The host read its clock between the two moments that this host noted, which bounds the offset. */
+/* This host noted the time before it asked the other host and after the answer had come. The other
+ * host read its clock in between, so that the two times bound the offset of its clock. */
 static void judge_clock(const doctor_host *h, report *r)
 {
     checking c = {.r = r, .section = SECTION, .name = "clock", .subject = h->name};
@@ -143,11 +147,12 @@ static void judge_clock(const doctor_host *h, report *r)
     const double off = least > 0 ? least : most < 0 ? most : 0;
     if (isnan(time))
         return;
-    check_found(&c, "within %.3g s of this host's", fmax(fabs(least), fabs(most)));
+    check_found(&c, "within %.3g s of this host's clock", fmax(fabs(least), fabs(most)));
     if (fabs(off) < 1)
         return;
-    check_judge(&c, VERDICT_WARN, "%.3g s %s: logs of the hosts cannot be compared", fabs(off),
-                off > 0 ? "fast" : "slow");
+    check_judge(&c, VERDICT_WARN,
+                "the clock is %.3g s %s: times in the logs of the hosts cannot be compared",
+                fabs(off), off > 0 ? "fast" : "slow");
     check_command(&c, "ssh %s sudo timedatectl set-ntp true", h->name);
 }
 

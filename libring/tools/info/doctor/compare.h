@@ -7,16 +7,18 @@
 
 #include <cjson/cJSON.h>
 
-/** A host, and its answer. */
+/** A host, and its answer to the question for its findings. */
 typedef struct doctor_host {
     const char *name;
-    cJSON *told;        /* its `ringinfo doctor --json`; NULL: it did not answer    */
-    double began, done; /* this host's clock before it was asked, and when it had answered */
+    cJSON *told;        /* its answer to `ringinfo doctor --json`; NULL: no answer  */
+    double began, done; /* this host's clock before the question and after the answer */
 } doctor_host;
 
-/** Adds a row for each thing that should be the same. Hosts that did not answer are left out. */
+/** Adds a row for each value that should be the same on all hosts. Ignores hosts without an answer.
+ */
 void compare_hosts(const doctor_host *hosts, size_t count, report *r);
-/** Adds a row with the counters of a host that have risen. @param after  its second answer. */
+/** Adds a row with the counters of a host that have risen since its first answer.
+ *  @param after  its second answer. */
 void compare_counters(const doctor_host *h, const cJSON *after, report *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs all checks on this host, or hands over to doctor_hosts if the user named hosts. */
+ * Runs all checks on this host, or calls doctor_hosts() if the user has named hosts. */
 #include "doctor.h"
 
 #include "check_adapters.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Examines several hosts: asks each for its findings, compares them, tests each pair of hosts, and
- * then asks again to see which counters have risen. */
+ * Examines several hosts: asks each host for its findings, compares the hosts, tests each pair of
+ * them, and then asks again, to report the counters that have risen. */
 #include "doctor_hosts.h"
 
 #include "doctor_json.h"
@@ -15,6 +15,7 @@
 
 enum { ANSWER_TIME = 15, HOSTS_MOST = 64, WRONG_USE = 2 };
 
+/* Runs `ringinfo doctor --json` on all hosts at once. @param[out] runs  [count] the answers. */
 static void ask_all(const doctor_wishes *w, const doctor_host *hosts, run *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -82,13 +83,14 @@ static void take_answer(doctor_host *h, const run *asked, report *r)
     runs_why(asked, why, sizeof why);
     check_found(&c, "none");
     snprintf(reach, sizeof reach,
-             asked->code == 0 ? "ssh %.255s ringinfo doctor --json   # another program's output?"
-                              : "ssh %.255s true   # must work without asking for a password",
+             asked->code == 0
+                 ? "ssh %.255s ringinfo doctor --json   # does another program print there, too?"
+                 : "ssh %.255s true   # must work without asking for a password",
              h->name);
     check_fail(&c, why, "%s", runs_remedy(why, reach));
 }
 
-/* Asks the hosts that answered the first time again. */
+/* Asks the hosts that have answered a second time, and reports counters that have risen. */
 static void ask_again(const doctor_wishes *w, const doctor_host *hosts, size_t count, report *r)
 {
     run runs[HOSTS_MOST];
@@ -147,13 +149,12 @@ static ring_status list_hosts(const doctor_wishes *w, host_list *list)
 {
     RING_TRY(w->hosts != NULL ? hosts_parse_list(w->hosts, list)
                               : hosts_read_file(w->hostfile, list));
-    list->adds_up = false; /* two names must be two hosts */
+    list->adds_up = false; /* so that a host that is named twice is an error */
     RING_TRY(hosts_unify(list));
     return list->count <= HOSTS_MOST
                ? RING_OK
                : fail(RING_ERR_CONFIG,
-                      "%zu hosts are too many, since each pair is tested; give at most %d, those "
-                      "in doubt",
+                      "%zu hosts are too many, since each pair is tested; name at most %d",
                       list->count, HOSTS_MOST);
 }
 

@@ -6,7 +6,7 @@
 
 #include "doctor.h"
 
-/** @return the exit status. */
+/** Examines the hosts of @p w and prints the report. @return the exit status. */
 int doctor_hosts(const doctor_wishes *w);
 
 #endif

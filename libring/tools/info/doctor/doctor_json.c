@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the JSON of one host from its facts and its report, and reads parts of another host's. */
+ * Writes the JSON of this host from its facts and its report, and reads values from the JSON of
+ * other hosts. */
 #include "doctor_json.h"
 
 #include "settings.h"
@@ -37,7 +38,8 @@ bool words_have(const char *list, const char *word, size_t length)
 
 /* ---- Values that should be the same on all hosts --------------------------------------------- */
 
-/* Adds a word to a list unless the list has it; blanks in the word become '_'. */
+/* Adds a word to the list at @p name, unless the list has the word. Blanks in the word become '_'.
+ */
 RING_PRINTF(3, 4)
 static void put_word(cJSON *o, const char *name, const char *format, ...)
 {
@@ -57,8 +59,9 @@ static void put_word(cJSON *o, const char *name, const char *format, ...)
         cJSON_ReplaceItemInObjectCaseSensitive(o, name, cJSON_CreateString(longer));
 }
 
-/* @return true for settings that differ between hosts by nature: the launch, and the address. */
-static bool is_of_one_host(const settings_row *row)
+/* @return true for settings that may differ between hosts: of the launch, the address, the secret.
+ */
+static bool may_differ(const settings_row *row)
 {
     return strncmp(row->help, "launch:", 7) == 0 || strcmp(row->name, "RING_ADDR") == 0 ||
            strncmp(row->name, "RING_SECRET_", 12) == 0;
@@ -69,7 +72,7 @@ static void put_settings(cJSON *o)
     size_t count;
     settings_row *rows = settings_rows(&count);
     for (size_t i = 0; rows != NULL && i < count; i++)
-        if (strncmp(rows[i].source, "default", 7) != 0 && !is_of_one_host(&rows[i]))
+        if (strncmp(rows[i].source, "default", 7) != 0 && !may_differ(&rows[i]))
             put_word(o, "settings", "%s=%s", rows[i].name, rows[i].value);
     free(rows);
     if (!cJSON_HasObjectItem(o, "settings"))
@@ -104,20 +107,11 @@ static void put_port(cJSON *o, const fact_port *p)
     put_word(o, "traffic_classes", "%d", p->sent_class);
 }
 
-/* Adds the rate in Gbit/s of the slowest port that works, 0 if that is made of software; adds
- * nothing if no port works. */
-static void put_rdma_speed(cJSON *o, const facts *f)
-{
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < f->trial_count; i++)
-        if (f->trials[i].error[0] == '\0')
-            least = fmin(least, f->trials[i].rate);
-    if (!isinf(least))
-        cJSON_AddNumberToObject(o, "rdma_speed", least * 8e-9);
-}
-
+/* "rdma_speed" is the rate in Gbit/s of the slowest port that works; 0 for an adapter that is made
+ * of software. It is missing if no port works. */
 static cJSON *alike(const facts *f)
 {
+    double least = HUGE_VAL; /* bytes per second */
     cJSON *o = cJSON_CreateObject();
     put_software(o, f);
     const fact_interface *chosen = f->net.chosen;
@@ -127,14 +121,18 @@ static cJSON *alike(const facts *f)
         put_word(o, "speed", "%ld", chosen->speed);
     for (size_t k = 0; chosen != NULL && k < chosen->subnet_count; k++)
         put_word(o, "networks", "%s", chosen->subnets[k]);
-    put_rdma_speed(o, f);
+    for (size_t i = 0; i < f->trial_count; i++)
+        if (f->trials[i].error[0] == '\0')
+            least = fmin(least, f->trials[i].rate);
+    if (!isinf(least))
+        cJSON_AddNumberToObject(o, "rdma_speed", least * 8e-9);
     for (size_t i = 0; i < f->port_count; i++)
         if (f->ports[i].is_active)
             put_port(o, &f->ports[i]);
     return o;
 }
 
-/* Names the interfaces that the values belong to. */
+/* Names, for values in "alike", the interfaces that have them. */
 static cJSON *interfaces(const facts *f)
 {
     cJSON *o = cJSON_CreateObject();

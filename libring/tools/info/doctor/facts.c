@@ -54,8 +54,8 @@ static fact_interface *find_interface(facts_net *n, const char *name)
     return NULL;
 }
 
-/* "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0": the numbers are addresses in memory order.
- * The interface of the default route becomes the chosen one. */
+/* Reads a route: "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0", whose hexadecimal numbers are
+ * addresses in memory order. The interface of the default route becomes the chosen one. */
 static bool take_route(char *line, void *context)
 {
     facts_net *n = context;
@@ -84,8 +84,8 @@ static const topo_interface *owner_of(const topo_net *net, const char *address)
     return NULL;
 }
 
-/* Chooses the interface as ranks do. This asks the system, so below another root the interface of
- * the default route is used instead. */
+/* Chooses the interface as ranks do. This asks the running system, so it is not called for a copied
+ * tree, in which the interface of the default route stays chosen. */
 static void choose(facts_net *n)
 {
     topo_net net;
@@ -105,7 +105,8 @@ static void choose(facts_net *n)
     topo_net_free(&net);
 }
 
-/* "127.0.1.1  node1.example node1" @return true if the line has this host's name. */
+/* Reads a line of /etc/hosts, such as "127.0.1.1  node1.example node1".
+ * @return true if the line has this host's name; stores the address then. */
 static bool names_host(char *line, void *context)
 {
     facts_net *n = context;
@@ -146,7 +147,7 @@ const char *const fact_counters[FACTS_COUNTERS] = {
     "hw_counters/resp_cqe_error",
 };
 
-/* "4: ACTIVE" */
+/* Reads the word of a file such as "4: ACTIVE", without the number. */
 static void read_word(const fact_port *p, const char *file, char *out, size_t size)
 {
     char line[64];
@@ -180,8 +181,8 @@ static void take_pkey(const char *name, void *context)
         p->pkeys[p->pkey_count++] = key;
 }
 
-/* @return the largest MTU of InfiniBand that fits the interface's: RoCE v2 adds up to 96 bytes of
- * headers to a packet. */
+/* @return the largest MTU of InfiniBand whose packets fit the interface's MTU: RoCE v2 adds up to
+ * 96 bytes of headers to a packet. */
 static int fitting_mtu(long interface_mtu)
 {
     enum { HEADERS = 96, LARGEST = 4096, SMALLEST = 256 };
@@ -191,17 +192,8 @@ static int fitting_mtu(long interface_mtu)
     return mtu;
 }
 
-/* Mellanox's drivers write "Global tclass=106". */
-static void read_traffic_class(const char *folder, int set, fact_port *p)
-{
-    char line[64];
-    sysfs_line(line, sizeof line, "%s/tc/%d/traffic_class", folder, p->number);
-    const char *value = strstr(line, "tclass=");
-    p->traffic_class = value != NULL ? (int)strtol(value + 7, NULL, 10) : -1;
-    p->sent_class = set > 0 ? set : p->traffic_class > 0 ? p->traffic_class : 0;
-}
-
-/* The PCI address is the last component of the path that the link "device" points to. */
+/* Reads the PCI address of an adapter: the last component of the path to which the link "device"
+ * points. */
 static void read_address(const char *folder, fact_port *p)
 {
     char path[PATH_BYTES];
@@ -213,12 +205,18 @@ static void read_address(const char *folder, fact_port *p)
     free(real);
 }
 
+/* @param folder  of the adapter. */
 static void read_port(facts *f, const char *folder, fact_port *p)
 {
+    static const char class_key[] = "tclass="; /* Mellanox's drivers write "Global tclass=106" */
+    char line[64];
     sysfs_line(p->model, sizeof p->model, "%s/hca_type", folder);
     sysfs_line(p->board, sizeof p->board, "%s/board_id", folder);
     sysfs_line(p->firmware, sizeof p->firmware, "%s/fw_ver", folder);
-    read_traffic_class(folder, f->set_class, p);
+    sysfs_line(line, sizeof line, "%s/tc/%d/traffic_class", folder, p->number);
+    const char *at = strstr(line, class_key);
+    p->traffic_class = at != NULL ? (int)strtol(at + strlen(class_key), NULL, 10) : -1;
+    p->sent_class = f->set_class > 0 ? f->set_class : p->traffic_class > 0 ? p->traffic_class : 0;
     read_address(folder, p);
     read_word(p, "state", p->state, sizeof p->state);
     read_word(p, "phys_state", p->phys_state, sizeof p->phys_state);
@@ -278,7 +276,8 @@ static void add_device(facts *f, const char *address, bool is_gpu)
     text_format(d->address, sizeof d->address, "%.15s", address);
 }
 
-/* 0x03 is the class of display controllers, 0x10de the vendor NVIDIA. */
+/* Adds a device of the bus if it is a GPU of NVIDIA: a display controller (class 0x03) of the
+ * vendor 0x10de. */
 static void take_gpu(const char *name, void *context)
 {
     facts *f = context;
@@ -290,7 +289,8 @@ static void take_gpu(const char *name, void *context)
         add_device(f, name, true);
 }
 
-/* Ports of one adapter are consecutive and share its place on the bus, which is added once. */
+/* Reads GPUs, then adapters. The ports of an adapter are consecutive and have the same PCI address,
+ * which is added once. */
 static void read_bus(facts *f)
 {
     sysfs_line(f->pci.driver, sizeof f->pci.driver, "%s/proc/driver/nvidia/version", f->root);
@@ -304,8 +304,8 @@ static void read_bus(facts *f)
 
 /* ---- Ports in use -------------------------------------------------------------------------- */
 
-/* Adapters made of software are not on a bus; their speed is the processor's, so they have no rate.
- */
+/* Each active port sends to itself. Adapters that are made of software are not on a bus and get no
+ * rate, since their speed depends on the processor. */
 static void try_ports(facts *f)
 {
 #ifdef RING_HAVE_VERBS
@@ -332,7 +332,7 @@ static void try_ports(facts *f)
 
 /* ---- All facts ------------------------------------------------------------------------------- */
 
-/* @param reading  0 or 1. */
+/* @param reading  0 for the first reading, 1 for the last. */
 static void read_counters(facts *f, int reading)
 {
     for (size_t i = 0; i < f->net.count; i++) {
@@ -364,7 +364,7 @@ void facts_read(facts *f)
     sysfs_each(take_adapter, f, ADAPTERS, f->root);
     read_bus(f);
     read_counters(f, 0);
-    if (f->root[0] == '\0') /* the adapters of another root are not on this machine */
+    if (f->root[0] == '\0') /* the adapters of a copied tree are not on this machine */
         try_ports(f);
     if (f->seconds > 0)
         clock_sleep(f->seconds);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs ringperf, which uses libring's own connections and checks values: by TCP, and by RDMA if
- * both hosts have ports that work. Rank 1 connects to rank 0, so a second job with the hosts in the
- * other order tests the other direction. */
+ * Runs ringperf on both hosts, which connects by libring and checks the values that it receives: by
+ * TCP, and by RDMA if both hosts have ports that work. Rank 1 connects to rank 0, so a second job
+ * with the hosts exchanged tests connections in the other direction. */
 #include "pair_test.h"
 
 #include "doctor_json.h"
@@ -14,9 +14,9 @@
 
 enum {
     MEETING_TIME = 5, /* seconds for ranks to join, in addition to the time for ssh */
-    CALL_TIME = 4,
-    CALLS_TIME = 8,
-    SHORT = 8,
+    CALL_TIME = 4,    /* seconds after which a call fails */
+    CALLS_TIME = 8,   /* seconds for all calls of a job */
+    SHORT = 8,        /* message sizes in bytes */
     MEDIUM = 64 << 10,
     LONGEST = 8 << 20,
     MOST_CALLS = 500,
@@ -25,9 +25,9 @@ enum {
 #define SECTION "pairs"
 
 typedef struct timing {
-    double short_us, long_us; /* of a call of SHORT bytes, and of `most`; 0: not measured */
+    double short_us, long_us; /* time of a call of SHORT bytes, and of `most`; 0: not measured */
     double most;              /* bytes of the larger messages */
-    double wrong;             /* values */
+    double wrong;             /* number of wrong values that were received */
 } timing;
 
 static double number(const cJSON *o, const char *name)
@@ -35,7 +35,7 @@ static double number(const cJSON *o, const char *name)
     return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, name));
 }
 
-/* Reads the lines of JSON and skips the others. */
+/* Reads the results from the output of ringperf, in which lines that begin with '{' are JSON. */
 static timing read_timing(const run *job)
 {
     timing t = {0};
@@ -55,15 +55,16 @@ static timing read_timing(const run *job)
     return t;
 }
 
-/** Two ranks that exchange messages. */
+/* A job of two ranks that exchange messages. */
 typedef struct job {
     const char *first, *second; /* hosts of rank 0 and 1 */
     size_t most;                /* bytes of the largest message */
-    int calls;                  /* 0: SHORT and `most` bytes, with ringperf's number of calls */
-    int patience;               /* seconds for ranks to join */
+    int calls;    /* of `most` bytes; 0: ringperf chooses, and sends SHORT bytes, too */
+    int patience; /* seconds for ranks to join */
     const char *transport;
 } job;
 
+/* Writes the command line of a job. */
 static void put_command(run *r, const doctor_wishes *w, const job *j)
 {
     char hosts[600], first[280], second[280];
@@ -88,8 +89,8 @@ static void put_command(run *r, const doctor_wishes *w, const job *j)
     texts_add(&r->command, "--json=/proc/self/fd/1"); /* some systems lack /dev/stdout */
 }
 
-/* Chooses the command by the reason of the failure. Before a test by RDMA, the test by TCP has
- * succeeded. */
+/* Adds the command that fits the reason of the failure. A test by RDMA is run only if the test by
+ * TCP has succeeded, so that a failure is RDMA's. */
 static void add_command(checking *c, const job *j, const char *why, bool tcp)
 {
     static const remedy lost[] = {{"did not", ""},  {"RING_TIMEOUT", ""}, {"onnection", ""},
@@ -116,13 +117,14 @@ static void add_command(checking *c, const job *j, const char *why, bool tcp)
         check_command(
             c,
             "ssh %s \"sudo iptables -I INPUT -p tcp -s $(getent hosts %s | cut -d' ' -f1) "
-            "-j ACCEPT\"   # if a firewall is between",
+            "-j ACCEPT\"   # if there is a firewall",
             a, b);
     else
         check_command(c, "ringrun -H %s,%s ringperf sendrecv -c 1   # which error does it print?",
                       a, b);
 }
 
+/* Adds a row about a job that failed. */
 static void complain(const job *j, const char *why, report *out)
 {
     char name[600];
@@ -135,7 +137,7 @@ static void complain(const job *j, const char *why, report *out)
     add_command(&c, j, why, tcp);
 }
 
-/* @return false, after adding a row, if it fails. */
+/* Runs a job and reads its timing. @return false, after adding a row, if the job fails. */
 static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out)
 {
     char why[300];
@@ -153,7 +155,7 @@ static bool run_job(const doctor_wishes *w, const job *j, timing *t, report *out
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* @return Gbit/s of a host's interface; 0: not known. */
+/* @return Gbit/s of a host's interface; 0: unknown. */
 static double link_speed(const doctor_host *h)
 {
     const char *speed = told_text(h->told, "alike", "speed");
@@ -179,7 +181,8 @@ static void judge_speed(checking *c, double gbits, double link)
                    "export RING_CHANNELS=4   # check for other traffic: sar -n DEV 1 5");
 }
 
-/* More is expected of RDMA than of TCP: adapters do not share their work with the processor. */
+/* RDMA must reach a larger part of the nominal speed than TCP, since adapters transfer data without
+ * the processor. */
 static void judge_rdma_speed(checking *c, double gbits, double rate)
 {
     check_found(c, "%.3g Gbit/s each way%s", gbits, rate > 0 ? "" : " in software");
@@ -193,7 +196,8 @@ static void judge_rdma_speed(checking *c, double gbits, double rate)
                      "'pause|discard|ecn'");
 }
 
-/* @return a job in the other direction that takes about a second at the speed just measured. */
+/* @return a job in the other direction, whose calls take about 20 ms and which takes about 1 s, at
+ * the speed just measured: @p us for MEDIUM bytes. */
 static job long_job(job j, double us)
 {
     enum { CALL_US = 20000, JOB_US = 1000000 };
@@ -215,12 +219,13 @@ typedef struct pair {
     double round_trip_us, gbits;
 } pair;
 
-/* @return false, after adding rows, if the hosts cannot reach each other. */
+/* Runs a job in each direction. @return false, after adding rows, if one fails. */
 static bool run_both_ways(pair *p, const char *transport)
 {
     timing there, back;
     const double slower = fmax(p->a->done - p->a->began, p->b->done - p->b->began);
-    const int patience = MEETING_TIME + (int)ceil(2 * slower); /* ssh is needed again */
+    const int patience = MEETING_TIME +
+                         (int)ceil(2 * slower); /* each rank starts through ssh, too */
     const job first = {p->a->name, p->b->name, MEDIUM, 0, patience, transport};
     const bool to_a = run_job(p->w, &first, &there, p->r);
     const job second = long_job(first, to_a ? there.long_us : 1e4);

@@ -7,7 +7,8 @@
 #include "compare.h"
 #include "doctor.h"
 
-/** Runs two jobs of two ranks, with rank 0 on either host, and adds their rows to the report. */
+/** Runs a job of two ranks in each direction, by TCP and then by RDMA, and adds rows to the report.
+ */
 void pair_test(const doctor_wishes *w, const doctor_host *a, const doctor_host *b, report *r);
 
 #endif

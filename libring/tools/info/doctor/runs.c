@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts the commands with anonymous files as their output, and reads these files when the commands
- * have ended. */
+ * Starts commands whose standard output and standard error are anonymous files, and reads these
+ * files when the commands have ended. */
 #include "runs.h"
 
 #include "command_lookup.h"
@@ -33,7 +33,7 @@ static double wall_clock(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Adds the path of one of libring's programs in this program's folder. */
+/* Adds the path of a program of libring to the command; it is in the folder of this program. */
 static void add_neighbour(run *r, const char *name)
 {
     char self[4096] = "";
@@ -61,7 +61,8 @@ void runs_begin(run *r, const doctor_wishes *w, const char *hosts)
         texts_add(&r->command, "--remote-ringrun=%s", w->remote_ringrun);
 }
 
-/* If ringrun has another path on the other hosts, it finds the programs in its own folder. */
+/* If ringrun has another path on the other hosts, the bare name is given, since ringrun also
+ * searches its own folder. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name)
 {
     if (w->remote_ringrun == NULL)
@@ -70,6 +71,7 @@ void runs_add_program(run *r, const doctor_wishes *w, const char *name)
         texts_add(&r->command, "%s", name);
 }
 
+/* Starts a command. @param null  its standard input. */
 static void start(run *r, int null)
 {
     char why[400] = "";
@@ -155,7 +157,7 @@ void runs_why(const run *r, char *out, size_t size)
     if (r->code == CODE_KILLED)
         snprintf(out, size, "no answer in time");
     else if (*line == '\0')
-        snprintf(out, size, "it ended with %d and printed nothing", r->code);
+        snprintf(out, size, "the command ended with %d and printed nothing", r->code);
     else
         snprintf(out, size, "%.*s", (int)min_size(strcspn(line, "\n"), size - 1), line);
     text_make_printable(out, size);

@@ -9,24 +9,25 @@
 
 typedef struct run {
     texts command;
-    char *out, *err;    /* complete output */
-    double began, done; /* by the wall clock               */
+    char *out, *err;    /* its output and its errors */
+    double began, done; /* times of its start and end, wall clock */
     int code;           /* exit code; -1: killed, -2: not started */
     pid_t pid;
-    int fds[2]; /* files of its output and errors */
+    int fds[2]; /* the files that it writes output and errors to */
 } run;
 
-/** Begins a command line: this installation's ringrun with the user's options for ssh.
- *  @param hosts  for its -H. */
+/** Begins a command line with this installation's ringrun and the user's options for ssh.
+ *  @param hosts  the value of ringrun's option -H. */
 void runs_begin(run *r, const doctor_wishes *w, const char *hosts);
-/** @return a host's name as an item of such a list: IPv6 addresses are in brackets. */
+/** @return a host's name as an item of the list for -H, in which IPv6 addresses are in brackets. */
 const char *runs_host(const char *name, char out[280]);
-/** Adds the path that one of libring's programs has on the other hosts. */
+/** Adds one of libring's programs to the command, with its path on the other hosts. */
 void runs_add_program(run *r, const doctor_wishes *w, const char *name);
 
-/** Runs all commands; those that have not ended after @p seconds are killed with their process
- *  groups. */
+/** Runs all commands at the same time. After @p seconds, kills the process groups of the commands
+ *  that have not ended. */
 void runs_all(run *runs, size_t count, double seconds);
+/** Frees the commands and their output. */
 void runs_free(run *runs, size_t count);
 
 /** Describes a failure: the first line of the errors, or how the command ended. */
