@@ -257,7 +257,7 @@ static const char *range_of(const char *what, int least, int most)
     return text;
 }
 
-/* Stores the value in its field. @return NULL; the allowed values if @p value is none of them. */
+/* Stores the value in its field. @return NULL; the allowed values if @p value is not allowed. */
 static const char *setting_parse(const setting *s, const char *value, settings *out)
 {
     void *field = (char *)out + s->offset;

@@ -123,7 +123,7 @@ def read_options(block, options):
 
 
 def read_blocks(text):
-    """@return the checked blocks of a page. Malformed: one is none."""
+    """@return the checked blocks of a page; malformed ones are left out."""
     found = []
     for fence in pages.fences(text):
         mark = MARK.match(fence.before)

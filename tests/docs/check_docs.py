@@ -278,7 +278,7 @@ def words_of(variables, name):
 
 
 def variables_in_code(source):
-    """Names like MASTER_ADDR in files that ask for variables. Those of the header are none."""
+    """Names like MASTER_ADDR in files that ask for variables, without those of the header."""
     found = set()
     for room in CODE:
         for file in Path(source, room).rglob("*.c"):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watched memory: whoever asks after a call that changed mappings has returned, knows. */
+ * Tests watched memory: a query that follows a call which changed mappings sees the change. */
 #include "mappings.h"
 #include "watched.h"
 

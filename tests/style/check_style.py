@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of form for all sources of the tree: lines of 100 columns, no tabs and no blanks at line
 ends, a licence line, header guards, and one name a file; and nothing at the top but what belongs
-there.
+there. Product and documents use none of the words that docs/style.md replaces.
 
     check_style.py TREE
 
@@ -54,6 +54,36 @@ def faults_of_file(path, text):
         yield len(lines), "must end with one line end"
 
 
+# Words that docs/style.md replaces; "behind" in comments and messages, where it nearly always means
+# "after".
+WORDS = re.compile(r"(?<!there )\b(is|are|was|were) none\b|\bnone (is|are)\b|\b(mend(s|ed|ing)?|"
+                   r"whoever|whomever|thereby|shall|anew|lest|ere|hitherto|therefrom|thereof|"
+                   r"whence)\b", re.I)
+BEHIND = re.compile(r"\bbehind\b", re.I)
+COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
+PRODUCT = ("libring", "transport", "kernels", "train", "perf")
+
+
+def faults_of_words(path, text):
+    """The words in comments and texts of C, and in documents."""
+    if path.suffix == ".md":
+        parts, patterns = [(0, text)], (WORDS,)
+    else:
+        parts, patterns = [(m.start(), m[0]) for m in COMMENTS.finditer(text)], (WORDS, BEHIND)
+    for start, part in parts:
+        for pattern in patterns:
+            for found in pattern.finditer(part):
+                line = text.count("\n", 0, start + found.start()) + 1
+                yield line, f'"{found[0]}": see the table in docs/style.md'
+
+
+def documents(tree):
+    yield tree / "README.md"
+    for path in sorted((tree / "docs").rglob("*.md")):
+        if "decisions" not in path.parts and path.name != "style.md":
+            yield path
+
+
 def faults_of_names(paths):
     """Tests may name their files like what they test."""
     places = defaultdict(list)
@@ -76,6 +106,10 @@ def check(tree):
     paths = list(sources(tree))
     faults = [(path, number, what) for path in paths
               for number, what in faults_of_file(path, path.read_text(encoding="utf-8"))]
+    texts = [path for path in paths if path.suffix in {".c", ".cu", ".h"}
+             and path.relative_to(tree).parts[0] in PRODUCT] + list(documents(tree))
+    faults += [(path, number, what) for path in texts
+               for number, what in faults_of_words(path, path.read_text(encoding="utf-8"))]
     faults += list(faults_of_top(tree))
     relative = [path.relative_to(tree) for path in paths]
     faults += [(tree / path, 1, what) for path, what in faults_of_names(relative)]

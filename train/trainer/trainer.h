@@ -68,7 +68,7 @@ void trainer_fill_automatic(trainer *made, long updates);
 ring_status trainer_read_data(trainer *made, const char *folder);
 
 /** Prepares the data for the network: cuts texts into samples, normalizes images, and chooses the
- *  loss if none is configured. @return RING_OK or RING_ERR_CONFIG. */
+ *  loss if the configuration does not. @return RING_OK or RING_ERR_CONFIG. */
 ring_status trainer_fit_data(trainer *made, const char *folder);
 
 /** Divides the training samples among the ranks: sets made->shares and sampler. */

@@ -6,8 +6,8 @@
 
 #include "verbs.h"
 
-/** @return the key of an allocation that contains all @p bytes at reference @p ref; NULL if there
- *  is none. */
+/** @return the key of an allocation that contains all @p bytes at reference @p ref; NULL if no
+ *  allocation does. */
 const verbs_key *verbs_key_find(const verbs_keys *keys, uint64_t ref, uint64_t bytes);
 /** Adds a key, and drops all keys that overlap it. @return false if there is no memory. */
 bool verbs_key_put(verbs_keys *keys, const verbs_key *key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * poll_set: the descriptors that ringrun waits for, each with a function that handles it. The set
- * is built anew for each wait, so that a part of the program can omit a descriptor for some time:
+ * is built again for each wait, so that a part of the program can omit a descriptor for some time:
  * while the terminal is slow, the output of ranks is not read.
  */
 #ifndef LAUNCH_POLL_SET_H

@@ -335,7 +335,7 @@ static void read_settings(void)
     read_unkindness();
     emulated_set_order((int)setting("FAKE_CUDA_ORDER", EMULATED_FORWARD), (unsigned)gpu_is.seed);
     if (gpu_is.devices < 1 || gpu_is.devices > MOST_DEVICES || gpu_is.blocks < 1)
-        misuse("FAKE_CUDA_DEVICES or FAKE_CUDA_BLOCKS is none");
+        misuse("FAKE_CUDA_DEVICES or FAKE_CUDA_BLOCKS is not a number that is supported");
     for (int i = 0; i < gpu_is.devices; i++)
         gpu_is.memory[i] = area_of(true, false);
     gpu_is.pinned = area_of(true, true);
