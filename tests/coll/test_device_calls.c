@@ -271,6 +271,63 @@ static int late_rank(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* Stops the rank's stream until open_stream(). @param[out] word  pinned, which the stream awaits.
+ */
+static int close_stream(const player *p, _Atomic uint32_t **word)
+{
+    CUdeviceptr there;
+    void *pinned;
+    EXPECT_CUDA(cu.host_alloc(&pinned, sizeof **word, CU_MEMHOSTALLOC_DEVICEMAP));
+    *word = pinned;
+    atomic_store(*word, 0);
+    EXPECT_CUDA(cu.host_device_pointer(&there, pinned, 0));
+    EXPECT_CUDA(cu.stream_wait_value(p->stream, there, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    return 0;
+}
+
+/* No stream reaches the call before its deadline, so no kernel can check it. After the deadline the
+ * streams pass the call, and write nothing to its buffers. */
+static int never_reached(int rank, int ranks, harness_board *board, void *arg)
+{
+    _Atomic uint32_t *word;
+    ring_status status = RING_OK;
+    ring_call call = RING_CALL_INIT;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
+    call.timeout = 0.3;
+    EXPECT_OK(sum(&p, p.stream, &call));
+    for (const double since = harness_now(); status == RING_OK && harness_is_prompt(since);)
+        status = ring_comm_status(p.comm);
+    EXPECT(status == RING_ERR_TIMEOUT, "%d: %s", (int)status, ring_last_error(p.comm));
+    EXPECT(strstr(ring_last_error(p.comm), "the GPU has not completed the call") != NULL, "%s",
+           ring_last_error(p.comm));
+    EXPECT(cu.stream_query(p.stream) == CUDA_ERROR_NOT_READY, "the stream went on by itself");
+    atomic_store(word, 1);
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    return leave(&p);
+}
+
+/* A call without a stream comes after work of the default stream, which does not end in time. */
+static int default_stream_is_busy(int rank, int ranks, harness_board *board, void *arg)
+{
+    const CUstream legacy = (CUstream)(uintptr_t)1;
+    player p, at_default;
+    _Atomic uint32_t *word;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    at_default = p;
+    at_default.stream = legacy;
+    EXPECT(close_stream(&at_default, &word) == 0, "rank %d", rank);
+    call.timeout = 0.3;
+    const ring_status status = sum(&p, NULL, &call);
+    EXPECT(status == RING_ERR_TIMEOUT, "%d: %s", (int)status, ring_last_error(NULL));
+    EXPECT(strstr(ring_last_error(NULL), "default stream") != NULL, "%s", ring_last_error(NULL));
+    atomic_store(word, 1);
+    EXPECT_CUDA(cu.stream_synchronize(legacy));
+    return leave(&p);
+}
+
 static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
@@ -315,6 +372,8 @@ static int destroyed(int rank, int ranks, harness_board *board, void *arg)
 static void test_failures_end_streams(void **state)
 {
     run(2, late_rank);
+    run(2, never_reached);
+    run(2, default_stream_is_busy);
     run(2, aborted);
     run(2, other_counts);
     run(2, destroyed);
