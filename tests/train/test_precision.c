@@ -185,7 +185,7 @@ static void an_overflow_at_the_least_scale_stops_all_ranks(void **state)
         assert_int_equal(runs[r].skips, 2); /* hysteresis, and down to the least */
         assert_non_null(strstr(runs[r].on.error, "Current loss scale already at minimum - cannot "
                                                  "decrease scale anymore (fp16.min_loss_scale "
-                                                 "33554432, update 3): a gradient of "));
+                                                 "33554432, update 3): the gradient of "));
         assert_string_equal(runs[r].on.error, runs[0].on.error);
         assert_string_equal(runs[r].line, "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted "
                                           "loss scale: 67108864, reducing to 33554432");

@@ -171,7 +171,7 @@ static void stages_that_cannot_be_are_refused(void **state)
     model_spec spec = residual();
     expect_refused(&spec, "parameters", 5,
                    "residual cannot be cut into 5 pipeline stages, only into 4 or fewer");
-    expect_refused(&spec, "uniform", 4, "(layers 4 to 4) would have no parameters; take fewer");
+    expect_refused(&spec, "uniform", 4, "(layers 4 to 4) would have no parameters; use fewer");
     expect_refused(
         &spec, "type:embedding", 2,
         "pipeline.partition type:embedding: no layer of residual has a type that matches");
