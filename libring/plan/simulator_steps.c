@@ -33,8 +33,8 @@ static ring_status write_chunk(simulation *s, int rank, plan_loc loc, int i, int
     const bool sums = plan_facts_of(s->plans[rank]->collective)->reduces;
     RING_TRY(has_chunk(s, rank, loc.buffer, chunk));
     if (sums && (loc.buffer == PLAN_DST) != (s->symbols.nodes[id].kind == SYMBOL_FINISHED))
-        return sim_offence(s, rank, "puts a chunk that is %s into %s",
-                           loc.buffer == PLAN_DST ? "unfinished" : "finished",
+        return sim_offence(s, rank, "puts %s chunk into %s",
+                           loc.buffer == PLAN_DST ? "an unfinished" : "a finished",
                            step_buffer_name(loc.buffer));
     s->cells[sim_place(s, rank, loc.buffer, chunk)] = id;
     sim_note_latest(s, rank, chunk, id);

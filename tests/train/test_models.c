@@ -475,8 +475,9 @@ static void what_is_wrong_is_told_with_its_place(void **state)
     } cases[] = {
         {"", "m.json:1:1: the file is empty"},
         {"[]", "m.json:1:1: the file must have one object"},
-        {"{\"layers\": [{\"type\": \"relu\"}]}", "m.json:1:1: no \"input\""},
-        {"{\"input\": [3]}", "m.json:1:1: no \"layers\""},
+        {"{\"layers\": [{\"type\": \"relu\"}]}", "m.json:1:1: \"input\" is missing; add the shape "
+                                                 "of a sample, such as \"input\": [1, 28, 28]"},
+        {"{\"input\": [3]}", "m.json:1:1: \"layers\" is missing; add \"layers\": [ … ]"},
         {"{\"input\": [3, 3]}", "m.json:1:2: expected [features] or [channels, rows, columns]"},
         {"{\"input\": [0]}", "m.json:1:2: expected a whole number from 1 to 16777216"},
         {"{\"input\": [3], \"layer\": []}", "m.json:1:16: unknown key \"layer\""},
