@@ -7,16 +7,25 @@
 
 #include <unistd.h>
 
+/* A caller's thread is usually in the context already: asking is one call, pushing and popping two.
+ */
+static _Thread_local bool pushed;
+
 ring_status cuda_enter(const cuda_device *c)
 {
-    return cuda_check(cuda_driver_load()->push_current(c->context),
-                      "entering the GPU's context (cuCtxPushCurrent)");
+    const cuda_driver *api = cuda_driver_load();
+    CUcontext current = NULL;
+    pushed = api->get_current(&current) != CUDA_SUCCESS || current != c->context;
+    return pushed ? cuda_check(api->push_current(c->context),
+                               "entering the GPU's context (cuCtxPushCurrent)")
+                  : RING_OK;
 }
 
 void cuda_leave(void)
 {
     CUcontext left;
-    (void)cuda_driver_load()->pop_current(&left);
+    if (pushed)
+        (void)cuda_driver_load()->pop_current(&left);
 }
 
 /* ---- Sharing ------------------------------------------------------------------------------ */

@@ -41,7 +41,7 @@ static inline const cuda_device *cuda_device_of(const accelerator *a)
 }
 
 /** Makes the device's context current in the calling thread; cuda_leave() restores the thread's own
- *  context. */
+ *  context. The two do not nest. */
 ring_status cuda_enter(const cuda_device *c);
 void cuda_leave(void);
 

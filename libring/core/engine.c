@@ -23,6 +23,8 @@
 
 /* Seconds between two checks of the deadlines. */
 static const double look_seconds = 1e-3;
+/* Seconds for which a work waits before the health of its accelerator is checked. */
+static const double health_seconds = 10e-3;
 /* Seconds by which an accelerator that checks a call's deadline itself may be later than the
  * engine. It knows which rank is missing. */
 static const double device_grace = 1;
@@ -390,12 +392,13 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
 
 /* Checks the health of the accelerators for whose streams or folds works wait.
  * @param[out] affected  a work that waits for a failed accelerator. */
-static ring_status check_accelerators(const ring_comm *comm, work **affected)
+static ring_status check_accelerators(const ring_comm *comm, double now, work **affected)
 {
     const accelerator *last = NULL;
     for (work *w = comm->works.first; w != NULL; w = w->next) {
         const accelerator *a = w->stream.stop != NULL ? w->stream.stop->by : w->by;
-        if (a == NULL || a == last || a->health == NULL)
+        const double waited = now + w->wait.timeout - w->wait.deadline;
+        if (a == NULL || a == last || a->health == NULL || waited < health_seconds)
             continue;
         last = a;
         *affected = w;
@@ -416,7 +419,7 @@ void engine_look(ring_comm *comm, double now)
     if (comm->links.reaches)
         push_idle_links(comm);
     work *w = first_collective(comm), *at = find_overdue(comm, now);
-    ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, &at);
+    ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, now, &at);
     if (status == RING_OK) {
         at = w;
         status = reports_check(comm);

@@ -331,6 +331,101 @@ static void synchronous_launches(void **state)
     run(2, between_kernels);
 }
 
+/* ---- Many calls --------------------------------------------------------------------------- */
+
+enum { CHECK_ROUNDS = 25, END_ROUNDS = 200, FREE_ROUNDS = 50 };
+
+/* A communicator of its own ends by an abort or a deadline while one rank's stream is at a call. */
+static int end_another(player *p, harness_board *board, int round, unsigned draw)
+{
+    const bool aborts = draw % 2 == 0;
+    ring_status status = RING_OK;
+    ring_call call = RING_CALL_INIT;
+    player other = *p;
+    EXPECT_OK(ring_comm_dup(p->comm, &other.comm));
+    call.stream = p->streams[1];
+    call.timeout = aborts ? 0 : 0.2;
+    if (p->rank == 0)
+        EXPECT_OK(ring_all_reduce((void *)(uintptr_t)p->spare, (void *)(uintptr_t)p->spare, COUNT,
+                                  RING_INT32, RING_SUM, other.comm, &call));
+    EXPECT_OK(ring_barrier(p->comm, NULL));
+    if (p->rank == 1 && aborts)
+        EXPECT_OK(ring_comm_abort(other.comm, "the test ends it"));
+    for (const double since = harness_now(); status == RING_OK && harness_is_prompt(since);)
+        status = ring_comm_status(other.comm);
+    EXPECT(status == (aborts ? RING_ERR_ABORTED : RING_ERR_TIMEOUT), "round %d: %s", round,
+           ring_last_error(other.comm));
+    EXPECT_CUDA(cu.stream_synchronize(p->streams[1]));
+    ring_comm_destroy(other.comm);
+    return 0;
+}
+
+/* Frees and allocates between calls, where no stream waits. */
+static int renew(player *p)
+{
+    EXPECT_CUDA(cu.stream_synchronize(p->streams[0]));
+    EXPECT_OK(ring_barrier(p->comm, NULL));
+    EXPECT_CUDA(cu.mem_free(p->spare));
+    EXPECT_CUDA(cu.mem_alloc(&p->spare, BYTES));
+    return 0;
+}
+
+/* Calls of drawn counts with and without a stream. All ranks draw the same numbers; the delays are
+ * their own. Kernels change src between the calls. */
+static int storm(int rank, int ranks, harness_board *board, void *arg)
+{
+    const char *text = getenv("RING_TEST_ROUNDS");
+    const int rounds = text != NULL ? atoi(text) : 200;
+    unsigned draws = 7;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    CUstream stream = p.streams[0];
+    sample_add three = {.words = (void *)(uintptr_t)p.src, .count = COUNT, .value = 3};
+    void *parameters[] = {&three};
+    for (int i = 0; i < COUNT; i++)
+        p.in[i] = element(rank, 0, i);
+    EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, stream));
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    for (int round = 0; round < rounds; round++) {
+        const unsigned draw = (unsigned)rand_r(&draws);
+        const int count = 1 + (int)(draw % COUNT);
+        const bool checks = round % CHECK_ROUNDS == CHECK_ROUNDS - 1;
+        if (draw / 7 % 8 == 0)
+            usleep((unsigned)rand_r(&p.seed) % 1000);
+        if (draw / 3 % 3 == 0) {
+            EXPECT_CUDA(cu.stream_synchronize(stream)); /* it is not ordered before such a call */
+            EXPECT_OK(sum(&p, NULL, count));
+        } else {
+            EXPECT_OK(sum(&p, stream, count));
+        }
+        if (checks) {
+            EXPECT_CUDA(cu.stream_synchronize(stream));
+            EXPECT_OK(ring_barrier(p.comm, NULL));
+            EXPECT_CUDA(cu.copy_async((uintptr_t)p.out, p.dst, BYTES, stream));
+            EXPECT_CUDA(cu.stream_synchronize(stream));
+            EXPECT(expect_sum(&p, p.out, count, round) == 0, "rank %d", rank);
+        }
+        EXPECT_CUDA(cu.launch(p.add, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+        if (round % FREE_ROUNDS == FREE_ROUNDS - 1)
+            EXPECT(renew(&p) == 0, "round %d", round);
+        if (round % END_ROUNDS == END_ROUNDS - 1)
+            EXPECT(end_another(&p, board, round, draw) == 0, "round %d", round);
+    }
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    return leave(&p);
+}
+
+static void many_calls_of_two(void **state)
+{
+    run(2, storm);
+}
+
+static void many_calls_of_four(void **state)
+{
+    run(4, storm);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +435,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(replays),
         cmocka_unit_test(frees),
         cmocka_unit_test(synchronous_launches),
+        cmocka_unit_test(many_calls_of_two),
+        cmocka_unit_test(many_calls_of_four),
     };
     if (argc < 2 || argc > 3)
         return 2;

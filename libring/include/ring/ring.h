@@ -416,6 +416,12 @@ typedef struct ring_call {
  *  - A call takes its place among the calls of the communicator when it is made, on any stream. If
  *    it waits for a later call on the same stream, both must be in one group: the calls of a group
  *    on one stream share a place there.
+ *  - A call without a stream on memory of an accelerator starts after all work that the device's
+ *    default stream has at that moment, as a plain copy would. The caller orders work of other
+ *    streams that do not synchronize with the default one.
+ *  - The deadline counts from the call and includes the time that the stream takes to reach it.
+ *  - While the host drives a call on a stream, no thread of the process may block inside CUDA in a
+ *    call that waits for that stream, such as cudaFree (docs/devices.md).
  *  - If the stream is being captured into a graph, a call that GPUs run themselves
  *    (docs/devices.md) becomes a part of the graph, and each replay makes it again. It must not
  *    have work or on_done. All ranks must replay in the same order. Calls that the host drives
