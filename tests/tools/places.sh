@@ -129,7 +129,7 @@ has "a platform's wish is told" "$err" 'DC_DL_CONFIG has "gpus": 0; starting 1 r
 DC_DL_CONFIG='{"worker": {"count": 2 , "gpus" : 3 }}'
 placed
 equal "as many ranks as a platform has GPUs" "0@localhost 1@localhost 2@localhost" "$places"
-has "workers without a number" "$err" "wants 2 workers, but RANK and WORLD_SIZE do not say which"
+has "workers without a number" "$err" "names 2 workers, but RANK and WORLD_SIZE are not set"
 placed -n 1
 equal "-n is stronger than a platform" "0@localhost" "$places"
 RANK=1 WORLD_SIZE=2 RING_INSECURE=1 MASTER_ADDR=m placed

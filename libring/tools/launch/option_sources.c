@@ -123,8 +123,8 @@ static void compare_workers(int count)
     if (count > 1 && nodes == NULL)
         fprintf(
             stderr,
-            "ringrun: DC_DL_CONFIG names %d worker%s, but RANK and WORLD_SIZE, which number them, "
-            "are not set: starting ranks on this host only\n",
+            "ringrun: DC_DL_CONFIG names %d worker%s, but RANK and WORLD_SIZE are not set, so the "
+            "number of this worker is unknown: starting ranks on this host only\n",
             count, plural(count));
     else if (count > 0 && nodes != NULL && atoi(nodes) != count)
         fprintf(stderr, "ringrun: DC_DL_CONFIG names %d worker%s, but WORLD_SIZE is %.20s\n", count,
