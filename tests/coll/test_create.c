@@ -116,7 +116,7 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ring_comm_create(comm, NULL, 2, 0, &out) == RING_ERR_ARGUMENT && out == NULL, "NULL");
     EXPECT(ring_comm_create(comm, both, 3, 0, &out) == RING_ERR_ARGUMENT, "too long");
     EXPECT(ring_comm_create(comm, both, 0, 0, &out) == RING_ERR_ARGUMENT &&
-               harness_says("not in the list"),
+               harness_says("does not contain this rank"),
            "%s", ring_last_error(NULL));
     EXPECT(ring_comm_create(comm, both, 2, -1, &out) == RING_ERR_ARGUMENT && harness_says("tag"),
            "%s", ring_last_error(NULL));
@@ -125,7 +125,8 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
            "%s", ring_last_error(NULL));
     EXPECT(ring_comm_create(comm, twice, 2, 0, &out) == RING_ERR_ARGUMENT && harness_says("twice"),
            "%s", ring_last_error(NULL));
-    EXPECT(ring_comm_create(comm, other, 1, 0, &out) == RING_ERR_ARGUMENT && harness_says("not in"),
+    EXPECT(ring_comm_create(comm, other, 1, 0, &out) == RING_ERR_ARGUMENT &&
+               harness_says("does not contain"),
            "%s", ring_last_error(NULL));
     EXPECT(ring_comm_exclude(comm, &rank, 1, &out) == RING_ERR_ARGUMENT &&
                harness_says("this rank"),

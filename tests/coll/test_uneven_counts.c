@@ -423,7 +423,7 @@ static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ran
                    "overlap");
     EXPECT_REFUSED(ring_all_to_all_v(x, others, NULL, y, two, NULL, RING_FLOAT32, comm, NULL),
                    "sends itself 3 elements and expects 2");
-    EXPECT_REFUSED(ring_gather_v(x, 2, y, two, NULL, RING_FLOAT32, ranks, comm, NULL), "root 2");
+    EXPECT_REFUSED(ring_gather_v(x, 2, y, two, NULL, RING_FLOAT32, ranks, comm, NULL), "root is 2");
     EXPECT_REFUSED(ring_scatter_v(x, two, NULL, y, 2, (ring_dtype)99, 0, comm, NULL), "dtype");
     EXPECT_OK(ring_all_gather_v(NULL, NULL, none, far, RING_FLOAT32, comm, NULL));
     EXPECT_OK(ring_all_to_all_v(x, two, over, y, two, NULL, RING_FLOAT32, comm, NULL));

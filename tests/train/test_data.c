@@ -246,7 +246,7 @@ static void wrong_cifar_files_are_refused(void **state)
     cifar_refused("data_batch_2.bin: the file has 1 byte, which is not a multiple of CIFAR-10's "
                   "record of 3073 bytes; download the file again");
     files_write("data_batch_2.bin", "", 0);
-    cifar_refused("data_batch_2.bin: 0 bytes, which is not a multiple");
+    cifar_refused("data_batch_2.bin: the file has 0 bytes, which is not a multiple");
     write_cifar("data_batch_2.bin", 1, 10);
     cifar_refused(": label 10 of sample 2 is not from 0 to 9");
     assert_int_equal(unlink(files_path("data_batch_2.bin")), 0);
@@ -271,7 +271,8 @@ static void a_folder_without_the_files_says_what_belongs_there(void **state)
     folder_refused(files_path(""),
                    ": the folder is empty. The folder given by --data or RING_DATA");
     files_write("other", "x", 1);
-    folder_refused(files_path(""), ": no train-images-idx3-ubyte or train-images-idx3-ubyte.gz.");
+    folder_refused(files_path(""),
+                   ": the folder has no train-images-idx3-ubyte or train-images-idx3-ubyte.gz.");
     assert_non_null(strstr(train_error(), "t10k-labels-idx1-ubyte (10008)"));
     write_cifar("test_batch.bin", 2, 3);
     folder_refused(files_path(""), "data_batch_1.bin: No such file or directory");
@@ -422,7 +423,8 @@ static void wrong_texts_are_refused(void **state)
                  "train.bin: the file has 1028 bytes, but its header states 3 tokens of 2");
     text_refused(DATASET_TEST, "val.bin: No such file or directory");
     files_write("val.bin", "abc", 3);
-    text_refused(DATASET_TEST, "val.bin: 3 bytes, which is not a multiple of a 16-bit token");
+    text_refused(DATASET_TEST,
+                 "val.bin: the file has 3 bytes, which is not a multiple of a 16-bit token");
     const struct {
         uint32_t start[3];
         const char *error;

@@ -146,8 +146,8 @@ class Page(PageCase):
         (self.at / "text").write_text('{"step": 1}\nhello\n', encoding="utf-8")
         (self.at / "empty").write_text("", encoding="utf-8")
         for words, status, error in (
-                (["text"], 1, "ringtrain report: text:2: not a JSON object; give a file that "),
-                (["empty"], 1, "ringtrain report: empty: no metrics; give a file that "),
+                (["text"], 1, "ringtrain report: text:2: the line is not a JSON object; give a "),
+                (["empty"], 1, "ringtrain report: empty: the file has no metrics; give a file "),
                 (["none"], 1, "ringtrain report: none: No such file or directory"),
                 ([], 2, "ringtrain report: give at least one run")):
             done = self.report(*words)

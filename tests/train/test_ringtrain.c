@@ -386,7 +386,7 @@ static void ranks_that_do_not_divide_the_data_repeat_a_few_samples(void **state)
                               "3, optimizer: {type: \"AdamW\"}}",
                               "--loss cross_entropy");
     programs_expect_success(run);
-    programs_expect_output(run, "1000/3 ranks: 2 samples repeated an epoch\n");
+    programs_expect_output(run, "1000 samples for 3 ranks: 2 samples repeated in each epoch\n");
     assert_int_equal(run->steps, 12); /* 334 samples a rank in updates of 30 */
     programs_expect_same_params(3);
     programs_free(run);
@@ -398,7 +398,7 @@ static void ranks_that_do_not_divide_the_data_may_leave_samples_out(void **state
 {
     static const char *const drops[] = {"false", "true"},
                              *const lines[] = {
-                                 "1000/3 ranks: 2 samples repeated an epoch\n",
+                                 "1000 samples for 3 ranks: 2 samples repeated in each epoch\n",
                                  "1000 samples for 3 ranks: 1 sample left out in each epoch\n"};
     for (size_t i = 0; i < COUNT_OF(drops); i++) {
         char config[200];
