@@ -252,7 +252,7 @@ static int refused_by_one(int rank, int ranks, harness_board *board, void *arg)
     meet(board, 0, ranks);
     EXPECT(ring_group_end() == (rank == 0 ? RING_ERR_ARGUMENT : RING_ERR_MISMATCH), "%s",
            ring_last_error(NULL));
-    EXPECT(strstr(ring_last_error(NULL), "root -7") != NULL, "%s", ring_last_error(NULL));
+    EXPECT(strstr(ring_last_error(NULL), "root is -7") != NULL, "%s", ring_last_error(NULL));
     EXPECT(harness_is_prompt(started), "took %.1f s", harness_now() - started);
     meet(board, 1, ranks);
     ring_comm_destroy(comm);

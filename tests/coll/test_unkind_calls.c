@@ -360,13 +360,15 @@ static int end_another(player *p, harness_board *board, int round, unsigned draw
     return 0;
 }
 
-/* Frees and allocates between calls, where no stream waits. */
+/* Frees and allocates where no stream waits. A free waits for the streams of all ranks of the
+ * process, so no rank makes its next call before all have freed. */
 static int renew(player *p)
 {
     EXPECT_CUDA(cu.stream_synchronize(p->streams[0]));
     EXPECT_OK(ring_barrier(p->comm, NULL));
     EXPECT_CUDA(cu.mem_free(p->spare));
     EXPECT_CUDA(cu.mem_alloc(&p->spare, BYTES));
+    EXPECT_OK(ring_barrier(p->comm, NULL));
     return 0;
 }
 
