@@ -23,7 +23,8 @@ int algo_block_chunks(const plan *p);
 /** @return the rank that is @p steps after this one on the ring, or before it if negative. */
 int algo_neighbour(const plan *p, int steps);
 
-/** Sets the plan's fill to @p hops from rank to rank, at most @p far of them between hosts. */
+/** Sets the plan's fill, the hops before the last rank has data, to @p hops, of which at most @p
+ * far are between hosts. */
 void algo_fill(plan *p, int hops, int far);
 
 /** @return the number of chunks of a pipeline: few enough to amortise messages, and enough to fill
@@ -50,7 +51,7 @@ bool algo_any_collective(plan_collective collective);
 /** @return true for collectives in which several ranks receive the same data or sums. A block for a
  *  single rank is best sent to it directly, because a relay only adds bytes. */
 bool algo_shared_collective(plan_collective collective);
-/** @return true for collectives that sum the ranks up to this one. */
+/** @return true for prefix collectives, in which each rank gets the sum over ranks 0 to itself. */
 bool algo_is_prefix(plan_collective collective);
 
 bool algo_direct_supports(plan_collective collective);

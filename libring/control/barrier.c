@@ -10,7 +10,8 @@
 #include "verdict.h"
 
 /* s: the times after the deadline of the start at which a rank proposes that it is late itself, and
- * at which a waiting rank gives up. In between the report of a failing rank can arrive. */
+ * at which a waiting rank gives up. Between the two, the report of a failing rank can still
+ * arrive. */
 #define LATE_SECONDS 1.0
 #define PATIENCE 2.0
 

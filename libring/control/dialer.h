@@ -15,7 +15,7 @@ typedef struct dialer {
     net_address to;
     int peer;
     handshake_purpose purpose;
-    bool local;        /* the peer is on this host; passed on to the sink of a data socket */
+    bool local;        /* the peer is on this host; passed on to the owner of a data socket */
     double patience;   /* s: the time in which the peer must prove its membership */
     double most_pause; /* s: the longest pause between two tries; 0: there is only one try */
     double deadline;

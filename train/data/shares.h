@@ -47,15 +47,15 @@ void shares_rewind(data_shares *shares);
 /** @return the number of updates from the current point to the end of the epoch. */
 size_t shares_left(const data_shares *shares);
 
-/** @return the samples of the epoch that all ranks have taken @p updates after the current point.
- */
+/** @return the number of samples of the epoch that all ranks will have taken once @p updates more
+ *  updates are done. */
 size_t shares_until(const data_shares *shares, size_t updates);
 
 /** @return the number of updates of an epoch in which @p rank has samples. */
 size_t shares_updates(const data_shares *shares, int rank);
 
-/** @return the samples of the epoch that @p rank has taken before @p update, which counts from the
- *  current point, as in the functions below. */
+/** @return the samples of the epoch that @p rank has taken before @p update, which is counted from
+ *  the current point, as in the functions below. */
 size_t shares_begin(const data_shares *shares, int rank, size_t update);
 
 /** @return the samples that @p rank takes in @p update (from 0); 0 if it has no samples left. */

@@ -43,7 +43,8 @@ ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config 
                              size_t count);
 
 /** As optimizer_create(), but with the caller's memory.
- *  @param states  [count] zeros, which must outlive the optimiser; NULL if it is not needed */
+ *  @param states  each is [count] zeros, which must outlive the optimiser; NULL for a state that
+ * the optimiser does not need */
 void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
                          float *states[OPTIMIZER_STATES]);
 void optimizer_destroy(train_optimizer *optimizer);

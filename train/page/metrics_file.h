@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics_file: reads files that --metrics has written into tables. A file has one run, or several
- * runs that were appended to each other.
+ * metrics_file: reads into tables the files that --metrics has written. A file has one run, or
+ * several runs that were appended to each other.
  */
 #ifndef TRAIN_METRICS_FILE_H
 #define TRAIN_METRICS_FILE_H
@@ -15,9 +15,9 @@
 enum { COLUMN_STEP, COLUMN_LOSS, COLUMN_LR, COLUMN_GRAD_NORM, COLUMN_RATE, STEP_COLUMNS };
 enum { EPOCH_NUMBER, EPOCH_ACCURACY, EPOCH_TEST_LOSS, EPOCH_OVERLAP, EPOCH_MEMBERS };
 
-/** Numbers from the lines of a file: one row for each line, and NAN where a line does not have the
- *  number. The first columns have members of a line. In the table of epochs, more columns have the
- *  parts of its "seconds". */
+/** Numbers from the lines of a file, each of which is a JSON object: one row for each line, and NAN
+ *  where a line lacks the number. The first columns hold members of the object. The table of epochs
+ *  has further columns for the parts of the member "seconds". */
 typedef struct metrics_table {
     const char *const *members; /* [member_count] names of the first columns */
     int member_count, columns;

@@ -22,8 +22,8 @@ ring_status inputs_divide(train_state *state);
  *  setting. */
 ring_status inputs_compare(train_state *state);
 
-/** Counts the epochs and updates of the whole run: those before the trainer's current place,
- * possibly made with another number of ranks, and those that remain. Then fills in the values that
+/** Counts the epochs and updates of the whole run: those already done, possibly with a different
+ * number of ranks, and those that remain. Then fills in the values that
  * are "auto" and depend on these counts. */
 void inputs_count(train_state *state);
 

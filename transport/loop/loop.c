@@ -5,10 +5,10 @@
  *
  * Each end makes the ring through which it sends, adds it to a list of offers, and sends the peer
  * the number of the offer; the peer then claims the ring. The last end that holds a ring frees it,
- * so either end may close first. If an end closes before the peer has claimed its ring, it keeps
- * the ring for a peer whose greeting has arrived, because the ring may contain frames; otherwise it
- * frees the ring. A number from the socket is only looked up among the offers, and never used as an
- * address.
+ * so either end may close first. An end that closes before the peer has claimed this end's ring
+ * keeps the ring for a peer whose greeting has arrived, because the ring may contain frames;
+ * otherwise it frees the ring. A number from the socket is only looked up among the offers, and
+ * never used as an address.
  */
 #include "lines_link.h"
 #include "table.h"

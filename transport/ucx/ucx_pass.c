@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes passes: each makes UCP's worker progress, and then serves the links that have something to
+ * Makes passes: each calls ucp_worker_progress(), and then serves the links that have something to
  * send. Most calls on a link make a pass for all links. While no calls are made, the mover thread
  * makes passes. */
 #include "ucx_pass.h"
@@ -13,7 +13,7 @@
 
 enum {
     MOST_ROUNDS = 16, /* calls of ucp_worker_progress() in a pass                              */
-    OWED_PASSES = 8   /* passes for which status words wait for another message to carry them */
+    OWED_PASSES = 8   /* passes for which acknowledgements wait for a message to carry them    */
 };
 
 /** Seconds between the mover's checks: the first interval, and the longest. */
@@ -42,8 +42,8 @@ static void serve(ucx_link *l, const ucx_label *wanted)
     ucx_post(p, UCX_DATA, from, (size_t)wanted->bytes);
 }
 
-/* Sends the answers to received messages, because UCP accepts no sends from its receive callback.
- * @param patient  status words may wait for a later pass. @return true if they do. */
+/* Sends the answers to received messages here, because UCP accepts no sends from its receive
+ * callback. @param patient  acknowledgements may wait for a later pass. @return true if they do. */
 static bool serve_link(ucx_link *l, bool patient)
 {
     while (l->postings.landing != NULL) {

@@ -53,9 +53,11 @@ typedef struct run {
     double interrupted_at;
     bool failed, reported; /* a rank has failed, and this was reported */
     rank_end cause;        /* the first failure */
-    /* Times (clock_now()) of the report, of closing connections, of killing the ranks, and at which
-     * a second signal counts as a new one; HUGE_VAL: never. */
-    double report_at, cut_at, kill_at, repeat_at;
+    /* Times (clock_now()); HUGE_VAL: never. */
+    double report_at; /* the failure is reported                   */
+    double cut_at;    /* connections are closed                    */
+    double kill_at;   /* the ranks are killed                      */
+    double repeat_at; /* from then on another signal is a new one  */
 } run;
 
 /* ---- Events of ranks ---------------------------------------------------------------------- */
