@@ -6,8 +6,10 @@
 #include "calls.h"
 #include "device_calls.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static bool all_have_one(const ring_comm *comm)
 {
@@ -37,24 +39,132 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
     return call_all_gather(comm, notices, sizeof *notices);
 }
 
+/* ---- Steps in time ------------------------------------------------------------------------ */
+
+/* To attach or to connect, in a thread of its own. The driver may wait for all streams of the GPU,
+ * and one of them may be stopped until the program continues after the start. */
+typedef struct seat_step {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool finished, abandoned; /* the thread is done; nothing waits for it, so it frees the step */
+    const accelerator *by;
+    int rank, ranks, lanes;
+    accelerator_card *cards; /* [ranks], to connect with; NULL: attaches */
+    accelerator_seat *seat;
+    accelerator_card card;   /* of an attached seat */
+    accelerator_terms terms; /* of a connected one  */
+    ring_status status;
+    char text[1024];
+} seat_step;
+
+static void free_step(seat_step *s)
+{
+    pthread_cond_destroy(&s->over);
+    pthread_mutex_destroy(&s->lock);
+    free(s->cards);
+    free(s);
+}
+
+/* A seat that is connected too late is kept, because other ranks may use its memory. */
+static void *run_step(void *context)
+{
+    seat_step *s = context;
+    const accelerator_programs *programs = s->by->programs;
+    s->status = s->cards == NULL
+                    ? programs->attach(s->by, s->rank, s->ranks, s->lanes, &s->seat, &s->card)
+                    : programs->connect(s->seat, s->cards, &s->terms);
+    text_format(s->text, sizeof s->text, "%s", s->status == RING_OK ? "" : fail_text());
+    pthread_mutex_lock(&s->lock);
+    s->finished = true;
+    const bool abandoned = s->abandoned;
+    pthread_cond_signal(&s->over);
+    pthread_mutex_unlock(&s->lock);
+    if (abandoned && s->cards == NULL && s->status == RING_OK)
+        programs->detach(s->seat);
+    if (abandoned)
+        free_step(s);
+    return NULL;
+}
+
+static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
+{
+    pthread_condattr_t monotonic;
+    seat_step *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    s->by = d->by;
+    s->seat = d->seat;
+    s->rank = comm->rank;
+    s->ranks = comm->ranks;
+    s->lanes = comm->settings.device_blocks;
+    return s;
+}
+
+/* Runs the step in a thread, and waits for it.
+ * @return its result. RING_ERR_TIMEOUT: it is not finished, and @p s must not be used any more. */
+static ring_status finish_in_time(seat_step *s, double seconds)
+{
+    pthread_t thread;
+    const double end = clock_now() + seconds;
+    const struct timespec until = {.tv_sec = (time_t)end,
+                                   .tv_nsec = (long)((end - (double)(time_t)end) * 1e9)};
+    int waited = 0;
+    if (thread_start(&thread, run_step, s) != 0)
+        return fail(RING_ERR_SYSTEM, "cannot start a thread");
+    pthread_detach(thread);
+    pthread_mutex_lock(&s->lock);
+    while (!s->finished && waited == 0)
+        waited = pthread_cond_timedwait(&s->over, &s->lock, &until);
+    const bool finished = s->finished;
+    s->abandoned = !finished;
+    pthread_mutex_unlock(&s->lock);
+    if (!finished)
+        return fail(RING_ERR_TIMEOUT,
+                    "the driver of %s did not answer within %.3g s (half of RING_INIT_TIMEOUT); is "
+                    "a stream stopped?",
+                    s->by->name, seconds);
+    return s->status == RING_OK ? RING_OK : fail(s->status, "%s", s->text);
+}
+
 /* Attaches this rank. @param[out] card  the facts that the other ranks need to connect to it. */
 static ring_status attach(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
 {
-    RING_TRY(d->by->programs->attach(d->by, comm->rank, comm->ranks, comm->settings.device_blocks,
-                                     &d->seat, card));
+    seat_step *s = new_step(comm, d);
+    if (s == NULL)
+        return fail(RING_ERR_MEMORY, "attaching to a GPU");
+    const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
+    if (status == RING_ERR_TIMEOUT)
+        return status;
+    d->seat = s->seat;
+    *card = s->card;
     memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
-    return RING_OK;
+    free_step(s);
+    return status;
 }
 
-static ring_status connect_all(struct device_calls *d, const seat_notice *notices, int ranks)
+static ring_status connect_all(const ring_comm *comm, struct device_calls *d,
+                               const seat_notice *notices)
 {
-    accelerator_card *cards = malloc((size_t)ranks * sizeof *cards);
-    if (cards == NULL)
+    seat_step *s = new_step(comm, d);
+    if (s == NULL || (s->cards = malloc((size_t)comm->ranks * sizeof *s->cards)) == NULL) {
+        if (s != NULL)
+            free_step(s);
         return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
-    for (int r = 0; r < ranks; r++)
-        cards[r] = notices[r].card;
-    const ring_status status = d->by->programs->connect(d->seat, cards, &d->terms);
-    free(cards);
+    }
+    for (int r = 0; r < comm->ranks; r++)
+        s->cards[r] = notices[r].card;
+    const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
+    if (status == RING_ERR_TIMEOUT) {
+        d->seat = NULL; /* the thread uses it */
+        return status;
+    }
+    d->terms = s->terms;
+    free_step(s);
     return status;
 }
 
@@ -69,7 +179,7 @@ static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d, s
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "attach to its GPU");
     if (*why == RING_OK)
-        *why = connect_all(d, notices, comm->ranks);
+        *why = connect_all(comm, d, notices);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "connect its GPU to the others");

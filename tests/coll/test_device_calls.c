@@ -375,6 +375,35 @@ static int destroyed(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
+/* A stream of the GPU is stopped while a communicator is made, and the driver waits for it. The
+ * start ends nevertheless, and the host drives the communicator's calls. */
+static int start_beside_a_stopped_stream(int rank, int ranks, harness_board *board, void *arg)
+{
+    CUcontext context;
+    _Atomic uint32_t *word;
+    player p = {.rank = rank, .ranks = ranks};
+    pthread_once(&once, load_driver);
+    EXPECT_CUDA(cu.init(0));
+    EXPECT_CUDA(cu.primary_retain(&context, shares ? 0 : rank));
+    EXPECT_CUDA(cu.set_current(context));
+    EXPECT_CUDA(cu.stream_create(&p.stream, CU_STREAM_NON_BLOCKING, 0));
+    EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &p.comm));
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    EXPECT(cu.stream_query(p.stream) == CUDA_ERROR_NOT_READY, "the stream went on by itself");
+    atomic_store(word, 1);
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    ring_comm_destroy(p.comm);
+    return 0;
+}
+
+static void test_starts_end_beside_stopped_streams(void **state)
+{
+    setenv("RING_INIT_TIMEOUT", "4", 1);
+    run(2, start_beside_a_stopped_stream);
+    unsetenv("RING_INIT_TIMEOUT");
+}
+
 static void test_failures_end_streams(void **state)
 {
     run(2, late_rank);
@@ -412,6 +441,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_calls_run_in_their_order),
         cmocka_unit_test(test_graphs_replay_calls),
         cmocka_unit_test(test_failures_end_streams),
+        cmocka_unit_test(test_starts_end_beside_stopped_streams),
         cmocka_unit_test(test_a_lost_rank_ends_streams),
     };
     if (argc != 2)
