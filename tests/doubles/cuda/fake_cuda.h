@@ -53,6 +53,7 @@
 #ifndef TEST_DOUBLES_FAKE_CUDA_H
 #define TEST_DOUBLES_FAKE_CUDA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -98,5 +99,30 @@ typedef struct fake_cuda_counts {
 } fake_cuda_counts;
 /** Counts since the process began; contexts_left: pushed and not popped by this thread. */
 FAKE_CUDA_API void fake_cuda_counters(fake_cuda_counts *out);
+
+/** Calls of one function by one thread. */
+typedef struct fake_cuda_census_row {
+    const char *function; /* "cuLaunchKernel" */
+    int thread;           /* the kernel's number of it */
+    bool of_library;      /* called from a shared object whose file name begins with "libring" */
+    uint64_t calls;
+} fake_cuda_census_row;
+
+/** Begins to count the calls of all threads of this process, from zero. */
+FAKE_CUDA_API void fake_cuda_census_begin(void);
+/** Ends that. @return the number of rows written to @p out, at most @p most. */
+FAKE_CUDA_API int fake_cuda_census_end(fake_cuda_census_row *out, int most);
+
+typedef struct fake_cuda_census {
+    uint64_t calls; /* of all functions, which include the following ones */
+    uint64_t launches, functions, words;
+    uint64_t copies;           /* and memsets */
+    uint64_t synchronisations; /* with copies and memsets that have no stream */
+    uint64_t allocations;      /* also frees, and registrations of the host's memory */
+} fake_cuda_census;
+/** @return the sums of the rows of the library or of the program.
+ *  @param thread  0: of all threads. */
+FAKE_CUDA_API fake_cuda_census fake_cuda_census_sum(const fake_cuda_census_row *of, int count,
+                                                    bool of_library, int thread);
 
 #endif

@@ -17,7 +17,10 @@
     ROW(fail) \
     ROW(fail_nth) \
     ROW(last_failed) \
-    ROW(counters)
+    ROW(counters) \
+    ROW(census_begin) \
+    ROW(census_end) \
+    ROW(census_sum)
 
 typedef struct fake_cuda_table {
 #define ROW(name) __typeof__(&fake_cuda_##name) name;

@@ -5,6 +5,7 @@
  *
  *   gpu_process.c   the GPU process: its start and its end, and mapping memory in it
  *   gpu_calls.c     the start of each call, calls that a test lets fail, handles, counters
+ *   gpu_census.c    the census of calls
  *   gpu_devices.c   devices, contexts, errors
  *   gpu_memory.c    allocations
  *   gpu_pointers.c  attributes of pointers, dma-bufs
@@ -267,11 +268,12 @@ const op *queue_holder(int slot, const op *o);
 
 /* ---- Calls ---- */
 
-/** @return the error that ends the call before it has done anything; 0 if there is none. */
-CUresult call_enter(const char *function);
+/** @param caller  the address to which the call returns.
+ *  @return the error that ends the call before it has done anything; 0 if there is none. */
+CUresult call_enter(const char *function, const void *caller);
 #define ENTER() \
     do { \
-        const CUresult early = call_enter(__func__); \
+        const CUresult early = call_enter(__func__, __builtin_return_address(0)); \
         if (early != 0) \
             return early; \
     } while (0)
@@ -281,6 +283,10 @@ CUresult call_enter(const char *function);
         if (tried != 0) \
             return tried; \
     } while (0)
+
+/** @return whether code of libring's is at that address. */
+bool call_is_of_library(const void *caller);
+void census_count(const char *function, const void *caller);
 
 typedef enum object_kind {
     OBJECT_NONE,

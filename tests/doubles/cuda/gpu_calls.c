@@ -70,9 +70,10 @@ static int wanted(const char *function)
     return result;
 }
 
-CUresult call_enter(const char *function)
+CUresult call_enter(const char *function, const void *caller)
 {
     call_name = function;
+    census_count(function, caller);
     if (in_host_function) {
         fprintf(stderr, "fake_cuda: %s() in a host function\n", function);
         misuse("no call of CUDA is permitted there (CUDA_ERROR_NOT_PERMITTED)");

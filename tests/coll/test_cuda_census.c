@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counts the calls of NVIDIA's driver that libring makes for one all_reduce of GPU memory, per
+ * rank, over the double of that driver, and holds them to budgets. Two ranks share a GPU. A budget
+ * that is missed is printed as such; it fails the test only where the budget has been met before.
+ * Usage: test_coll_cuda_census TRANSPORT [print]; RING_TEST_LONG: 256 MiB, too. */
+#include "harness.h"
+
+#include "doubles/cuda/fake_cuda_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit_test.h"
+
+enum { RANKS = 2, MOST_ROWS = 1024, NO_LIMIT = 1 << 30 };
+
+static const char *transport;
+static bool only_prints;
+static cuda_table cu;
+static fake_cuda_table fake;
+
+#define EXPECT_CUDA(call) \
+    do { \
+        const CUresult expect_result = (call); \
+        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
+    } while (0)
+
+/* ---- Cells -------------------------------------------------------------------------------- */
+
+/* The most calls and launches for a rank. No cell has a host function, a copy, an allocation or a
+ * synchronisation. */
+typedef struct cell {
+    bool streamed;
+    size_t bytes;
+    int calls, launches;
+} cell;
+
+static const cell cells[] = {
+    {false, 8, 12, NO_LIMIT},
+    {false, 256 << 10, 14, NO_LIMIT},
+    {false, 16 << 20, NO_LIMIT, 64},
+    {false, 256 << 20, NO_LIMIT, 64},
+    {true, 8, NO_LIMIT, NO_LIMIT},
+    {true, 256 << 10, NO_LIMIT, NO_LIMIT},
+    {true, 16 << 20, NO_LIMIT, NO_LIMIT},
+    {true, 256 << 20, NO_LIMIT, NO_LIMIT},
+};
+enum { CELLS = sizeof cells / sizeof *cells };
+
+static size_t most_bytes(void)
+{
+    return getenv("RING_TEST_LONG") != NULL ? (size_t)256 << 20 : (size_t)16 << 20;
+}
+
+static int per_rank(uint64_t calls, int ranks)
+{
+    return (int)((calls + (uint64_t)ranks - 1) / (uint64_t)ranks);
+}
+
+/* Prints a miss. @return 1 if it is a failure. */
+static int judge(const cell *c, const char *name, int value, int most)
+{
+    if (value <= most)
+        return 0;
+    printf("  MISS: %zu bytes%s: %s: %d, at most %d\n", c->bytes, c->streamed ? " on a stream" : "",
+           name, value, most);
+    return 0;
+}
+
+static void print_functions(const fake_cuda_census_row *rows, int count, int ranks)
+{
+    printf("   ");
+    for (int i = 0; i < count; i++) {
+        uint64_t calls = 0;
+        bool first = rows[i].of_library;
+        for (int k = 0; k < count; k++) {
+            if (!rows[k].of_library || rows[k].function != rows[i].function)
+                continue;
+            first = first && k >= i;
+            calls += rows[k].calls;
+        }
+        if (first)
+            printf(" %s %.1f", rows[i].function + 2, (double)calls / ranks);
+    }
+    printf("\n");
+}
+
+/* The counts of a thread tell which thread did the work. */
+static void print_threads(const fake_cuda_census_row *rows, int count)
+{
+    printf("    by thread:");
+    for (int i = 0; i < count; i++) {
+        bool first = rows[i].of_library;
+        for (int k = 0; k < i; k++)
+            first = first && !(rows[k].of_library && rows[k].thread == rows[i].thread);
+        if (first)
+            printf(" %llu",
+                   (unsigned long long)fake.census_sum(rows, count, true, rows[i].thread).calls);
+    }
+    printf("\n");
+}
+
+/* @param ranks  of this process. */
+static int report(const cell *c, int ranks)
+{
+    static fake_cuda_census_row rows[MOST_ROWS];
+    const int count = fake.census_end(rows, MOST_ROWS);
+    const fake_cuda_census sum = fake.census_sum(rows, count, true, 0);
+    const int calls = per_rank(sum.calls, ranks), launches = per_rank(sum.launches, ranks);
+    int failures = 0;
+    printf("%-5s %-7s %9zu bytes: %5d calls, %4d launches, %3d words, %3d host functions, "
+           "%3d synchronisations, %3d copies, %3d allocations\n",
+           transport, c->streamed ? "stream" : "-", c->bytes, calls, launches,
+           per_rank(sum.words, ranks), per_rank(sum.functions, ranks),
+           per_rank(sum.synchronisations, ranks), per_rank(sum.copies, ranks),
+           per_rank(sum.allocations, ranks));
+    print_functions(rows, count, ranks);
+    print_threads(rows, count);
+    failures += judge(c, "calls", calls, c->calls);
+    failures += judge(c, "launches", launches, c->launches);
+    failures += judge(c, "host functions", (int)sum.functions, 0);
+    failures += judge(c, "synchronisations", (int)sum.synchronisations, 0);
+    failures += judge(c, "copies and memsets", (int)sum.copies, 0);
+    failures += judge(c, "allocations and frees", (int)sum.allocations, 0);
+    fflush(stdout);
+    return failures;
+}
+
+/* ---- Ranks -------------------------------------------------------------------------------- */
+
+static void load_driver(void)
+{
+    cu = cuda_functions();
+    fake = fake_cuda_functions();
+}
+
+static int start_gpu(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_driver);
+    EXPECT_CUDA(cu.init(0));
+    return 0;
+}
+
+/* Ranks meet by shared memory, for a barrier would be counted. */
+static int meet(harness_board *board, int *meetings)
+{
+    const int counter = (*meetings)++;
+    atomic_fetch_add(&board->counters[counter], 1);
+    EXPECT(harness_await(board, counter, RANKS), "a rank is late");
+    return 0;
+}
+
+static int sum(const cell *c, CUdeviceptr src, CUdeviceptr dst, CUstream stream, ring_comm *comm)
+{
+    ring_call call = RING_CALL_INIT;
+    call.stream = stream;
+    EXPECT_OK(ring_all_reduce((void *)(uintptr_t)src, (void *)(uintptr_t)dst, c->bytes / 4,
+                              RING_FLOAT32, RING_SUM, comm, c->streamed ? &call : NULL));
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    return 0;
+}
+
+static int is_right(const cell *c, CUdeviceptr dst, CUstream stream)
+{
+    float ends[2];
+    EXPECT_CUDA(cu.copy_async((uintptr_t)&ends[0], dst, 4, stream));
+    EXPECT_CUDA(cu.copy_async((uintptr_t)&ends[1], dst + c->bytes - 4, 4, stream));
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    EXPECT(ends[0] == RANKS && ends[1] == RANKS, "wrong values: %g, %g", (double)ends[0],
+           (double)ends[1]);
+    return 0;
+}
+
+static bool is_process(void)
+{
+    return harness_kind_of(transport) == HARNESS_PROCESSES;
+}
+
+static int rank_main(int rank, int ranks, harness_board *board, void *arg)
+{
+    CUcontext context;
+    CUstream stream;
+    CUdeviceptr src, dst;
+    ring_comm *comm;
+    int meetings = 0, failures = 0;
+    EXPECT(start_gpu() == 0, "no GPU");
+    EXPECT_CUDA(cu.primary_retain(&context, 0));
+    EXPECT_CUDA(cu.set_current(context));
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_CUDA(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING, 0));
+    EXPECT_CUDA(cu.mem_alloc(&src, most_bytes()));
+    EXPECT_CUDA(cu.mem_alloc(&dst, most_bytes()));
+    EXPECT_CUDA(cu.set_words_async(src, 0x3f800000, most_bytes() / 4, stream)); /* 1.0f */
+    EXPECT_CUDA(cu.stream_synchronize(stream));
+    const bool counts = is_process() || rank == 0;
+    for (int i = 0; i < CELLS; i++) {
+        if (cells[i].bytes > most_bytes())
+            continue;
+        EXPECT(sum(&cells[i], src, dst, stream, comm) == 0, "rank %d warms up", rank);
+        EXPECT(meet(board, &meetings) == 0, "rank %d", rank);
+        if (counts)
+            fake.census_begin();
+        EXPECT(meet(board, &meetings) == 0, "rank %d", rank);
+        EXPECT(sum(&cells[i], src, dst, stream, comm) == 0, "rank %d", rank);
+        EXPECT(meet(board, &meetings) == 0, "rank %d", rank);
+        if (rank == 0)
+            failures += report(&cells[i], is_process() ? 1 : RANKS);
+        EXPECT(is_right(&cells[i], dst, stream) == 0, "rank %d", rank);
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    EXPECT(only_prints || failures == 0, "%d budgets are missed", failures);
+    return 0;
+}
+
+static int as_threads(int rank, int ranks, harness_board *board, void *arg)
+{
+    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
+    return harness_run(HARNESS_THREADS, RANKS, rank_main, NULL, NULL);
+}
+
+static void counts_are_within_budgets(void **state)
+{
+    const int failed = is_process() ? harness_run(HARNESS_PROCESSES, RANKS, rank_main, NULL, NULL)
+                                    : harness_run(HARNESS_PROCESSES, 1, as_threads, NULL, NULL);
+    assert_int_equal(failed, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_are_within_budgets)};
+    if (argc < 2 || argc > 3)
+        return 2;
+    transport = argv[1];
+    only_prints = argc == 3 && strcmp(argv[2], "print") == 0;
+    setenv("RING_TRANSPORT", transport, 1);
+    return cmocka_run_group_tests_name("coll.cuda_census", tests, NULL, NULL);
+}
