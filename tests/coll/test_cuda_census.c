@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Counts the calls of NVIDIA's driver that libring makes for one all_reduce of GPU memory, per
  * rank, over the double of that driver, and holds them to budgets. Two ranks share a GPU. A budget
- * that is missed is printed as such; it fails the test only where the budget has been met before.
- * Usage: test_coll_cuda_census TRANSPORT [print]; RING_TEST_LONG: 256 MiB, too. */
+ * that is missed is printed; it fails the test unless the table says that the cell exceeds it so
+ * far. Usage: test_coll_cuda_census TRANSPORT [print]; RING_TEST_LONG: 256 MiB, too. */
 #include "harness.h"
 
 #include "doubles/cuda/fake_cuda_table.h"
@@ -36,17 +36,18 @@ typedef struct cell {
     bool streamed;
     size_t bytes;
     int calls, launches;
+    bool exceeded; /* so far: calls or launches are more, which is no failure */
 } cell;
 
 static const cell cells[] = {
-    {false, 8, 12, NO_LIMIT},
-    {false, 256 << 10, 14, NO_LIMIT},
-    {false, 16 << 20, NO_LIMIT, 64},
-    {false, 256 << 20, NO_LIMIT, 64},
-    {true, 8, NO_LIMIT, NO_LIMIT},
-    {true, 256 << 10, NO_LIMIT, NO_LIMIT},
-    {true, 16 << 20, NO_LIMIT, NO_LIMIT},
-    {true, 256 << 20, NO_LIMIT, NO_LIMIT},
+    {false, 8, 12, NO_LIMIT, true},
+    {false, 256 << 10, 14, NO_LIMIT, true},
+    {false, 16 << 20, NO_LIMIT, 64, true},
+    {false, 256 << 20, NO_LIMIT, 64, true},
+    {true, 8, NO_LIMIT, NO_LIMIT, false},
+    {true, 256 << 10, NO_LIMIT, NO_LIMIT, false},
+    {true, 16 << 20, NO_LIMIT, NO_LIMIT, false},
+    {true, 256 << 20, NO_LIMIT, NO_LIMIT, false},
 };
 enum { CELLS = sizeof cells / sizeof *cells };
 
@@ -61,13 +62,13 @@ static int per_rank(uint64_t calls, int ranks)
 }
 
 /* Prints a miss. @return 1 if it is a failure. */
-static int judge(const cell *c, const char *name, int value, int most)
+static int judge(const cell *c, const char *name, int value, int most, bool exceeded)
 {
     if (value <= most)
         return 0;
     printf("  MISS: %zu bytes%s: %s: %d, at most %d\n", c->bytes, c->streamed ? " on a stream" : "",
            name, value, most);
-    return 0;
+    return !exceeded;
 }
 
 static void print_functions(const fake_cuda_census_row *rows, int count, int ranks)
@@ -119,12 +120,12 @@ static int report(const cell *c, int ranks)
            per_rank(sum.allocations, ranks));
     print_functions(rows, count, ranks);
     print_threads(rows, count);
-    failures += judge(c, "calls", calls, c->calls);
-    failures += judge(c, "launches", launches, c->launches);
-    failures += judge(c, "host functions", (int)sum.functions, 0);
-    failures += judge(c, "synchronisations", (int)sum.synchronisations, 0);
-    failures += judge(c, "copies and memsets", (int)sum.copies, 0);
-    failures += judge(c, "allocations and frees", (int)sum.allocations, 0);
+    failures += judge(c, "calls", calls, c->calls, c->exceeded);
+    failures += judge(c, "launches", launches, c->launches, c->exceeded);
+    failures += judge(c, "host functions", (int)sum.functions, 0, false);
+    failures += judge(c, "synchronisations", (int)sum.synchronisations, 0, false);
+    failures += judge(c, "copies and memsets", (int)sum.copies, 0, false);
+    failures += judge(c, "allocations and frees", (int)sum.allocations, 0, false);
     fflush(stdout);
     return failures;
 }

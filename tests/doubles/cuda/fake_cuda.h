@@ -47,6 +47,13 @@
  *   FAKE_CUDA_FREE_LOCKS=1  these calls hold the driver's lock while they wait
  *   FAKE_CUDA_SYNC=1      cuLaunchKernel returns when the kernel has ended, as under
  *                         compute-sanitizer
+ *   FAKE_CUDA_R1=1        A call by libring that may wait for a stream, or for a lock that another
+ *                         call holds meanwhile, ends the process: copies, memsets, host functions,
+ *                         synchronisations, allocations, frees, registrations of memory, graphs,
+ *                         modules, launches of functions that were not loaded, exports and imports,
+ *                         peer access, and creating or destroying streams and events. It is allowed
+ *                         where a test permits it: see fake_cuda_permit().
+ *   FAKE_CUDA_R1=print    such calls are only printed
  *
  * The functions below are found by dlsym().
  */
@@ -73,6 +80,9 @@ FAKE_CUDA_API void fake_cuda_write(void *memory, const void *src, size_t bytes);
 /** For kernels. Unless all bytes lie in one allocation, later calls end with
  *  CUDA_ERROR_ILLEGAL_ADDRESS. It takes a lock, so it is too slow for each element. */
 FAKE_CUDA_API void fake_cuda_check(const void *memory, size_t bytes);
+
+/** Until the matching call with false, FAKE_CUDA_R1 does not apply to this thread. */
+FAKE_CUDA_API void fake_cuda_permit(bool permitted);
 
 /** Sets an attribute of the devices. @return its previous value. */
 FAKE_CUDA_API int fake_cuda_set(int attribute, int value);

@@ -18,6 +18,7 @@
     ROW(fail_nth) \
     ROW(last_failed) \
     ROW(counters) \
+    ROW(permit) \
     ROW(census_begin) \
     ROW(census_end) \
     ROW(census_sum)

@@ -6,6 +6,7 @@
  *   gpu_process.c   the GPU process: its start and its end, and mapping memory in it
  *   gpu_calls.c     the start of each call, calls that a test lets fail, handles, counters
  *   gpu_census.c    the census of calls
+ *   gpu_rules.c     calls that libring must not make while it communicates
  *   gpu_devices.c   devices, contexts, errors
  *   gpu_memory.c    allocations
  *   gpu_pointers.c  attributes of pointers, dma-bufs
@@ -184,6 +185,9 @@ typedef struct gpu_state {
 
 extern gpu_state *gpu;
 
+/** What happens when libring makes a call that it must not make while it communicates. */
+typedef enum rule { RULE_NONE, RULE_PRINTS, RULE_ENDS } rule;
+
 typedef struct gpu_settings {
     int devices, blocks, peers, owner; /* owner: the id of the host process */
     uint64_t delay_us, seed;
@@ -192,6 +196,7 @@ typedef struct gpu_settings {
     uint64_t late_us;
     int queues; /* hardware queues of a device; 0: every stream has its own */
     bool strict, limits, alloc_drains, drain_locks, launches_wait;
+    rule rule;
     area memory[MOST_DEVICES], pinned, mapped, imported;
     void *own; /* addresses for memory of the GPU process's own */
 } gpu_settings;
@@ -287,6 +292,8 @@ CUresult call_enter(const char *function, const void *caller);
 /** @return whether code of libring's is at that address. */
 bool call_is_of_library(const void *caller);
 void census_count(const char *function, const void *caller);
+void rule_check(const char *function, const void *caller);
+void rule_check_launch(bool is_loaded, const void *caller);
 
 typedef enum object_kind {
     OBJECT_NONE,

@@ -74,6 +74,7 @@ CUresult call_enter(const char *function, const void *caller)
 {
     call_name = function;
     census_count(function, caller);
+    rule_check(function, caller);
     if (in_host_function) {
         fprintf(stderr, "fake_cuda: %s() in a host function\n", function);
         misuse("no call of CUDA is permitted there (CUDA_ERROR_NOT_PERMITTED)");

@@ -14,6 +14,7 @@ typedef struct module {
 struct CUfunc_st {
     const emulated_kernel *kernel;
     int device, most_dynamic;
+    _Atomic bool loaded; /* by a call that needs its code */
     void *handle;
     struct CUfunc_st *next;
 };
@@ -84,9 +85,10 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
 CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction handle)
 {
     ENTER();
-    const struct CUfunc_st *f = object_get(OBJECT_FUNCTION, handle);
+    struct CUfunc_st *f = object_get(OBJECT_FUNCTION, handle);
     if (f == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
+    f->loaded = true;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         *out = MOST_BLOCK_THREADS;
@@ -105,7 +107,11 @@ CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction
 CUresult cuFuncLoad(CUfunction handle)
 {
     ENTER();
-    return object_get(OBJECT_FUNCTION, handle) != NULL ? 0 : CUDA_ERROR_INVALID_HANDLE;
+    struct CUfunc_st *f = object_get(OBJECT_FUNCTION, handle);
+    if (f == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    f->loaded = true;
+    return 0;
 }
 
 CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
@@ -147,13 +153,16 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction handle
 enum { COOPERATING = 32 };
 
 static CUresult put_launch(CUfunction handle, CUstream stream, const unsigned *shape,
-                           size_t dynamic_shared, void *const *parameters, bool cooperative)
+                           size_t dynamic_shared, void *const *parameters, bool cooperative,
+                           const void *caller)
 {
     int slot;
     TRY(stream_find(stream, &slot));
-    const struct CUfunc_st *f = object_get(OBJECT_FUNCTION, handle);
+    struct CUfunc_st *f = object_get(OBJECT_FUNCTION, handle);
     if (f == NULL || f->device != gpu->streams[slot].device)
         return CUDA_ERROR_INVALID_HANDLE;
+    rule_check_launch(f->loaded, caller);
+    f->loaded = true;
     if (shape[1] * shape[2] * shape[4] * shape[5] != 1)
         misuse("grids and blocks of several dimensions are not emulated");
     if (shape[0] < 1 || !fits(f, shape[3], dynamic_shared) || parameters == NULL ||
@@ -184,7 +193,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     ENTER();
     if (extra != NULL)
         misuse("arguments in one buffer are not emulated");
-    return put_launch(function, stream, shape, shared_bytes, parameters, false);
+    return put_launch(function, stream, shape, shared_bytes, parameters, false,
+                      __builtin_return_address(0));
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
@@ -194,7 +204,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
 {
     const unsigned shape[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
     ENTER();
-    return put_launch(function, stream, shape, shared_bytes, parameters, true);
+    return put_launch(function, stream, shape, shared_bytes, parameters, true,
+                      __builtin_return_address(0));
 }
 
 /* ---- In the GPU process ---- */

@@ -313,13 +313,15 @@ static void read_queues(void)
 
 static void read_unkindness(void)
 {
-    const char *late = getenv("FAKE_CUDA_LATE");
+    const char *late = getenv("FAKE_CUDA_LATE"), *mode = getenv("FAKE_CUDA_R1");
     gpu_is.late = late == NULL || strcmp(late, "off") != 0;
     gpu_is.late_us = setting("FAKE_CUDA_LATE", LATE_US);
     gpu_is.limits = setting("FAKE_CUDA_LIMITS", 1) != 0;
     gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
     gpu_is.drain_locks = setting("FAKE_CUDA_FREE_LOCKS", 0) != 0;
     gpu_is.launches_wait = setting("FAKE_CUDA_SYNC", 0) != 0;
+    if (mode != NULL && strcmp(mode, "0") != 0)
+        gpu_is.rule = strcmp(mode, "print") == 0 ? RULE_PRINTS : RULE_ENDS;
     read_queues();
 }
 
