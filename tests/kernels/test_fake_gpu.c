@@ -989,11 +989,6 @@ static CUresult copy_pageable(void)
     return cu.copy_async(forbidden, (uintptr_t)&forbidden, 4, streams[0]);
 }
 
-static CUresult use_legacy_stream(void)
-{
-    return cu.set_words_async(forbidden, 1, 1, NULL);
-}
-
 static void some_calls_end_a_capture(void **state)
 {
     static const struct {
@@ -1003,8 +998,7 @@ static void some_calls_end_a_capture(void **state)
                 {query_event, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
                 {allocate, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
                 {copy_pageable, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
-                {wait_outside, CUDA_ERROR_STREAM_CAPTURE_ISOLATION},
-                {use_legacy_stream, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT}};
+                {wait_outside, CUDA_ERROR_STREAM_CAPTURE_ISOLATION}};
     CUstreamCaptureStatus status;
     CUgraph graph;
     open_gpu();

@@ -11,17 +11,23 @@
  * it ends. Kernels are those of emulated_kernel.h, found by name. One that fails ends the GPU
  * process: all devices are lost then, where real ones fail one by one.
  *
- * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other; peer access
- * is not enforced; priorities only select hardware queues; blocks of cooperative launches have at
- * most 32 threads. A kernel that reads pageable memory of the host reads the contents of the time
- * when the GPU process began; only fake_cuda_check() detects that.
+ * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other; a kernel may
+ * access the memory of all devices; priorities only select hardware queues; blocks of cooperative
+ * launches have at most 32 threads. A kernel that reads pageable memory of the host reads the
+ * contents of the time when the GPU process began; only fake_cuda_check() detects that.
  *
  * Environment, read when the GPU process starts:
  *   FAKE_CUDA=no_device   there is no GPU
  *   FAKE_CUDA=no_binary   no image has kernels for it
- *   FAKE_CUDA_DEVICES=n   devices, at 0000:3B:00.0 and following (1, at most 8)
+ *   FAKE_CUDA_DEVICES=n   devices, at 0000:3B:00.0 and following (1, at most 16)
  *   FAKE_CUDA_BLOCKS=n    blocks that a device has room for, one a multiprocessor (8)
  *   FAKE_CUDA_PEERS=0     devices cannot access each other's memory
+ *   FAKE_CUDA_PEERS=lies  calls say that they can, and enable it, but kernels that access another
+ *                         device's memory fail (CUDA_ERROR_ILLEGAL_ADDRESS). Needs a processor with
+ *                         memory protection keys; at most 15 devices.
+ *   FAKE_CUDA_IPC=0       memory and events cannot be exported to other processes, nor imported
+ *   FAKE_CUDA_IPC=open    they can be exported, but opening them fails
+ *   FAKE_CUDA_MPS=1       the devices belong to an MPS server (an attribute, nothing else)
  *   FAKE_CUDA_DELAY=us    each op of a stream waits for up to so long before it begins (0)
  *   FAKE_CUDA_ORDER=n     in which order threads of a block run (0; see emulated_set_order())
  *   FAKE_CUDA_SEED=n      of these delays and orders (1)

@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 enum {
-    MOST_DEVICES = 8,
+    MOST_DEVICES = 16,
     MOST_STREAMS = 256,
     MOST_EVENTS = 4096,
     MOST_OPS = 8192,
@@ -158,6 +158,7 @@ typedef struct map_request {
     size_t bytes;
     int pid, file, protection; /* file -1: the addresses are only reserved */
     uint64_t offset;
+    int device; /* whose memory it is; -1: the host's */
     int error;
 } map_request;
 
@@ -188,8 +189,15 @@ extern gpu_state *gpu;
 /** What happens when libring makes a call that it must not make while it communicates. */
 typedef enum rule { RULE_NONE, RULE_PRINTS, RULE_ENDS } rule;
 
+/** Whether devices can access each other's memory; PEERS_LIE: calls say so, but kernels fail. */
+typedef enum peer_access { PEERS_NONE, PEERS_REACH, PEERS_LIE } peer_access;
+/** What importing memory and events of other processes comes to. */
+typedef enum ipc_ways { IPC_REFUSED, IPC_WORKS, IPC_FAILS_TO_OPEN } ipc_ways;
+
 typedef struct gpu_settings {
-    int devices, blocks, peers, owner; /* owner: the id of the host process */
+    int devices, blocks, owner; /* owner: the id of the host process */
+    peer_access peers;
+    ipc_ways ipc;
     uint64_t delay_us, seed;
     double deadline;
     bool late; /* calls return before the copies that they ask for have begun */
@@ -217,9 +225,13 @@ void gpu_await_briefly(bell b);
 double gpu_now(void);
 /** Called in the GPU process: ends it, and all devices are lost. */
 _Noreturn void gpu_die(int error, const char *why);
-/** Maps a file of a process in the GPU process; without a file, only reserves the addresses. */
-bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection);
+/** Maps a file of a process in the GPU process, as the members of @p m say; without a file, only
+ *  reserves the addresses. @return false: it failed. */
+bool gpu_map(const map_request *m);
 void gpu_serve_map(void);
+/** With PEERS_LIE, keeps this thread, which runs blocks of @p device, from other devices' memory.
+ */
+void gpu_forget_peers(int device);
 /** Threads of the GPU process. */
 void *stream_main(void *slot);
 void *block_main(void *device);
@@ -387,7 +399,8 @@ void capture_invalidate(capture *c);
  *  capture. */
 CUresult capture_refuses(int slot);
 CUresult capture_append(int slot, const op *o);
-/** For the legacy stream, for which captured streams would wait. */
+/** For the legacy stream, for which captured blocking streams would wait. The captures stay valid.
+ */
 CUresult capture_forbids_legacy(int slot);
 CUresult capture_record(int slot, int event_slot);
 /** @param handled  set if the wait belongs to a capture. */

@@ -93,10 +93,8 @@ CUresult capture_forbids_legacy(int slot)
     pthread_mutex_lock(&captures.lock);
     for (int i = 0; i < MOST_STREAMS; i++)
         if (captures.of[i] != NULL && !gpu->streams[i].non_blocking &&
-            gpu->streams[i].device == device) {
-            capture_invalidate(captures.of[i]);
+            gpu->streams[i].device == device)
             result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
     pthread_mutex_unlock(&captures.lock);
     return result;
 }

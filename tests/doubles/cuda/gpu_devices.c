@@ -144,7 +144,7 @@ CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice device)
 CUresult cuDeviceCanAccessPeer(int *out, CUdevice device, CUdevice peer)
 {
     ENTER();
-    *out = gpu_is.peers != 0 && device != peer;
+    *out = gpu_is.peers != PEERS_NONE && device != peer;
     return is_device(device) && is_device(peer) ? 0 : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -276,7 +276,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (other < 0 || other == device)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (gpu_is.peers == 0)
+    if (gpu_is.peers == PEERS_NONE)
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     pthread_mutex_lock(&lock);
     const bool before = contexts[device].reaches[other];

@@ -48,9 +48,23 @@ static uintptr_t import(const ipc_handle *h, bool to_host, memory_kind kind)
     if (to_host && mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
                         (off_t)first) == MAP_FAILED)
         misuse("memory of another process cannot be mapped");
-    if (!gpu_map(at, bytes, getpid(), file, first, PROT_READ | PROT_WRITE))
+    if (!gpu_map(&(map_request){.at = at,
+                                .bytes = bytes,
+                                .pid = getpid(),
+                                .file = file,
+                                .offset = first,
+                                .protection = PROT_READ | PROT_WRITE,
+                                .device = to_host ? -1 : h->device}))
         misuse("memory of another process cannot be mapped");
     return start;
+}
+
+/* As in containers that do not share the host's process numbers or its IPC namespace. */
+static CUresult opening_fails(void)
+{
+    return gpu_is.ipc == IPC_REFUSED         ? CUDA_ERROR_NOT_SUPPORTED
+           : gpu_is.ipc == IPC_FAILS_TO_OPEN ? CUDA_ERROR_MAP_FAILED
+                                             : 0;
 }
 
 /* ---- Memory ---- */
@@ -58,6 +72,8 @@ static uintptr_t import(const ipc_handle *h, bool to_host, memory_kind kind)
 CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr memory)
 {
     ENTER();
+    if (gpu_is.ipc == IPC_REFUSED)
+        return CUDA_ERROR_NOT_SUPPORTED;
     const allocation a = allocation_at(memory);
     if (a.uses == 0 || a.kind != MEMORY_DEVICE || a.pooled)
         return CUDA_ERROR_INVALID_VALUE;
@@ -97,6 +113,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
     ENTER();
     TRY(device_here(&device));
     TRY(capture_forbids());
+    TRY(opening_fails());
     memcpy(&h, &handle, sizeof h);
     if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
@@ -132,6 +149,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr memory)
 CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
 {
     ENTER();
+    if (gpu_is.ipc == IPC_REFUSED)
+        return CUDA_ERROR_NOT_SUPPORTED;
     const gpu_event *e = event_find(handle);
     if (e == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -155,6 +174,7 @@ CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
     int device;
     ENTER();
     TRY(device_here(&device));
+    TRY(opening_fails());
     memcpy(&h, &handle, sizeof h);
     if (memcmp(h.magic, event_magic, sizeof h.magic) != 0)
         return CUDA_ERROR_INVALID_HANDLE;

@@ -252,6 +252,7 @@ void *block_main(void *device_number)
 {
     device_state *d = &gpu->devices[(intptr_t)device_number];
     unsigned index;
+    gpu_forget_peers((int)(intptr_t)device_number);
     gpu_lock();
     for (;;) {
         op *o;

@@ -190,7 +190,12 @@ CUresult cuMemSetAccess(CUdeviceptr memory, size_t bytes, const CUmemAccessDesc 
         const int protection = accesses[0].flags == 3   ? PROT_READ | PROT_WRITE
                                : accesses[0].flags == 1 ? PROT_READ
                                                         : PROT_NONE;
-        if (!gpu_map((void *)at, a.bytes, getpid(), a.file, 0, protection))
+        if (!gpu_map(&(map_request){.at = (void *)at,
+                                    .bytes = a.bytes,
+                                    .pid = getpid(),
+                                    .file = a.file,
+                                    .protection = protection,
+                                    .device = a.device}))
             return CUDA_ERROR_MAP_FAILED;
     }
     return 0;
@@ -304,7 +309,13 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
         misuse("shared memory that is mapped in several pieces cannot be registered");
     const uint64_t offset = shared ? m.offset + (first - m.start) : 0;
     const int file = shared ? file_of(&m) : move_to_file(first, whole);
-    if (file < 0 || !gpu_map((void *)first, whole, getpid(), file, offset, PROT_READ | PROT_WRITE))
+    if (file < 0 || !gpu_map(&(map_request){.at = (void *)first,
+                                            .bytes = whole,
+                                            .pid = getpid(),
+                                            .file = file,
+                                            .offset = offset,
+                                            .protection = PROT_READ | PROT_WRITE,
+                                            .device = -1}))
         return CUDA_ERROR_INVALID_VALUE;
     gpu_lock();
     allocation *a = allocation_insert(at, bytes);

@@ -64,7 +64,10 @@ allocation allocation_at(uintptr_t at)
 
 CUresult allocation_unmap(const allocation *a)
 {
-    if (!gpu_map((void *)page_of(a->start), page_bytes(a->start, a->bytes), 0, -1, 0, PROT_NONE))
+    if (!gpu_map(&(map_request){.at = (void *)page_of(a->start),
+                                .bytes = page_bytes(a->start, a->bytes),
+                                .file = -1,
+                                .device = -1}))
         return CUDA_ERROR_MAP_FAILED;
     close(a->file);
     gpu_lock();

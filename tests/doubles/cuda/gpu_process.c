@@ -193,6 +193,31 @@ static void begin_streams(void)
     }
 }
 
+/* Keys of memory protection, with which the blocks of a device are kept from the memory of others.
+ * The threads that run copies may access all memory. */
+static int keys[MOST_DEVICES];
+
+static void own_by_device(void *at, size_t bytes, int protection, int device)
+{
+    if (gpu_is.peers == PEERS_LIE && device >= 0 &&
+        pkey_mprotect(at, bytes, protection, keys[device]) != 0)
+        misuse("memory cannot be given to a device");
+}
+
+static void make_keys(void)
+{
+    for (int i = 0; gpu_is.peers == PEERS_LIE && i < gpu_is.devices; i++)
+        if ((keys[i] = pkey_alloc(0, 0)) < 0)
+            misuse("FAKE_CUDA_PEERS=lies needs a memory protection key for each device");
+}
+
+void gpu_forget_peers(int device)
+{
+    for (int i = 0; gpu_is.peers == PEERS_LIE && i < gpu_is.devices; i++)
+        if (i != device)
+            pkey_set(keys[i], PKEY_DISABLE_ACCESS);
+}
+
 void gpu_serve_map(void)
 {
     map_request *m = &gpu->map;
@@ -205,6 +230,8 @@ void gpu_serve_map(void)
     const void *got = mmap(m->at, m->bytes, m->protection, kind | MAP_FIXED, file,
                            (off_t)(file >= 0 ? m->offset : 0));
     m->error = got == MAP_FAILED ? errno : 0;
+    if (m->error == 0 && file >= 0)
+        own_by_device(m->at, m->bytes, m->protection, m->device);
     if (file >= 0)
         close(file);
     m->state = 2;
@@ -233,11 +260,13 @@ _Noreturn static void gpu_main(int host)
     prctl(PR_SET_NAME, "fake-gpu");
     take_faults();
     close_others(host);
+    make_keys();
     for (int i = 0; i < gpu_is.devices; i++) {
         const area *a = &gpu_is.memory[i];
         if (mmap(a->start, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->file,
                  0) == MAP_FAILED)
             misuse("no memory");
+        own_by_device(a->start, AREA_BYTES, PROT_READ | PROT_WRITE, i);
     }
     leave_addresses_to_host();
     mallopt(M_ARENA_MAX, 4096);
@@ -249,19 +278,14 @@ _Noreturn static void gpu_main(int host)
 
 /* ---- In the host process ---- */
 
-bool gpu_map(void *at, size_t bytes, int pid, int file, uint64_t offset, int protection)
+bool gpu_map(const map_request *m)
 {
     const host_wait w = host_wait_begin(-1, "until the GPU process has mapped memory");
     gpu_lock();
     while (gpu->map.state != 0 && gpu->error == 0)
         host_wait_on(&w);
-    gpu->map = (map_request){.state = 1,
-                             .at = at,
-                             .bytes = bytes,
-                             .pid = pid,
-                             .file = file,
-                             .offset = offset,
-                             .protection = protection};
+    gpu->map = *m;
+    gpu->map.state = 1;
     gpu_ring(BELL_MAIN);
     while (gpu->map.state != 2 && gpu->error == 0)
         host_wait_on(&w);
@@ -298,6 +322,12 @@ static uint64_t setting(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
+static bool is_set(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+    return text != NULL && strcmp(text, value) == 0;
+}
+
 /* "N" or "N,strict". The variable of NVIDIA's driver has a smaller range. */
 static void read_queues(void)
 {
@@ -320,6 +350,13 @@ static void read_unkindness(void)
     gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
     gpu_is.drain_locks = setting("FAKE_CUDA_FREE_LOCKS", 0) != 0;
     gpu_is.launches_wait = setting("FAKE_CUDA_SYNC", 0) != 0;
+    gpu_is.peers = is_set("FAKE_CUDA_PEERS", "0")      ? PEERS_NONE
+                   : is_set("FAKE_CUDA_PEERS", "lies") ? PEERS_LIE
+                                                       : PEERS_REACH;
+    gpu_is.ipc = is_set("FAKE_CUDA_IPC", "0")      ? IPC_REFUSED
+                 : is_set("FAKE_CUDA_IPC", "open") ? IPC_FAILS_TO_OPEN
+                                                   : IPC_WORKS;
+    (void)fake_cuda_set(CU_DEVICE_ATTRIBUTE_MPS_ENABLED, (int)setting("FAKE_CUDA_MPS", 0));
     if (mode != NULL && strcmp(mode, "0") != 0)
         gpu_is.rule = strcmp(mode, "print") == 0 ? RULE_PRINTS : RULE_ENDS;
     read_queues();
@@ -329,7 +366,6 @@ static void read_settings(void)
 {
     gpu_is = (gpu_settings){.devices = (int)setting("FAKE_CUDA_DEVICES", 1),
                             .blocks = (int)setting("FAKE_CUDA_BLOCKS", 8),
-                            .peers = (int)setting("FAKE_CUDA_PEERS", 1),
                             .owner = getpid(),
                             .delay_us = setting("FAKE_CUDA_DELAY", 0),
                             .seed = setting("FAKE_CUDA_SEED", 1),
