@@ -87,7 +87,8 @@ FAKE_CUDA_API void fake_cuda_write(void *memory, const void *src, size_t bytes);
  *  CUDA_ERROR_ILLEGAL_ADDRESS. It takes a lock, so it is too slow for each element. */
 FAKE_CUDA_API void fake_cuda_check(const void *memory, size_t bytes);
 
-/** Until the matching call with false, FAKE_CUDA_R1 does not apply to this thread. */
+/** Until the matching call with false, FAKE_CUDA_R1 does not apply to this thread, nor to threads
+ *  that never call this. */
 FAKE_CUDA_API void fake_cuda_permit(bool permitted);
 
 /** Sets an attribute of the devices. @return its previous value. */
