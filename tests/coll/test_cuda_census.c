@@ -40,7 +40,7 @@ typedef struct cell {
 } cell;
 
 static const cell cells[] = {
-    {false, 8, 12, NO_LIMIT, true},
+    {false, 8, 12, NO_LIMIT, false},
     {false, 256 << 10, 14, NO_LIMIT, true},
     {false, 16 << 20, NO_LIMIT, 64, true},
     {false, 256 << 20, NO_LIMIT, 64, true},
@@ -104,6 +104,21 @@ static void print_threads(const fake_cuda_census_row *rows, int count)
     printf("\n");
 }
 
+/* A call that waits for more than 10 ms polls the health of the GPU from time to time, by three
+ * calls of the driver. On a busy machine that adds to the counts, so budgets leave it out. The
+ * first query of a call without a stream is that of the default stream. @return the calls for such
+ * polls. */
+static uint64_t polls_of_health(const cell *c, const fake_cuda_census_row *rows, int count,
+                                int ranks)
+{
+    uint64_t queries = 0;
+    const uint64_t others = c->streamed ? 0 : (uint64_t)ranks;
+    for (int i = 0; i < count; i++)
+        if (rows[i].of_library && strcmp(rows[i].function, "cuStreamQuery") == 0)
+            queries += rows[i].calls;
+    return queries > others ? 3 * (queries - others) : 0;
+}
+
 /* @param ranks  of this process. */
 static int report(const cell *c, int ranks)
 {
@@ -120,7 +135,9 @@ static int report(const cell *c, int ranks)
            per_rank(sum.allocations, ranks));
     print_functions(rows, count, ranks);
     print_threads(rows, count);
-    failures += judge(c, "calls", calls, c->calls, c->exceeded);
+    failures += judge(c, "calls",
+                      per_rank(sum.calls - polls_of_health(c, rows, count, ranks), ranks), c->calls,
+                      c->exceeded);
     failures += judge(c, "launches", launches, c->launches, c->exceeded);
     failures += judge(c, "host functions", (int)sum.functions, 0, false);
     failures += judge(c, "synchronisations", (int)sum.synchronisations, 0, false);

@@ -217,7 +217,8 @@ static int with_liars(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_CUDA(cu.mem_alloc(&p.dst, BYTES));
     EXPECT_CUDA(cu.set_words_async(p.src, 3, COUNT, stream));
     EXPECT_CUDA(cu.stream_synchronize(stream));
-    EXPECT_OK(ring_barrier(p.comm, NULL)); /* a kernel that fails ends all devices of the double */
+    /* A kernel that fails ends all devices of the double, so both ranks are ready before it. */
+    (void)ring_barrier(p.comm, NULL);
     const double since = harness_now();
     call.stream = stream;
     const ring_status status = ring_all_reduce((void *)(uintptr_t)p.src, (void *)(uintptr_t)p.dst,
