@@ -231,7 +231,7 @@ class Works(unittest.TestCase):
 
     def test_a_refused_call_writes_nothing(self):
         for outcome in ranks.run(refused_call):
-            self.assertIn("peer 5", outcome.value)
+            self.assertIn("peer is 5", outcome.value)
 
     def test_a_work_is_asked_while_another_thread_ends_it(self):
         ranks.run(asked_while_another_ends)
