@@ -359,7 +359,9 @@ void cuda_run_abort(accelerator_seat *s)
 }
 
 /* Completes the pending runs without launching them. The words are written in the group's stream,
- * after the runs that it has launched, because they must only grow. */
+ * after the runs that it has launched, because they must only grow. That stream no longer waits for
+ * the rank's stream, which may wait for a launched run itself if two ranks share it: the kernel
+ * runs, sees the abort, and ends. */
 void cuda_run_release(accelerator_seat *s)
 {
     program_group *g = s->group;
@@ -374,6 +376,7 @@ void cuda_run_release(accelerator_seat *s)
     }
     g->first = NULL;
     g->end = &g->first;
+    atomic_store(&s->words->arrived, s->number);
     pthread_mutex_unlock(&g->lock);
     cuda_leave();
 }
