@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/run over programs that hang, fail or end well: each is a row, none is left. Finds the
-# driver's double by LD_LIBRARY_PATH.
+# Runs tests/gpu/run over programs that hang, fail or end well. Each must be a row, none may be left
+# running, and the summary must name failures first. Finds the driver's double by LD_LIBRARY_PATH.
 set -uo pipefail
 run=$(cd "$(dirname "$0")" && pwd)/run
 work=$(mktemp -d)
@@ -30,11 +30,14 @@ done
 python3 "$run" A --rehearse "$work/programs" --limit 5 --out "$work/out" > "$work/said" 2>&1
 [ $? = 1 ] || fail "the exit status with failures"
 row() { grep -q "$1" "$work/out/results.jsonl" || fail "no row with $1"; }
-row '"folds of all sizes", "value": "FAILED: killed after 5 s".*"good": false.*"note": "hangs"'
+row '"folds of all sizes", "value": "FAILED: killed after 5 s".*"good": false.*"note": "hangs'
 row '"kernels: pack, seed 1", "value": "FAILED (3)".*"note": "this is why"'
 row '"accelerator: it knows its memory", "value": "skipped".*"good": true'
+sed -n '/^== /,$p' "$work/said" | sed -n 2p | grep -q '^A .*FAILED' || fail "the summary"
+sed -n '$p' "$work/said" | grep -q 'rows are good$' || fail "the end of the summary"
+python3 "$run" B --rehearse "$work/programs" --limit 5 --out "$work/out" > "$work/said" 2>&1
 row '"device copy, bytes moved", "value": 3000.25, "unit": "GB/s"'
-grep -q '| A | device copy, bytes moved | 3000 GB/s |' "$work/out/results.md" || fail "the table"
+grep -q '| B | device copy, bytes moved | 3000 GB/s |' "$work/out/results.md" || fail "the table"
 grep -q '^State:.[^Z]' "/proc/$(cat "$work/programs/pid")/status" 2> /dev/null &&
     fail "what hung is still there"
 echo ok
