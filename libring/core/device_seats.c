@@ -116,13 +116,16 @@ static ring_status finish_in_time(seat_step *s, double seconds)
     int waited = 0;
     if (thread_start(&thread, run_step, s) != 0)
         return fail(RING_ERR_SYSTEM, "cannot start a thread");
-    pthread_detach(thread);
     pthread_mutex_lock(&s->lock);
     while (!s->finished && waited == 0)
         waited = pthread_cond_timedwait(&s->over, &s->lock, &until);
     const bool finished = s->finished;
     s->abandoned = !finished;
     pthread_mutex_unlock(&s->lock);
+    if (finished)
+        pthread_join(thread, NULL);
+    else
+        pthread_detach(thread);
     if (!finished)
         return fail(RING_ERR_TIMEOUT,
                     "the driver of %s did not answer within %.3g s (half of RING_INIT_TIMEOUT); is "

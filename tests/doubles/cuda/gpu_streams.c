@@ -55,13 +55,35 @@ static void write_value(const op *o)
         __atomic_store_n((uint32_t *)o->to, (uint32_t)o->value, __ATOMIC_RELEASE);
 }
 
+/* A device copies and sets aligned words whole. libring polls words of 32 bits that way. */
+enum { WORDS_MOST = 64 /* bytes */ };
+
+static bool is_of_words(const op *o)
+{
+    return o->bytes <= WORDS_MOST && ((o->to | o->from | o->bytes) & 3) == 0;
+}
+
 static void set(const op *o)
 {
     if (o->width == 1)
         memset((void *)o->to, (int)o->value, o->bytes);
+    else if (is_of_words(o))
+        for (size_t i = 0; i < o->bytes / 4; i++)
+            __atomic_store_n((uint32_t *)o->to + i, (uint32_t)o->value, __ATOMIC_RELAXED);
     else
         for (size_t i = 0; i < o->bytes / 4; i++)
             ((uint32_t *)o->to)[i] = (uint32_t)o->value;
+}
+
+static void copy(const op *o)
+{
+    if (is_of_words(o))
+        for (size_t i = 0; i < o->bytes / 4; i++)
+            __atomic_store_n((uint32_t *)o->to + i,
+                             __atomic_load_n((const uint32_t *)o->from + i, __ATOMIC_RELAXED),
+                             __ATOMIC_RELAXED);
+    else
+        memmove((void *)o->to, (const void *)o->from, o->bytes);
 }
 
 /* Hands the op to the host's thread for host functions, and waits until that thread has run it. */
@@ -86,7 +108,7 @@ static void run(op *o, int slot)
 {
     switch (o->kind) {
     case OP_COPY:
-        memmove((void *)o->to, (const void *)o->from, o->bytes);
+        copy(o);
         break;
     case OP_SET:
         set(o);
