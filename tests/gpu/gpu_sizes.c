@@ -2,7 +2,7 @@
  *
  * Every type and operation of a fold at sizes up to many, as libring asks for it, against the
  * host's bits. Arrays end where their allocations do; outputs are poisoned. Usage: gpu_sizes
- * ELEMENTS */
+ * ELEMENTS [PART PARTS]: of the types, each PARTS-th from PART (0) on */
 #include "cuda_device.h"
 #include "gpu_test.h"
 #include "kernels/kernel_oracle.h"
@@ -68,12 +68,13 @@ static int check(size_t count, ring_dtype dtype)
 
 int main(int argc, char **argv)
 {
-    const size_t most = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
+    const size_t most = argc >= 2 ? strtoull(argv[1], NULL, 10) : 0;
+    const int part = argc == 4 ? atoi(argv[2]) : 0, parts = argc == 4 ? atoi(argv[3]) : 1;
     cuda_device *device;
     uint64_t state = 1;
     int wrong = 0;
     cu = cuda_functions();
-    gpu_use(&cu);
+    gpu_use(&cu, 0);
     if (cuda_device_open(0, "", &device) != RING_OK) {
         fprintf(stderr, "%s\n", fail_text());
         return 1;
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
         ins[k] = malloc(8 * most + 8);
     expected = malloc(8 * most + 8);
     got = malloc(8 * most + 8);
-    for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++) {
+    for (int dtype = part; dtype < RING_DTYPE_COUNT; dtype += parts) {
         for (int k = 0; k < INS; k++)
             oracle_fill(ins[k], most, dtype, false, &state);
         for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= most; i++)

@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     count = bytes / sizeof(float);
     rounds = atoi(argv[2]);
     cu = cuda_functions();
-    gpu_use(&cu);
+    gpu_use(&cu, 0);
     if (cuda_device_open(0, "", &gpu) != RING_OK) {
         fprintf(stderr, "%s\n", fail_text());
         return 1;

@@ -21,12 +21,12 @@ static inline void gpu_ok(CUresult result, const char *what)
 }
 #define OK(call) gpu_ok(call, #call)
 
-/** The first device becomes the thread's. */
-static inline void gpu_use(const cuda_table *cu)
+/** The device becomes the thread's. */
+static inline void gpu_use(const cuda_table *cu, CUdevice device)
 {
     CUcontext context;
     OK(cu->init(0));
-    OK(cu->primary_retain(&context, 0));
+    OK(cu->primary_retain(&context, device));
     OK(cu->set_current(context));
 }
 
