@@ -8,7 +8,6 @@
  *     frees   NUMBER calls as delays, and memory is freed and allocated in between
  *     aborts  NUMBER communicators end by an abort or a deadline, with a stream at a call
  *     graphs  a captured call, replayed NUMBER times, or refused
- *     latency, bandwidth  times of calls of 8 bytes, and of NUMBER bytes
  *
  * KIND is threads or processes. Ranks use DEVICES in turn (1); 77: there are fewer. */
 #include "draw.h"
@@ -18,15 +17,7 @@
 
 #include <unistd.h>
 
-enum {
-    LANES = 2,
-    BATCH = 32,
-    MOST = 3000,
-    VALUES = 1000,
-    PLAIN = 10000,
-    ROUNDS = 5,
-    SOON_CALLS = 20
-};
+enum { LANES = 2, BATCH = 32, MOST = 3000, VALUES = 1000, PLAIN = 10000, SOON_CALLS = 20 };
 
 typedef struct options {
     int number, devices;
@@ -266,66 +257,6 @@ static int graphs(int rank, int ranks, lane *lanes, int number)
     return 0;
 }
 
-/* ---- Times ------------------------------------------------------------------------------------
- */
-
-static double medians_of(const lane *l, size_t count, uint64_t number, bool on_stream, void *src,
-                         void *dst, ring_status *status)
-{
-    double *each = calloc(number, sizeof *each);
-    ring_call call = RING_CALL_INIT;
-    call.stream = on_stream ? l->stream : NULL;
-    *status = RING_OK;
-    for (uint64_t i = 0; i < number && *status == RING_OK; i++) {
-        const double start = harness_now();
-        *status = ring_all_reduce(src, dst, count, RING_FLOAT32, RING_SUM, l->comm, &call);
-        if (on_stream)
-            OK(cu.stream_synchronize(l->stream));
-        each[i] = harness_now() - start;
-    }
-    const double median = harness_median(each, number);
-    free(each);
-    return median;
-}
-
-static int latency(int rank, const lane *l, uint64_t number)
-{
-    ring_status status;
-    OK(cu.set_words_async((uintptr_t)l->src, 0, MOST, NULL));
-    OK(cu.stream_synchronize(NULL));
-    for (int on_stream = 0; on_stream < 2; on_stream++) {
-        const double median = medians_of(l, 2, number, on_stream != 0, l->src, l->dst, &status);
-        EXPECT_OK(status);
-        if (rank == 0)
-            gpu_row(on_stream != 0 ? "all_reduce of 8 bytes on a stream" : "all_reduce of 8 bytes",
-                    1e6 * median, "us");
-    }
-    return 0;
-}
-
-static int bandwidth(int rank, int ranks, const lane *l, uint64_t bytes)
-{
-    ring_status status;
-    const size_t count = bytes / sizeof(float);
-    const float one = (float)(rank + 1), want = (float)(ranks * (ranks + 1) / 2);
-    unsigned bits;
-    float seen[2];
-    memcpy(&bits, &one, sizeof bits);
-    char *src = gpu_new(&cu, bytes), *dst = gpu_new(&cu, bytes);
-    OK(cu.set_words_async((uintptr_t)src, bits, count, NULL));
-    OK(cu.stream_synchronize(NULL));
-    const double median = medians_of(l, count, ROUNDS, false, src, dst, &status);
-    EXPECT_OK(status);
-    OK(cu.copy((uintptr_t)&seen[0], (uintptr_t)dst, sizeof *seen));
-    OK(cu.copy((uintptr_t)&seen[1], (uintptr_t)(dst + bytes - sizeof *seen), sizeof *seen));
-    EXPECT(seen[0] == want && seen[1] == want, "%g and %g", (double)seen[0], (double)seen[1]);
-    if (rank == 0)
-        gpu_row("all_reduce", median, "s");
-    gpu_free(&cu, src);
-    gpu_free(&cu, dst);
-    return 0;
-}
-
 /* ---- Ranks ------------------------------------------------------------------------------------
  */
 
@@ -341,10 +272,6 @@ static int run_mode(int rank, int ranks, lane *lanes, const options *o)
         return aborts(rank, ranks, lanes, o->number);
     if (strcmp(o->mode, "graphs") == 0)
         return graphs(rank, ranks, lanes, o->number);
-    if (strcmp(o->mode, "latency") == 0)
-        return latency(rank, &lanes[0], (uint64_t)o->number);
-    if (strcmp(o->mode, "bandwidth") == 0)
-        return bandwidth(rank, ranks, &lanes[0], (uint64_t)o->number);
     EXPECT(false, "there is no mode %s", o->mode);
 }
 

@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Takes the place of compute-sanitizer in rehearsals: runs the program, and finds nothing.
-[ "$1 $3 $4 $5 $6" = "--tool --error-exitcode 9 --report-api-errors no" ] || exit 2
+# In the place of compute-sanitizer: runs the program with launches that wait, and finds nothing.
+[ "$1 $2 $3 $4 $5" = "--target-processes all --error-exitcode 9 --tool" ] || exit 2
+[ "$6" != memcheck ] || [ "$7 $8" = "--report-api-errors no" ] || exit 2
+[ "$6" != memcheck ] || shift 2
 shift 6
-exec "$@"
+FAKE_CUDA_SYNC=1 exec "$@"
