@@ -86,12 +86,8 @@ static ring_status cuda_owns(const accelerator *a, const void *at, size_t bytes,
 static ring_status cuda_health(const accelerator *a)
 {
     const cuda_device *c = cuda_device_of(a);
-    const cuda_driver *api = cuda_driver_load();
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    const CUresult result = cuda_query(cuda_driver_load(), c->stream);
     char what[sizeof c->name + 32];
-    (void)api->exchange_capture_mode(&mode); /* a query would end a capture of this thread */
-    const CUresult result = api->stream_query(c->stream);
-    (void)api->exchange_capture_mode(&mode);
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
         return RING_OK;
     (void)text_format(what, sizeof what, "%s (cuStreamQuery)", c->name);

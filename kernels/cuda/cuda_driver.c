@@ -70,3 +70,12 @@ ring_status cuda_check(CUresult result, const char *what)
                ? RING_OK
                : fail(RING_ERR_SYSTEM, "%s: %s (CUDA error %d)", what, text_of(result), result);
 }
+
+CUresult cuda_query(const cuda_driver *api, CUstream stream)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)api->exchange_capture_mode(&mode);
+    const CUresult result = api->stream_query(stream);
+    (void)api->exchange_capture_mode(&mode);
+    return result;
+}

@@ -278,4 +278,7 @@ const cuda_driver *cuda_driver_load(void);
  *  @return RING_OK; RING_ERR_SYSTEM with the driver's description of @p result. */
 ring_status cuda_check(CUresult result, const char *what);
 
+/** cuStreamQuery() in the relaxed capture mode, since it would end a capture of this thread. */
+CUresult cuda_query(const cuda_driver *api, CUstream stream);
+
 #endif

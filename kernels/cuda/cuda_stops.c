@@ -92,6 +92,19 @@ static void give_back(cuda_stop *s)
     pthread_mutex_unlock(&s->of->lock);
 }
 
+/* Hands out a stop that was taken and put into a stream, or gives it back if @p status says that it
+ * could not be put there. */
+static ring_status hand_out(cuda_stop *s, ring_status status, accelerator_stop **out)
+{
+    if (status == RING_OK) {
+        *out = &s->base;
+        return RING_OK;
+    }
+    ticket_close(&s->words->reached, RING_OK);
+    give_back(s);
+    return status;
+}
+
 /* ---- Streams -------------------------------------------------------------------------------- */
 
 static ring_status add_stop(const cuda_driver *api, CUstream stream, cuda_stop *s)
@@ -116,23 +129,14 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
         status = add_stop(cuda_driver_load(), stream, s);
         cuda_leave();
     }
-    if (status == RING_OK) {
-        *out = &s->base;
-        return RING_OK;
-    }
-    ticket_close(&s->words->reached, RING_OK);
-    give_back(s);
-    return status;
+    return hand_out(s, status, out);
 }
 
-/* Finds out whether the legacy stream of the device's context has work, without ending a capture
- * of this thread. While that stream is being captured it has no work of its own. */
+/* Finds out whether the legacy stream of the device's context has work. While that stream is being
+ * captured it has no work of its own. */
 static ring_status legacy_is_busy(const cuda_driver *api, bool *busy)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    (void)api->exchange_capture_mode(&mode);
-    const CUresult result = api->stream_query(CUDA_LEGACY_STREAM);
-    (void)api->exchange_capture_mode(&mode);
+    const CUresult result = cuda_query(api, CUDA_LEGACY_STREAM);
     *busy = result == CUDA_ERROR_NOT_READY;
     if (*busy || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         return RING_OK;
@@ -152,13 +156,7 @@ static ring_status mark_legacy(const cuda_device *c, accelerator_stop **out)
     const ring_status status =
         cuda_check(api->stream_write_value(CUDA_LEGACY_STREAM, s->reached_there, RING_OK, 0),
                    "marking a place in the default stream (cuStreamWriteValue32)");
-    if (status == RING_OK) {
-        *out = &s->base;
-        return RING_OK;
-    }
-    ticket_close(&s->words->reached, RING_OK);
-    give_back(s);
-    return status;
+    return hand_out(s, status, out);
 }
 
 static ring_status cuda_mark_default(const accelerator *a, accelerator_stop **out)

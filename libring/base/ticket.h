@@ -32,10 +32,4 @@ static inline ring_status ticket_status(const ticket *t)
     return (ring_status)atomic_load_explicit(&t->status, memory_order_acquire);
 }
 
-/** Wakes all threads that wait for tickets, so that they check them again. It is for completions
- *  that no descriptor signals. Any thread that holds no lock may call it. */
-void ticket_wake_all(void);
-/** Sets the function that ticket_wake_all() calls; once per process. */
-void ticket_on_wake(void (*wake)(void));
-
 #endif

@@ -37,14 +37,6 @@ void orphans_advance_others(const ring_comm *except)
             (void)orphans_advance(c);
 }
 
-/* Called when a thread that does not advance works itself has closed a ticket. */
-static void on_ticket(void)
-{
-    members_wake();
-    if (orphans_are_left())
-        progress_kick();
-}
-
 /* Starts works whose event was set. If another thread holds a communicator's lock, it may have
  * found the gate still closed, so the work must be checked again. The progress thread does this; if
  * it does not serve the communicator, this thread waits for the lock. */
@@ -72,5 +64,4 @@ static void on_event(void)
 __attribute__((constructor)) static void set_up(void)
 {
     event_on_set(on_event);
-    ticket_on_wake(on_ticket);
 }

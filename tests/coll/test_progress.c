@@ -531,7 +531,7 @@ static void a_forked_child_has_a_thread_of_its_own(void **state)
     skip_because("ThreadSanitizer starts no threads in a child of several");
 #endif
 #ifdef __SANITIZE_ADDRESS__
-    skip_because("a child may inherit AddressSanitizer's allocator locked by a thread of its parent");
+    skip_because("AddressSanitizer's allocator may be locked in the child of several threads");
 #endif
     run(2, fork_beside_the_thread);
 }
