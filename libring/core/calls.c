@@ -10,6 +10,7 @@
 #include "device_calls.h"
 #include "engine.h"
 #include "lists.h"
+#include "nvtx.h"
 #include "prepared.h"
 #include "program_cache.h"
 #include "regions.h"
@@ -412,6 +413,17 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
                                c->program->facts->name);
 }
 
+/* @return true if RING_NVTX is set, so that nvtx_end() must follow. */
+static bool mark_for_profilers(const ring_comm *comm, const char *name)
+{
+    char range[40];
+    if (!comm->settings.nvtx)
+        return false;
+    (void)text_format(range, sizeof range, "ring_%s", name);
+    nvtx_begin(range);
+    return true;
+}
+
 /* Starts a call, or prepares it if its options ask for that. @param c  holds the communicator, the
  * signature and the caller's buffers. */
 static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *options)
@@ -425,10 +437,13 @@ static ring_status start(prepared_call *c, plan_shape *shape, const ring_call *o
     ring_status status = c->comm != NULL ? comm_check_own(c->comm, name)
                                          : fail(RING_ERR_ARGUMENT, "ring_%s: comm is NULL", name);
     if (status == RING_OK) {
+        const bool marked = mark_for_profilers(c->comm, name);
         comm_lock(c->comm);
         status = kept != NULL ? prepare_locked(c, shape, options, kept)
                               : start_locked(c, shape, options);
         comm_unlock(c->comm);
+        if (marked)
+            nvtx_end();
     }
     return status == RING_OK || kept != NULL ? status : call_group_note(status);
 }
@@ -470,9 +485,12 @@ static ring_status start_prepared(const prepared_call *prepared, const ring_call
                     "ring_prepared_start: the communicator was destroyed or belongs "
                     "to the parent process");
     RING_TRY(comm_check_own(comm, "prepared_start"));
+    const bool marked = mark_for_profilers(comm, "prepared_start");
     comm_lock(comm);
     const ring_status status = start_again(prepared, call);
     comm_unlock(comm);
+    if (marked)
+        nvtx_end();
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "call_reports.h"
 #include "calls.h"
 #include "device_calls.h"
+#include "nvtx.h"
 #include "prepared.h"
 #include "streams.h"
 
@@ -67,8 +68,11 @@ static void stop_streams(call_group *g)
 static void run_all(call_group *g)
 {
     bool beside = false;
+    const bool marked = g->first != NULL && g->first->comm->settings.nvtx;
     for (const prepared_call *c = g->first; c != NULL; c = c->next)
         beside |= c->comm != g->first->comm;
+    if (marked)
+        nvtx_begin("ring_group_end");
     for (prepared_call *c = g->first; c != NULL; c = c->next) {
         comm_lock(c->comm);
         const ring_status status = call_launch(c, beside, &c->stays);
@@ -84,6 +88,8 @@ static void run_all(call_group *g)
         comm_unlock(c->comm);
         call_group_keep_error(g, status);
     }
+    if (marked)
+        nvtx_end();
 }
 
 ring_status ring_group_end(void)

@@ -61,6 +61,10 @@ static const setting table[] = {
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
      "blocks that a call uses on a GPU, at most 64", "16", SETTING_NUMBER,
      NUMBER(device_blocks, 1, 64)},
+    {"RING_NVTX", NULL, "0 or 1",
+     "1: each call is a range (NVTX) for NVIDIA's profilers, on the thread that makes it; it "
+     "needs CUDA's NVTX library",
+     "0", SETTING_FLAG, FIELD(nvtx)},
     {"RING_REPRODUCIBLE", NULL, "0 or 1",
      "1: sums are combined in the order of ranks, so that they have the same bits for every size, "
      "bucket, transport and algorithm; rank 0's value applies to all",
