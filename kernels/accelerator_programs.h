@@ -18,22 +18,29 @@
 /** A rank's memory and state on an accelerator. */
 typedef struct accelerator_seat accelerator_seat;
 
+/** The lanes of a seat, which run calls side by side, and what each has. */
+typedef struct accelerator_shape {
+    int32_t lanes;
+    uint32_t frames, window; /* of a box for one peer: its frames, and bytes of data  */
+    uint32_t scratch;        /* bytes of partial sums                                 */
+} accelerator_shape;
+
 /** Describes a rank's seat to the other ranks of the host. It is sent to them as plain bytes. */
 typedef struct accelerator_card {
     unsigned char device[16];  /* id of the device */
     unsigned char process[16]; /* id of the process */
     int32_t ordinal;           /* number of the device in its process          */
-    int32_t lanes;             /* most lanes that fit into the seat's memory   */
     int32_t blocks;            /* blocks that can run at once on its device    */
+    accelerator_shape shape;   /* of the seat's memory                         */
     uint64_t memory, group;    /* addresses in its process                     */
     unsigned char handle[64];  /* opens the memory in other processes          */
 } accelerator_card;
 
 /** The limits that a communicator's programs must respect. They are the same on all ranks. */
 typedef struct accelerator_terms {
-    int32_t lanes;          /* most channels                                          */
-    bool captures;          /* runs may be captured in graphs                         */
-    bool apart;             /* ranks belong to several processes                      */
+    accelerator_shape shape; /* what each seat has at least; lanes: most channels */
+    bool captures;           /* runs may be captured in graphs */
+    bool apart;              /* ranks belong to several processes */
     size_t segment, window; /* most payload bytes of a frame; most frames that a sender may be ahead
                                of the receiver */
     size_t eager, scratch;  /* most bytes that a call may send to one peer eagerly; most bytes of

@@ -10,11 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEAT_SCRATCH = 4 << 20 };
+/* A seat takes at most SEAT_BYTES_MOST. LANES_ENOUGH lanes with the largest windows already exceed
+ * what NVLink moves, so a seat has more of them only with such windows. */
+enum {
+    SEAT_BYTES_MOST = 16 << 20,
+    LANES_ENOUGH = 16,
+    WINDOW_ENOUGH = 32 << 10,
+    WINDOW_STEP = 4 << 10
+};
 
 /* Offsets into a seat's memory. */
 typedef struct seat_layout {
-    size_t receipts, links, numbers, stop, departed, scratch, all; /* boxes come first */
+    size_t receipts, departed, links, numbers, stop, scratch, all; /* boxes come first */
 } seat_layout;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -24,17 +31,40 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-static seat_layout seat_layout_of(int ranks, int lanes)
+static size_t box_bytes(const accelerator_shape *of)
 {
-    const size_t ends = (size_t)ranks * (size_t)lanes;
-    seat_layout at = {.receipts = rounded(ends * sizeof(device_box))};
-    at.links = at.receipts + rounded(ends * sizeof(device_receipt));
-    at.numbers = at.links + rounded(ends * sizeof(device_link));
-    at.stop = at.numbers + rounded((size_t)lanes * sizeof(uint64_t));
-    at.departed = at.stop + rounded(sizeof(uint64_t));
-    at.scratch = at.departed + rounded((size_t)ranks * sizeof(uint32_t));
-    at.all = at.scratch + SEAT_SCRATCH;
+    return (size_t)of->frames * sizeof(device_frame) + of->window;
+}
+
+/* Other ranks compute the offsets of boxes, receipts and `departed`, too. */
+static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
+{
+    const size_t lanes = (size_t)of->lanes, ends = (size_t)(ranks - 1) * lanes;
+    seat_layout at = {.receipts = rounded(ends * box_bytes(of))};
+    at.departed = at.receipts + rounded(ends * sizeof(device_receipt));
+    at.links = at.departed + rounded((size_t)ranks * sizeof(uint32_t));
+    at.numbers = at.links + rounded(lanes * (size_t)ranks * sizeof(device_link));
+    at.stop = at.numbers + rounded(lanes * sizeof(uint64_t));
+    at.scratch = at.stop + rounded(sizeof(uint64_t));
+    at.all = at.scratch + lanes * of->scratch;
     return at;
+}
+
+/* Lowers the number of lanes and then the windows until the seat fits.
+ * @return the shape; it has no lanes if even the smallest seat does not fit. */
+static accelerator_shape choose_shape(int ranks, int lanes, size_t bytes)
+{
+    accelerator_shape s = {.lanes = lanes, .window = DEVICE_WINDOW_MOST};
+    for (;;) {
+        s.frames = s.window > WINDOW_ENOUGH ? DEVICE_FRAMES_MOST : DEVICE_FRAMES_MOST / 2;
+        s.scratch = s.window / 2;
+        if (s.lanes == 0 || seat_layout_of(&s, ranks).all <= bytes)
+            return s;
+        if (s.lanes > LANES_ENOUGH || s.window == WINDOW_ENOUGH)
+            s.lanes--;
+        else
+            s.window -= WINDOW_STEP;
+    }
 }
 
 static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *from, size_t bytes)
@@ -49,7 +79,7 @@ static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *
 static ring_status allocate_seat(const cuda_device *c, accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
-    const size_t bytes = seat_layout_of(s->ranks, s->lanes).all;
+    const size_t bytes = seat_layout_of(&s->shape, s->ranks).all;
     void *words;
     RING_TRY(cuda_check(api->mem_alloc(&s->memory, bytes), "allocating memory (cuMemAlloc)"));
     RING_TRY(cuda_check(api->set_bytes_async(s->memory, 0, bytes, c->stream),
@@ -76,7 +106,7 @@ static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
                         "finding a GPU's UUID (cuDeviceGetUuid)"));
     memcpy(card->device, device.bytes, sizeof card->device);
     card->ordinal = s->of->device;
-    card->lanes = s->lanes;
+    card->shape = s->shape;
     card->memory = s->memory;
     card->group = (uintptr_t)s->group;
     RING_TRY(cuda_check(api->ipc_get_memory(&handle, s->memory),
@@ -100,7 +130,8 @@ static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int la
     s->of = c;
     s->rank = rank;
     s->ranks = ranks;
-    s->lanes = lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST;
+    s->shape = choose_shape(ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST,
+                            SEAT_BYTES_MOST);
     ring_status status = cuda_enter(c);
     if (status == RING_OK) {
         free_left(c);
@@ -129,15 +160,20 @@ static bool is_same_process(const accelerator_card *a, const accelerator_card *b
     return memcmp(a->process, b->process, sizeof a->process) == 0;
 }
 
+/* Lowers a shape to what another seat and the blocks of its device allow. */
+static void limit_shape(accelerator_shape *s, const accelerator_shape *by, int blocks)
+{
+    const int lanes = by->lanes < blocks ? by->lanes : blocks;
+    s->lanes = s->lanes < lanes ? s->lanes : lanes;
+    s->frames = s->frames < by->frames ? s->frames : by->frames;
+    s->window = s->window < by->window ? s->window : by->window;
+    s->scratch = s->scratch < by->scratch ? s->scratch : by->scratch;
+}
+
 /* Computes the terms from the cards alone, so that all ranks agree on them. */
 static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
 {
-    *out = (accelerator_terms){.lanes = SEAT_LANES_MOST,
-                               .captures = true,
-                               .segment = DEVICE_SEGMENT_BYTES,
-                               .window = 4,
-                               .eager = DEVICE_EAGER_BYTES,
-                               .scratch = SEAT_SCRATCH};
+    *out = (accelerator_terms){.shape = cards[0].shape, .captures = true, .window = 4};
     for (int r = 0; r < ranks; r++) {
         int sharing = 0;
         for (int q = 0; q < ranks; q++) {
@@ -156,12 +192,14 @@ static ring_status agree(const accelerator_card *cards, int ranks, accelerator_t
                         "%d ranks share the GPU of rank %d, which is too many to run their calls "
                         "at once",
                         sharing, r);
-        if (cards[r].blocks / sharing < out->lanes)
-            out->lanes = cards[r].blocks / sharing;
-        if (cards[r].lanes < out->lanes)
-            out->lanes = cards[r].lanes;
+        limit_shape(&out->shape, &cards[r].shape, cards[r].blocks / sharing);
     }
-    out->outstanding = out->apart ? DEVICE_APART_BYTES : SIZE_MAX;
+    if (out->shape.lanes == 0)
+        return fail(RING_ERR_UNSUPPORTED, "the memory for calls of %d ranks is too small", ranks);
+    out->segment = DEVICE_SEGMENT_BYTES(out->shape.window);
+    out->eager = DEVICE_EAGER_BYTES(out->shape.window);
+    out->outstanding = out->apart ? DEVICE_APART_BYTES(out->shape.window) : SIZE_MAX;
+    out->scratch = (size_t)out->shape.lanes * out->shape.scratch;
     return RING_OK;
 }
 
@@ -190,7 +228,7 @@ static ring_status open_peer(accelerator_seat *s, const accelerator_card *cards,
     seat_peer *peer = &s->peers[rank];
     CUipcMemHandle handle;
     peer->memory = theirs->memory;
-    peer->lanes = theirs->lanes;
+    peer->shape = theirs->shape;
     if (is_same_process(theirs, &cards[s->rank]))
         return theirs->ordinal == s->of->device ? RING_OK
                                                 : enable_access(api, s->of, theirs->ordinal);
@@ -207,33 +245,45 @@ static void *at(CUdeviceptr memory, size_t offset)
     return (void *)(uintptr_t)(memory + offset);
 }
 
-/* @return this rank's end of the link to a rank, of one lane. */
-static device_link link_to(const accelerator_seat *s, const accelerator_card *cards, int lane,
-                           int rank)
+static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, size_t end)
 {
-    const size_t first = (size_t)lane * (size_t)s->ranks;
-    const size_t mine = first + (size_t)rank, theirs = first + (size_t)s->rank;
-    const size_t receipts = seat_layout_of(s->ranks, s->lanes).receipts;
-    const size_t their_receipts = seat_layout_of(s->ranks, cards[rank].lanes).receipts;
-    const CUdeviceptr there = s->peers[rank].memory;
-    return (device_link){.in = at(s->memory, mine * sizeof(device_box)),
-                         .out = at(there, theirs * sizeof(device_box)),
-                         .receipt = at(s->memory, receipts + mine * sizeof(device_receipt)),
-                         .given = at(there, their_receipts + theirs * sizeof(device_receipt)),
+    const size_t start = end * box_bytes(of);
+    return (device_box){.frames = at(memory, start),
+                        .carried = at(memory, start + of->frames * sizeof(device_frame))};
+}
+
+/* @return this rank's end of the link to a rank, of one lane. */
+static device_link link_to(const accelerator_seat *s, const accelerator_card *cards,
+                           const accelerator_shape *agreed, int lane, int rank)
+{
+    const seat_peer *peer = &s->peers[rank];
+    const size_t lanes_before = (size_t)lane * (size_t)(s->ranks - 1);
+    const size_t mine = lanes_before + (size_t)(rank - (rank > s->rank));
+    const size_t theirs = lanes_before + (size_t)(s->rank - (s->rank > rank));
+    const CUdeviceptr receipts = s->memory + seat_layout_of(&s->shape, s->ranks).receipts;
+    const CUdeviceptr given = peer->memory + seat_layout_of(&peer->shape, s->ranks).receipts;
+    return (device_link){.in = box_at(s->memory, &s->shape, mine),
+                         .out = box_at(peer->memory, &peer->shape, theirs),
+                         .receipt = at(receipts, mine * sizeof(device_receipt)),
+                         .given = at(given, theirs * sizeof(device_receipt)),
+                         .frames = agreed->frames,
+                         .window = agreed->window,
                          .apart = !is_same_process(&cards[rank], &cards[s->rank])};
 }
 
-static ring_status write_links(const accelerator_seat *s, const accelerator_card *cards, int lanes)
+static ring_status write_links(const accelerator_seat *s, const accelerator_card *cards,
+                               const accelerator_shape *agreed)
 {
-    const size_t count = (size_t)lanes * (size_t)s->ranks;
+    const size_t count = (size_t)agreed->lanes * (size_t)s->ranks;
     device_link *links = calloc(count, sizeof *links);
     if (links == NULL)
         return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
-    for (int lane = 0; lane < lanes; lane++)
+    for (int lane = 0; lane < agreed->lanes; lane++)
         for (int r = 0; r < s->ranks; r++)
-            links[lane * s->ranks + r] = link_to(s, cards, lane, r);
+            if (r != s->rank)
+                links[lane * s->ranks + r] = link_to(s, cards, agreed, lane, r);
     const ring_status status = copy_there(s->of,
-                                          s->memory + seat_layout_of(s->ranks, s->lanes).links,
+                                          s->memory + seat_layout_of(&s->shape, s->ranks).links,
                                           links, count * sizeof *links);
     free(links);
     return status;
@@ -260,7 +310,7 @@ static ring_status connect_inside(accelerator_seat *s, const accelerator_card *c
         if (r != s->rank)
             RING_TRY(open_peer(s, cards, r));
     s->connected = true;
-    RING_TRY(write_links(s, cards, terms->lanes));
+    RING_TRY(write_links(s, cards, &terms->shape));
     return join_group(s, cards);
 }
 
@@ -296,7 +346,7 @@ static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *car
 
 static void bind_seat(const accelerator_seat *s, device_call *call)
 {
-    const seat_layout in = seat_layout_of(s->ranks, s->lanes);
+    const seat_layout in = seat_layout_of(&s->shape, s->ranks);
     call->links = at(s->memory, in.links);
     call->numbers = at(s->memory, in.numbers);
     call->stop = at(s->memory, in.stop);
@@ -359,12 +409,12 @@ static ring_status write_program(const accelerator_program *p, kept_program *k)
 
 static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, void **out)
 {
-    if (p->scratch * (size_t)p->lanes > SEAT_SCRATCH)
-        return fail(
-            RING_ERR_INTERNAL,
-            "a program needs %zu bytes of scratch memory on each of %d lanes, which is more "
-            "than a GPU seat has",
-            p->scratch, p->lanes);
+    const size_t scratch = (size_t)s->shape.lanes * s->shape.scratch;
+    if (p->lanes > s->shape.lanes || p->scratch * (size_t)p->lanes > scratch)
+        return fail(RING_ERR_INTERNAL,
+                    "a program needs %d lanes with %zu bytes of scratch memory each; a GPU seat "
+                    "has %d lanes and %zu bytes",
+                    p->lanes, p->scratch, s->shape.lanes, scratch);
     kept_program *k = calloc(1, sizeof *k);
     if (k == NULL)
         return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
@@ -443,7 +493,7 @@ static void leave_memory(const accelerator_seat *s)
         return; /* the memory is kept until the process ends */
     *m = (left_memory){.of = s->of,
                        .memory = s->memory,
-                       .departed = s->memory + seat_layout_of(s->ranks, s->lanes).departed,
+                       .departed = s->memory + seat_layout_of(&s->shape, s->ranks).departed,
                        .rank = s->rank,
                        .ranks = s->ranks};
     pthread_mutex_lock(&left.lock);
@@ -458,7 +508,7 @@ static void depart(const accelerator_seat *s)
     const cuda_driver *api = cuda_driver_load();
     for (int r = 0; r < s->ranks; r++) {
         const seat_peer *peer = &s->peers[r];
-        const size_t word = seat_layout_of(s->ranks, peer->lanes).departed +
+        const size_t word = seat_layout_of(&peer->shape, s->ranks).departed +
                             (size_t)s->rank * sizeof(uint32_t);
         if (r != s->rank)
             (void)api->set_words_async(peer->memory + word, 1, 1, s->of->stream);

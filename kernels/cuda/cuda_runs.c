@@ -310,7 +310,7 @@ ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool
 
 static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict *out)
 {
-    for (int lane = 0; lane < s->lanes; lane++) {
+    for (int lane = 0; lane < s->shape.lanes; lane++) {
         const device_verdict *v = &s->words->verdicts[lane];
         const uint64_t status = __atomic_load_n(&v->status, __ATOMIC_ACQUIRE);
         if (status == RING_OK)

@@ -51,7 +51,7 @@ typedef struct program_group {
 /** Another rank's memory, as it is mapped here. */
 typedef struct seat_peer {
     CUdeviceptr memory;
-    int lanes;
+    accelerator_shape shape;
     bool opened; /* by IPC */
 } seat_peer;
 
@@ -64,7 +64,8 @@ typedef struct kept_memory {
 
 struct accelerator_seat {
     const cuda_device *of;
-    int rank, ranks, lanes;
+    int rank, ranks;
+    accelerator_shape shape;
     CUdeviceptr memory;
     seat_words *words;
     CUdeviceptr words_there; /* their address for the GPU */

@@ -18,8 +18,8 @@
  *
  * Ranks of two processes ("apart"): boxes and receipts are mapped, but the buffers of calls are
  * not, so every message is carried in the box. A send waits while the box has no room. A slice
- * sends a peer at most DEVICE_APART_BYTES, so the box has room for a whole slice, and the slowest
- * rank never waits for room.
+ * sends a peer at most half of a box's window, so the box has room for a whole slice, and the
+ * slowest rank never waits for room.
  */
 #ifndef RING_CUDA_PROGRAM_ARGS_H
 #define RING_CUDA_PROGRAM_ARGS_H
@@ -27,15 +27,17 @@
 #include "program_ops.h"
 
 enum {
-    DEVICE_FRAMES = 64,               /* frames for which a box has room                  */
-    DEVICE_CARRIED_BYTES = 128 << 10, /* carried bytes for which a box has room           */
-    DEVICE_SEGMENT_BYTES = 16 << 10,  /* most carried bytes of a frame                    */
-    DEVICE_EAGER_BYTES = DEVICE_CARRIED_BYTES / 4, /* most eager bytes of a call to a peer */
-    DEVICE_APART_BYTES = DEVICE_CARRIED_BYTES / 2, /* most bytes of a slice to a peer of
-                                                      another process                      */
-    DEVICE_THREADS = 512,                          /* threads of a block                   */
-    DEVICE_LAUNCH_RANKS = 16                       /* most ranks of a launch               */
+    DEVICE_FRAMES_MOST = 64,        /* most frames for which a box has room         */
+    DEVICE_WINDOW_MOST = 128 << 10, /* most carried bytes for which a box has room  */
+    DEVICE_THREADS = 512,           /* threads of a block                           */
+    DEVICE_LAUNCH_RANKS = 16        /* most ranks of a launch                       */
 };
+
+/** The most carried bytes of a frame, the most eager bytes of a call to a peer, and the most bytes
+ *  of a slice to a peer of another process, for boxes with a window of so many bytes. */
+#define DEVICE_SEGMENT_BYTES(window) ((window) / 8)
+#define DEVICE_EAGER_BYTES(window) ((window) / 4)
+#define DEVICE_APART_BYTES(window) ((window) / 2)
 
 /** How the bytes of a frame are delivered. */
 enum { DEVICE_CARRIED, DEVICE_REFERRED, DEVICE_STORED };
@@ -52,10 +54,12 @@ typedef struct device_frame {
     uint64_t unused;
 } device_frame;
 
-/** Frames to a rank, in the receiver's memory. */
+/** A box holds frames to a rank, in the receiver's memory: device_frame frames[frames], of which
+ *  frame k is in place k mod frames, and after them char carried[window]. All boxes between two
+ *  ranks have the same numbers. */
 typedef struct device_box {
-    device_frame frames[DEVICE_FRAMES]; /* frame k is in place k mod DEVICE_FRAMES */
-    char carried[DEVICE_CARRIED_BYTES];
+    device_frame *frames;
+    char *carried;
 } device_box;
 
 /** The receiver's progress, in the sender's memory. */
@@ -66,8 +70,9 @@ typedef struct device_receipt {
 
 /** One end of a link of one lane, with its counters, in the device's memory. */
 typedef struct device_link {
-    device_box *in, *out;            /* this rank's box; the peer's box                     */
+    device_box in, out;              /* this rank's box; the peer's box                     */
     device_receipt *receipt, *given; /* the peer writes receipt; this rank writes given     */
+    uint32_t frames, window;         /* frames, a power of two, and carried bytes of a box  */
     uint32_t apart; /* 1: the peer is in another process, so everything is carried          */
     uint32_t begun; /* 1: the peer's first frame of the current call has arrived            */
     uint64_t dst;   /* the peer's dst in the current call; 0 if unknown                     */
@@ -75,7 +80,8 @@ typedef struct device_link {
     uint64_t messages_in, messages_out;
     uint64_t messages_before; /* messages sent before the current call                      */
     uint64_t carried;         /* bytes of the peer's box that have been used so far         */
-    uint64_t carried_before[DEVICE_FRAMES]; /* `carried` before each frame                  */
+    uint64_t carried_at;      /* where the next ones are in the box                         */
+    uint64_t carried_before[DEVICE_FRAMES_MOST]; /* `carried` before each frame             */
 } device_link;
 
 /** How a lane's call ended, in memory that the host reads. */

@@ -29,6 +29,18 @@ DEVICE device_link *lane_link(const lane_run *r, uint32_t peer)
     return &r->links[r->call->peers[peer].rank];
 }
 
+/** @return the place of a frame, counted from 0, in its box. */
+DEVICE uint64_t frame_place(const device_link *l, uint64_t frame)
+{
+    return frame & (l->frames - 1);
+}
+
+/** @return the frame that is taken next, which may not have arrived. */
+DEVICE const device_frame *lane_frame(const device_link *l)
+{
+    return &l->in.frames[frame_place(l, l->frames_in)];
+}
+
 /* ---- Waiting ------------------------------------------------------------------------ */
 
 /** Ends the lane's call, and with it the rank's other lanes. @param rank  the rank concerned. */
@@ -80,7 +92,7 @@ DEVICE bool lane_await(lane_run *r, const uint64_t *word, uint64_t least, uint32
 DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
 {
     device_link *l = lane_link(r, peer);
-    const device_frame *f = &l->in->frames[l->frames_in % DEVICE_FRAMES];
+    const device_frame *f = lane_frame(l);
     if (!lane_await(r, &f->stamp, l->frames_in + 1, peer))
         return NULL;
     if (f->call != r->number || f->signature != r->call->signature) {
@@ -96,7 +108,7 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
 /** @return the address of a frame's bytes; if it is referred to, of the whole message. */
 DEVICE char *lane_payload(const device_link *l, const device_frame *f)
 {
-    return f->way == DEVICE_REFERRED ? (char *)f->at : l->in->carried + f->at;
+    return f->way == DEVICE_REFERRED ? (char *)f->at : l->in.carried + f->at;
 }
 
 /** Releases a frame that has been read. @param last  whether its message is complete. */
@@ -114,14 +126,14 @@ DEVICE void lane_take(device_link *l, bool last)
 DEVICE bool lane_await_place(lane_run *r, uint32_t peer)
 {
     const device_link *l = lane_link(r, peer);
-    return l->frames_out < DEVICE_FRAMES ||
-           lane_await(r, &l->receipt->taken, l->frames_out + 1 - DEVICE_FRAMES, peer);
+    return l->frames_out < l->frames ||
+           lane_await(r, &l->receipt->taken, l->frames_out + 1 - l->frames, peer);
 }
 
 /* @return the position of the first carried byte that the peer has not taken. */
 DEVICE uint64_t carried_free_from(const device_link *l, uint64_t taken)
 {
-    return taken == l->frames_out ? l->carried : l->carried_before[taken % DEVICE_FRAMES];
+    return taken == l->frames_out ? l->carried : l->carried_before[frame_place(l, taken)];
 }
 
 /** Waits until the peer's box has a place for the next frame and room for its bytes. A frame is not
@@ -129,19 +141,19 @@ DEVICE uint64_t carried_free_from(const device_link *l, uint64_t taken)
  *  @return the room; NULL if the call has failed. */
 DEVICE char *lane_await_room(lane_run *r, uint32_t peer, uint64_t bytes)
 {
-    device_link *l = lane_link(r, peer);
-    const uint64_t whole = (bytes + 15) / 16 * 16, at = l->carried % DEVICE_CARRIED_BYTES;
-    const uint64_t gap = at + whole > DEVICE_CARRIED_BYTES ? DEVICE_CARRIED_BYTES - at : 0;
-    const uint64_t end = l->carried + gap + whole;
+    const device_link *l = lane_link(r, peer);
+    const uint64_t whole = (bytes + 15) / 16 * 16;
+    const bool fits = l->carried_at + whole <= l->window;
+    const uint64_t end = l->carried + (fits ? 0 : l->window - l->carried_at) + whole;
     uint64_t taken = load_acquire(&l->receipt->taken);
     if (!lane_await_place(r, peer))
         return NULL;
-    while (end - carried_free_from(l, taken) > DEVICE_CARRIED_BYTES) {
+    while (end - carried_free_from(l, taken) > l->window) {
         if (!lane_await(r, &l->receipt->taken, taken + 1, peer))
             return NULL;
         taken = load_acquire(&l->receipt->taken);
     }
-    return l->out->carried + (at + whole > DEVICE_CARRIED_BYTES ? 0 : at);
+    return l->out.carried + (fits ? l->carried_at : 0);
 }
 
 /** Sends a frame. The box must have a place for it and, if it is carried, room for its bytes.
@@ -150,17 +162,19 @@ DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, 
                       bool last)
 {
     device_link *l = lane_link(r, peer);
-    device_frame *f = &l->out->frames[l->frames_out % DEVICE_FRAMES];
-    l->carried_before[l->frames_out % DEVICE_FRAMES] = l->carried;
+    const uint64_t place = frame_place(l, l->frames_out);
+    device_frame *f = &l->out.frames[place];
+    l->carried_before[place] = l->carried;
     f->call = r->number;
     f->signature = r->call->signature;
     f->at = (uint64_t)at;
     if (way == DEVICE_CARRIED) {
-        const uint64_t offset = (uint64_t)(at - l->out->carried);
-        const uint64_t passed = l->carried % DEVICE_CARRIED_BYTES;
+        const uint64_t offset = (uint64_t)(at - l->out.carried);
+        const uint64_t whole = (bytes + 15) / 16 * 16;
+        const uint64_t skipped = offset < l->carried_at ? l->window - l->carried_at : 0;
         f->at = offset;
-        l->carried += (offset < passed ? DEVICE_CARRIED_BYTES - passed + offset : offset - passed) +
-                      (bytes + 15) / 16 * 16;
+        l->carried += skipped + whole;
+        l->carried_at = offset + whole;
     }
     f->dst = (uint64_t)r->call->dst;
     f->bytes = bytes;

@@ -203,7 +203,7 @@ DEVICE bool finish_fold(lane_pass *p, const program_op *o, const operand *ins)
     for (uint32_t i = 0; i < o->ins; i++)
         if (ins[i].peer != OPERAND_LOCAL) {
             device_link *l = lane_link(&p->run, ins[i].peer);
-            const device_frame *f = &l->in->frames[l->frames_in % DEVICE_FRAMES];
+            const device_frame *f = lane_frame(l);
             if (p->last || f->way == DEVICE_CARRIED)
                 lane_take(l, p->last);
         }

@@ -74,7 +74,7 @@ lowering_limits device_call_limits(const ring_comm *comm)
                              .eager = t->eager,
                              .outstanding = t->outstanding,
                              .scratch = t->scratch,
-                             .channels = t->lanes,
+                             .channels = t->shape.lanes,
                              .per_channel = LANE_BYTES};
 }
 

@@ -28,7 +28,7 @@ struct device_ranks {
     device_case c;
     uint32_t lanes;
     one_rank of[DEVICE_MOST_RANKS];
-    device_box *boxes;        /* [lanes][receiver][sender] */
+    char *boxes;              /* [lanes][receiver][sender][box_bytes()] */
     device_receipt *receipts; /* [lanes][sender][receiver] */
     uint64_t abort;
 };
@@ -45,10 +45,11 @@ static void lower(device_ranks *all, int rank)
                               .rank = rank,
                               .root = c->root,
                               .chunks = c->algorithm->chunks(c->collective, &world, 0)};
-    const lowering_limits limits = {.segment = DEVICE_SEGMENT_BYTES,
+    const size_t outstanding = c->apart ? DEVICE_APART_BYTES(c->window) : SIZE_MAX;
+    const lowering_limits limits = {.segment = DEVICE_SEGMENT_BYTES(c->window),
                                     .window = 4,
-                                    .eager = DEVICE_EAGER_BYTES,
-                                    .outstanding = c->apart ? DEVICE_APART_BYTES : SIZE_MAX,
+                                    .eager = DEVICE_EAGER_BYTES(c->window),
+                                    .outstanding = outstanding,
                                     .scratch = 1 << 14,
                                     .channels = (int32_t)c->lanes,
                                     .per_channel = 64};
@@ -72,10 +73,18 @@ static void *zeroed(size_t count, size_t bytes)
     return memset(memory, 0, count * bytes);
 }
 
-static device_box *box(const device_ranks *all, uint32_t lane, int receiver, int sender)
+static size_t box_bytes(const device_ranks *all)
+{
+    return all->c.frames * sizeof(device_frame) + all->c.window;
+}
+
+static device_box box(const device_ranks *all, uint32_t lane, int receiver, int sender)
 {
     const size_t n = (size_t)all->c.ranks;
-    return &all->boxes[(lane * n + (size_t)receiver) * n + (size_t)sender];
+    char *start = all->boxes +
+                  ((lane * n + (size_t)receiver) * n + (size_t)sender) * box_bytes(all);
+    return (device_box){.frames = (device_frame *)(void *)start,
+                        .carried = start + all->c.frames * sizeof(device_frame)};
 }
 
 static device_receipt *receipt(const device_ranks *all, uint32_t lane, int sender, int receiver)
@@ -95,6 +104,8 @@ static void join(device_ranks *all, int rank)
                               .out = box(all, lane, peer, rank),
                               .receipt = receipt(all, lane, rank, peer),
                               .given = receipt(all, lane, peer, rank),
+                              .frames = all->c.frames,
+                              .window = all->c.window,
                               .apart = all->c.apart && (rank + peer) % 2 != 0};
     all->of[rank].call.links = links;
 }
@@ -151,10 +162,14 @@ device_ranks *device_ranks_new(const device_case *c)
     device_ranks *all = zeroed(1, sizeof *all);
     const size_t n = (size_t)c->ranks;
     all->c = *c;
+    if (all->c.window == 0) {
+        all->c.frames = DEVICE_FRAMES_MOST;
+        all->c.window = DEVICE_WINDOW_MOST;
+    }
     for (int r = 0; r < c->ranks; r++)
         lower(all, r);
     all->lanes = (uint32_t)all->of[0].program.channels;
-    all->boxes = zeroed(all->lanes * n * n, sizeof *all->boxes);
+    all->boxes = zeroed(all->lanes * n * n, box_bytes(all));
     all->receipts = zeroed(all->lanes * n * n, sizeof *all->receipts);
     for (int r = 0; r < c->ranks; r++) {
         assert_int_equal(all->of[r].program.channels, all->lanes);

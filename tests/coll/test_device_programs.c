@@ -72,6 +72,21 @@ static void test_every_collective_apart(void **state)
             }
 }
 
+/* The boxes are as small as those of a seat with little memory, or smaller, and fill up often. */
+static void test_small_boxes(void **state)
+{
+    static const size_t counts[] = {67, 3001, 20001};
+    for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks += ranks < 4 ? 1 : 2)
+        for (plan_collective k = 0; k <= PLAN_BARRIER; k++)
+            for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
+                device_case c = case_of(k, ranks, counts[i], i % 3 + 1);
+                c.apart = (i + (uint32_t)ranks) % 2 == 0;
+                c.frames = 32;
+                c.window = i == 0 ? 3 << 10 : 28 << 10;
+                run_calls(&c, 3);
+            }
+}
+
 static void test_every_type_and_averages(void **state)
 {
     for (plan_collective k = 0; k < PLAN_BARRIER; k++)
@@ -182,6 +197,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_every_collective_apart),
+        cmocka_unit_test(test_small_boxes),
         cmocka_unit_test(test_every_type_and_averages),
         cmocka_unit_test(test_a_thousand_replays),
         cmocka_unit_test(test_a_deadline_ends_what_waits),

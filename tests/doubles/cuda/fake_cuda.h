@@ -109,7 +109,8 @@ typedef struct fake_cuda_counts {
     /* Objects alive. allocations: device memory, imported or mapped memory included; pinned:
      * pinned, managed and registered memory; graphs: executable graphs included. */
     uint64_t allocations, pinned, streams, events, modules, graphs, user_objects, contexts;
-    uint64_t physical; /* pieces of cuMemCreate() and cuMemImportFromShareableHandle() */
+    uint64_t device_bytes; /* of allocations of this process that are not mapped piece by piece */
+    uint64_t physical;     /* pieces of cuMemCreate() and cuMemImportFromShareableHandle() */
     /* Of all devices: launches of which a block has started, launches that have ended, and blocks
      * that run now. */
     uint64_t launches_started, launches_done, blocks, ops_done;

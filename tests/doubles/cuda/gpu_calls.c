@@ -151,6 +151,7 @@ static void count_gpu(fake_cuda_counts *out)
     gpu_lock();
     for (int i = 0; i < gpu->allocation_count; i++) {
         const memory_kind kind = gpu->allocations[i].kind;
+        out->device_bytes += kind == MEMORY_DEVICE ? gpu->allocations[i].bytes : 0;
         out->allocations += kind == MEMORY_DEVICE || kind == MEMORY_MAPPED ||
                             kind == MEMORY_IMPORTED;
         out->pinned += kind == MEMORY_PINNED || kind == MEMORY_MANAGED || kind == MEMORY_REGISTERED;
