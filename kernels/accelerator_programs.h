@@ -65,8 +65,10 @@ typedef struct accelerator_run {
     const void *kept; /* the program, from keep() */
     const void *src;
     void *dst;
-    void *stream;
-    double timeout; /* seconds after the run's start on the accelerator */
+    void *stream;            /* NULL: the seat's own                                           */
+    bool after_default;      /* begins after all work that the device's default stream has now */
+    accelerator_stop **gate; /* not NULL: receives a stop that holds the stream before the run   */
+    double timeout;          /* seconds after the run's start on the accelerator                 */
 } accelerator_run;
 
 /** The failure of a run. */

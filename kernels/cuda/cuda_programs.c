@@ -90,6 +90,7 @@ static ring_status allocate_seat(const cuda_device *c, accelerator_seat *s)
     s->words = memset(words, 0, sizeof(seat_words));
     RING_TRY(cuda_pin(KEPT_UNITS * KEPT_UNIT_BYTES, &words, &s->kept.there));
     s->kept.memory = words;
+    RING_TRY(cuda_run_open(s));
     return program_group_new(&s->group);
 }
 
@@ -525,6 +526,7 @@ static void give_memory_back(const accelerator_seat *s)
     } else if (s->memory != 0) {
         (void)api->mem_free(s->memory);
     }
+    cuda_run_close(s);
     close_peers(s);
     if (s->words != NULL)
         (void)api->host_free(s->words);

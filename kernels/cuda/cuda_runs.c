@@ -9,6 +9,7 @@
 #include "cuda_runs.h"
 
 #include "cuda_kernels.h"
+#include "cuda_stops.h"
 #include "kernel_args.h"
 
 #include <stdlib.h>
@@ -194,24 +195,57 @@ static ring_status identify(CUstream stream, uint64_t *out)
     return RING_OK;
 }
 
+ring_status cuda_run_open(accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    RING_TRY(cuda_check(api->stream_create(&s->own.stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
+                        "creating a stream (cuStreamCreateWithPriority)"));
+    RING_TRY(identify(s->own.stream, &s->own.id));
+    return cuda_check(api->event_create(&s->own.default_end, CU_EVENT_DISABLE_TIMING),
+                      "creating an event (cuEventCreate)");
+}
+
+void cuda_run_close(const accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    if (s->own.default_end != NULL)
+        (void)api->event_destroy(s->own.default_end);
+    if (s->own.stream != NULL)
+        (void)api->stream_destroy(s->own.stream);
+}
+
+/* Makes the seat's stream wait for the work that the default stream has now. */
+static ring_status follow_default(const accelerator_seat *s)
+{
+    const cuda_driver *api = cuda_driver_load();
+    bool busy;
+    RING_TRY(cuda_default_is_busy(&busy));
+    if (!busy)
+        return RING_OK;
+    RING_TRY(cuda_check(api->event_record(s->own.default_end, CUDA_LEGACY_STREAM),
+                        "marking a place in the default stream (cuEventRecord)"));
+    return cuda_check(api->stream_wait_event(s->own.stream, s->own.default_end, 0),
+                      "waiting for the default stream (cuStreamWaitEvent)");
+}
+
 /* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs
  * of a rank are executed in the order of their numbers. */
 static ring_status follow(accelerator_seat *s, CUstream stream)
 {
-    uint64_t id;
-    RING_TRY(identify(stream, &id));
+    uint64_t id = s->own.id;
+    if (stream != s->own.stream)
+        RING_TRY(identify(stream, &id));
     if (s->number > 0 && s->last != id)
         RING_TRY(await_word(stream, passed_of(s), s->number));
     s->last = id;
     return RING_OK;
 }
 
-static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CUfunction function,
-                             bool captured)
+static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CUstream stream,
+                             CUfunction function, bool captured)
 {
     kept_program *k = (kept_program *)(uintptr_t)run->kept;
     program_args args = {.ranks = 1, .lanes = (uint32_t)k->lanes};
-    CUstream stream = run->stream;
     bind_call(k, run, &args.calls[0]);
     if (captured) {
         k->captured = s->captured = true;
@@ -255,12 +289,11 @@ static ring_status launch_pending(program_group *g, pending_launch *p)
     return RING_OK;
 }
 
-static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
+static ring_status run_together(accelerator_seat *s, const accelerator_run *run, CUstream stream,
                                 CUfunction function)
 {
     const kept_program *k = run->kept;
     program_group *g = s->group;
-    CUstream stream = run->stream;
     const uint32_t number = s->number + 1;
     int place = 0;
     pending_launch *p = find_pending(g, number);
@@ -279,8 +312,8 @@ static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
     return ++p->arrived == g->count ? launch_pending(g, p) : RING_OK;
 }
 
-static ring_status start_inside(accelerator_seat *s, const accelerator_run *run, bool captured,
-                                uint32_t *number)
+static ring_status start_inside(accelerator_seat *s, const accelerator_run *run, CUstream stream,
+                                bool captured, uint32_t *number)
 {
     const kept_program *k = run->kept;
     program_group *g = s->group;
@@ -289,8 +322,10 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
     RING_TRY(program_kernel(s->of, &function, k->dtype, &blocks));
     if (g->dead)
         return fail(RING_ERR_ABORTED, "the communicator has failed");
-    const ring_status status = g->count > 1 ? run_together(s, run, function)
-                                            : run_alone(s, run, function, captured);
+    if (run->after_default)
+        RING_TRY(follow_default(s));
+    const ring_status status = g->count > 1 ? run_together(s, run, stream, function)
+                                            : run_alone(s, run, stream, function, captured);
     *number = captured ? 0 : s->number;
     return status;
 }
@@ -298,9 +333,12 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number)
 {
+    CUstream stream = run->stream != NULL ? run->stream : s->own.stream;
+    if (run->gate != NULL)
+        RING_TRY(s->of->base.stop(&s->of->base, stream, run->gate));
     RING_TRY(cuda_enter(s->of));
     pthread_mutex_lock(&s->group->lock);
-    const ring_status status = start_inside(s, run, captured, number);
+    const ring_status status = start_inside(s, run, stream, captured, number);
     pthread_mutex_unlock(&s->group->lock);
     cuda_leave();
     return status;

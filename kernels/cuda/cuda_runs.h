@@ -72,10 +72,15 @@ struct accelerator_seat {
     seat_peer *peers;        /* [ranks] */
     program_group *group;
     kept_memory kept;
-    uint32_t number; /* of the latest run                               */
-    uint64_t last;   /* identifies the stream of the latest run         */
-    bool connected;  /* the other ranks may write to this rank's memory */
-    bool captured;   /* graphs may run programs of this seat           */
+    struct {
+        CUstream stream;
+        uint64_t id;         /* identifies the stream                           */
+        CUevent default_end; /* of the work of the default stream at a run      */
+    } own;                   /* for runs without a stream                       */
+    uint32_t number;         /* of the latest run                               */
+    uint64_t last;           /* identifies the stream of the latest run         */
+    bool connected;          /* the other ranks may write to this rank's memory */
+    bool captured;           /* graphs may run programs of this seat           */
 };
 
 /** A program in the memory of its seat. */
@@ -105,6 +110,9 @@ ring_status program_group_new(program_group **out);
  *  @return the group; NULL if it no longer exists. */
 program_group *program_group_join(uint64_t address, accelerator_seat *s);
 void program_group_drop(program_group *g);
+/** Creates the seat's own stream, in the context that the thread has entered. */
+ring_status cuda_run_open(accelerator_seat *s);
+void cuda_run_close(const accelerator_seat *s);
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number);
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,

@@ -132,11 +132,9 @@ static ring_status cuda_stop_stream(const accelerator *a, void *stream, accelera
     return hand_out(s, status, out);
 }
 
-/* Finds out whether the legacy stream of the device's context has work. While that stream is being
- * captured it has no work of its own. */
-static ring_status legacy_is_busy(const cuda_driver *api, bool *busy)
+ring_status cuda_default_is_busy(bool *busy)
 {
-    const CUresult result = cuda_query(api, CUDA_LEGACY_STREAM);
+    const CUresult result = cuda_query(cuda_driver_load(), CUDA_LEGACY_STREAM);
     *busy = result == CUDA_ERROR_NOT_READY;
     if (*busy || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         return RING_OK;
@@ -149,7 +147,7 @@ static ring_status mark_legacy(const cuda_device *c, accelerator_stop **out)
     const cuda_driver *api = cuda_driver_load();
     cuda_stop *s;
     bool busy;
-    RING_TRY(legacy_is_busy(api, &busy));
+    RING_TRY(cuda_default_is_busy(&busy));
     if (!busy)
         return RING_OK;
     RING_TRY(take(c, &s));

@@ -15,5 +15,8 @@
 ring_status cuda_stops_open(cuda_device *c);
 /** Frees the stops. No stream may be at a stop or ahead of one. */
 void cuda_stops_close(cuda_device *c);
+/** Finds out whether the default stream of the context that the thread has entered has work. While
+ *  that stream is being captured it has no work of its own. */
+ring_status cuda_default_is_busy(bool *busy);
 
 #endif

@@ -71,12 +71,13 @@ static ring_status check_overlap(const program *p, const call_buffers *b)
                 p->facts->name);
 }
 
-/* @param[out] by  the accelerator that owns the memory; NULL if it is host memory. */
-static ring_status find_accelerator(const program *p, const void *at, size_t bytes,
-                                    const accelerator **by)
+/* Most memory belongs to the communicator's accelerator, so this is asked first.
+ * @param[out] by  the accelerator that owns the memory; NULL if it is host memory. */
+static ring_status find_accelerator(const ring_comm *comm, const program *p, const void *at,
+                                    size_t bytes, const accelerator **by)
 {
     bool whole = true;
-    *by = NULL;
+    *by = bytes > 0 ? comm->accelerator : NULL;
     if (bytes > 0)
         RING_TRY(automatic_device(at, bytes, by, &whole));
     if (*by == NULL || whole)
@@ -87,16 +88,16 @@ static ring_status find_accelerator(const program *p, const void *at, size_t byt
 }
 
 /* Finds the accelerator that owns all blocks of a list. */
-static ring_status find_of_list(const program *p, const void *const *list, int side, int ranks,
-                                const accelerator **by)
+static ring_status find_of_list(const ring_comm *comm, const program *p, const void *const *list,
+                                int side, const accelerator **by)
 {
     const size_t size = ring_dtype_size(p->call.dtype), *counts = p->shape.counts[side];
     const accelerator *first = NULL, *next;
     bool found = false;
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < comm->ranks; i++) {
         if (counts[i] == 0)
             continue;
-        RING_TRY(find_accelerator(p, list[i], counts[i] * size, &next));
+        RING_TRY(find_accelerator(comm, p, list[i], counts[i] * size, &next));
         if (found && next != first)
             return fail(RING_ERR_UNSUPPORTED,
                         "ring_%s: the blocks of %s must all be in memory of one accelerator, or "
@@ -109,19 +110,19 @@ static ring_status find_of_list(const program *p, const void *const *list, int s
     return RING_OK;
 }
 
-static ring_status find_of_side(const program *p, const call_buffers *b, int side, int ranks,
-                                const accelerator **by)
+static ring_status find_of_side(const ring_comm *comm, const program *p, const call_buffers *b,
+                                int side, const accelerator **by)
 {
     if (b->lists[side] != NULL)
-        return find_of_list(p, b->lists[side], side, ranks, by);
-    return side == PLAN_SRC ? find_accelerator(p, b->src, b->src_bytes, by)
-                            : find_accelerator(p, b->dst, b->dst_bytes, by);
+        return find_of_list(comm, p, b->lists[side], side, by);
+    return side == PLAN_SRC ? find_accelerator(comm, p, b->src, b->src_bytes, by)
+                            : find_accelerator(comm, p, b->dst, b->dst_bytes, by);
 }
 
-static ring_status find_accelerators(const program *p, call_buffers *b, int ranks)
+static ring_status find_accelerators(const ring_comm *comm, const program *p, call_buffers *b)
 {
-    RING_TRY(find_of_side(p, b, PLAN_SRC, ranks, &b->src_by));
-    RING_TRY(find_of_side(p, b, PLAN_DST, ranks, &b->dst_by));
+    RING_TRY(find_of_side(comm, p, b, PLAN_SRC, &b->src_by));
+    RING_TRY(find_of_side(comm, p, b, PLAN_DST, &b->dst_by));
     if (b->src_by == NULL || b->dst_by == NULL || b->src_by == b->dst_by)
         return RING_OK;
     return fail(RING_ERR_UNSUPPORTED,
@@ -195,7 +196,7 @@ static ring_status bind_buffers(prepared_call *c)
         RING_TRY(check_lists(p, b));
     RING_TRY(check_buffers(p, b));
     if (regions_have_devices())
-        RING_TRY(find_accelerators(p, b, c->comm->ranks));
+        RING_TRY(find_accelerators(c->comm, p, b));
     const bool has_list = b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
     return has_list ? lists_check(c->comm, p, b) : check_overlap(p, b);
 }
@@ -272,13 +273,13 @@ static ring_status find_program(prepared_call *c, plan_shape *shape)
     return programs_get(comm, &c->call, &c->program);
 }
 
-/* Checks the call's stream, and replaces the program by a device program if accelerators can run
- * the call. */
-static ring_status place_in_stream(prepared_call *c)
+/* Checks the call's stream, and replaces the program by a device program if accelerators run the
+ * call. */
+static ring_status choose_way(prepared_call *c)
 {
-    bool runs;
-    RING_TRY(stream_check(c));
-    RING_TRY(device_call_choose(c, &runs));
+    if (c->options.stream != NULL)
+        RING_TRY(stream_check(c));
+    const bool runs = device_call_runs(c);
     if (c->captured && !runs)
         return device_call_refuse_capture(c);
     call_signature call = c->program->call;
@@ -299,8 +300,7 @@ static ring_status check(prepared_call *c, plan_shape *shape, const ring_call *o
         status = find_program(c, shape);
     RING_TRY(status);
     RING_TRY(bind_buffers(c));
-    RING_TRY(take_scale(c->program, &c->options, &c->buffers));
-    return c->options.stream != NULL ? place_in_stream(c) : RING_OK;
+    return take_scale(c->program, &c->options, &c->buffers);
 }
 
 static ring_status check_fine(ring_comm *comm)
@@ -335,6 +335,8 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
         work_stop(w, c->stop);
     if (status == RING_OK)
         w->stream.run = c->run;
+    if (status == RING_OK)
+        w->stream.is_given = c->options.stream != NULL;
     if (status == RING_OK && c->call.tagged)
         status = tagged_enlist(w, &c->call, c->options.envelope);
     if (status != RING_OK)
@@ -364,7 +366,9 @@ static ring_status stop_stream(prepared_call *c)
 static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
-    if (status == RING_OK && stream_orders(c) != NULL && !call_group_is_open()) {
+    const bool enters = c->program != NULL &&
+                        (c->program->device != NULL || stream_orders(c) != NULL);
+    if (status == RING_OK && enters && !call_group_is_open()) {
         status = stop_stream(c);
         if (c->captured)
             return status;
@@ -389,7 +393,9 @@ static ring_status launch(prepared_call *c, ring_status status)
 static ring_status start_locked(prepared_call *c, plan_shape *shape, const ring_call *options)
 {
     RING_TRY(check_ready(c->comm));
-    const ring_status status = check(c, shape, options);
+    ring_status status = check(c, shape, options);
+    if (status == RING_OK)
+        status = choose_way(c);
     return launch(c, status);
 }
 
@@ -470,8 +476,8 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
         status = tagged_read_again(&c.call, &c.options);
     if (status == RING_OK)
         status = take_scale(c.program, &c.options, &c.buffers);
-    if (status == RING_OK && c.options.stream != NULL)
-        status = place_in_stream(&c);
+    if (status == RING_OK)
+        status = choose_way(&c);
     return launch(&c, status);
 }
 

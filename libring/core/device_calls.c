@@ -6,6 +6,7 @@
 #include "lowering.h"
 #include "mismatch.h"
 #include "prepared.h"
+#include "streams.h"
 
 #include <stdlib.h>
 
@@ -34,20 +35,18 @@ static bool is_of(const accelerator *a, const call_buffers *b)
 }
 
 /* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
- * call must be in device memory and on streams on all ranks, or on none. */
-ring_status device_call_choose(const prepared_call *c, bool *runs)
+ * call must be in device memory on all ranks, or on none; a call without bytes has none. A barrier
+ * without a stream orders the threads of the host alone: a stream that is stopped for it would hold
+ * up cudaFree and the like, which programs separate from their calls by barriers. */
+bool device_call_runs(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const plan_facts *facts = c->program->facts;
-    *runs = d != NULL && c->stream_of == d->by && !facts->pairwise && !facts->uneven &&
-            c->buffers.products.scale == 1 && is_of(d->by, &c->buffers) &&
-            (!c->captured || d->terms.captures);
-    if (*runs && c->options.after != NULL)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: a call that GPUs run waits only for its stream; leave out "
-                    "ring_call.after, or set RING_DEVICE_PROGRAMS=0",
-                    c->program->facts->name);
-    return RING_OK;
+    const bool on_stream = c->options.stream != NULL;
+    if (d == NULL || (on_stream && c->stream_of != d->by) || (c->captured && !d->terms.captures))
+        return false;
+    return (on_stream || c->call.collective != PLAN_BARRIER) && !facts->pairwise &&
+           !facts->uneven && c->buffers.products.scale == 1 && is_of(d->by, &c->buffers);
 }
 
 ring_status device_call_refuse_capture(const prepared_call *c)
@@ -115,18 +114,27 @@ ring_status device_call_keep(const ring_comm *comm, program *p)
 ring_status device_call_start(prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
+    const ring_call *o = &c->options;
+    const size_t bytes = c->buffers.src_bytes + c->buffers.dst_bytes;
     const accelerator_run run = {.kept = c->program->device,
                                  .src = c->buffers.src,
                                  .dst = c->buffers.dst,
-                                 .stream = c->options.stream,
-                                 .timeout = work_timeout(c->comm, &c->options)};
-    if (c->captured && (c->options.work != NULL || c->options.on_done != NULL))
+                                 .stream = o->stream,
+                                 .after_default = o->stream == NULL && bytes > 0,
+                                 .gate = o->after != NULL ? &c->stop : NULL,
+                                 .timeout = work_timeout(c->comm, o)};
+    if (c->captured && (o->work != NULL || o->on_done != NULL || o->after != NULL))
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: its stream is captured into a graph, and each replay makes the call "
-                    "again; leave out ring_call.work and ring_call.on_done",
+                    "again; leave out ring_call.work, ring_call.on_done and ring_call.after",
                     c->program->facts->name);
     const ring_status status = d->by->programs->start(d->seat, &run, c->captured, &c->run);
-    return status == RING_OK || status == RING_ERR_ABORTED
+    if (c->stop != NULL)
+        stop_begin(c->stop, d->by, false);
+    if (status == RING_OK)
+        return RING_OK;
+    stop_drop(&c->stop);
+    return status == RING_ERR_ABORTED
                ? status
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
 }

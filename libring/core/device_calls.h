@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * device_calls: lets accelerators run calls themselves (accelerator_programs.h). If each rank of a
- * communicator has an accelerator and these reach each other's memory, calls on streams whose
- * buffers are in device memory become device programs. A device call is a work without ops for the
- * host, which ends when its run ends.
+ * communicator has an accelerator and these reach each other's memory, calls whose buffers are
+ * in device memory become device programs. A device call is a work without ops for the host, which
+ * ends when its run ends.
  */
 #ifndef RING_CORE_DEVICE_CALLS_H
 #define RING_CORE_DEVICE_CALLS_H
@@ -25,8 +25,8 @@ void device_calls_close(ring_comm *comm);
 /** Detaches the seat and frees @p d. */
 void device_calls_end(struct device_calls *d);
 
-/** Decides whether accelerators run the call. Call it after stream_check(). */
-ring_status device_call_choose(const prepared_call *c, bool *runs);
+/** @return true if accelerators run the call. Call it after stream_check(). */
+bool device_call_runs(const prepared_call *c);
 /** @return RING_ERR_UNSUPPORTED, with the reason why a graph cannot keep a call that the host
  *  drives. */
 ring_status device_call_refuse_capture(const prepared_call *c);
@@ -35,8 +35,9 @@ lowering_limits device_call_limits(const ring_comm *comm);
 /** Hands a lowered program to the accelerator, and removes its ops for the host. */
 ring_status device_call_keep(const ring_comm *comm, program *p);
 
-/** Enqueues a run on the call's stream. If the stream is being captured, nothing runs now, and the
- *  graph runs it at each replay. The caller holds no lock. */
+/** Enqueues a run on the call's stream, or on that of the seat. If the call waits for an event, the
+ *  run is held by a stop, c->stop. If the stream is being captured, nothing runs now, and the graph
+ *  runs it at each replay. The caller holds no lock. */
 ring_status device_call_start(prepared_call *c);
 /** @return RING_OK if the run has ended, RING_IN_PROGRESS, or the error with which it failed. */
 ring_status device_call_advance(work *w);

@@ -214,7 +214,7 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d, s
         log_info("calls on GPUs are driven by the host: %s", fail_text());
         return disconnect(comm, d, notices);
     }
-    log_info("%s runs calls on streams itself, with at most %d blocks and %u KiB for each of them "
+    log_info("%s runs calls itself, with at most %d blocks and %u KiB for each of them "
              "and each other rank",
              d->by->name, d->terms.shape.lanes, d->terms.shape.window >> 10);
     comm->device_calls = d; /* now other threads may use it */

@@ -17,6 +17,7 @@
 #include "self_pair.h"
 #include "sleep.h"
 #include "steps.h"
+#include "streams.h"
 #include "tagged.h"
 #include "tagged_link.h"
 #include "tagged_traffic.h"
@@ -91,6 +92,8 @@ static ring_status open_gate(work *w)
     event_drop(w->gate.event);
     w->gate.event = NULL;
     work_pass_stop(w);
+    if (w->program->device != NULL)
+        stop_drop(&w->stream.stop);
     w->gate.closed = false;
     if (is_open(w))
         return RING_OK;
@@ -328,10 +331,14 @@ static ring_status timed_out(const work *w)
                     "ring_call.work, or both in a group",
                     w->call.collective == PLAN_SEND ? "recv" : "send");
     const char *why = "";
-    if (w->program->device != NULL)
+    if (w->program->device != NULL && w->stream.is_given)
         why =
             ": the GPU has not completed the call, perhaps because its stream has not reached it; "
             "the buffers are in use until the stream has passed the call";
+    else if (w->program->device != NULL)
+        why = ": the GPU has not completed the call, perhaps because work that its default stream "
+              "had at the call has not ended; that stream also waits for other blocking streams of "
+              "this process, which may be stopped at a call of another rank";
     else if (work_awaits_stream(w))
         why = w->stream.stop->is_mark
                   ? ": work that the GPU's default stream had at the call has not ended; that "

@@ -72,10 +72,7 @@ ring_status stream_stop(prepared_call *c)
     const accelerator *a = stream_orders(c);
     RING_TRY(c->options.stream != NULL ? a->stop(a, c->options.stream, &c->stop)
                                        : a->mark_default(a, &c->stop));
-    if (c->stop == NULL)
-        return RING_OK;
-    c->stop->by = a;
-    c->stop->is_mark = c->options.stream == NULL;
-    atomic_init(&c->stop->holders, 1);
+    if (c->stop != NULL)
+        stop_begin(c->stop, a, c->options.stream == NULL);
     return RING_OK;
 }

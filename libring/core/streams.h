@@ -21,6 +21,13 @@ const accelerator *stream_orders(const prepared_call *c);
  *  this may block until the stream has room. */
 ring_status stream_stop(prepared_call *c);
 
+/** Makes the caller the only holder of a stop of @p by. */
+static inline void stop_begin(accelerator_stop *stop, const accelerator *by, bool is_mark)
+{
+    stop->by = by;
+    stop->is_mark = is_mark;
+    atomic_init(&stop->holders, 1);
+}
 /** Adds a holder. @return @p stop. */
 static inline accelerator_stop *stop_hold(accelerator_stop *stop)
 {

@@ -77,9 +77,10 @@ typedef struct work_gate {
 /** The place of a work in the stream of an accelerator. */
 typedef struct work_stream {
     accelerator_stop *stop; /* the work starts when the stream reaches it, and holds it until the
-                               end of the work */
+                               end of the work; a run of a device program starts when it drops it */
     bool pending;           /* the stream may not have reached the stop yet */
     uint32_t run;           /* the run of a device program */
+    bool is_given;          /* the caller passed the stream */
 } work_stream;
 
 /** The matching of a tagged send or recv, see tagged.h. */

@@ -50,11 +50,12 @@ ring_status accelerators_of_stream(void *stream, const accelerator **of)
 ring_status accelerators_of_memory(const void *at, size_t bytes, accelerator_allocation *out,
                                    const accelerator **of)
 {
+    const accelerator *first = *of;
     *of = NULL;
     *out = (accelerator_allocation){0};
-    for (int i = 0; i < atomic_load(&process.count) && *of == NULL; i++) {
-        const accelerator *a = process.of[i];
-        if (a->owns != NULL)
+    for (int i = first != NULL ? -1 : 0; i < atomic_load(&process.count) && *of == NULL; i++) {
+        const accelerator *a = i < 0 ? first : process.of[i];
+        if (a->owns != NULL && (i < 0 || a != first))
             RING_TRY(a->owns(a, at, bytes, out));
         *of = out->bytes > 0 ? a : NULL;
     }

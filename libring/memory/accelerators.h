@@ -23,7 +23,8 @@ bool accelerators_are_there(void);
 ring_status accelerators_of_stream(void *stream, const accelerator **of);
 /** Finds the accelerator that owns the byte at @p at.
  *  @param[out] out  the allocation, as accelerator.owns() describes it.
- *  @param[out] of   NULL if no accelerator in the list owns the byte.
+ *  @param[in,out] of  the accelerator to ask first, or NULL; receives NULL if no accelerator in the
+ *                     list owns the byte.
  *  @return RING_OK, or the error of an accelerator. */
 ring_status accelerators_of_memory(const void *at, size_t bytes, accelerator_allocation *out,
                                    const accelerator **of);

@@ -46,7 +46,8 @@ uint64_t automatic_hold(const void *ptr, size_t bytes);
 
 /** Finds the accelerator that owns the byte at @p at: by its region or, if it is not registered, by
  *  asking the accelerators of the process.
- *  @param[out] by     NULL if the memory is the host's.
+ *  @param[in,out] by  the accelerator to ask first, or NULL; receives NULL if the memory is the
+ *                     host's.
  *  @param[out] whole  true if all @p bytes have the same owner.
  *  @return RING_OK, or the error of an accelerator. */
 ring_status automatic_device(const void *at, size_t bytes, const struct accelerator **by,

@@ -55,7 +55,8 @@ typedef struct sweep_target {
     sweep_memory memory;
     int hosts;    /* that ranks are on, in turn; between them calls go over tcp */
     bool stream;  /* calls are on a stream of the GPU                        */
-    bool by_host; /* which the host drives: GPUs cannot                      */
+    bool mixed;   /* but only on every other rank                            */
+    bool by_host; /* the host drives calls on memory of GPUs: these cannot   */
     int devices;  /* that ranks use in turn                                  */
 } sweep_target;
 

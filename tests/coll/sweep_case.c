@@ -240,7 +240,8 @@ static const char *judge(trial *t, const sweep_target *target, const ring_comm_i
 /* A call that GPUs run moves nothing by the host. */
 static bool was_driven_right(const trial *t, const sweep_target *target, uint64_t sent)
 {
-    const bool on_device = target->stream && !target->by_host && !t->c->shared && t->c->ranks > 1;
+    const bool on_device = target->memory == SWEEP_CUDA && !target->by_host && !t->c->shared &&
+                           t->c->ranks > 1;
     return !on_device || sent == 0;
 }
 
@@ -248,7 +249,8 @@ static bool was_driven_right(const trial *t, const sweep_target *target, uint64_
 static ring_status run_trial(const trial *t, const sweep_target *target, ring_comm *comm,
                              ring_comm_info *info)
 {
-    void *stream = target->stream ? sweep_stream_new() : NULL;
+    const bool left_out = target->mixed && (t->rank + (int)t->c->seed) % 2 != 0;
+    void *stream = target->stream && !left_out ? sweep_stream_new() : NULL;
     ring_comm_get_info(comm, info);
     const uint64_t before = info->messages_sent;
     ring_status status = call_it(t, comm, stream);
@@ -256,7 +258,7 @@ static ring_status run_trial(const trial *t, const sweep_target *target, ring_co
         sweep_stream_end(stream);
     ring_comm_get_info(comm, info);
     info->messages_sent -= before;
-    return status == RING_OK && stream != NULL ? ring_comm_status(comm) : status;
+    return status == RING_OK ? ring_comm_status(comm) : status;
 }
 
 static void report(const trial *t, const ring_comm_info *info, const char *wrong)
@@ -276,12 +278,13 @@ int sweep_run(const sweep_case *given, const sweep_target *target, int rank, rin
     const sweep_case *c = sweep_is_far(target->memory) ? &of_far : given;
     trial t = prepare(c, target->memory, rank);
     ring_comm_info info = {.size = sizeof info};
-    if (target->stream) /* cuMemFree waits for the streams of all ranks that share the GPU */
+    if (target->memory ==
+        SWEEP_CUDA) /* cuMemFree waits for the streams of all ranks that share the GPU */
         (void)ring_barrier(comm, NULL);
     const ring_status status = run_trial(&t, target, comm, &info);
     guarded_pull(&t.src);
     guarded_pull(&t.dst);
-    if (target->stream)
+    if (target->memory == SWEEP_CUDA)
         (void)ring_barrier(comm, NULL);
     const char *wrong = status == RING_OK ? judge(&t, target, &info) : ring_last_error(comm);
     if (wrong == NULL && !was_driven_right(&t, target, info.messages_sent))

@@ -29,6 +29,7 @@ static bool shares, forks;
 static cuda_table cu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+#define LEGACY ((CUstream)(uintptr_t)1)
 #define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
 
 static void load_driver(void)
@@ -161,6 +162,51 @@ static int in_two_streams(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* In odd rounds the odd ranks have a stream. The others' buffers are written by the default stream,
+ * which the host does not wait for. */
+static int without_streams(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    const uint64_t before = messages_of(&p);
+    for (int round = 0; round < ROUNDS; round++) {
+        const CUstream given = round % 2 == 1 && rank % 2 == 1 ? p.stream : NULL;
+        EXPECT(give(&p, given != NULL ? given : LEGACY, round) == 0, "rank %d", rank);
+        EXPECT_OK(sum(&p, given, NULL));
+        EXPECT(expect_sum(&p, given != NULL ? given : p.other, round) == 0, "rank %d", rank);
+    }
+    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    return leave(&p);
+}
+
+/* Calls wait for events, with and without a stream. */
+static int after_events(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    const uint64_t before = messages_of(&p);
+    for (int round = 0; round < 4; round++) {
+        ring_event *event;
+        ring_work *work;
+        int done;
+        ring_call call = RING_CALL_INIT;
+        EXPECT_OK(ring_event_create(&event));
+        call.work = &work;
+        call.after = event;
+        EXPECT_OK(sum(&p, round % 2 == 0 ? NULL : p.stream, &call));
+        EXPECT(give(&p, p.other, round) == 0, "rank %d", rank);
+        EXPECT_CUDA(cu.stream_synchronize(p.other));
+        EXPECT_OK(ring_test(&work, &done));
+        EXPECT(!done, "the call has not waited");
+        EXPECT_OK(ring_event_set(event, RING_OK));
+        EXPECT_OK(ring_wait(&work));
+        EXPECT(expect_sum(&p, p.other, round) == 0, "rank %d", rank);
+        ring_event_destroy(event);
+    }
+    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    return leave(&p);
+}
+
 static void count_done(void *context, ring_status status)
 {
     atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
@@ -194,6 +240,8 @@ static void test_calls_run_in_their_order(void **state)
     run(2, in_turn);
     run(3, in_two_streams);
     run(2, in_groups);
+    run(3, without_streams);
+    run(2, after_events);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -318,20 +366,19 @@ static int never_reached(int rank, int ranks, harness_board *board, void *arg)
 /* A call without a stream comes after work of the default stream, which does not end in time. */
 static int default_stream_is_busy(int rank, int ranks, harness_board *board, void *arg)
 {
-    const CUstream legacy = (CUstream)(uintptr_t)1;
     player p, at_default;
     _Atomic uint32_t *word;
     ring_call call = RING_CALL_INIT;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     at_default = p;
-    at_default.stream = legacy;
+    at_default.stream = LEGACY;
     EXPECT(close_stream(&at_default, &word) == 0, "rank %d", rank);
     call.timeout = 0.3;
     const ring_status status = sum(&p, NULL, &call);
     EXPECT(status == RING_ERR_TIMEOUT, "%d: %s", (int)status, ring_last_error(NULL));
     EXPECT(strstr(ring_last_error(NULL), "default stream") != NULL, "%s", ring_last_error(NULL));
     atomic_store(word, 1);
-    EXPECT_CUDA(cu.stream_synchronize(legacy));
+    EXPECT_CUDA(cu.stream_synchronize(LEGACY));
     return leave(&p);
 }
 

@@ -411,8 +411,9 @@ typedef struct ring_call {
  *  - Buffers must be in memory of the stream's accelerator, registered or not, or in host memory if
  *    the accelerator's streams order accesses to that, too. Otherwise the call returns
  *    RING_ERR_UNSUPPORTED, as it does if the stream does not belong to an accelerator. Only some of
- *    the ranks may pass a stream, except where GPUs run calls themselves: there, all ranks or none
- *    must pass a stream and buffers of the GPU to a collective (docs/devices.md).
+ *    the ranks may pass a stream. Where GPUs run calls themselves, a collective has buffers of the
+ *    GPU on all ranks or on no rank, otherwise RING_ERR_MISMATCH ends the communicator
+ *    (docs/devices.md).
  *  - A call takes its place among the calls of the communicator when it is made, on any stream. If
  *    it waits for a later call on the same stream, both must be in one group: the calls of a group
  *    on one stream share a place there.
@@ -424,9 +425,9 @@ typedef struct ring_call {
  *    call that waits for that stream, such as cudaFree (docs/devices.md).
  *  - If the stream is being captured into a graph, a call that GPUs run themselves
  *    (docs/devices.md) becomes a part of the graph, and each replay makes it again. It must not
- *    have work or on_done. All ranks must replay in the same order. Calls that the host drives
- * return RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held, until
- * the host has driven the call, which needs the driver.
+ *    have work, on_done or after. All ranks must replay in the same order. Calls that the host
+ * drives return RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held,
+ * until the host has driven the call, which needs the driver.
  *  - If the communicator or its accelerator fails, the stream continues and the results are
  *    undefined; ring_comm_status() and later calls report the failure. ring_comm_destroy() does not
  *    wait for the stream.
