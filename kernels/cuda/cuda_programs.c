@@ -402,6 +402,7 @@ static ring_status write_program(const accelerator_program *p, kept_program *k)
     memcpy(image + ops + operands, p->peers, (size_t)p->peer_count * sizeof *p->peers);
     k->first = first;
     k->count = count;
+    k->call.program_bytes = all <= DEVICE_PROGRAM_BYTES ? all : 0;
     k->call.ops = at(there, 0);
     k->call.operands = at(there, ops);
     k->call.peers = at(there, ops + operands);

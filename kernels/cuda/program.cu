@@ -9,7 +9,8 @@
     KERNEL_BOUND(program_##type, program_args, DEVICE_THREADS, 1) \
     { \
         SHARED lane_pass pass; \
+        SHARED device_16 room[DEVICE_PROGRAM_BYTES / sizeof(device_16)]; \
         const uint32_t rank = block_index() / args.lanes, lane = block_index() % args.lanes; \
-        run_lane<fold_of_##type>(&pass, &args.calls[rank], lane, args.lanes); \
+        run_lane<fold_of_##type>(&pass, room, &args.calls[rank], lane, args.lanes); \
     }
 CUDA_FOLD_TYPES(ROW)

@@ -29,6 +29,7 @@
 enum {
     DEVICE_FRAMES_MOST = 64,        /* most frames for which a box has room         */
     DEVICE_WINDOW_MOST = 128 << 10, /* most carried bytes for which a box has room  */
+    DEVICE_PROGRAM_BYTES = 8 << 10, /* most bytes of a program in shared memory     */
     DEVICE_THREADS = 512,           /* threads of a block                           */
     DEVICE_LAUNCH_RANKS = 16        /* most ranks of a launch                       */
 };
@@ -104,6 +105,7 @@ typedef struct device_call {
     uint64_t *stop;            /* set when a lane of the rank has failed; in device memory */
     char *src, *dst, *scratch; /* scratch: [lanes][scratch_bytes] */
     uint64_t scratch_bytes;
+    uint64_t program_bytes; /* of ops to peers, if they are to be copied to shared memory; else 0 */
     uint64_t signature;
     uint64_t slice, segment; /* elements; see program */
     uint64_t nanoseconds;    /* timeout, from the start of the call */

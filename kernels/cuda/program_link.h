@@ -17,6 +17,9 @@ enum { POLLS_PER_CHECK = 64 };
 /** The state of a lane that the threads of its block share. */
 struct lane_run {
     const device_call *call;
+    const program_op *ops; /* the program, in shared memory if there is room for it */
+    const operand *operands;
+    const program_peer *peers;
     device_link *links; /* of the lane, by rank */
     uint64_t number;    /* of the call */
     uint64_t deadline;
@@ -26,7 +29,7 @@ struct lane_run {
 /** @param peer  the place of the peer in the list of the program. */
 DEVICE device_link *lane_link(const lane_run *r, uint32_t peer)
 {
-    return &r->links[r->call->peers[peer].rank];
+    return &r->links[r->peers[peer].rank];
 }
 
 /** @return the place of a frame, counted from 0, in its box. */
@@ -57,7 +60,7 @@ DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device
 /** Ends the call as lane_end() does, because of a peer. @return false. */
 DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
 {
-    lane_end(r, status, r->call->peers[peer].rank, theirs);
+    lane_end(r, status, r->peers[peer].rank, theirs);
     return false;
 }
 

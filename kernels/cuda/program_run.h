@@ -307,9 +307,8 @@ DEVICE void prepare_copy(lane_pass *p, const program_op *o, const operand *from)
 /* Waits until the peer has released the messages sent so far in this run of the plan. */
 DEVICE bool prepare_wait(lane_pass *p, const program_op *o, const operand *of)
 {
-    const device_call *call = p->run.call;
     const device_link *l = lane_link(&p->run, of->peer);
-    const uint64_t messages = (uint64_t)p->runs * call->peers[of->peer].sends + o->messages;
+    const uint64_t messages = (uint64_t)p->runs * p->run.peers[of->peer].sends + o->messages;
     p->last = true;
     return lane_await(&p->run, &l->receipt->released, l->messages_before + messages, of->peer);
 }
@@ -366,7 +365,7 @@ template <class T> DEVICE void run_pass(const lane_pass *p)
  * read the same pass and leave the loop together. */
 template <class T> DEVICE bool run_op(lane_pass *p, const program_op *o)
 {
-    const operand *first = &p->run.call->operands[o->first];
+    const operand *first = &p->run.operands[o->first];
     const bool leads = thread_index() == 0;
     for (;;) {
         if (leads)
@@ -383,6 +382,25 @@ template <class T> DEVICE bool run_op(lane_pass *p, const program_op *o)
         if (last)
             return true;
     }
+}
+
+/* All threads call this. The program lies in memory of the host, where each dependent read takes a
+ * microsecond or more, so the block reads it once, all threads at the same time. */
+DEVICE void read_program(lane_pass *p, device_16 *room, const device_call *call)
+{
+    const char *at = (const char *)call->ops;
+    if (call->program_bytes > 0) {
+        for (uint64_t i = thread_index(); i < call->program_bytes / 16; i += thread_count())
+            room[i] = load_16(at + 16 * i);
+        at = (const char *)room;
+    }
+    if (thread_index() == 0) {
+        const char *ops = (const char *)call->ops;
+        p->run.ops = (const program_op *)at;
+        p->run.operands = (const operand *)(at + ((const char *)call->operands - ops));
+        p->run.peers = (const program_peer *)(at + ((const char *)call->peers - ops));
+    }
+    block_barrier();
 }
 
 DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uint32_t lanes)
@@ -422,7 +440,7 @@ DEVICE void end_lane(lane_pass *p)
 template <class T> DEVICE bool run_slice(lane_pass *p, const device_call *call)
 {
     for (int32_t i = 0; i < call->op_count; i++) {
-        const program_op *o = &call->ops[i];
+        const program_op *o = &p->run.ops[i];
         const bool passes = o->kind == OP_WAIT && o->trailing && call->scratch_bytes == 0 &&
                             p->slice + p->lanes < (uint32_t)call->slices;
         if (!passes && !run_op<T>(p, o))
@@ -432,12 +450,14 @@ template <class T> DEVICE bool run_slice(lane_pass *p, const device_call *call)
 }
 
 /** Runs one lane of a rank's program: the slices lane, lane + lanes, …. All threads of the block
- *  call it. */
+ *  call it. @param room  of DEVICE_PROGRAM_BYTES in shared memory. */
 template <class T>
-DEVICE void run_lane(lane_pass *p, const device_call *call, uint32_t lane, uint32_t lanes)
+DEVICE void run_lane(lane_pass *p, device_16 *room, const device_call *call, uint32_t lane,
+                     uint32_t lanes)
 {
     const bool leads = thread_index() == 0;
     bool goes_on = true;
+    read_program(p, room, call);
     if (leads)
         begin_lane(p, call, lane, lanes);
     for (uint32_t slice = lane; goes_on && slice < (uint32_t)call->slices; slice += lanes) {
