@@ -8,8 +8,8 @@ typedef struct field {
 } field;
 
 static const field collective_field = {0, 5}, dtype_field = {5, 5}, op_field = {10, 4},
-                   algorithm_field = {14, 4}, chunks_field = {18, 12}, root_field = {30, 14},
-                   count_field = {44, 20};
+                   algorithm_field = {14, 3}, device_field = {17, 1}, chunks_field = {18, 12},
+                   root_field = {30, 14}, count_field = {44, 20};
 
 _Static_assert(PLAN_COLLECTIVE_COUNT <= 1 << 5 && RING_DTYPE_COUNT <= 1 << 5 &&
                    RING_OP_COUNT <= 1 << 4,
@@ -36,7 +36,7 @@ uint64_t signature_pack(const call_signature *call, const call_way *way)
     const bool pairwise = plan_facts_of(call->collective)->pairwise;
     return put(collective_field, pairwise ? PLAN_SEND : call->collective) |
            put(dtype_field, (uint64_t)call->dtype) | put(op_field, (uint64_t)call->op) |
-           put(algorithm_field, (uint64_t)way->algorithm) |
+           put(algorithm_field, (uint64_t)way->algorithm) | put(device_field, call->on_device) |
            put(chunks_field, (uint64_t)way->chunks) |
            put(root_field, pairwise ? 0 : (uint64_t)call->root) | put(count_field, call->count);
 }
@@ -47,7 +47,8 @@ call_signature signature_unpack(uint64_t packed)
                             .dtype = (ring_dtype)get(dtype_field, packed),
                             .op = (ring_op)get(op_field, packed),
                             .root = (int32_t)get(root_field, packed),
-                            .count = get(count_field, packed)};
+                            .count = get(count_field, packed),
+                            .on_device = get(device_field, packed) != 0};
 }
 
 call_signature signature_of_frame(const transport_frame *frame)
@@ -74,8 +75,12 @@ void signature_describe(const call_signature *call, uint64_t seq, char *out, siz
     const plan_facts *facts = plan_facts_of(call->collective);
     text_format(out, size, "%s #%llu", plan_collective_name(call->collective),
                 (unsigned long long)seq);
-    if (facts == NULL || call->collective == PLAN_BARRIER)
+    if (facts == NULL)
         return;
+    if (call->collective == PLAN_BARRIER) {
+        text_append(out, size, "%s", call->on_device ? " (run by GPUs)" : "");
+        return;
+    }
     text_append(out, size, " (");
     if (!facts->uneven)
         text_append(out, size, "count %zu, ", call->count);
@@ -91,5 +96,7 @@ void signature_describe(const call_signature *call, uint64_t seq, char *out, siz
         text_append(out, size, ", any tag");
     else if (call->tagged)
         text_append(out, size, ", tag %d", call->tag);
+    if (call->on_device)
+        text_append(out, size, ", run by GPUs");
     text_append(out, size, ")");
 }

@@ -21,7 +21,7 @@ typedef struct call_signature {
     uint64_t digest;         /* hash of the shape */
     bool tagged;             /* a send or recv that is matched by tag */
     int32_t tag;             /* its tag; programs do not depend on it */
-    bool on_device;          /* accelerators run the call; not packed */
+    bool on_device;          /* accelerators run the call, so the buffers of all ranks are theirs */
 } call_signature;
 
 /** The tuner's choice for a call. Ranks must agree on it as they do on the call itself. */

@@ -434,6 +434,22 @@ static int other_counts(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* Rank 0 has buffers of the GPU, and rank 1 of the host. The ranks compare their calls when they
+ * have made no progress for a while. */
+static int other_memory(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    call.stream = rank == 0 ? p.stream : NULL;
+    void *buffer = rank == 0 ? (void *)(uintptr_t)p.src : p.host;
+    const ring_status status = ring_all_reduce(buffer, buffer, COUNT, RING_INT32, RING_SUM, p.comm,
+                                               &call);
+    EXPECT(status == (rank == 0 ? RING_OK : RING_ERR_MISMATCH), "%d", (int)status);
+    EXPECT(expect_failure(&p, RING_ERR_MISMATCH, "run by GPUs") == 0, "rank %d", rank);
+    return leave(&p);
+}
+
 static int destroyed(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
@@ -486,6 +502,7 @@ static void test_failures_end_streams(void **state)
     run(2, default_stream_is_busy);
     run(2, aborted);
     run(2, other_counts);
+    run(2, other_memory);
     run(2, destroyed);
 }
 
