@@ -19,7 +19,9 @@ struct float16 {
 
     DEVICE uint32_t narrow(float x)
     {
-        return x != x ? 0xffff : device_to_half(x);
+        const uint16_t half = device_to_half(
+            x); /* ahead of the choice, which needs no branch then */
+        return x != x ? 0xffff : half;
     }
 };
 
@@ -45,7 +47,7 @@ struct bfloat16 {
  *  @tparam LARGEST   the bits of the largest finite number. */
 template <int MANTISSA, int BIAS, uint32_t LARGEST> struct float8 {
     typedef uint8_t stored;
-    enum : uint32_t { SHIFT = 23 - MANTISSA, NORMAL = 1 << MANTISSA };
+    enum : uint32_t { SHIFT = 23 - MANTISSA };
 
     /* Adds a power of two whose last bit has the weight of a subnormal's, which rounds to it. */
     DEVICE uint32_t narrow_subnormal(float magnitude)
@@ -66,12 +68,12 @@ template <int MANTISSA, int BIAS, uint32_t LARGEST> struct float8 {
         return (magnitude > 0x7f800000 ? 0x7f : finite) | (bits >> 24 & 0x80);
     }
 
+    /* The bits in their places are a float32 whose exponent is too small by BIAS, and a subnormal
+     * one if the number is subnormal. The product is exact. */
     DEVICE float widen_finite(uint32_t magnitude)
     {
-        const float unit = device_bits<float>((uint32_t)(BIAS + 1 - MANTISSA) << 23);
-        return magnitude < NORMAL
-                   ? (float)magnitude * unit
-                   : device_bits<float>((magnitude << SHIFT) + ((uint32_t)BIAS << 23));
+        const float power = device_bits<float>((uint32_t)(BIAS + 127) << 23);
+        return device_bits<float>(magnitude << SHIFT) * power;
     }
 };
 
