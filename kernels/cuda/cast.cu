@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cast: converts arrays of float16 and bfloat16 to float32 and back, dst (count) = src (count).
  * Host reference: kernel_f16_to_f32() and the other casts. Traffic: 6 bytes per element. Launch:
- * blocks of CUDA_BLOCK threads, as many as the device can run at once. */
+ * cuda_tiles(count, CAST_GROUP, CUDA_BLOCK) blocks of CUDA_BLOCK threads. */
 #include "half_casts.h"
-#include "kernel_args.h"
 
 template <class From, class To> struct cast_body {
     template <unsigned N, unsigned W>
@@ -22,13 +21,12 @@ template <class From, class To> struct cast_body {
 template <class From, class To> DEVICE void cast_arrays(const cuda_cast_args &args)
 {
     typedef cast_body<From, To> body;
-    enum : unsigned { SIZE = sizeof(typename From::stored), WIDTH = 4 };
-    const sweep_share all = share_of_grid(0, args.count);
+    enum : unsigned { SIZE = sizeof(typename From::stored) };
     const uint64_t lead = lead_to(args.src, SIZE, CAST_GROUP * SIZE);
     if (cast_may_group<To>(args.dst, lead))
-        sweep_groups<body, CAST_GROUP, WIDTH>(args, all, lead);
+        by_tiles::groups<body, CAST_GROUP, 1>(args, args.count, lead);
     else
-        sweep_elements<body, WIDTH>(args, all);
+        by_tiles::elements<body, CAST_GROUP, CAST_GROUP>(args, args.count);
 }
 
 #define ROW(from, to) \

@@ -19,11 +19,13 @@ static ring_status load_folds(cuda_device *c)
         CUDA_FOLD_TYPES(ROW)
 #undef ROW
     };
-    int blocks;
+    static const char *const few[] = {
+#define ROW(type) "fold_few_" #type,
+        CUDA_FOLD_TYPES(ROW)
+#undef ROW
+    };
     RING_TRY(cuda_kernels_load("fold", names, &c->module, c->folds));
-    RING_TRY(cuda_kernels_count_blocks(c->device, c->folds[RING_FLOAT32], CUDA_BLOCK, &blocks));
-    c->blocks = (unsigned)blocks;
-    return RING_OK;
+    return cuda_kernels_find(c->module, few, c->few);
 }
 
 /* ---- The owner of memory ------------------------------------------------------------------- */

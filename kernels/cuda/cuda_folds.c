@@ -8,7 +8,7 @@
  * memory, which is allocated when the GPU is opened: allocating it later could wait for streams. */
 #include "cuda_folds.h"
 
-#include "kernel_args.h"
+#include "fold_way.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -180,14 +180,42 @@ static void bind_outputs(fold_job *j, cuda_fold_args *args, const kernel_operand
     }
 }
 
+/* @return true if fold_few_NAME serves the fold. @param[out] few  its arguments. */
+static bool is_few(const cuda_fold_args *args, ring_dtype dtype, cuda_fold_few_args *few)
+{
+    const fold_sizes sizes = {(unsigned)ring_dtype_size(dtype), (unsigned)kernel_acc_size(dtype)};
+    const bool is_float = ring_op_serves(RING_PREMUL_SUM, dtype) != 0;
+    const bool adds = args->op == RING_SUM || args->op == RING_AVG || args->op == RING_PREMUL_SUM;
+    const bool is_logical = args->op >= RING_LAND && args->op <= RING_LXOR;
+    if (args->in_count > 2 || args->out_count > 2 ||
+        (args->divisor != 0 && (args->in_count == 1 || !is_float || !adds)) ||
+        (args->in_count == 1 && is_logical))
+        return false;
+    const fold_way way = fold_find_way(args, sizes);
+    *few = (cuda_fold_few_args){.ins = {args->ins[0], args->ins[1]},
+                                .outs = {args->outs[0], args->outs[1]},
+                                .count = args->count,
+                                .lead = way.lead,
+                                .ins_wide = (uint32_t)args->ins_wide,
+                                .outs_wide = (uint32_t)args->outs_wide,
+                                .in_count = args->in_count,
+                                .out_count = args->out_count,
+                                .op = args->op,
+                                .divisor = args->divisor};
+    return way.access == FOLD_VECTORS;
+}
+
 static ring_status launch(const cuda_device *c, uint32_t number, cuda_fold_args *args,
                           ring_dtype dtype)
 {
     const cuda_driver *api = cuda_driver_load();
-    const uint64_t needed = (args->count + CUDA_BLOCK - 1) / CUDA_BLOCK;
-    const unsigned blocks = needed < c->blocks ? (unsigned)needed : c->blocks;
-    void *parameters[] = {args};
-    RING_TRY(cuda_check(api->launch(c->folds[dtype], blocks, 1, 1, CUDA_BLOCK, 1, 1, 0, c->stream,
+    cuda_fold_few_args few;
+    const bool is_small = is_few(args, dtype, &few);
+    const CUfunction kernel = is_small ? c->few[dtype] : c->folds[dtype];
+    void *parameters[] = {is_small ? (void *)&few : args};
+    const uint64_t tiles = cuda_tiles(args->count, 16 / (unsigned)ring_dtype_size(dtype),
+                                      CUDA_BLOCK);
+    RING_TRY(cuda_check(api->launch(kernel, (unsigned)tiles, 1, 1, CUDA_BLOCK, 1, 1, 0, c->stream,
                                     parameters, NULL),
                         "starting a fold (cuLaunchKernel)"));
     const CUresult result = api->stream_write_value(c->stream, c->state->done_there, number, 0);

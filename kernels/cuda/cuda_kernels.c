@@ -4,20 +4,13 @@
 
 #include "cuda_images.h"
 
-ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTYPE_COUNT],
-                              CUmodule *module, CUfunction of[RING_DTYPE_COUNT])
+ring_status cuda_kernels_find(CUmodule module, const char *const names[RING_DTYPE_COUNT],
+                              CUfunction of[RING_DTYPE_COUNT])
 {
     const cuda_driver *api = cuda_driver_load();
-    const void *image = cuda_image(name);
-    *module = NULL;
-    if (image == NULL)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "this libring was built without GPU kernels, which need nvcc; see RING_CUDA in "
-                    "docs/devices.md");
-    RING_TRY(cuda_check(api->module_load(module, image), "loading kernels (cuModuleLoadData)"));
     for (int k = 0; k < RING_DTYPE_COUNT; k++) {
         int threads;
-        RING_TRY(cuda_check(api->module_get_function(&of[k], *module, names[k]),
+        RING_TRY(cuda_check(api->module_get_function(&of[k], module, names[k]),
                             "finding a kernel (cuModuleGetFunction)"));
         /* CUDA may load a function lazily at its first launch, which would wait for streams. */
         RING_TRY(api->function_load != NULL
@@ -27,6 +20,20 @@ ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTY
                                   "loading a kernel (cuFuncGetAttribute)"));
     }
     return RING_OK;
+}
+
+ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTYPE_COUNT],
+                              CUmodule *module, CUfunction of[RING_DTYPE_COUNT])
+{
+    const void *image = cuda_image(name);
+    *module = NULL;
+    if (image == NULL)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "this libring was built without GPU kernels, which need nvcc; see RING_CUDA in "
+                    "docs/devices.md");
+    RING_TRY(cuda_check(cuda_driver_load()->module_load(module, image),
+                        "loading kernels (cuModuleLoadData)"));
+    return cuda_kernels_find(*module, names, of);
 }
 
 ring_status cuda_kernels_count_blocks(CUdevice device, CUfunction kernel, int threads, int *blocks)

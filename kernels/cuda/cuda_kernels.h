@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_kernels: loads images that contain one kernel for each type of elements.
+ * cuda_kernels: loads images that contain kernels for each type of elements.
  */
 #ifndef RING_CUDA_KERNELS_H
 #define RING_CUDA_KERNELS_H
@@ -16,6 +16,9 @@
  *  @return RING_OK; RING_ERR_UNSUPPORTED: libring was built without kernels; RING_ERR_SYSTEM. */
 ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTYPE_COUNT],
                               CUmodule *module, CUfunction of[RING_DTYPE_COUNT]);
+/** Finds and loads further kernels of an image, by type, as cuda_kernels_load() does. */
+ring_status cuda_kernels_find(CUmodule module, const char *const names[RING_DTYPE_COUNT],
+                              CUfunction of[RING_DTYPE_COUNT]);
 /** @param[out] blocks  the number of blocks of @p threads threads that can run at once on the
  *  device. */
 ring_status cuda_kernels_count_blocks(CUdevice device, CUfunction kernel, int threads, int *blocks);

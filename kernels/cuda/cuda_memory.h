@@ -26,13 +26,12 @@ typedef struct cuda_device {
     bool peermem; /* nvidia-peermem makes its addresses known to adapters' drivers  */
     pci_place place;
     char name[32];
-    CUmodule module; /* contains the kernels of folds */
-    CUstream stream; /* runs the folds                */
-    CUfunction folds[RING_DTYPE_COUNT];
-    unsigned blocks;                /* most blocks of a fold */
-    struct cuda_folds *state;       /* cuda_folds.c          */
-    struct cuda_stops *stops;       /* cuda_stops.c          */
-    struct cuda_programs *programs; /* cuda_programs.c       */
+    CUmodule module;                                           /* contains the kernels of folds */
+    CUstream stream;                                           /* runs the folds                */
+    CUfunction folds[RING_DTYPE_COUNT], few[RING_DTYPE_COUNT]; /* fold_NAME, fold_few_NAME */
+    struct cuda_folds *state;                                  /* cuda_folds.c             */
+    struct cuda_stops *stops;                                  /* cuda_stops.c             */
+    struct cuda_programs *programs;                            /* cuda_programs.c          */
 } cuda_device;
 
 static inline const cuda_device *cuda_device_of(const accelerator *a)

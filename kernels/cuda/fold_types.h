@@ -4,22 +4,22 @@
  * struct with
  *     stored, value   the types in memory and in arithmetic; a value may hold several elements
  *     VECTOR, UNITS   elements in 16 bytes, and the values that hold them
- *     WIDTH           vectors of 16 bytes that a thread keeps in flight
+ *     WIDTH           vectors of 16 bytes that a thread keeps in flight, where blocks stay
+ *     FEW_BLOCKS      blocks of 256 threads that a multiprocessor must hold in fold_few_NAME; 8 are
+ *                     all of its threads
  *     FLOAT, NARROW   1 for floats; 1 for floats that are combined as float32
  *     load, store     access VECTOR elements, or a single one by elements or by bytes
- *     enter, combine, finish   as in kernels/host/fold_type.h, on values of @p elements elements
+ *     enter, combine, finish   as in kernels/host/fold_type.h, on values of ELEMENTS elements
  * Callers pass operations as constants, so a switch over them costs nothing.
  */
 #ifndef RING_CUDA_FOLD_TYPES_H
 #define RING_CUDA_FOLD_TYPES_H
 
+#include "fold_way.h"
 #include "narrow_floats.h"
 
 #include <ring/ring.h>
 #include <type_traits>
-
-/** How elements are accessed: the bytes of one, one as a whole, or 16 bytes of several. */
-enum fold_access { FOLD_BYTES, FOLD_ELEMENTS, FOLD_VECTORS };
 
 DEVICE bool fold_is_logical(int op)
 {
@@ -73,7 +73,7 @@ template <unsigned COUNT, class Value> DEVICE void fold_store_values(void *at, c
 template <class Stored, class Value> struct fold_plain {
     typedef Stored stored;
     typedef Value value;
-    enum : unsigned { VECTOR = 16 / sizeof(Stored), UNITS = 16 / sizeof(Value) };
+    enum : unsigned { VECTOR = 16 / sizeof(Stored), UNITS = 16 / sizeof(Value), FEW_BLOCKS = 8 };
 
     DEVICE void load(Value *x, const void *array, bool, uint64_t i, fold_access how)
     {
@@ -123,31 +123,31 @@ template <class Stored, class Order> struct fold_integer : fold_plain<Stored, fo
         }
     }
 
-    DEVICE value combine(value a, value b, int op, unsigned elements)
+    template <unsigned ELEMENTS> DEVICE value combine(value a, value b, int op)
     {
         if (op == RING_BAND || op == RING_BOR || op == RING_BXOR)
             return op == RING_BAND ? a & b : op == RING_BOR ? a | b : a ^ b;
         value all = 0;
         UNROLL
-        for (unsigned l = 0; l < elements; l++)
+        for (unsigned l = 0; l < ELEMENTS; l++)
             all |= (value)combine_one((Stored)(a >> l * BITS), (Stored)(b >> l * BITS), op)
                    << l * BITS;
         return all;
     }
 
-    DEVICE value enter(value x, int op, unsigned elements)
+    template <unsigned ELEMENTS> DEVICE value enter(value x, int op)
     {
-        return fold_is_logical(op) ? combine(0, x, RING_LOR, elements) : x;
+        return fold_is_logical(op) ? combine<ELEMENTS>(0, x, RING_LOR) : x;
     }
 
     /* Not unrolled, because a division takes much code. */
-    DEVICE value finish(value x, int divisor, unsigned elements)
+    template <unsigned ELEMENTS> DEVICE value finish(value x, int divisor)
     {
         if (divisor == 0)
             return x;
         value all = 0;
         NO_UNROLL
-        for (unsigned l = 0; l < elements; l++)
+        for (unsigned l = 0; l < ELEMENTS; l++)
             all |= (value)(Stored)((Order)(x >> l * BITS) / divisor) << l * BITS;
         return all;
     }
@@ -164,7 +164,7 @@ template <class Float, class Bits> struct fold_float_rules {
             (Bits)(device_bits<Bits>(a < b ? a : b) | device_bits<Bits>(b < a ? b : a)));
     }
 
-    DEVICE Float combine(Float a, Float b, int op, unsigned)
+    template <unsigned> DEVICE Float combine(Float a, Float b, int op)
     {
         switch (op) {
         case RING_PROD:
@@ -178,13 +178,13 @@ template <class Float, class Bits> struct fold_float_rules {
         }
     }
 
-    DEVICE Float enter(Float x, int, unsigned)
+    template <unsigned> DEVICE Float enter(Float x, int)
     {
         return x;
     }
 
     /* Sets all bits of a NaN. */
-    DEVICE Float finish(Float x, int divisor, unsigned)
+    template <unsigned> DEVICE Float finish(Float x, int divisor)
     {
         if (divisor != 0)
             x = x / (Float)divisor;
@@ -205,6 +205,7 @@ template <class Format> struct fold_narrow : fold_float_rules<float, uint32_t> {
     typedef fold_integer<stored, stored> raw;
     enum : unsigned { BITS = 8 * sizeof(stored), IN_WORD = 32 / BITS };
     enum : unsigned { FLOAT = 1, NARROW = 1, WIDTH = IN_WORD == 2 ? 2 : 1 };
+    enum : unsigned { FEW_BLOCKS = IN_WORD == 2 ? 8 : 5 }; /* 16 elements need more registers */
     enum : unsigned { VECTOR = 16 / sizeof(stored), UNITS = VECTOR };
 
     DEVICE void load(value *x, const void *array, bool wide, uint64_t i, fold_access how)

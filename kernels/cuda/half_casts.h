@@ -7,11 +7,9 @@
 #ifndef RING_CUDA_HALF_CASTS_H
 #define RING_CUDA_HALF_CASTS_H
 
+#include "kernel_args.h"
 #include "narrow_floats.h"
 #include "sweep.h"
-
-/** Elements of a group. */
-enum { CAST_GROUP = 4 };
 
 /** The types of elements: how they are stored, widened and narrowed. */
 struct cast_f32 {

@@ -15,6 +15,14 @@
 /** Threads in a block of each kernel that streams over arrays. */
 enum { CUDA_BLOCK = 256 };
 
+/** @return the blocks of @p threads threads that a kernel needs for arrays of @p count elements, if
+ *  a thread takes @p group elements, or a single one of the fewer than 2 * group that lie before
+ * and after all groups. A grid has fewer than 2^31 blocks, which is enough for arrays of 8 TiB. */
+static inline uint64_t cuda_tiles(uint64_t count, unsigned group, unsigned threads)
+{
+    return (count / group + (uint64_t)2 * group + threads - 1) / threads;
+}
+
 /* ---- pack.cu ---- */
 
 /** A buffer and its place in the flat buffer. */
@@ -60,7 +68,23 @@ typedef struct cuda_fold_args {
     int32_t divisor;
 } cuda_fold_args;
 
+/** The arguments of fold_few_NAME, which folds 1 or 2 arrays to 1 or 2. One array is not divided,
+ * and its operation is not a logical one; of two, only sums of floats are divided. Vectors of 16
+ * bytes begin after @p lead elements in all arrays (FOLD_VECTORS in fold_way.h). */
+typedef struct cuda_fold_few_args {
+    const void *ins[2];
+    void *outs[2];
+    uint64_t count, lead;
+    uint32_t ins_wide, outs_wide; /* as in cuda_fold_args */
+    uint32_t in_count, out_count;
+    int32_t op; /* ring_op */
+    int32_t divisor;
+} cuda_fold_few_args;
+
 /* ---- cast.cu ---- */
+
+/** Elements that a thread of a cast or of an optimiser's step takes. */
+enum { CAST_GROUP = 4 };
 
 /** The arguments of f16_to_f32, bf16_to_f32, f32_to_f16 and f32_to_bf16. The arrays must be aligned
  *  to their elements. */

@@ -3,10 +3,9 @@
  * gradients of float32, float16 or bfloat16. On request it also stores the new parameters as
  * float16 or bfloat16. Host reference: kernel_sgd_step() and the other steps; with float32
  * gradients the results have the same bits, except those of NaNs. Traffic per element: the gradient
- * once, the parameter and each moment twice, the rounded parameter once. Launch: blocks of
- * CUDA_BLOCK threads, as many as the device can run at once. */
+ * once, the parameter and each moment twice, the rounded parameter once. Launch:
+ * cuda_tiles(count, CAST_GROUP, CUDA_BLOCK) blocks of CUDA_BLOCK threads. */
 #include "half_casts.h"
-#include "kernel_args.h"
 
 #include <math.h>
 
@@ -127,18 +126,16 @@ template <class Rule, class Grad> struct step_body {
 template <class Rule, class Grad, class Args> DEVICE void step_arrays(const Args &args)
 {
     typedef step_body<Rule, Grad> body;
-    enum : unsigned { WIDTH = 2 };
     const cuda_step_arrays &a = args.arrays;
-    const sweep_share all = share_of_grid(0, a.count);
     const uint64_t lead = lead_to(a.p, sizeof(float), 16);
     const bool groups = cast_may_group<cast_f32>(a.p, lead) && cast_may_group<Grad>(a.grad, lead) &&
                         (!Rule::M || cast_may_group<cast_f32>(a.m, lead)) &&
                         (!Rule::V || cast_may_group<cast_f32>(a.v, lead)) &&
                         may_group_rounded(a, lead);
     if (groups)
-        sweep_groups<body, CAST_GROUP, WIDTH>(args, all, lead);
+        by_tiles::groups<body, CAST_GROUP, 1>(args, a.count, lead);
     else
-        sweep_elements<body, WIDTH>(args, all);
+        by_tiles::elements<body, CAST_GROUP, 2>(args, a.count);
 }
 
 #define STEP(rule, args_type, grad) \

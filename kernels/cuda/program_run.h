@@ -358,7 +358,7 @@ template <class T> DEVICE void run_pass(const lane_pass *p)
     NO_UNROLL
     for (uint32_t k = 0; k < p->fold_count; k++)
         if (p->folds[k].out_count > 0)
-            fold_range<T, true>(p->folds[k], share_of_block(0, p->elements));
+            fold_range<T, by_block, true>(p->folds[k], p->elements);
 }
 
 /* All threads call this. The leader prepares each pass between two barriers, so that all threads

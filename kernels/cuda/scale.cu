@@ -2,8 +2,8 @@
  * scale: multiplies an array of floats by a factor, dst (count) = src (count) * by. The factor may
  * be in the device's memory, so that gradients are unscaled and clipped in one pass with the factor
  * that norm.cu computed.
- * Host reference: kernel_scale(). Traffic: each array once. Launch: blocks of CUDA_BLOCK threads,
- * as many as the device can run at once. */
+ * Host reference: kernel_scale(). Traffic: each array once. Launch: cuda_tiles(count, 16 /
+ * sizeof element, CUDA_BLOCK) blocks of CUDA_BLOCK threads. */
 #include "fold_types.h"
 #include "kernel_args.h"
 #include "sweep.h"
@@ -28,7 +28,7 @@ template <class T, fold_access ONE> struct scale_body {
         for (unsigned w = 0; w < W; w++) {
             UNROLL
             for (unsigned u = 0; u < UNITS; u++)
-                x[w][u] = T::finish(x[w][u] * job.by, 0, 1);
+                x[w][u] = T::template finish<1>(x[w][u] * job.by, 0);
             T::store(x[w], job.dst, false, i + w * stride, how);
         }
     }
@@ -39,14 +39,13 @@ template <class T> DEVICE void scale_array(const cuda_scale_args &args)
     enum : unsigned { SIZE = sizeof(typename T::stored) };
     const double by = args.factor != nullptr ? *args.factor : args.by;
     const scale_job<T> job = {args.dst, args.src, (typename T::value)by};
-    const sweep_share all = share_of_grid(0, args.count);
     const uint64_t lead = lead_to(args.src, SIZE, 16);
     if (lies_at(args.src, lead, SIZE, 16) && lies_at(args.dst, lead, SIZE, 16))
-        sweep_groups<scale_body<T, FOLD_ELEMENTS>, T::VECTOR, T::WIDTH>(job, all, lead);
+        by_tiles::groups<scale_body<T, FOLD_ELEMENTS>, T::VECTOR, 1>(job, args.count, lead);
     else if (lies_at(args.src, 0, SIZE, SIZE) && lies_at(args.dst, 0, SIZE, SIZE))
-        sweep_elements<scale_body<T, FOLD_ELEMENTS>, 4>(job, all);
+        by_tiles::elements<scale_body<T, FOLD_ELEMENTS>, T::VECTOR, 4>(job, args.count);
     else
-        sweep_elements<scale_body<T, FOLD_BYTES>, 1>(job, all);
+        by_tiles::elements<scale_body<T, FOLD_BYTES>, T::VECTOR, 1>(job, args.count);
 }
 
 #define ROW(name) \

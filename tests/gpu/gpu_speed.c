@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes that kernels move per second, beside a copy of the device: folds as libring asks for them,
- * other kernels with as many blocks as run at once. Usage: gpu_speed BYTES ROUNDS [copy] */
+ * Bytes that kernels move per second, and their share of the rate of the device's copy: folds and
+ * copies as libring asks for them, other kernels with a block for each tile, norms with as many
+ * blocks as run at once. Usage: gpu_speed BYTES ROUNDS [copy] */
 #include "cuda_device.h"
 #include "cuda_images.h"
 #include "gpu_test.h"
@@ -82,7 +83,8 @@ static void fold(const void *arg)
 
 static void measure_folds(void)
 {
-    static const fold_case folds[] = {{"fold of 2 float32", RING_FLOAT32, 2},
+    static const fold_case folds[] = {{"copy of float32 by a kernel", RING_FLOAT32, 1},
+                                      {"fold of 2 float32", RING_FLOAT32, 2},
                                       {"fold of 2 bfloat16", RING_BFLOAT16, 2},
                                       {"fold of 2 float16", RING_FLOAT16, 2},
                                       {"fold of 2 int32", RING_INT32, 2},
@@ -107,18 +109,25 @@ static void launch(const void *arg)
     OK(cu.launch(k->function, k->blocks, 1, 1, CUDA_BLOCK, 1, 1, 0, stream, parameters, NULL));
 }
 
-/* @param moved  in arrays of float32. */
+static unsigned resident_blocks(CUfunction function)
+{
+    int processors, resident;
+    OK(cu.device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device));
+    OK(cu.occupancy(&resident, function, CUDA_BLOCK, 0));
+    return (unsigned)(processors * resident);
+}
+
+/* @param moved  in arrays of float32.
+ * @param group  elements that a thread takes; 0: the blocks stay, as many as run at once. */
 static void measure(const char *source, const char *name, const char *title, double moved,
-                    const void *args)
+                    unsigned group, const void *args)
 {
     CUmodule module;
     kernel k = {.args = args};
-    int processors, resident;
     OK(cu.module_load(&module, cuda_image(source)));
     OK(cu.module_get_function(&k.function, module, name));
-    OK(cu.device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device));
-    OK(cu.occupancy(&resident, k.function, CUDA_BLOCK, 0));
-    k.blocks = (unsigned)(processors * resident);
+    k.blocks = group != 0 ? (unsigned)cuda_tiles(count, group, CUDA_BLOCK)
+                          : resident_blocks(k.function);
     tell(title, (double)bytes * moved, seconds_of(launch, &k));
     OK(cu.module_unload(module));
 }
@@ -126,10 +135,10 @@ static void measure(const char *source, const char *name, const char *title, dou
 static void measure_casts(void)
 {
     const cuda_cast_args args = {.src = at[1], .dst = at[0], .count = count};
-    measure("cast", "f32_to_bf16", "cast of float32 to bfloat16", 1.5, &args);
-    measure("cast", "bf16_to_f32", "cast of bfloat16 to float32", 1.5, &args);
-    measure("cast", "f32_to_f16", "cast of float32 to float16", 1.5, &args);
-    measure("cast", "f16_to_f32", "cast of float16 to float32", 1.5, &args);
+    measure("cast", "f32_to_bf16", "cast of float32 to bfloat16", 1.5, CAST_GROUP, &args);
+    measure("cast", "bf16_to_f32", "cast of bfloat16 to float32", 1.5, CAST_GROUP, &args);
+    measure("cast", "f32_to_f16", "cast of float32 to float16", 1.5, CAST_GROUP, &args);
+    measure("cast", "f16_to_f32", "cast of float16 to float32", 1.5, CAST_GROUP, &args);
 }
 
 static void measure_optimizers(void)
@@ -149,11 +158,11 @@ static void measure_optimizers(void)
     const cuda_adagrad_args adagrad = {
         arrays,
         adagrad_factors_of(&(kernel_adagrad){.lr = 1e-2, .eps = 1e-10, .scale = 1, .step = 9})};
-    measure("optimizer", "sgd_f32", "optimiser SGD", 3, &sgd);
-    measure("optimizer", "momentum_f32", "optimiser SGD with momentum", 5, &sgd);
-    measure("optimizer", "adam_f32", "optimiser Adam", 7, &adam);
-    measure("optimizer", "lion_f32", "optimiser Lion", 5, &lion);
-    measure("optimizer", "adagrad_f32", "optimiser Adagrad", 5, &adagrad);
+    measure("optimizer", "sgd_f32", "optimiser SGD", 3, CAST_GROUP, &sgd);
+    measure("optimizer", "momentum_f32", "optimiser SGD with momentum", 5, CAST_GROUP, &sgd);
+    measure("optimizer", "adam_f32", "optimiser Adam", 7, CAST_GROUP, &adam);
+    measure("optimizer", "lion_f32", "optimiser Lion", 5, CAST_GROUP, &lion);
+    measure("optimizer", "adagrad_f32", "optimiser Adagrad", 5, CAST_GROUP, &adagrad);
 }
 
 static void measure_norm(void)
@@ -162,8 +171,8 @@ static void measure_norm(void)
                                        .count = count,
                                        .sums = (double *)(void *)at[0]};
     const cuda_scale_args scale = {.dst = at[0], .src = at[1], .count = count, .by = 0.5};
-    measure("norm", "squares_f32", "sum of squares", 1, &squares);
-    measure("scale", "scale_f32", "scaling of float32", 2, &scale);
+    measure("norm", "squares_f32", "sum of squares", 1, 0, &squares);
+    measure("scale", "scale_f32", "scaling of float32", 2, 16 / sizeof(float), &scale);
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the emulation cannot show of GPU kernels, read from what their compiler wrote beside each
 image: registers within the bounds stated here, no stacks and no spills, loads and stores of 16
-bytes, flags of system scope, no memory of a thread's own. Prints the sizes of images.
+bytes, flags of system scope, no memory of a thread's own; where a thread performs one access an
+array, no loops, and all of its loads before its stores. Prints the sizes of images.
 
     check_images.py FOLDER IMAGE...        FOLDER has IMAGE.fatbin, IMAGE.txt, IMAGE.ptx
     check_images.py --none REASON          there are no images: a skip that says why
@@ -16,10 +17,12 @@ import sys
 from pathlib import Path
 
 ARCHITECTURES = {"sm_80", "sm_90"}
-LOADS, STORES, FLAGS = "loads", "stores", "flags"
+LOADS, STORES, FLAGS, TILES = "loads", "stores", "flags", "tiles"
 STREAMS = {LOADS, STORES}
 # The first row whose pattern a kernel's name fits: most registers, and what its PTX must have.
 KERNELS = [
+    (r"fold_few_e\dm\d", 48, STREAMS | {TILES}),  # 5 blocks of 256 threads a multiprocessor
+    (r"fold_few_\w+", 32, STREAMS | {TILES}),  # 8 blocks: all of its threads
     (r"fold_\w+", 64, STREAMS),
     (r"\w+_to_f32", 64, {STORES}),
     (r"f32_to_\w+", 64, {LOADS}),
@@ -33,9 +36,11 @@ KERNELS = [
 ]
 WIDE = r"\.(?:v4\.[busf]32|v2\.[busf]64)\b"
 SPLIT = r"\bst\.global(?:\.v2)?\.[bsuf]32\s+\[%rd\d+\+-?(?:4|8|12)\]"
+LOADED = r"\bld\.global(?:\.nc)?" + WIDE + r"\s+\{[^}]*\},\s+\[(%rd\d+)"  # the base of an address
 PATTERNS = {
     LOADS: [r"\bld\.global(?:\.nc)?" + WIDE],
     STORES: [r"\bst\.global" + WIDE],
+    TILES: [],
     FLAGS: [r"\bld\.acquire\.sys\.", r"\b(?:st|atom\.add)\.release\.sys\."],
 }
 
@@ -67,6 +72,24 @@ def faults_of_report(text):
         yield "ptxas reported no kernel"
 
 
+def faults_of_tiles(body):
+    """Of code in which a thread folds one vector of two arrays."""
+    seen, pairs = set(), 0
+    for block in re.split(r"^(?=\$\w+:)", body, flags=re.MULTILINE):
+        seen.update(re.findall(r"^(\$\w+):", block))
+        back = seen & set(re.findall(r"\bbra(?:\.uni)?\s+(\$\w+)", block))
+        if back:
+            yield f"a loop to {sorted(back)}"
+        for straight in re.split(r"\bbra\b", block):
+            stores = [m.start() for m in re.finditer(PATTERNS[STORES][0], straight)]
+            loads = [m.start() for m in re.finditer(PATTERNS[LOADS][0], straight)]
+            if stores and loads and loads[-1] > stores[0]:
+                yield "a load after a store"
+            pairs += bool(stores) and len(set(re.findall(LOADED, straight))) == 2
+    if pairs < 4:  # sums, products, maxima, minima
+        yield f"{pairs} operations that load both vectors, then store; 4 or more are expected"
+
+
 def faults_of_ptx(text):
     parts = re.split(r"\.entry (\w+)\(", text)[1:]
     for kernel, body in zip(parts[::2], parts[1::2]):
@@ -77,6 +100,8 @@ def faults_of_ptx(text):
                     yield f"{kernel}: no {what} as of {pattern}"
         if STORES in wanted and FLAGS not in wanted and re.search(SPLIT, body):
             yield f"{kernel}: 16 bytes that are stored in parts, as of {SPLIT}"
+        if TILES in wanted:
+            yield from (f"{kernel}: {fault}" for fault in faults_of_tiles(body))
         if re.search(r"\.local\b", body):
             yield f"{kernel}: memory of a thread's own"
 

@@ -8,6 +8,7 @@
 
 #include "draw.h"
 #include "emulated_kernel.h"
+#include "kernel_args.h"
 
 #include <string.h>
 
@@ -35,6 +36,17 @@ static inline gpu_shape gpu_draw_shape(uint64_t *state)
                        .block = block < GPU_MOST_THREADS ? block : GPU_MOST_THREADS,
                        .order = test_draw(state, EMULATED_RANDOM + 1),
                        .seed = test_draw(state, 1000)};
+}
+
+/** A shape for a kernel whose threads take @p group elements each: as many blocks as it needs, or
+ * one more. Blocks have more threads where there would be too many of them. */
+static inline gpu_shape gpu_draw_tiles(uint64_t *state, size_t count, unsigned group)
+{
+    gpu_shape shape = gpu_draw_shape(state);
+    while (shape.block < GPU_MOST_THREADS && cuda_tiles(count, group, shape.block) > 40)
+        shape.block = 2 * shape.block < GPU_MOST_THREADS ? 2 * shape.block : GPU_MOST_THREADS;
+    shape.grid = (unsigned)cuda_tiles(count, group, shape.block) + test_draw(state, 2);
+    return shape;
 }
 
 /** Returns when it is over. All that it points to, and what that points to, lies in rooms. */

@@ -44,7 +44,7 @@ static void check(const cast *c, size_t count, unsigned from, unsigned to, uint6
     memcpy(in, given, count * c->from);
     c->host(expected, given, count);
     const cuda_cast_args args = {in, out, count};
-    gpu_launch(c->kernel, &args, sizeof args, gpu_draw_shape(state));
+    gpu_launch(c->kernel, &args, sizeof args, gpu_draw_tiles(state, count, CAST_GROUP));
     for (size_t i = 0; i < count; i++)
         if (memcmp(out + i * c->to, expected + i * c->to, c->to) != 0)
             fail_msg("%s of %zu elements at %u and %u: element %zu differs", c->kernel, count, from,

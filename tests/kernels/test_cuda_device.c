@@ -124,6 +124,51 @@ static void it_folds_memory_of_the_host(void **state)
     }
 }
 
+/* Expects the kernel and its blocks for a fold of @p count floats.
+ * @param there  3 arrays of which inputs are taken, and 3 for outputs. */
+static void expect_kernel(const char *kernel, unsigned tiles, float *const *there, int in_count,
+                          int out_count, size_t count, ring_op op, int divisor)
+{
+    kernel_operand ins[3], outs[3];
+    ticket over;
+    unsigned blocks;
+    for (int k = 0; k < in_count; k++)
+        ins[k] = operand_there(there[k]);
+    for (int k = 0; k < out_count; k++)
+        outs[k] = operand_there(there[3 + k]);
+    assert_int_equal(by->fold(by, outs, out_count, ins, in_count, count, RING_FLOAT32, op, divisor,
+                              &over),
+                     RING_OK);
+    assert_int_equal(await(&over), RING_OK);
+    assert_string_equal(fake_cuda_functions().last_kernel(&blocks), kernel);
+    assert_int_equal(blocks, tiles);
+}
+
+/* Few operands whose vectors begin together have a kernel of their own; each tile has a block. */
+static void few_operands_have_their_kernel(void **state)
+{
+    enum { MANY = 40 * 1024 };
+    float *there[6];
+    CUdeviceptr memory;
+    open_gpu();
+    for (int k = 0; k < 6; k++) {
+        OK(cu.mem_alloc(&memory, sizeof(float) * (MANY + 4)));
+        there[k] = (float *)(uintptr_t)memory;
+    }
+    expect_kernel("fold_few_f32", 41, there, 2, 1, MANY, RING_SUM, 0);
+    expect_kernel("fold_few_f32", 41, there, 2, 2, MANY, RING_MAX, 0);
+    expect_kernel("fold_few_f32", 41, there, 2, 1, MANY, RING_AVG, 2);
+    expect_kernel("fold_few_f32", 1, there, 1, 2, 17, RING_SUM, 0);
+    expect_kernel("fold_f32", 41, there, 1, 1, MANY, RING_AVG, 2);
+    expect_kernel("fold_f32", 41, there, 3, 1, MANY, RING_SUM, 0);
+    expect_kernel("fold_f32", 41, there, 2, 3, MANY, RING_SUM, 0);
+    for (int k = 0; k < 6; k++)
+        there[k]++;
+    expect_kernel("fold_few_f32", 41, there, 2, 1, MANY, RING_SUM, 0);
+    there[3]++;
+    expect_kernel("fold_f32", 41, there, 2, 1, MANY, RING_SUM, 0);
+}
+
 static void folds_come_in_order_and_settle_waits(void **state)
 {
     ticket over;
@@ -287,11 +332,12 @@ static ring_status use_gpu(const float *memory)
 
 static void the_nth_call_fails(void **state)
 {
+    enum { MOST_CALLS = 200 };
     int failures = 0;
     const fake_cuda_table fake = fake_cuda_functions();
     open_gpu();
     const float *memory = floats_new(0);
-    for (uint64_t n = 1; n <= 100; n++) {
+    for (uint64_t n = 1; n <= MOST_CALLS; n++) {
         fake.fail_nth(n, CUDA_ERROR_OUT_OF_MEMORY);
         const ring_status status = use_gpu(memory);
         const char *failed = fake.last_failed();
@@ -302,13 +348,14 @@ static void the_nth_call_fails(void **state)
         if (failed == NULL) /* fewer calls */
             break;
     }
-    assert_in_range(failures, 20, 100);
+    assert_in_range(failures, 20, MOST_CALLS - 1);
 }
 
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {TEST(it_folds_its_own_memory),
                                               TEST(it_folds_memory_of_the_host),
+                                              TEST(few_operands_have_their_kernel),
                                               TEST(folds_come_in_order_and_settle_waits),
                                               TEST(a_stream_waits_at_a_stop),
                                               TEST(more_room_is_had_while_a_stream_is_stopped),

@@ -46,6 +46,12 @@ static const char *kernels[RING_DTYPE_COUNT] = {
 #undef ROW
 };
 
+static const char *few_kernels[RING_DTYPE_COUNT] = {
+#define ROW(name) "fold_few_" #name,
+    CUDA_FOLD_TYPES(ROW)
+#undef ROW
+};
+
 static const char *describe(const fold_case *c)
 {
     static char text[240];
@@ -124,22 +130,88 @@ static void make_args(const fold_case *c, cuda_fold_args *args, uint64_t *state)
     }
 }
 
-static void run_case(const fold_case *c, uint64_t *state)
+static unsigned vector_of(const fold_case *c)
 {
-    cuda_fold_args args;
-    make_expected(c, state);
-    make_args(c, &args, state);
-    gpu_launch(kernels[c->dtype], &args, sizeof args, c->shape);
+    return 16 / (unsigned)oracle_size(c->dtype, false);
+}
+
+static void check_outputs(const fold_case *c, const char *kernel, const cuda_fold_args *args)
+{
     for (int k = 0; k < c->out_count; k++) {
         const bool wide = out_is_wide(c, k);
         const size_t bytes = c->count * oracle_size(c->dtype, wide);
         const size_t size = oracle_size(c->dtype, wide);
         for (size_t i = 0; i < bytes; i += size)
-            if (memcmp((unsigned char *)args.outs[k] + i, expected[wide] + i, size) != 0)
-                fail_msg("output %d differs from element %zu on: %s", k, i / size, describe(c));
-        if (!gpu_is_guarded(args.outs[k], bytes))
-            fail_msg("wrote outside of output %d: %s", k, describe(c));
+            if (memcmp((unsigned char *)args->outs[k] + i, expected[wide] + i, size) != 0)
+                fail_msg("%s, output %d differs from element %zu on: %s", kernel, k, i / size,
+                         describe(c));
+        if (!gpu_is_guarded(args->outs[k], bytes))
+            fail_msg("%s wrote outside of output %d: %s", kernel, k, describe(c));
     }
+}
+
+/* The elements before the first place where vectors of all operands may begin; -1: nowhere. */
+static int lead_of(const fold_case *c, const cuda_fold_args *args)
+{
+    for (unsigned lead = 0; lead < vector_of(c); lead++) {
+        bool all = true;
+        for (int k = 0; k < c->in_count; k++)
+            all = all &&
+                  ((uintptr_t)args->ins[k] + lead * oracle_size(c->dtype, in_is_wide(c, k))) % 16 ==
+                      0;
+        for (int k = 0; k < c->out_count; k++)
+            all = all &&
+                  ((uintptr_t)args->outs[k] + lead * oracle_size(c->dtype, out_is_wide(c, k))) %
+                          16 ==
+                      0;
+        if (all)
+            return (int)lead;
+    }
+    return -1;
+}
+
+/* Whether fold_few_NAME takes these operands (kernel_args.h). */
+static bool is_few(const fold_case *c)
+{
+    const bool adds = c->op == RING_SUM || c->op == RING_AVG || c->op == RING_PREMUL_SUM;
+    const bool is_logical = c->op == RING_LAND || c->op == RING_LOR || c->op == RING_LXOR;
+    if (c->in_count > 2 || c->out_count > 2)
+        return false;
+    return c->in_count == 1 ? c->divisor == 0 && !is_logical
+                            : c->divisor == 0 || (adds && oracle_is_float(c->dtype));
+}
+
+/* @return whether it was run: the arrays may not allow it. */
+static bool run_few(const fold_case *c, uint64_t *state)
+{
+    cuda_fold_args args;
+    make_args(c, &args, state);
+    const int lead = lead_of(c, &args);
+    if (!is_few(c) || lead < 0)
+        return false;
+    const cuda_fold_few_args few = {.ins = {args.ins[0], args.ins[1]},
+                                    .outs = {args.outs[0], args.outs[1]},
+                                    .count = c->count,
+                                    .lead = (uint64_t)lead,
+                                    .ins_wide = (uint32_t)c->ins_wide,
+                                    .outs_wide = (uint32_t)c->outs_wide,
+                                    .in_count = args.in_count,
+                                    .out_count = args.out_count,
+                                    .op = args.op,
+                                    .divisor = args.divisor};
+    gpu_launch(few_kernels[c->dtype], &few, sizeof few, c->shape);
+    check_outputs(c, few_kernels[c->dtype], &args);
+    return true;
+}
+
+static bool run_case(const fold_case *c, uint64_t *state)
+{
+    cuda_fold_args args;
+    make_expected(c, state);
+    make_args(c, &args, state);
+    gpu_launch(kernels[c->dtype], &args, sizeof args, c->shape);
+    check_outputs(c, kernels[c->dtype], &args);
+    return run_few(c, state);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -158,7 +230,7 @@ static void draw_rest(fold_case *c, uint64_t *state)
         c->ins_wide = masks[test_draw(state, 6)];
         c->outs_wide = masks[test_draw(state, 6)];
     }
-    c->shape = gpu_draw_shape(state);
+    c->shape = gpu_draw_tiles(state, c->count, vector_of(c));
 }
 
 /* A few about the bounds of vectors, rounds and blocks. */
@@ -212,6 +284,28 @@ static void test_every_type_and_operation_gives_the_hosts_bits(void **cmocka_sta
         }
 }
 
+/* One and two operands, whose vectors begin together or, if one is wide, at times. */
+static void test_few_operands_are_folded_by_tiles(void **cmocka_state)
+{
+    uint64_t state = test_seed();
+    for (ring_dtype dtype = 0; dtype < RING_DTYPE_COUNT; dtype++)
+        for (ring_op op = 0; op < RING_OP_COUNT; op++) {
+            int run = 0;
+            for (int n = 0; n < 48 && ring_op_serves(op, dtype); n += GPU_ONE_CASE_OF) {
+                fold_case c = {.dtype = dtype, .op = op};
+                c.in_count = 1 + (int)test_draw(&state, 2);
+                c.place = n % 3 == 0 ? 0 : test_draw(&state, 16);
+                c.count = n % 4 == 0 ? draw_bound(&c, &state) : test_draw(&state, SMALL);
+                draw_rest(&c, &state);
+                c.out_count = 1 + (int)test_draw(&state, 2);
+                run += run_case(&c, &state);
+            }
+            const bool never = op == RING_AVG && !oracle_is_float(dtype); /* a divided integer */
+            if (ring_op_serves(op, dtype) && !never && GPU_ONE_CASE_OF == 1)
+                assert_true(run > 0);
+        }
+}
+
 /* Every pair of bits of a float of 8 bits, every bits of one of 16 with those that matter. */
 static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
 {
@@ -225,8 +319,7 @@ static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
                                .op = (ring_op)op,
                                .in_count = 2,
                                .out_count = 1,
-                               .count = COUNT,
-                               .shape = {2, 32, 0, 0}};
+                               .count = COUNT};
                 cuda_fold_args args;
                 make_expected(&c, &state); /* random seconds for the 16 bits */
                 for (unsigned i = 0; i < COUNT; i++) {
@@ -242,6 +335,7 @@ static void test_narrow_floats_are_right_everywhere(void **cmocka_state)
                             (kernel_operand[]){{.data = given[0]}, {.data = given[1]}}, 2, COUNT,
                             c.dtype, c.op, 0);
                 make_args(&c, &args, &state);
+                c.shape = gpu_draw_tiles(&state, COUNT, vector_of(&c));
                 gpu_launch(kernels[c.dtype], &args, sizeof args, c.shape);
                 if (memcmp(args.outs[0], expected[0], COUNT * oracle_size(c.dtype, false)) != 0)
                     fail_msg("bits from %u on: %s", from, describe(&c));
@@ -260,7 +354,7 @@ static void test_most_arrays_fold_in_one_pass(void **cmocka_state)
                        .count = 700,
                        .place = 16 * (unsigned)(n == 2),
                        .alias = (alias)n,
-                       .shape = {3, 64, EMULATED_RANDOM, 7}};
+                       .shape = {10, 64, EMULATED_RANDOM, 7}};
         run_case(&c, &state);
         c.dtype = RING_FLOAT32;
         run_case(&c, &state);
@@ -284,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type_and_operation_gives_the_hosts_bits),
+        cmocka_unit_test(test_few_operands_are_folded_by_tiles),
         cmocka_unit_test(test_narrow_floats_are_right_everywhere),
         cmocka_unit_test(test_most_arrays_fold_in_one_pass),
     };

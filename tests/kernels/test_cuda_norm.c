@@ -168,7 +168,8 @@ static void check_scale(const scale *s, size_t count, unsigned from, unsigned to
     const bool in_memory = test_draw(state, 2) == 0;
     few->by = by;
     const cuda_scale_args args = {dst, src, count, in_memory ? &few->by : NULL, in_memory ? 7 : by};
-    gpu_launch(s->kernel, &args, sizeof args, gpu_draw_shape(state));
+    const unsigned vector = 16 / (unsigned)oracle_size(s->dtype, false);
+    gpu_launch(s->kernel, &args, sizeof args, gpu_draw_tiles(state, count, vector));
     if (memcmp(dst, expected, bytes) != 0 || !gpu_is_guarded(dst, bytes))
         fail_msg("%s of %zu at %u and %u by %g", s->kernel, count, from, to, by);
 }

@@ -214,7 +214,7 @@ static void check_step(const step *s, grad_kind kind, size_t count, bool alike, 
     fill(count, kind, state);
     place_arrays(count, kind, alike, state);
     s->take(count, state);
-    gpu_launch(kernel, &args, args_bytes, gpu_draw_shape(state));
+    gpu_launch(kernel, &args, args_bytes, gpu_draw_tiles(state, count, CAST_GROUP));
     check_floats(kernel, "p", args.arrays.p, host.p, count);
     check_floats(kernel, "m", args.arrays.m, host.m, count);
     check_floats(kernel, "v", args.arrays.v, host.v, count);

@@ -126,6 +126,10 @@ typedef struct fake_cuda_census_row {
     uint64_t calls;
 } fake_cuda_census_row;
 
+/** @return the kernel that this process launched last; NULL: none yet. @param[out] blocks  of it.
+ */
+FAKE_CUDA_API const char *fake_cuda_last_kernel(unsigned *blocks);
+
 /** Begins to count the calls of all threads of this process, from zero. */
 FAKE_CUDA_API void fake_cuda_census_begin(void);
 /** Ends that. @return the number of rows written to @p out, at most @p most. */

@@ -17,6 +17,7 @@
     ROW(fail) \
     ROW(fail_nth) \
     ROW(last_failed) \
+    ROW(last_kernel) \
     ROW(counters) \
     ROW(permit) \
     ROW(census_begin) \

@@ -148,6 +148,15 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction handle
 
 /* ---- Launching ---- */
 
+static _Atomic(const char *) last_kernel;
+static _Atomic unsigned last_blocks;
+
+const char *fake_cuda_last_kernel(unsigned *blocks)
+{
+    *blocks = last_blocks;
+    return last_kernel;
+}
+
 /* The most threads of a block in a cooperative launch. Such threads wait for each other, and
  * changing fibers is slow. The kernels accept any number of threads. */
 enum { COOPERATING = 32 };
@@ -163,6 +172,8 @@ static CUresult put_launch(CUfunction handle, CUstream stream, const unsigned *s
         return CUDA_ERROR_INVALID_HANDLE;
     rule_check_launch(f->loaded, caller);
     f->loaded = true;
+    last_kernel = f->kernel->name;
+    last_blocks = shape[0];
     if (shape[1] * shape[2] * shape[4] * shape[5] != 1)
         misuse("grids and blocks of several dimensions are not emulated");
     if (shape[0] < 1 || !fits(f, shape[3], dynamic_shared) || parameters == NULL ||
