@@ -68,7 +68,10 @@ typedef struct accelerator_run {
     void *stream;            /* NULL: the seat's own                                           */
     bool after_default;      /* begins after all work that the device's default stream has now */
     accelerator_stop **gate; /* not NULL: receives a stop that holds the stream before the run   */
-    double timeout;          /* seconds after the run's start on the accelerator                 */
+    const double *scale_at;  /* the factor of RING_PREMUL_SUM in the accelerator's memory, read when
+                                the run begins; NULL: it is `scale` */
+    double scale;
+    double timeout; /* seconds after the run's start on the accelerator                 */
 } accelerator_run;
 
 /** The failure of a run. */

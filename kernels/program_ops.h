@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The values equal those of plan_kind and plan_buffer (plan.h). */
-enum { OP_SEND, OP_RECV, OP_COPY, OP_FOLD, OP_WAIT };
+/** The values equal those of plan_kind and plan_buffer (plan.h). Only programs of accelerators have
+ *  OP_SCALE, which multiplies its input by the factor of RING_PREMUL_SUM. */
+enum { OP_SEND, OP_RECV, OP_COPY, OP_FOLD, OP_WAIT, OP_SCALE };
 enum { OPERAND_SRC, OPERAND_DST, OPERAND_WIRE, OPERAND_SCRATCH };
 
 /** operand.peer of an operand in a buffer of this rank. */

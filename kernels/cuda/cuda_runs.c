@@ -168,6 +168,8 @@ static void bind_call(const kept_program *k, const accelerator_run *run, device_
     *call = k->call;
     call->src = (char *)(uintptr_t)run->src;
     call->dst = run->dst;
+    call->scale_at = run->scale_at;
+    call->scale = run->scale;
     call->nanoseconds = run->timeout < 1e9 ? (uint64_t)(run->timeout * 1e9) : (uint64_t)1e18;
 }
 

@@ -109,6 +109,8 @@ typedef struct device_call {
     uint64_t signature;
     uint64_t slice, segment; /* elements; see program */
     uint64_t nanoseconds;    /* timeout, from the start of the call */
+    const double *scale_at;  /* the factor of OP_SCALE, in device memory; NULL: it is `scale` */
+    double scale;
     int32_t op_count, peer_count, slices, ranks;
     int32_t op;
 } device_call;

@@ -14,6 +14,7 @@
 #include "copy_range.h"
 #include "fold_range.h"
 #include "program_link.h"
+#include "scale_range.h"
 
 enum { MOST_OPERANDS = 64 };
 
@@ -27,6 +28,8 @@ struct lane_pass {
     const char *from; /* source of the copy */
     char *to;
     uint64_t bytes;               /* bytes to copy; 0: nothing is copied                        */
+    double scale;                 /* factor of the elements at `from`, whose products are stored
+                                     at `to`; 1: nothing is multiplied                          */
     uint32_t fold_count;          /* 0: nothing is folded                                       */
     cuda_fold_args folds[2];      /* of an average: first the outputs that are not divided, then
                                      those that are, which may overwrite an input               */
@@ -304,6 +307,17 @@ DEVICE void prepare_copy(lane_pass *p, const program_op *o, const operand *from)
     p->folds[0].out_count = 1;
 }
 
+/* Like the host, multiplies by no factor of 1, which could change the bits of a NaN. */
+DEVICE void prepare_scale(lane_pass *p, const program_op *o, const operand *from)
+{
+    const device_call *call = p->run.call;
+    p->scale = call->scale_at != NULL ? *call->scale_at : call->scale;
+    p->elements = elements_of(p, o);
+    p->last = true;
+    set_copy(p, local_address(p, o, from + 1), local_address(p, o, from),
+             p->scale == 1 ? p->elements * from->width : 0);
+}
+
 /* Waits until the peer has released the messages sent so far in this run of the plan. */
 DEVICE bool prepare_wait(lane_pass *p, const program_op *o, const operand *of)
 {
@@ -319,6 +333,7 @@ DEVICE bool prepare(lane_pass *p, const program_op *o, const operand *first)
 {
     p->fold_count = 0;
     p->bytes = 0;
+    p->scale = 1;
     switch (o->kind) {
     case OP_SEND:
         return prepare_send(p, o, first);
@@ -329,6 +344,9 @@ DEVICE bool prepare(lane_pass *p, const program_op *o, const operand *first)
         return true;
     case OP_FOLD:
         return prepare_fold(p, o, first);
+    case OP_SCALE:
+        prepare_scale(p, o, first);
+        return true;
     default:
         return prepare_wait(p, o, first);
     }
@@ -355,6 +373,9 @@ template <class T> DEVICE void run_pass(const lane_pass *p)
 {
     if (p->bytes > 0)
         copy_range(p->to, p->from, p->bytes);
+    if constexpr (T::FLOAT)
+        if (p->scale != 1)
+            scale_range<T, by_block>({p->to, p->from, (typename T::value)p->scale}, p->elements);
     NO_UNROLL
     for (uint32_t k = 0; k < p->fold_count; k++)
         if (p->folds[k].out_count > 0)

@@ -147,23 +147,48 @@ static ring_status read_scale(const program *p, const double *given, double *sca
     return RING_OK;
 }
 
-/* A prepared call stores no factor: each start passes its own. */
-static ring_status take_scale(const program *p, const ring_call *options, call_buffers *b)
+static bool multiplies(const program *p)
 {
-    const bool multiplies = p->facts->reduces && p->call.op == RING_PREMUL_SUM;
-    const accelerator *by = b->dst_by != NULL ? b->dst_by : b->src_by;
+    return p->facts->reduces && p->call.op == RING_PREMUL_SUM;
+}
+
+/* A prepared call stores no factor: each start passes its own. */
+static ring_status take_scale(const ring_comm *comm, const program *p, const ring_call *options,
+                              call_buffers *b)
+{
+    const accelerator *by = NULL;
     b->products.scale = 1;
-    if (options->scale != NULL && !multiplies)
+    b->products.at = NULL;
+    if (options->scale != NULL && !multiplies(p))
         return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.scale is only for premul_sum",
                     p->facts->name);
-    if (!multiplies || options->prepared != NULL)
+    if (!multiplies(p) || options->prepared != NULL)
         return RING_OK;
-    if (by != NULL)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: premul_sum does not support memory of %s; multiply "
-                    "first, then use sum",
-                    p->facts->name, by->name);
-    return read_scale(p, options->scale, &b->products.scale);
+    if (options->scale != NULL && regions_have_devices())
+        RING_TRY(find_accelerator(comm, p, options->scale, sizeof(double), &by));
+    if (by == NULL)
+        return read_scale(p, options->scale, &b->products.scale);
+    b->products.at = options->scale;
+    return by == comm->accelerator
+               ? RING_OK
+               : fail(RING_ERR_UNSUPPORTED,
+                      "ring_%s: ring_call.scale is in memory of %s; it must be in that of the "
+                      "communicator's accelerator, or the host's",
+                      p->facts->name, by->name);
+}
+
+/* The host multiplies only memory of its own, by a factor that it can read. */
+static ring_status check_host_products(const program *p, const call_buffers *b)
+{
+    const accelerator *by = b->dst_by != NULL ? b->dst_by : b->src_by;
+    if (!multiplies(p) || (by == NULL && b->products.at == NULL))
+        return RING_OK;
+    return fail(
+        RING_ERR_UNSUPPORTED,
+        "ring_%s: premul_sum does not support %s of %s where the host drives calls; multiply "
+        "first, then use sum",
+        p->facts->name, by != NULL ? "memory" : "a factor in memory",
+        by != NULL ? by->name : "an accelerator");
 }
 
 /* A side uses its list only if this rank has counts for that side. */
@@ -282,9 +307,11 @@ static ring_status choose_way(prepared_call *c)
     const bool runs = device_call_runs(c);
     if (c->captured && !runs)
         return device_call_refuse_capture(c);
+    if (!runs)
+        return check_host_products(c->program, &c->buffers);
     call_signature call = c->program->call;
     call.on_device = true;
-    return runs ? programs_get(c->comm, &call, &c->program) : RING_OK;
+    return programs_get(c->comm, &call, &c->program);
 }
 
 /* Checks the arguments of a call. @param shape  the counts of a v-form, else NULL.
@@ -300,7 +327,7 @@ static ring_status check(prepared_call *c, plan_shape *shape, const ring_call *o
         status = find_program(c, shape);
     RING_TRY(status);
     RING_TRY(bind_buffers(c));
-    return take_scale(c->program, &c->options, &c->buffers);
+    return take_scale(c->comm, c->program, &c->options, &c->buffers);
 }
 
 static ring_status check_fine(ring_comm *comm)
@@ -475,7 +502,7 @@ static ring_status start_again(const prepared_call *prepared, const ring_call *c
     if (status == RING_OK)
         status = tagged_read_again(&c.call, &c.options);
     if (status == RING_OK)
-        status = take_scale(c.program, &c.options, &c.buffers);
+        status = take_scale(c.comm, c.program, &c.options, &c.buffers);
     if (status == RING_OK)
         status = choose_way(&c);
     return launch(&c, status);

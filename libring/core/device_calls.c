@@ -46,7 +46,7 @@ bool device_call_runs(const prepared_call *c)
     if (d == NULL || (on_stream && c->stream_of != d->by) || (c->captured && !d->terms.captures))
         return false;
     return (on_stream || c->call.collective != PLAN_BARRIER) && !facts->pairwise &&
-           !facts->uneven && c->buffers.products.scale == 1 && is_of(d->by, &c->buffers);
+           !facts->uneven && is_of(d->by, &c->buffers);
 }
 
 ring_status device_call_refuse_capture(const prepared_call *c)
@@ -122,6 +122,8 @@ ring_status device_call_start(prepared_call *c)
                                  .stream = o->stream,
                                  .after_default = o->stream == NULL && bytes > 0,
                                  .gate = o->after != NULL ? &c->stop : NULL,
+                                 .scale_at = c->buffers.products.at,
+                                 .scale = c->buffers.products.scale,
                                  .timeout = work_timeout(c->comm, o)};
     if (c->captured && (o->work != NULL || o->on_done != NULL || o->after != NULL))
         return fail(RING_ERR_UNSUPPORTED,

@@ -23,8 +23,11 @@ typedef struct lowering {
     size_t element, acc;
     program *p; /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
-    bool by_chunk; /* a step over several chunks becomes one op for each chunk, because the slices
-                      of several chunks are not contiguous */
+    bool by_chunk;   /* a step over several chunks becomes one op for each chunk, because the slices
+                        of several chunks are not contiguous */
+    bool multiplies; /* the first ops multiply src, and the others use the products, which follow
+                        the partial sums in the scratch memory */
+    size_t products, stride; /* offset of the products, and bytes of those of a chunk */
 } lowering;
 
 /* ---- Operands ----------------------------------------------------------------------- */
@@ -57,6 +60,11 @@ static void place_operand(const lowering *low, const plan_loc *loc, operand *at)
 {
     const int32_t first = low->plan->scratch_first;
     plan_span span = {0};
+    if (loc->buffer == PLAN_SRC && low->multiplies) {
+        at->buffer = OPERAND_SCRATCH;
+        at->offset = low->products + (size_t)loc->chunk * low->stride;
+        return;
+    }
     if (loc->buffer == PLAN_SCRATCH && low->p->slices > 1)
         /* The scratch memory of a sliced program holds only one slice of each chunk. */
         span.offset = (size_t)(loc->chunk - first) * low->p->slice;
@@ -162,9 +170,34 @@ static void lower_step(lowering *low, const plan_cursor *at)
         lower_piece(low, at, step, i, 1);
 }
 
+/* Adds an op for each chunk of src. They are the first of a slice, so src may be overwritten by
+ * results as soon as the plan allows that. */
+static void lower_products(lowering *low)
+{
+    for (int32_t chunk = 0; chunk < low->plan->chunks; chunk++) {
+        const int32_t op = low->ops++, at = low->operands;
+        low->operands += 2;
+        if (low->p->ops == NULL)
+            continue;
+        const plan_span span = plan_span_of(&low->layout, PLAN_SRC, chunk, 1);
+        const operand in = {.peer = OPERAND_LOCAL,
+                            .buffer = OPERAND_SRC,
+                            .width = (uint8_t)low->element,
+                            .block = (int32_t)span.block,
+                            .offset = span.offset * low->element};
+        low->p->ops[op] = (program_op){
+            .kind = OP_SCALE, .ins = 1, .outs = 1, .first = (uint32_t)at, .count = span.count};
+        low->p->operands[at] = low->p->operands[at + 1] = in;
+        low->p->operands[at + 1].buffer = OPERAND_SCRATCH;
+        low->p->operands[at + 1].offset = low->products + (size_t)chunk * low->stride;
+    }
+}
+
 static void lower_steps(lowering *low)
 {
     low->ops = low->operands = 0;
+    if (low->multiplies && low->p->src_here)
+        lower_products(low);
     for (plan_cursor at = plan_begin(low->plan); plan_at(&at) != NULL; plan_next(&at))
         lower_step(low, &at);
 }
@@ -192,6 +225,15 @@ static size_t chunks_to_peer(const lowering *low)
                                                 : p->chunks);
 }
 
+/* Products begin at a multiple of this, and so does the scratch memory of each lane that has them.
+ */
+enum { SCRATCH_UNIT = 16 };
+
+static size_t scratch_units(size_t bytes)
+{
+    return (bytes + SCRATCH_UNIT - 1) / SCRATCH_UNIT * SCRATCH_UNIT;
+}
+
 /* @return the most elements of a chunk in a slice. All ranks compute the same limit, because a plan
  * is circular, keeps sums or sends eagerly either on all ranks or on none. */
 static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
@@ -201,8 +243,11 @@ static size_t slice_limit(const lowering *low, const algo *a, size_t longest)
     size_t limit = channels > 1 ? (longest + channels - 1) / channels : SIZE_MAX;
     if (low->plan->circular)
         limit = min_size(limit, low->limits->window * low->p->segment);
-    if (a != NULL && (a->keeps_sums & 1u << low->plan->collective) != 0)
-        limit = min_size(limit, low->limits->scratch / low->acc / chunks / channels);
+    const bool keeps_sums = a != NULL && (a->keeps_sums & 1u << low->plan->collective) != 0;
+    const size_t kept = (keeps_sums ? low->acc : 0) + (low->multiplies ? low->element : 0);
+    const size_t gaps = low->multiplies ? 2 * SCRATCH_UNIT : 0;
+    if (kept > 0)
+        limit = min_size(limit, (low->limits->scratch / channels - gaps) / kept / chunks);
     if (a != NULL && a->eager)
         limit = min_size(limit, low->limits->eager / low->acc / chunks_to_peer(low));
     /* A plan sends a chunk to a peer at most twice: its partial sum and its result. */
@@ -228,7 +273,12 @@ static void set_slices(lowering *low, const algo *a)
     p->slices = longest > p->slice ? (int32_t)((longest + p->slice - 1) / p->slice) : 1;
     p->channels = p->slices < p->channels ? p->slices : p->channels;
     p->scratch = low->acc * (size_t)low->plan->scratch_chunks * min_size(p->slice, longest);
-    low->by_chunk = p->slices > 1;
+    if (low->multiplies) {
+        low->products = scratch_units(p->scratch);
+        low->stride = low->element * min_size(p->slice, longest);
+        p->scratch = scratch_units(low->products + (size_t)low->plan->chunks * low->stride);
+    }
+    low->by_chunk = p->slices > 1 || low->multiplies;
     if (p->slices == 1) /* an op may be a range of chunks, longer than one chunk */
         p->slice = SIZE_MAX;
 }
@@ -253,7 +303,9 @@ ring_status program_lower(const lowering_limits *limits, const plan *of, const a
                     .plan = of,
                     .p = p,
                     .element = ring_dtype_size(p->call.dtype),
-                    .acc = kernel_acc_size(p->call.dtype)};
+                    .acc = kernel_acc_size(p->call.dtype),
+                    .multiplies = p->call.on_device && p->facts->reduces &&
+                                  p->call.op == RING_PREMUL_SUM};
     low.layout = (plan_layout){.collective = of->collective,
                                .ranks = of->ranks,
                                .chunks = of->chunks,

@@ -247,7 +247,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     w->result.handle = 0;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->wait.next);
-    if (status == RING_OK && given->products.scale != 1) {
+    if (status == RING_OK && given->products.scale != 1 && p->device == NULL) {
         placed = *given;
         buffers = &placed;
         status = products_place(comm, p, &placed);

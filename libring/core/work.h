@@ -28,6 +28,7 @@ typedef struct work_products {
     const uintptr_t *list; /* if src is a list: the addresses of its blocks, as in work.bases */
     char *memory;          /* the communicator's memory for the products; NULL: they are in dst */
     double scale;          /* the factor; 1: the call has no products */
+    const double *at;      /* the factor in memory of an accelerator; NULL: it is `scale` */
     size_t done;           /* elements of the current block that are computed */
     int32_t block;         /* the current block */
 } work_products;

@@ -59,8 +59,10 @@ static void lower(device_ranks *all, int rank)
                                          .dtype = c->dtype,
                                          .op = c->op,
                                          .root = c->root,
-                                         .count = c->count};
+                                         .count = c->count,
+                                         .on_device = true};
     one->program.facts = plan_facts_of(c->collective);
+    one->program.src_here = plan_is_on(one->program.facts->src_at, rank, c->root);
     assert_int_equal(program_lower(&limits, one->plan, c->algorithm, &one->program), RING_OK);
 }
 
@@ -112,6 +114,11 @@ static void join(device_ranks *all, int rank)
 
 /* ---- Calls -------------------------------------------------------------------------------- */
 
+static int32_t factor_of(int rank)
+{
+    return rank + 1;
+}
+
 static void bind(device_ranks *all, int rank)
 {
     const device_case *c = &all->c;
@@ -150,6 +157,7 @@ static void bind(device_ranks *all, int rank)
                               .slice = p->slice,
                               .segment = p->segment,
                               .nanoseconds = 60000000000,
+                              .scale = factor_of(rank),
                               .op_count = p->op_count,
                               .peer_count = p->peer_count,
                               .slices = p->slices,
@@ -253,7 +261,7 @@ static int32_t combined(const device_case *c, int call, int end, size_t i)
 {
     int32_t sum = 0;
     for (int r = 0; r < end; r++)
-        sum += given(c, call, r, i);
+        sum += given(c, call, r, i) * (c->op == RING_PREMUL_SUM ? factor_of(r) : 1);
     return c->op == RING_AVG ? sum / c->ranks : sum;
 }
 

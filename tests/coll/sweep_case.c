@@ -57,6 +57,7 @@ typedef struct trial {
     oracle_case oracle;
     range in, out;             /* no output: count 0 */
     guarded src, dst;          /* one and the same in place */
+    guarded factor;            /* of this rank, which the GPU reads; no bytes: the host does */
     size_t src_skip, dst_skip; /* bytes into them */
 } trial;
 
@@ -66,6 +67,11 @@ static void set_ranges(trial *t)
     const range whole = {0, t->oracle.total}, block = {(size_t)t->rank * count, count};
     t->in = gathers(t->c->kind) ? block : whole;
     t->out = scatters(t->c->kind) ? block : whole;
+}
+
+static bool multiplies(const sweep_case *c)
+{
+    return sweep_reduces(c->kind) && c->op == RING_PREMUL_SUM;
 }
 
 static oracle_case oracle_of(const sweep_case *c)
@@ -90,6 +96,12 @@ static trial prepare(const sweep_case *c, sweep_memory memory, int rank)
     const size_t larger = t.in.count > t.out.count ? t.in.count : t.out.count;
     t.src = guarded_new((c->in_place ? larger : t.in.count) * size, c->shared, memory);
     t.dst = c->in_place ? t.src : guarded_new(t.out.count * size, c->shared, memory);
+    const bool reads = memory == SWEEP_CUDA && !c->shared && multiplies(c) && c->seed % 2 != 0;
+    t.factor = guarded_new(reads ? sizeof(double) : 0, false, reads ? memory : SWEEP_PLAIN);
+    if (reads) {
+        *(double *)(void *)t.factor.view = oracle_factor(&t.oracle, rank);
+        guarded_push(&t.factor);
+    }
     if (c->in_place && gathers(c->kind))
         t.src_skip = t.in.first * size;
     if (c->in_place && scatters(c->kind))
@@ -109,6 +121,7 @@ static void discard(trial *t)
     if (!t->c->in_place)
         guarded_free(&t->dst);
     guarded_free(&t->src);
+    guarded_free(&t->factor);
 }
 
 static ring_status call_it(const trial *t, ring_comm *comm, void *stream)
@@ -117,7 +130,9 @@ static ring_status call_it(const trial *t, ring_comm *comm, void *stream)
     const double factor = oracle_factor(&t->oracle, t->rank);
     ring_call call = RING_CALL_INIT;
     call.stream = stream;
-    call.scale = sweep_reduces(c->kind) && c->op == RING_PREMUL_SUM ? &factor : NULL;
+    call.scale = !multiplies(c)        ? NULL
+                 : t->factor.bytes > 0 ? (const double *)(const void *)t->factor.at
+                                       : &factor;
     const void *src = t->src.at + t->src_skip;
     void *dst = t->dst.at + t->dst_skip;
     switch (c->kind) {
@@ -273,9 +288,10 @@ static void report(const trial *t, const ring_comm_info *info, const char *wrong
 
 int sweep_run(const sweep_case *given, const sweep_target *target, int rank, ring_comm *comm)
 {
-    sweep_case of_far = *given; /* where nothing multiplies */
+    sweep_case of_far = *given; /* which the host does not multiply */
     of_far.op = given->op == RING_PREMUL_SUM ? RING_SUM : given->op;
-    const sweep_case *c = sweep_is_far(target->memory) ? &of_far : given;
+    const bool on_gpus = target->memory == SWEEP_CUDA && !target->by_host && given->ranks > 1;
+    const sweep_case *c = sweep_is_far(target->memory) && !on_gpus ? &of_far : given;
     trial t = prepare(c, target->memory, rank);
     ring_comm_info info = {.size = sizeof info};
     if (target->memory ==

@@ -99,6 +99,22 @@ static void test_every_type_and_averages(void **state)
         }
 }
 
+/* The scratch memory holds only a part of src, so long calls are cut into slices. */
+static void test_products(void **state)
+{
+    static const size_t counts[] = {0, 5, 1000, 9001};
+    for (int ranks = 2; ranks <= DEVICE_MOST_RANKS; ranks += 2)
+        for (plan_collective k = 0; k < PLAN_BARRIER; k++)
+            for (uint32_t i = 0; serves(k, ranks) && i < 2 * sizeof counts / sizeof *counts; i++) {
+                device_case c = case_of(k, ranks, counts[i / 2], i % 3 + 1);
+                c.dtype = i % 2 == 0 ? RING_FLOAT32 : RING_FLOAT64;
+                c.op = plan_facts_of(k)->reduces ? RING_PREMUL_SUM : RING_SUM;
+                c.in_place = (i / 2 + (uint32_t)ranks / 2) % 2 == 0;
+                c.apart = ranks % 4 == 0;
+                run_calls(&c, 2);
+            }
+}
+
 /* Words are late, threads run in every order, and the launch is the same each time. */
 static void test_a_thousand_replays(void **state)
 {
@@ -199,6 +215,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_collective_apart),
         cmocka_unit_test(test_small_boxes),
         cmocka_unit_test(test_every_type_and_averages),
+        cmocka_unit_test(test_products),
         cmocka_unit_test(test_a_thousand_replays),
         cmocka_unit_test(test_a_deadline_ends_what_waits),
         cmocka_unit_test(test_an_abort_ends_what_waits),

@@ -392,7 +392,8 @@ typedef struct ring_call {
                                    ring_prepared_start(); apart from the tag, no other option may
                                    be set */
     const double *scale; /**< only for RING_PREMUL_SUM: this rank's factor, which must be finite and
-                              may be 0. Read before the call returns */
+                              may be 0. Read before the call returns. If GPUs run the call, it may
+                            be in memory of the GPU, and is read when the GPU reaches the call */
     int tagged;          /**< 1: a send or recv that is matched by `tag`, see ring_send() */
     int tag;             /**< with `tagged`: 0 or more; for a recv also RING_ANY_TAG */
     ring_envelope *envelope; /**< for a tagged recv, may be NULL: receives the sender and the tag of
