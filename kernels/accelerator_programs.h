@@ -65,6 +65,10 @@ typedef struct accelerator_run {
     const void *kept; /* the program, from keep() */
     const void *src;
     void *dst;
+    const void *const *lists[2]; /* of src and dst: addresses of the blocks, one for each rank, with
+                                    their places in the buffer of which the program knows; NULL: one
+                                    buffer */
+    const size_t *places[2];     /* in elements */
     void *stream;            /* NULL: the seat's own                                           */
     bool after_default;      /* begins after all work that the device's default stream has now */
     accelerator_stop **gate; /* not NULL: receives a stop that holds the stream before the run   */

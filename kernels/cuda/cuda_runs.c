@@ -173,6 +173,25 @@ static void bind_call(const kept_program *k, const accelerator_run *run, device_
     call->nanoseconds = run->timeout < 1e9 ? (uint64_t)(run->timeout * 1e9) : (uint64_t)1e18;
 }
 
+/* Writes the bases of the run's lists to the place of the run with the next number, which earlier
+ * runs no longer read. */
+static void bind_lists(const accelerator_seat *s, const accelerator_run *run, ring_dtype dtype,
+                       device_call *call)
+{
+    const size_t ranks = (size_t)s->ranks, size = ring_dtype_size(dtype);
+    for (size_t side = 0; side < 2; side++) {
+        const size_t first = (2 * ((s->number + 1) % LISTED_RUNS) + side) * ranks;
+        call->bases[side] = NULL;
+        if (run->lists[side] == NULL)
+            continue;
+        for (size_t i = 0; i < ranks; i++)
+            s->lists.bases[first + i] = (uintptr_t)run->lists[side][i] -
+                                        run->places[side][i] * size;
+        call->bases[side] = (const uint64_t *)(uintptr_t)(s->lists.there +
+                                                          first * sizeof *s->lists.bases);
+    }
+}
+
 /* A cooperative launch runs all blocks at once or fails, because lanes of different ranks wait for
  * each other. */
 static ring_status launch(CUfunction function, program_args *args, CUstream stream)
@@ -203,6 +222,10 @@ ring_status cuda_run_open(accelerator_seat *s)
     RING_TRY(cuda_check(api->stream_create(&s->own.stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
                         "creating a stream (cuStreamCreateWithPriority)"));
     RING_TRY(identify(s->own.stream, &s->own.id));
+    void *bases;
+    RING_TRY(cuda_pin(2 * LISTED_RUNS * (size_t)s->ranks * sizeof *s->lists.bases, &bases,
+                      &s->lists.there));
+    s->lists.bases = bases;
     return cuda_check(api->event_create(&s->own.default_end, CU_EVENT_DISABLE_TIMING),
                       "creating an event (cuEventCreate)");
 }
@@ -214,6 +237,8 @@ void cuda_run_close(const accelerator_seat *s)
         (void)api->event_destroy(s->own.default_end);
     if (s->own.stream != NULL)
         (void)api->stream_destroy(s->own.stream);
+    if (s->lists.bases != NULL)
+        (void)api->host_free(s->lists.bases);
 }
 
 /* Makes the seat's stream wait for the work that the default stream has now. */
@@ -249,6 +274,7 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
     kept_program *k = (kept_program *)(uintptr_t)run->kept;
     program_args args = {.ranks = 1, .lanes = (uint32_t)k->lanes};
     bind_call(k, run, &args.calls[0]);
+    bind_lists(s, run, k->dtype, &args.calls[0]);
     if (captured) {
         k->captured = s->captured = true;
         return launch(function, &args, stream);
@@ -301,14 +327,15 @@ static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
     pending_launch *p = find_pending(g, number);
     if (p == NULL)
         return fail(RING_ERR_MEMORY, "starting a call on a GPU");
+    while (g->seats[place] != s)
+        place++;
+    bind_call(k, run, &p->args.calls[place]);
+    bind_lists(s, run, k->dtype, &p->args.calls[place]);
     RING_TRY(follow(s, stream));
     RING_TRY(write_word(stream, arrived_of(s), number));
     RING_TRY(await_word(stream, g->done_there, number));
     RING_TRY(write_word(stream, passed_of(s), number));
     s->number = number;
-    while (g->seats[place] != s)
-        place++;
-    bind_call(k, run, &p->args.calls[place]);
     p->function = function;
     p->args.lanes = (uint32_t)k->lanes;
     return ++p->arrived == g->count ? launch_pending(g, p) : RING_OK;
@@ -332,10 +359,27 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
     return status;
 }
 
+/* Waits until the memory for the lists of the next run is free. */
+static ring_status await_lists(const accelerator_seat *s, double timeout)
+{
+    const double end = clock_now() + timeout;
+    while (!is_past(s->number + 1 - LISTED_RUNS, atomic_load(&s->words->passed))) {
+        if (clock_now() > end)
+            return fail(RING_ERR_TIMEOUT,
+                        "%d calls with lists of blocks are ahead of this one in streams of %s, and "
+                        "the first has not ended before the deadline",
+                        (int)LISTED_RUNS, s->of->name);
+        clock_sleep(1e-4);
+    }
+    return RING_OK;
+}
+
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number)
 {
     CUstream stream = run->stream != NULL ? run->stream : s->own.stream;
+    if (run->lists[0] != NULL || run->lists[1] != NULL)
+        RING_TRY(await_lists(s, run->timeout));
     if (run->gate != NULL)
         RING_TRY(s->of->base.stop(&s->of->base, stream, run->gate));
     RING_TRY(cuda_enter(s->of));

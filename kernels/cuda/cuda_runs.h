@@ -16,6 +16,9 @@ enum { SEAT_LANES_MOST = 64 };
 /* Pinned memory of a seat for programs, which take a few KiB each. */
 enum { KEPT_UNIT_BYTES = 1 << 10, KEPT_UNITS = 4 << 10 };
 
+/** Runs with lists of blocks that may be enqueued at once; a further one waits for the first. */
+enum { LISTED_RUNS = 256 };
+
 /** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. */
 typedef struct seat_words {
     _Atomic uint64_t abort;
@@ -77,10 +80,14 @@ struct accelerator_seat {
         uint64_t id;         /* identifies the stream                           */
         CUevent default_end; /* of the work of the default stream at a run      */
     } own;                   /* for runs without a stream                       */
-    uint32_t number;         /* of the latest run                               */
-    uint64_t last;           /* identifies the stream of the latest run         */
-    bool connected;          /* the other ranks may write to this rank's memory */
-    bool captured;           /* graphs may run programs of this seat           */
+    struct {
+        uint64_t *bases; /* pinned, [LISTED_RUNS][2][ranks], see device_call    */
+        CUdeviceptr there;
+    } lists;
+    uint32_t number; /* of the latest run                               */
+    uint64_t last;   /* identifies the stream of the latest run         */
+    bool connected;  /* the other ranks may write to this rank's memory */
+    bool captured;   /* graphs may run programs of this seat           */
 };
 
 /** A program in the memory of its seat. */

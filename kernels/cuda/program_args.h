@@ -104,6 +104,8 @@ typedef struct device_call {
     const uint64_t *abort;     /* set by the host to end the call */
     uint64_t *stop;            /* set when a lane of the rank has failed; in device memory */
     char *src, *dst, *scratch; /* scratch: [lanes][scratch_bytes] */
+    const uint64_t *bases[2];  /* [ranks] of src and dst: address of each block, minus its offset in
+                                  the program; NULL: the buffer is one */
     uint64_t scratch_bytes;
     uint64_t program_bytes; /* of ops to peers, if they are to be copied to shared memory; else 0 */
     uint64_t signature;

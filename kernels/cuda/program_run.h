@@ -61,10 +61,11 @@ DEVICE uint64_t offset_of(const lane_pass *p, const program_op *o, const operand
 DEVICE char *local_address(const lane_pass *p, const program_op *o, const operand *at)
 {
     const device_call *call = p->run.call;
-    char *base = at->buffer == OPERAND_SRC   ? call->src
-                 : at->buffer == OPERAND_DST ? call->dst
-                                             : call->scratch + p->run.lane * call->scratch_bytes;
-    return base + offset_of(p, o, at);
+    if (at->buffer == OPERAND_SCRATCH)
+        return call->scratch + p->run.lane * call->scratch_bytes + offset_of(p, o, at);
+    const uint64_t *bases = call->bases[at->buffer];
+    char *whole = at->buffer == OPERAND_SRC ? call->src : call->dst;
+    return (bases != NULL ? (char *)bases[at->block] : whole) + offset_of(p, o, at);
 }
 
 /* @return the address in the peer's dst to which a result is stored; NULL if it is not stored. */

@@ -34,19 +34,27 @@ static bool is_of(const accelerator *a, const call_buffers *b)
     return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
 }
 
+static bool has_list(const call_buffers *b)
+{
+    return b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
+}
+
 /* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
  * call must be in device memory on all ranks, or on none; a call without bytes has none. A barrier
  * without a stream orders the threads of the host alone: a stream that is stopped for it would hold
- * up cudaFree and the like, which programs separate from their calls by barriers. */
+ * up cudaFree and the like, which programs separate from their calls by barriers. In a personalized
+ * v-form only two ranks know each count, and a rank without bytes not even the kind of memory that
+ * the others have, so the host drives it. A graph cannot keep lists, which are read at the call. */
 bool device_call_runs(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const plan_facts *facts = c->program->facts;
     const bool on_stream = c->options.stream != NULL;
-    if (d == NULL || (on_stream && c->stream_of != d->by) || (c->captured && !d->terms.captures))
+    if (d == NULL || (on_stream && c->stream_of != d->by) ||
+        (c->captured && (!d->terms.captures || has_list(&c->buffers))))
         return false;
     return (on_stream || c->call.collective != PLAN_BARRIER) && !facts->pairwise &&
-           !facts->uneven && is_of(d->by, &c->buffers);
+           !(facts->uneven && facts->personalized) && is_of(d->by, &c->buffers);
 }
 
 ring_status device_call_refuse_capture(const prepared_call *c)
@@ -115,10 +123,13 @@ ring_status device_call_start(prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const ring_call *o = &c->options;
+    const plan_shape *shape = &c->program->shape;
     const size_t bytes = c->buffers.src_bytes + c->buffers.dst_bytes;
     const accelerator_run run = {.kept = c->program->device,
                                  .src = c->buffers.src,
                                  .dst = c->buffers.dst,
+                                 .lists = {c->buffers.lists[PLAN_SRC], c->buffers.lists[PLAN_DST]},
+                                 .places = {shape->displs[PLAN_SRC], shape->displs[PLAN_DST]},
                                  .stream = o->stream,
                                  .after_default = o->stream == NULL && bytes > 0,
                                  .gate = o->after != NULL ? &c->stop : NULL,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tests the v-forms: blocks of random lengths at random places, with every algorithm, against the
  * oracle. Wrong arguments are refused, and differing counts are reported.
- * RING_TEST_LONG: more of them. Usage: test_coll_uneven TRANSPORT */
+ * RING_TEST_LONG: more of them. Usage: test_coll_uneven TRANSPORT [GPUS], whose memory has the
+ * buffers, over the double of NVIDIA's driver */
 #include "coll_sweep.h"
 #include "draw.h"
 
@@ -13,6 +14,8 @@
 #include "unit_test.h"
 
 enum { MOST = 8, POISON = 0xa5 };
+
+static int gpus; /* 0: all memory is the host's */
 
 typedef enum form { ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER, FORMS } form;
 
@@ -137,11 +140,15 @@ static trial prepare(form kind, int rank, int ranks, unsigned seed, size_t most)
     const size_t size = ring_dtype_size(t.oracle.dtype);
     const bool gathers = !has_blocks(&t, 0);
     t.in_place = wants && kind != ALL_TO_ALL && gives(&t) && takes(&t);
-    t.src = guarded_new((t.in_place ? elements[gathers] : elements[0]) * size, shared, SWEEP_PLAIN);
-    t.dst = t.in_place ? t.src : guarded_new(elements[1] * size, shared, SWEEP_PLAIN);
+    const sweep_memory memory = gpus > 0 ? SWEEP_CUDA : SWEEP_PLAIN;
+    t.src = guarded_new((t.in_place ? elements[gathers] : elements[0]) * size, shared, memory);
+    t.dst = t.in_place ? t.src : guarded_new(elements[1] * size, shared, memory);
     t.src_skip = t.in_place && gathers ? t.displs[1][rank] * size : 0;
     t.dst_skip = t.in_place && !gathers ? t.displs[0][rank] * size : 0;
     fill(&t);
+    guarded_push(&t.src);
+    if (!t.in_place)
+        guarded_push(&t.dst);
     return t;
 }
 
@@ -274,10 +281,23 @@ static const char *judge(const trial *t)
 static int try_one(form kind, int rank, int ranks, unsigned seed, size_t most, bool listed,
                    ring_comm *comm)
 {
+    ring_comm_info before = {.size = sizeof before}, after = {.size = sizeof after};
     trial t = prepare(kind, rank, ranks, seed, most);
     t.listed = listed;
+    if (gpus > 0) /* cuMemAlloc and cuMemFree wait for the streams of all ranks */
+        (void)ring_barrier(comm, NULL);
+    ring_comm_get_info(comm, &before);
     const ring_status status = call_it(&t, comm);
+    ring_comm_get_info(comm, &after);
+    guarded_pull(&t.src);
+    guarded_pull(&t.dst);
+    if (gpus > 0)
+        (void)ring_barrier(comm, NULL);
     const char *wrong = status == RING_OK ? judge(&t) : ring_last_error(comm);
+    const bool agreed = kind == ALL_GATHER || kind == REDUCE_SCATTER;
+    if (wrong == NULL && gpus > 0 && agreed && ranks > 1 && !t.src.shared &&
+        after.messages_sent != before.messages_sent)
+        wrong = "was driven by the host";
     if (wrong != NULL)
         fprintf(stderr, "form %d%s, rank %d of %d, seed %u, most %zu, %s %s%s: %s\n", (int)kind,
                 listed ? ", listed" : "", rank, ranks, seed, most, ring_dtype_name(t.oracle.dtype),
@@ -308,6 +328,27 @@ static int try_many(ring_comm *comm, int rank, int ranks, harness_board *board)
                 if (try_ways((form)kind, rank, ranks, seed++, most[size], comm) != 0)
                     return 1;
     return 0;
+}
+
+static int try_on_gpu(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    sweep_use_gpu(rank % gpus);
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const int failed = try_many(comm, rank, ranks, board);
+    ring_comm_destroy(comm);
+    return failed;
+}
+
+static void test_drawn_blocks_are_right_on_gpus(void **state)
+{
+    static const char *const algorithms[] = {"", "direct", "ring"};
+    for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
+        setenv("RING_ALGO", algorithms[a], 1);
+        for (int ranks = 2; ranks <= 3; ranks++)
+            assert_int_equal(harness_run(cases_kind(), ranks, try_on_gpu, NULL, NULL), 0);
+    }
+    unsetenv("RING_ALGO");
 }
 
 /* tree serves none of them: they go by another one then. */
@@ -541,6 +582,11 @@ int main(int argc, char **argv)
         CASE_ALONE(wrong_arguments_are_refused_before_anything_is_sent, 2),
         cmocka_unit_test(test_different_counts_are_shown_on_all_ranks),
     };
+    const struct CMUnitTest on_gpus[] = {cmocka_unit_test(test_drawn_blocks_are_right_on_gpus)};
     cases_begin(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    gpus = argc > 2 ? atoi(argv[2]) : 0;
+    if (gpus > 0 && cases_kind() == HARNESS_THREADS)
+        sweep_start_gpu();
+    return gpus > 0 ? cmocka_run_group_tests(on_gpus, NULL, NULL)
+                    : cmocka_run_group_tests(tests, NULL, NULL);
 }
