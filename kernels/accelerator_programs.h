@@ -32,6 +32,8 @@ typedef struct accelerator_card {
     int32_t ordinal;           /* number of the device in its process          */
     int32_t blocks;            /* blocks that can run at once on its device    */
     accelerator_shape shape;   /* of the seat's memory                         */
+    int32_t member;            /* rank in the membership                       */
+    uint64_t offset;           /* of the seat in its member's memory           */
     uint64_t memory, group;    /* addresses in its process                     */
     unsigned char handle[64];  /* opens the memory in other processes          */
 } accelerator_card;
@@ -88,10 +90,12 @@ typedef struct accelerator_verdict {
 /** Functions of an accelerator. Only one thread at a time may call those of a seat, except abort().
  */
 typedef struct accelerator_programs {
-    /** Allocates a seat for a rank. @param lanes  most lanes of its calls. @param[out] card  all
-     *  members are filled in except `process`. */
-    ring_status (*attach)(const accelerator *a, int rank, int ranks, int lanes,
-                          accelerator_seat **out, accelerator_card *card);
+    /** Creates a seat for a rank. @param parent  the seat in the communicator from which this one
+     *  is derived, whose memory has room for some more seats, until it is full; NULL: memory is
+     *  allocated, for this seat and those that are derived from it. @param lanes  most lanes of its
+     *  calls. @param[out] card  all members are filled in except `process`. */
+    ring_status (*attach)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
+                          int lanes, accelerator_seat **out, accelerator_card *card);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process
      *  stay valid until this returns.
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */

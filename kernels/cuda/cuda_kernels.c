@@ -4,21 +4,26 @@
 
 #include "cuda_images.h"
 
+ring_status cuda_kernels_find_one(CUmodule module, const char *name, CUfunction *out)
+{
+    const cuda_driver *api = cuda_driver_load();
+    int threads;
+    RING_TRY(cuda_check(api->module_get_function(out, module, name),
+                        "finding a kernel (cuModuleGetFunction)"));
+    /* CUDA may load a function lazily at its first launch, which would wait for streams. */
+    return api->function_load != NULL
+               ? cuda_check(api->function_load(*out), "loading a kernel (cuFuncLoad)")
+               : cuda_check(api->function_get_attribute(&threads,
+                                                        CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                                        *out),
+                            "loading a kernel (cuFuncGetAttribute)");
+}
+
 ring_status cuda_kernels_find(CUmodule module, const char *const names[RING_DTYPE_COUNT],
                               CUfunction of[RING_DTYPE_COUNT])
 {
-    const cuda_driver *api = cuda_driver_load();
-    for (int k = 0; k < RING_DTYPE_COUNT; k++) {
-        int threads;
-        RING_TRY(cuda_check(api->module_get_function(&of[k], module, names[k]),
-                            "finding a kernel (cuModuleGetFunction)"));
-        /* CUDA may load a function lazily at its first launch, which would wait for streams. */
-        RING_TRY(api->function_load != NULL
-                     ? cuda_check(api->function_load(of[k]), "loading a kernel (cuFuncLoad)")
-                     : cuda_check(api->function_get_attribute(
-                                      &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, of[k]),
-                                  "loading a kernel (cuFuncGetAttribute)"));
-    }
+    for (int k = 0; k < RING_DTYPE_COUNT; k++)
+        RING_TRY(cuda_kernels_find_one(module, names[k], &of[k]));
     return RING_OK;
 }
 

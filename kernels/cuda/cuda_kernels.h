@@ -19,6 +19,8 @@ ring_status cuda_kernels_load(const char *name, const char *const names[RING_DTY
 /** Finds and loads further kernels of an image, by type, as cuda_kernels_load() does. */
 ring_status cuda_kernels_find(CUmodule module, const char *const names[RING_DTYPE_COUNT],
                               CUfunction of[RING_DTYPE_COUNT]);
+/** Finds and loads one more kernel. */
+ring_status cuda_kernels_find_one(CUmodule module, const char *name, CUfunction *out);
 /** @param[out] blocks  the number of blocks of @p threads threads that can run at once on the
  *  device. */
 ring_status cuda_kernels_count_blocks(CUdevice device, CUfunction kernel, int threads, int *blocks);

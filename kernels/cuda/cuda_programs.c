@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attaches, connects and detaches seats, and keeps programs in pinned memory that their GPU reads.
- * That memory is allocated with the seat: to allocate or copy to memory of the GPU during calls
- * could wait for streams that are stopped. Memory that other ranks may still write to is freed only
- * when all of them have departed from it. */
+ * All of that memory belongs to the arena: to allocate or copy to memory of the GPU during calls
+ * could wait for streams that are stopped. */
 #include "cuda_programs.h"
 
 #include "cuda_runs.h"
@@ -10,18 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A seat takes at most SEAT_BYTES_MOST. LANES_ENOUGH lanes with the largest windows already exceed
+/* The seat of a membership takes at most SEAT_BYTES_MOST, that of a derived communicator at most
+ * DERIVED_BYTES_MOST. LANES_ENOUGH lanes with the largest windows already exceed
  * what NVLink moves, so a seat has more of them only with such windows. */
 enum {
-    SEAT_BYTES_MOST = 16 << 20,
+    SEAT_BYTES_MOST = (10 << 20) - ARENA_UNIT_BYTES,
+    DERIVED_BYTES_MOST = 1 << 20,
     LANES_ENOUGH = 16,
     WINDOW_ENOUGH = 32 << 10,
     WINDOW_STEP = 4 << 10
 };
 
-/* Offsets into a seat's memory. */
+/* Offsets into a seat's memory. Frames come first; words are what precedes `carried`. */
 typedef struct seat_layout {
-    size_t receipts, departed, links, numbers, stop, scratch, all; /* boxes come first */
+    size_t receipts, departed, links, numbers, stop, carried, scratch, all;
 } seat_layout;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -31,21 +32,17 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-static size_t box_bytes(const accelerator_shape *of)
-{
-    return (size_t)of->frames * sizeof(device_frame) + of->window;
-}
-
-/* Other ranks compute the offsets of boxes, receipts and `departed`, too. */
+/* Other ranks compute the offsets of frames, receipts, `departed` and carried bytes, too. */
 static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
 {
     const size_t lanes = (size_t)of->lanes, ends = (size_t)(ranks - 1) * lanes;
-    seat_layout at = {.receipts = rounded(ends * box_bytes(of))};
+    seat_layout at = {.receipts = rounded(ends * of->frames * sizeof(device_frame))};
     at.departed = at.receipts + rounded(ends * sizeof(device_receipt));
-    at.links = at.departed + rounded((size_t)ranks * sizeof(uint32_t));
+    at.links = at.departed + rounded((size_t)ranks * sizeof(uint64_t));
     at.numbers = at.links + rounded(lanes * (size_t)ranks * sizeof(device_link));
     at.stop = at.numbers + rounded(lanes * sizeof(uint64_t));
-    at.scratch = at.stop + rounded(sizeof(uint64_t));
+    at.carried = at.stop + rounded(sizeof(uint64_t));
+    at.scratch = at.carried + ends * of->window;
     at.all = at.scratch + lanes * of->scratch;
     return at;
 }
@@ -67,62 +64,76 @@ static accelerator_shape choose_shape(int ranks, int lanes, size_t bytes)
     }
 }
 
-static ring_status copy_there(const cuda_device *c, CUdeviceptr to, const void *from, size_t bytes)
-{
-    const cuda_driver *api = cuda_driver_load();
-    RING_TRY(cuda_check(api->copy_to_device_async(to, from, bytes, c->stream),
-                        "copying to the GPU (cuMemcpyHtoDAsync)"));
-    return cuda_check(api->stream_synchronize(c->stream),
-                      "copying to the GPU (cuStreamSynchronize)");
-}
-
-static ring_status allocate_seat(const cuda_device *c, accelerator_seat *s)
-{
-    const cuda_driver *api = cuda_driver_load();
-    const size_t bytes = seat_layout_of(&s->shape, s->ranks).all;
-    void *words;
-    RING_TRY(cuda_check(api->mem_alloc(&s->memory, bytes), "allocating memory (cuMemAlloc)"));
-    RING_TRY(cuda_check(api->set_bytes_async(s->memory, 0, bytes, c->stream),
-                        "clearing memory (cuMemsetD8Async)"));
-    RING_TRY(
-        cuda_check(api->stream_synchronize(c->stream), "clearing memory (cuStreamSynchronize)"));
-    RING_TRY(cuda_pin(sizeof(seat_words), &words, &s->words_there));
-    s->words = memset(words, 0, sizeof(seat_words));
-    RING_TRY(cuda_pin(KEPT_UNITS * KEPT_UNIT_BYTES, &words, &s->kept.there));
-    s->kept.memory = words;
-    RING_TRY(cuda_run_open(s));
-    return program_group_new(&s->group);
-}
-
 /* ---- Attaching ---------------------------------------------------------------------------- */
 
-static ring_status fill_card(const accelerator_seat *s, accelerator_card *card)
+static size_t words_units(void)
+{
+    return (sizeof(seat_words) + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
+}
+
+/* Takes a part of the arena and words of its pinned memory. */
+static ring_status take_memory(accelerator_seat *s)
+{
+    const size_t bytes = seat_layout_of(&s->shape, s->ranks).all;
+    RING_TRY(arena_take(s->arena, bytes, &s->first));
+    s->memory = arena_at(s->arena, s->first);
+    s->pinned = arena_pin(s->arena, words_units());
+    if (s->pinned == PINNED_UNITS)
+        return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
+    s->words = memset(pinned_at(s->arena, s->pinned), 0, sizeof(seat_words));
+    s->words_there = pinned_there(s->arena, s->pinned);
+    RING_TRY(cuda_run_open(s));
+    return program_group_new(s->arena, &s->group);
+}
+
+static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_card *card)
 {
     const cuda_driver *api = cuda_driver_load();
-    CUfunction function;
     CUuuid device;
     CUipcMemHandle handle;
-    RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &card->blocks));
     RING_TRY(cuda_check(api->device_get_uuid(&device, s->of->device),
                         "finding a GPU's UUID (cuDeviceGetUuid)"));
     memcpy(card->device, device.bytes, sizeof card->device);
     card->ordinal = s->of->device;
+    card->blocks = blocks;
     card->shape = s->shape;
-    card->memory = s->memory;
+    card->member = s->arena->rank;
+    card->offset = s->first * ARENA_UNIT_BYTES;
+    card->memory = s->arena->memory;
     card->group = (uintptr_t)s->group;
-    RING_TRY(cuda_check(api->ipc_get_memory(&handle, s->memory),
+    if (s->derived)
+        return RING_OK; /* the arena has been opened */
+    RING_TRY(cuda_check(api->ipc_get_memory(&handle, s->arena->memory),
                         "sharing memory with other processes (cuIpcGetMemHandle)"));
     memcpy(card->handle, handle.reserved, sizeof card->handle);
     return RING_OK;
 }
 
-static void cuda_detach(accelerator_seat *s);
-static void free_left(const cuda_device *c);
+static ring_status attach_inside(const accelerator_seat *parent, accelerator_seat *s,
+                                 accelerator_card *card)
+{
+    CUfunction function;
+    int blocks;
+    RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &blocks));
+    if (parent == NULL) {
+        RING_TRY(arena_new(s->of, s->of->programs->chores, s->rank, s->ranks,
+                           seat_layout_of(&s->shape, s->ranks).all, &s->arena));
+    } else {
+        arena_hold(parent->arena);
+        s->arena = parent->arena;
+    }
+    RING_TRY(take_memory(s));
+    return fill_card(s, blocks, card);
+}
 
-static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int lanes,
-                               accelerator_seat **out, accelerator_card *card)
+static void cuda_detach(accelerator_seat *s);
+
+static ring_status cuda_attach(const accelerator *a, const accelerator_seat *parent, int rank,
+                               int ranks, int lanes, accelerator_seat **out, accelerator_card *card)
 {
     const cuda_device *c = cuda_device_of(a);
+    if (ranks > CHORES_MOST)
+        return fail(RING_ERR_UNSUPPORTED, "%d ranks are more than %d", ranks, CHORES_MOST);
     accelerator_seat *s = calloc(1, sizeof *s);
     if (s == NULL || (s->peers = calloc((size_t)ranks, sizeof *s->peers)) == NULL) {
         free(s);
@@ -131,14 +142,12 @@ static ring_status cuda_attach(const accelerator *a, int rank, int ranks, int la
     s->of = c;
     s->rank = rank;
     s->ranks = ranks;
+    s->derived = parent != NULL;
     s->shape = choose_shape(ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST,
-                            SEAT_BYTES_MOST);
+                            s->derived ? DERIVED_BYTES_MOST : SEAT_BYTES_MOST);
     ring_status status = cuda_enter(c);
     if (status == RING_OK) {
-        free_left(c);
-        status = allocate_seat(c, s);
-        if (status == RING_OK)
-            status = fill_card(s, card);
+        status = attach_inside(parent, s, card);
         cuda_leave();
     }
     *out = s;
@@ -222,21 +231,21 @@ static ring_status enable_access(const cuda_driver *api, const cuda_device *c, i
     return cuda_check(result, "enabling peer access (cuCtxEnablePeerAccess)");
 }
 
-static ring_status open_peer(accelerator_seat *s, const accelerator_card *cards, int rank)
+/* Opens the arena of another member of the membership. */
+static ring_status open_arena(const accelerator_seat *s, const accelerator_card *cards, int rank)
 {
-    const cuda_driver *api = cuda_driver_load();
     const accelerator_card *theirs = &cards[rank];
-    seat_peer *peer = &s->peers[rank];
+    arena_peer *peer = &s->arena->peers[rank];
     CUipcMemHandle handle;
     peer->memory = theirs->memory;
-    peer->shape = theirs->shape;
     if (is_same_process(theirs, &cards[s->rank]))
-        return theirs->ordinal == s->of->device ? RING_OK
-                                                : enable_access(api, s->of, theirs->ordinal);
+        return theirs->ordinal == s->of->device
+                   ? RING_OK
+                   : enable_access(cuda_driver_load(), s->of, theirs->ordinal);
     memcpy(handle.reserved, theirs->handle, sizeof handle.reserved);
-    RING_TRY(
-        cuda_check(api->ipc_open_memory(&peer->memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-                   "opening another process's memory (cuIpcOpenMemHandle)"));
+    RING_TRY(cuda_check(cuda_driver_load()->ipc_open_memory(&peer->memory, handle,
+                                                            CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                        "opening another process's memory (cuIpcOpenMemHandle)"));
     peer->opened = true;
     return RING_OK;
 }
@@ -246,11 +255,11 @@ static void *at(CUdeviceptr memory, size_t offset)
     return (void *)(uintptr_t)(memory + offset);
 }
 
-static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, size_t end)
+static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, int ranks, size_t end)
 {
-    const size_t start = end * box_bytes(of);
-    return (device_box){.frames = at(memory, start),
-                        .carried = at(memory, start + of->frames * sizeof(device_frame))};
+    const size_t carried = seat_layout_of(of, ranks).carried;
+    return (device_box){.frames = at(memory, end * of->frames * sizeof(device_frame)),
+                        .carried = at(memory, carried + end * of->window)};
 }
 
 /* @return this rank's end of the link to a rank, of one lane. */
@@ -263,8 +272,8 @@ static device_link link_to(const accelerator_seat *s, const accelerator_card *ca
     const size_t theirs = lanes_before + (size_t)(s->rank - (s->rank > rank));
     const CUdeviceptr receipts = s->memory + seat_layout_of(&s->shape, s->ranks).receipts;
     const CUdeviceptr given = peer->memory + seat_layout_of(&peer->shape, s->ranks).receipts;
-    return (device_link){.in = box_at(s->memory, &s->shape, mine),
-                         .out = box_at(peer->memory, &peer->shape, theirs),
+    return (device_link){.in = box_at(s->memory, &s->shape, s->ranks, mine),
+                         .out = box_at(peer->memory, &peer->shape, s->ranks, theirs),
                          .receipt = at(receipts, mine * sizeof(device_receipt)),
                          .given = at(given, theirs * sizeof(device_receipt)),
                          .frames = agreed->frames,
@@ -272,21 +281,28 @@ static device_link link_to(const accelerator_seat *s, const accelerator_card *ca
                          .apart = !is_same_process(&cards[rank], &cards[s->rank])};
 }
 
+/* Clears the seat's words, and writes the links. The GPU copies them from pinned memory. */
 static ring_status write_links(const accelerator_seat *s, const accelerator_card *cards,
                                const accelerator_shape *agreed)
 {
+    const seat_layout in = seat_layout_of(&s->shape, s->ranks);
     const size_t count = (size_t)agreed->lanes * (size_t)s->ranks;
-    device_link *links = calloc(count, sizeof *links);
-    if (links == NULL)
-        return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
+    const size_t units = count * sizeof(device_link) / PINNED_UNIT_BYTES + 1;
+    const size_t pinned = arena_pin(s->arena, units);
+    chore_args chores = {.count = 0};
+    if (pinned == PINNED_UNITS)
+        return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
+    device_link *links = memset(pinned_at(s->arena, pinned), 0, count * sizeof *links);
     for (int lane = 0; lane < agreed->lanes; lane++)
         for (int r = 0; r < s->ranks; r++)
             if (r != s->rank)
                 links[lane * s->ranks + r] = link_to(s, cards, agreed, lane, r);
-    const ring_status status = copy_there(s->of,
-                                          s->memory + seat_layout_of(&s->shape, s->ranks).links,
-                                          links, count * sizeof *links);
-    free(links);
+    arena_add_chore(&chores, CHORE_CLEAR, s->memory, 0, in.carried);
+    arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
+                    count * sizeof *links);
+    const ring_status status = arena_work(s->arena, &chores);
+    if (status == RING_OK) /* else the GPU may still read them */
+        arena_unpin(s->arena, pinned, units);
     return status;
 }
 
@@ -296,39 +312,36 @@ static ring_status join_group(accelerator_seat *s, const accelerator_card *cards
     int first = 0;
     while (!is_same_device(&cards[first], &cards[s->rank]))
         first++;
-    program_group *g = program_group_join(cards[first].group, s);
+    program_group *g;
+    const ring_status status = program_group_join(cards[first].group, s, &g);
     if (g == NULL)
         return fail(RING_ERR_PEER, "rank %d has already detached from its GPU", first);
     program_group_drop(s->group);
     s->group = g;
-    return RING_OK;
+    return status;
 }
 
 static ring_status connect_inside(accelerator_seat *s, const accelerator_card *cards,
                                   const accelerator_terms *terms)
 {
-    for (int r = 0; r < s->ranks; r++)
+    for (int r = 0; !s->derived && r < s->ranks; r++)
         if (r != s->rank)
-            RING_TRY(open_peer(s, cards, r));
-    s->connected = true;
+            RING_TRY(open_arena(s, cards, r));
+    for (int r = 0; r < s->ranks; r++)
+        s->peers[r] = (seat_peer){.memory = s->arena->peers[cards[r].member].memory +
+                                            cards[r].offset,
+                                  .shape = cards[r].shape};
+    s->connected = s->arena->connected = true;
     RING_TRY(write_links(s, cards, &terms->shape));
     return join_group(s, cards);
-}
-
-static void close_peers(const accelerator_seat *s)
-{
-    for (int r = 0; r < s->ranks; r++) {
-        if (s->peers[r].opened)
-            (void)cuda_driver_load()->ipc_close_memory(s->peers[r].memory);
-        s->peers[r].opened = false;
-    }
 }
 
 static void cuda_disconnect(accelerator_seat *s)
 {
     if (cuda_enter(s->of) != RING_OK)
         return;
-    close_peers(s);
+    if (!s->derived)
+        arena_close_peers(s->arena);
     s->connected = false;
     cuda_leave();
 }
@@ -369,34 +382,19 @@ static void bind_program(const accelerator_program *p, device_call *call)
     call->op = (int32_t)p->op;
 }
 
-/* Finds consecutive free units by first fit. @return the first of them; KEPT_UNITS if there are
- * none.
- */
-static size_t find_units(const kept_memory *m, size_t count)
-{
-    size_t free = 0;
-    for (size_t i = 0; i < KEPT_UNITS; i++) {
-        free = m->used[i] ? 0 : free + 1;
-        if (free == count)
-            return i + 1 - count;
-    }
-    return KEPT_UNITS;
-}
-
 /* Copies ops, operands and peers, in this order, to pinned memory of the seat. */
 static ring_status write_program(const accelerator_program *p, kept_program *k)
 {
-    kept_memory *m = &k->seat->kept;
+    cuda_arena *a = k->seat->arena;
     const size_t ops = rounded((size_t)p->op_count * sizeof *p->ops);
     const size_t operands = rounded((size_t)p->operand_count * sizeof *p->operands);
     const size_t all = ops + operands + rounded((size_t)p->peer_count * sizeof *p->peers);
-    const size_t count = all / KEPT_UNIT_BYTES + 1, first = find_units(m, count);
-    if (first == KEPT_UNITS)
+    const size_t count = all / PINNED_UNIT_BYTES + 1, first = arena_pin(a, count);
+    if (first == PINNED_UNITS)
         return fail(RING_ERR_MEMORY, "keeping a program of %zu bytes for %s", all,
                     k->seat->of->name);
-    char *image = m->memory + first * KEPT_UNIT_BYTES;
-    const CUdeviceptr there = m->there + first * KEPT_UNIT_BYTES;
-    memset(m->used + first, 1, count);
+    char *image = pinned_at(a, first);
+    const CUdeviceptr there = pinned_there(a, first);
     memcpy(image, p->ops, (size_t)p->op_count * sizeof *p->ops);
     memcpy(image + ops, p->operands, (size_t)p->operand_count * sizeof *p->operands);
     memcpy(image + ops + operands, p->peers, (size_t)p->peer_count * sizeof *p->peers);
@@ -436,106 +434,41 @@ static void cuda_drop(void *kept)
     kept_program *k = kept;
     const bool may_run = k->seat->group->dead && !cuda_run_await_end(k->seat);
     if (!k->captured && !may_run)
-        memset(k->seat->kept.used + k->first, 0, k->count);
+        arena_unpin(k->seat->arena, k->first, k->count);
     free(k);
 }
 
 /* ---- Detaching ---------------------------------------------------------------------------- */
 
-/* The memory of a detached seat, to which other ranks may still write. Each of them sets a word in
- * it after its last run. */
-typedef struct left_memory {
-    struct left_memory *next;
-    const cuda_device *of;
-    CUdeviceptr memory, departed;
-    int rank, ranks;
-} left_memory;
-
-static struct {
-    pthread_mutex_t lock;
-    left_memory *first;
-} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool have_all_departed(const left_memory *m)
-{
-    bool all = true;
-    uint32_t *words = calloc((size_t)m->ranks, sizeof *words);
-    if (words == NULL)
-        return false;
-    const CUresult result = cuda_driver_load()->copy((uintptr_t)words, m->departed,
-                                                     (size_t)m->ranks * sizeof *words);
-    for (int r = 0; r < m->ranks; r++)
-        all = all && (r == m->rank || words[r] != 0);
-    free(words);
-    return result == CUDA_SUCCESS && all;
-}
-
-/* Frees the memory of detached seats that all ranks have departed from, on the device whose context
- * the thread has entered. */
-static void free_left(const cuda_device *c)
-{
-    pthread_mutex_lock(&left.lock);
-    for (left_memory **from = &left.first; *from != NULL;) {
-        left_memory *m = *from;
-        if (m->of != c || !have_all_departed(m)) {
-            from = &m->next;
-            continue;
-        }
-        *from = m->next;
-        (void)cuda_driver_load()->mem_free(m->memory);
-        free(m);
-    }
-    pthread_mutex_unlock(&left.lock);
-}
-
-static void leave_memory(const accelerator_seat *s)
-{
-    left_memory *m = calloc(1, sizeof *m);
-    if (m == NULL)
-        return; /* the memory is kept until the process ends */
-    *m = (left_memory){.of = s->of,
-                       .memory = s->memory,
-                       .departed = s->memory + seat_layout_of(&s->shape, s->ranks).departed,
-                       .rank = s->rank,
-                       .ranks = s->ranks};
-    pthread_mutex_lock(&left.lock);
-    m->next = left.first;
-    left.first = m;
-    pthread_mutex_unlock(&left.lock);
-}
-
 /* Tells the other ranks that this one no longer accesses their memory. */
-static void depart(const accelerator_seat *s)
+static ring_status depart(const accelerator_seat *s)
 {
-    const cuda_driver *api = cuda_driver_load();
+    chore_args marks = {.count = 0};
     for (int r = 0; r < s->ranks; r++) {
-        const seat_peer *peer = &s->peers[r];
-        const size_t word = seat_layout_of(&peer->shape, s->ranks).departed +
-                            (size_t)s->rank * sizeof(uint32_t);
-        if (r != s->rank)
-            (void)api->set_words_async(peer->memory + word, 1, 1, s->of->stream);
+        const size_t departed = seat_layout_of(&s->peers[r].shape, s->ranks).departed;
+        arena_add_chore(&marks, CHORE_MARK,
+                        s->peers[r].memory + departed + (size_t)s->rank * sizeof(uint64_t), 0, 0);
     }
-    (void)api->stream_synchronize(s->of->stream);
+    return arena_work(s->arena, &marks);
 }
 
+/* If the GPU does not tell the other ranks in time, all parts are kept. */
 static void give_memory_back(const accelerator_seat *s)
 {
-    const cuda_driver *api = cuda_driver_load();
-    if (s->connected) {
-        depart(s);
-        leave_memory(s);
-    } else if (s->memory != 0) {
-        (void)api->mem_free(s->memory);
-    }
+    const seat_layout in = seat_layout_of(&s->shape, s->ranks);
+    if (s->connected && depart(s) != RING_OK)
+        return;
     cuda_run_close(s);
-    close_peers(s);
+    if (s->connected)
+        arena_leave(s->arena, s->first, in.all, s->memory + in.departed, s->ranks);
+    else if (s->memory != 0)
+        arena_give(s->arena, s->first, in.all);
     if (s->words != NULL)
-        (void)api->host_free(s->words);
-    if (s->kept.memory != NULL)
-        (void)api->host_free(s->kept.memory);
+        arena_unpin(s->arena, s->pinned, words_units());
     if (s->group != NULL)
         program_group_drop(s->group);
-    free_left(s->of);
+    if (s->arena != NULL)
+        arena_drop(s->arena);
 }
 
 /* A graph that runs programs of the seat may be replayed at any time, and a stream may not have

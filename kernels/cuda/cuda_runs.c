@@ -25,6 +25,7 @@ static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
     };
     if (p->module == NULL)
         RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
+    RING_TRY(cuda_kernels_find_one(p->module, "program_chores", &p->chores));
     return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
                                      &p->blocks);
 }
@@ -56,33 +57,29 @@ static void free_group(program_group *g)
     }
     if (g->stream != NULL)
         (void)api->stream_destroy(g->stream);
-    if (g->done != NULL)
-        (void)api->host_free((void *)g->done);
     pthread_mutex_destroy(&g->lock);
+    arena_unpin(g->arena, g->pinned, 1);
+    arena_drop(g->arena);
     free(g);
 }
 
-ring_status program_group_new(program_group **out)
+ring_status program_group_new(cuda_arena *a, program_group **out)
 {
-    const cuda_driver *api = cuda_driver_load();
-    program_group *g = calloc(1, sizeof *g);
-    void *done = NULL;
-    if (g == NULL)
+    const size_t pinned = arena_pin(a, 1);
+    program_group *g = pinned < PINNED_UNITS ? calloc(1, sizeof *g) : NULL;
+    if (g == NULL) {
+        if (pinned < PINNED_UNITS)
+            arena_unpin(a, pinned, 1);
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
+    }
     g->users = 1;
     g->end = &g->first;
     pthread_mutex_init(&g->lock, NULL);
-    ring_status status = cuda_check(api->stream_create(&g->stream, CU_STREAM_NON_BLOCKING,
-                                                       CUDA_OWN_STREAM),
-                                    "creating a stream (cuStreamCreateWithPriority)");
-    if (status == RING_OK)
-        status = cuda_pin(sizeof *g->done, &done, &g->done_there);
-    if (status != RING_OK) {
-        free_group(g);
-        return status;
-    }
-    g->done = done;
-    atomic_init(g->done, 0);
+    arena_hold(a);
+    g->arena = a;
+    g->pinned = pinned;
+    g->done_there = pinned_there(a, pinned);
+    atomic_init((_Atomic uint32_t *)pinned_at(a, pinned), 0);
     pthread_mutex_lock(&groups.lock);
     g->next = groups.first;
     groups.first = g;
@@ -100,8 +97,9 @@ static void add_seat(program_group *g, accelerator_seat *s)
     g->seats[at] = s;
 }
 
-program_group *program_group_join(uint64_t address, accelerator_seat *s)
+ring_status program_group_join(uint64_t address, accelerator_seat *s, program_group **out)
 {
+    ring_status status = RING_OK;
     pthread_mutex_lock(&groups.lock);
     program_group *g = groups.first;
     while (g != NULL && (uintptr_t)g != address)
@@ -110,10 +108,16 @@ program_group *program_group_join(uint64_t address, accelerator_seat *s)
         g->users++;
         pthread_mutex_lock(&g->lock);
         add_seat(g, s);
+        if (g->count == 2)
+            status = cuda_check(cuda_driver_load()->stream_create(&g->stream,
+                                                                  CU_STREAM_NON_BLOCKING,
+                                                                  CUDA_OWN_STREAM),
+                                "creating a stream (cuStreamCreateWithPriority)");
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&groups.lock);
-    return g;
+    *out = g;
+    return status;
 }
 
 void program_group_drop(program_group *g)
@@ -222,10 +226,13 @@ ring_status cuda_run_open(accelerator_seat *s)
     RING_TRY(cuda_check(api->stream_create(&s->own.stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
                         "creating a stream (cuStreamCreateWithPriority)"));
     RING_TRY(identify(s->own.stream, &s->own.id));
-    void *bases;
-    RING_TRY(cuda_pin(2 * LISTED_RUNS * (size_t)s->ranks * sizeof *s->lists.bases, &bases,
-                      &s->lists.there));
-    s->lists.bases = bases;
+    const size_t bytes = 2 * LISTED_RUNS * (size_t)s->ranks * sizeof *s->lists.bases;
+    s->lists.count = (bytes + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
+    s->lists.first = arena_pin(s->arena, s->lists.count);
+    if (s->lists.first == PINNED_UNITS)
+        return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
+    s->lists.bases = pinned_at(s->arena, s->lists.first);
+    s->lists.there = pinned_there(s->arena, s->lists.first);
     return cuda_check(api->event_create(&s->own.default_end, CU_EVENT_DISABLE_TIMING),
                       "creating an event (cuEventCreate)");
 }
@@ -238,7 +245,7 @@ void cuda_run_close(const accelerator_seat *s)
     if (s->own.stream != NULL)
         (void)api->stream_destroy(s->own.stream);
     if (s->lists.bases != NULL)
-        (void)api->host_free(s->lists.bases);
+        arena_unpin(s->arena, s->lists.first, s->lists.count);
 }
 
 /* Makes the seat's stream wait for the work that the default stream has now. */

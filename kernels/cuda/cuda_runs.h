@@ -7,14 +7,9 @@
 #define RING_CUDA_RUNS_H
 
 #include "accelerator_programs.h"
-#include "cuda_memory.h"
-#include "program_args.h"
-
-#include <pthread.h>
+#include "cuda_arenas.h"
 
 enum { SEAT_LANES_MOST = 64 };
-/* Pinned memory of a seat for programs, which take a few KiB each. */
-enum { KEPT_UNIT_BYTES = 1 << 10, KEPT_UNITS = 4 << 10 };
 
 /** Runs with lists of blocks that may be enqueued at once; a further one waits for the first. */
 enum { LISTED_RUNS = 256 };
@@ -42,39 +37,34 @@ typedef struct program_group {
     int users;
     pthread_mutex_t lock;
     atomic_bool dead;
-    CUstream stream;
-    _Atomic uint32_t *done; /* the latest run that is complete; in pinned memory */
-    CUdeviceptr done_there; /* its address for the GPU                           */
+    CUstream stream;        /* if there are several seats                        */
+    cuda_arena *arena;      /* of one seat                                       */
+    size_t pinned;          /* its unit that has `done`                          */
+    CUdeviceptr done_there; /* the latest run that is complete; pinned           */
     uint32_t launched;
     int count;
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
     pending_launch *first, **end;
 } program_group;
 
-/** Another rank's memory, as it is mapped here. */
+/** Another rank's seat, as its memory is mapped here. */
 typedef struct seat_peer {
     CUdeviceptr memory;
     accelerator_shape shape;
-    bool opened; /* by IPC */
 } seat_peer;
-
-/** The memory for the programs of a seat, from which the GPU reads them. */
-typedef struct kept_memory {
-    char *memory;      /* pinned, [KEPT_UNITS][KEPT_UNIT_BYTES] */
-    CUdeviceptr there; /* its address for the GPU               */
-    bool used[KEPT_UNITS];
-} kept_memory;
 
 struct accelerator_seat {
     const cuda_device *of;
     int rank, ranks;
     accelerator_shape shape;
+    cuda_arena *arena;
+    size_t first; /* unit of the arena */
     CUdeviceptr memory;
+    size_t pinned; /* unit of the arena's pinned memory, which has the words */
     seat_words *words;
     CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */
     program_group *group;
-    kept_memory kept;
     struct {
         CUstream stream;
         uint64_t id;         /* identifies the stream                           */
@@ -83,9 +73,11 @@ struct accelerator_seat {
     struct {
         uint64_t *bases; /* pinned, [LISTED_RUNS][2][ranks], see device_call    */
         CUdeviceptr there;
+        size_t first, count; /* their units of the arena's pinned memory        */
     } lists;
     uint32_t number; /* of the latest run                               */
     uint64_t last;   /* identifies the stream of the latest run         */
+    bool derived;    /* the arena was allocated with another seat       */
     bool connected;  /* the other ranks may write to this rank's memory */
     bool captured;   /* graphs may run programs of this seat           */
 };
@@ -93,7 +85,7 @@ struct accelerator_seat {
 /** A program in the memory of its seat. */
 typedef struct kept_program {
     accelerator_seat *seat;
-    size_t first, count; /* its units */
+    size_t first, count; /* its units of the arena's pinned memory */
     device_call call;    /* without the buffers and the timeout */
     int32_t lanes;
     ring_dtype dtype;
@@ -104,18 +96,18 @@ typedef struct kept_program {
 struct cuda_programs {
     pthread_mutex_t lock;
     CUmodule module;
-    CUfunction of[RING_DTYPE_COUNT];
+    CUfunction of[RING_DTYPE_COUNT], chores;
     int blocks; /* that can run at once; 0 while the kernels are not loaded */
 };
 
 /** @param[out] of  the kernel of a type. @param[out] blocks  of it that can run at once. */
 ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks);
 
-/** Creates a group with one user, on the device whose context the thread has entered. */
-ring_status program_group_new(program_group **out);
+/** Creates a group with one user, which uses the arena of that seat's. */
+ring_status program_group_new(cuda_arena *a, program_group **out);
 /** Adds a seat, and with it a user, to the group at an address of this process.
- *  @return the group; NULL if it no longer exists. */
-program_group *program_group_join(uint64_t address, accelerator_seat *s);
+ *  @param[out] out  the group; NULL if it no longer exists. */
+ring_status program_group_join(uint64_t address, accelerator_seat *s, program_group **out);
 void program_group_drop(program_group *g);
 /** Creates the seat's own stream, in the context that the thread has entered. */
 ring_status cuda_run_open(accelerator_seat *s);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * program_i8, program_u8, …: run whole calls of the ranks that share a launch, by blocks that wait
- * for each other. There is one kernel for each type of elements.
+ * for each other. There is one kernel for each type of elements. program_chores prepares their
+ * memory.
  * Host reference: the engine (libring/core). Launch: cooperative, with a block of DEVICE_THREADS
  * threads for each lane of each rank; all blocks must be resident at once. */
+#include "chores.h"
 #include "program_run.h"
 
 #define ROW(type) \
@@ -14,3 +16,10 @@
         run_lane<fold_of_##type>(&pass, room, &args.calls[rank], lane, args.lanes); \
     }
 CUDA_FOLD_TYPES(ROW)
+#undef ROW
+
+/* Launch: one block of CHORE_THREADS threads. */
+KERNEL_BOUND(program_chores, chore_args, CHORE_THREADS, 1)
+{
+    do_chores(&args);
+}

@@ -122,4 +122,31 @@ typedef struct program_args {
     uint32_t ranks, lanes; /* there are ranks * lanes blocks; those of a rank are consecutive */
 } program_args;
 
+/* ---- chores.h ---- */
+
+enum { CHORES_MOST = 64, CHORE_THREADS = 256 };
+
+/** What a chore does, in the order of its launch. */
+enum {
+    CHORE_CLEAR, /* to (bytes) = 0                                             */
+    CHORE_COPY,  /* to (bytes) = from (bytes)                                  */
+    CHORE_MARK,  /* the word to = 1, when what is before it is done            */
+    CHORE_LOOK   /* the word to = 1 if no word of from (bytes) is 0, else 0    */
+};
+
+/** Addresses and numbers of bytes are multiples of 8. */
+typedef struct device_chore {
+    uint64_t kind;
+    uint64_t *to;
+    const uint64_t *from;
+    uint64_t bytes;
+} device_chore;
+
+typedef struct chore_args {
+    device_chore chores[CHORES_MOST];
+    uint32_t count;
+    uint64_t *done; /* = number, when all chores are done */
+    uint64_t number;
+} chore_args;
+
 #endif

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-static bool all_have_one(const ring_comm *comm)
+/* Communicators that are derived from one without seats have none. */
+static bool all_have_one(const ring_comm *comm, const ring_comm *parent)
 {
+    if (parent != NULL && parent->device_calls == NULL)
+        return false;
     for (int r = 0; r < comm->ranks; r++)
         if (comm->world->cards[r].runs_programs == 0)
             return false;
@@ -48,6 +51,7 @@ typedef struct seat_step {
     pthread_cond_t over;
     bool finished, abandoned; /* the thread is done; nothing waits for it, so it frees the step */
     const accelerator *by;
+    const accelerator_seat *parent; /* to attach within its memory; or NULL */
     int rank, ranks, lanes;
     accelerator_card *cards; /* [ranks], to connect with; NULL: attaches */
     accelerator_seat *seat;
@@ -70,9 +74,9 @@ static void *run_step(void *context)
 {
     seat_step *s = context;
     const accelerator_programs *programs = s->by->programs;
-    s->status = s->cards == NULL
-                    ? programs->attach(s->by, s->rank, s->ranks, s->lanes, &s->seat, &s->card)
-                    : programs->connect(s->seat, s->cards, &s->terms);
+    s->status = s->cards == NULL ? programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes,
+                                                    &s->seat, &s->card)
+                                 : programs->connect(s->seat, s->cards, &s->terms);
     text_format(s->text, sizeof s->text, "%s", s->status == RING_OK ? "" : fail_text());
     pthread_mutex_lock(&s->lock);
     s->finished = true;
@@ -135,11 +139,13 @@ static ring_status finish_in_time(seat_step *s, double seconds)
 }
 
 /* Attaches this rank. @param[out] card  the facts that the other ranks need to connect to it. */
-static ring_status attach(const ring_comm *comm, struct device_calls *d, accelerator_card *card)
+static ring_status attach(const ring_comm *comm, struct device_calls *d,
+                          const accelerator_seat *parent, accelerator_card *card)
 {
     seat_step *s = new_step(comm, d);
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
+    s->parent = parent;
     const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
     if (status == RING_ERR_TIMEOUT)
         return status;
@@ -174,10 +180,11 @@ static ring_status connect_all(const ring_comm *comm, struct device_calls *d,
 /* Attaches and connects this rank. It takes part in both exchanges even if its own step failed.
  * @param[out] why  RING_OK, or the reason why no rank gets a seat.
  * @return the result of the exchanges. */
-static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d, seat_notice *notices,
+static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
+                                      const accelerator_seat *parent, seat_notice *notices,
                                       ring_status *why)
 {
-    *why = attach(comm, d, &notices[comm->rank].card);
+    *why = attach(comm, d, parent, &notices[comm->rank].card);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "attach to its GPU");
@@ -202,10 +209,11 @@ static ring_status disconnect(ring_comm *comm, struct device_calls *d, seat_noti
 }
 
 /* Keeps the seat if all ranks have one, else gives it back. */
-static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d, seat_notice *notices)
+static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
+                                      const accelerator_seat *parent, seat_notice *notices)
 {
     ring_status why;
-    const ring_status status = attach_and_connect(comm, d, notices, &why);
+    const ring_status status = attach_and_connect(comm, d, parent, notices, &why);
     if (status != RING_OK) {
         device_calls_end(d);
         return status;
@@ -221,9 +229,9 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d, s
     return RING_OK;
 }
 
-ring_status device_calls_open(ring_comm *comm, const accelerator *a)
+ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_comm *parent)
 {
-    if (a == NULL || a->programs == NULL || !all_have_one(comm))
+    if (a == NULL || a->programs == NULL || !all_have_one(comm, parent))
         return RING_OK;
     seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
     struct device_calls *d = calloc(1, sizeof *d);
@@ -233,7 +241,8 @@ ring_status device_calls_open(ring_comm *comm, const accelerator *a)
         return fail(RING_ERR_MEMORY, "creating the communicator");
     }
     d->by = a;
-    const ring_status status = open_or_disconnect(comm, d, notices);
+    const accelerator_seat *of = parent != NULL ? parent->device_calls->seat : NULL;
+    const ring_status status = open_or_disconnect(comm, d, of, notices);
     free(notices);
     return status;
 }

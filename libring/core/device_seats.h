@@ -5,8 +5,11 @@
 
 #include "comm.h"
 
-/** Attaches this rank to @p a and connects it to the other ranks; all ranks call it. If one rank
- *  fails, no rank gets a seat, and the reason is logged. */
-ring_status device_calls_open(ring_comm *comm, const accelerator *a);
+/** Attaches this rank to @p a and connects it to the other ranks; all ranks call it, when all have
+ *  created their parts of the communicator. If one rank fails, no rank gets a seat, and the reason
+ *  is logged.
+ *  @param parent  the communicator from which this one is derived, or NULL. Seats of derived
+ *  communicators lie in the memory of the parent's seats. */
+ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_comm *parent);
 
 #endif

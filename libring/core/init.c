@@ -112,7 +112,8 @@ static ring_status begin(ring_comm *comm, control_world *world, bool derived, co
     comm->settings = world->settings;
     comm->sleep.by_thread = comm->ranks > 1 && comm->settings.progress != PROGRESS_NONE;
     RING_TRY(start(comm, derived));
-    RING_TRY(device_calls_open(comm, a));
+    if (!derived)
+        RING_TRY(device_calls_open(comm, a, NULL));
     comm->info.init_seconds = clock_now() - started;
     log_info("rank %d of %d on %d host%s over %s, %.1f ms", comm->rank, comm->ranks,
              comm->plan_world.hosts, plural(comm->plan_world.hosts), comm->links.names,
@@ -150,6 +151,12 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         control_report(comm->world, status, text);
     ring_comm_destroy(comm);
     return fail(status, "%s", text);
+}
+
+ring_status comm_open_seat(const ring_comm *parent, ring_comm **comm)
+{
+    const ring_status status = device_calls_open(*comm, parent->accelerator, parent);
+    return status == RING_OK ? RING_OK : comm_undo(comm, status);
 }
 
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,

@@ -17,6 +17,9 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
  *  ranks of the parent, in the order of their new ranks. */
 ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int count,
                         ring_comm **out);
+/** Attaches a derived communicator to its accelerator. All of its ranks call it, when all have
+ *  created their parts. After a failure the communicator is destroyed and set to NULL. */
+ring_status comm_open_seat(const ring_comm *parent, ring_comm **comm);
 /** Destroys a communicator that another rank could not create, and sets it to NULL, which it may
  *  already be. Keeps fail_text(). @return @p status. */
 ring_status comm_undo(ring_comm **comm, ring_status status);

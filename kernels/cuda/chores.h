@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chores: clears, copies, marks and looks at words of arenas when communicators are made and
+ * destroyed.
+ */
+#ifndef RING_CUDA_CHORES_H
+#define RING_CUDA_CHORES_H
+
+#include "device.h"
+#include "program_args.h"
+
+DEVICE void look(const device_chore *c)
+{
+    uint64_t all = 1;
+    for (uint64_t i = 0; i < c->bytes / sizeof *c->from; i++)
+        all = load_acquire(&c->from[i]) != 0 ? all : 0;
+    store_release(c->to, all);
+}
+
+/* All threads call it. */
+DEVICE void do_chore(const device_chore *c)
+{
+    const uint64_t words = c->bytes / sizeof *c->to;
+    const bool leads = thread_index() == 0;
+    if (c->kind == CHORE_MARK && leads)
+        store_release(c->to, 1);
+    if (c->kind == CHORE_LOOK && leads)
+        look(c);
+    for (uint64_t i = thread_index(); c->kind <= CHORE_COPY && i < words; i += thread_count())
+        c->to[i] = c->kind == CHORE_COPY ? c->from[i] : 0;
+}
+
+/** All threads of the only block call it. */
+DEVICE void do_chores(const chore_args *args)
+{
+    for (uint32_t i = 0; i < args->count; i++) {
+        do_chore(&args->chores[i]);
+        block_barrier();
+    }
+    if (thread_index() == 0)
+        store_release(args->done, args->number);
+}
+
+#endif

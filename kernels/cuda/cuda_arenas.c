@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Allocates arenas, gives out their units, and frees an arena or a part of it when all ranks have
+ * departed from it: each of them sets a word there after its last run. */
+#include "cuda_arenas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The first unit has a word for each rank that has departed from the arena. PARTS_BYTES are for the
+ * seats of derived communicators. */
+enum { PARTS_BYTES = 6 << 20, CHORE_SECONDS = 2 };
+
+/* The first units of pinned memory. */
+typedef struct arena_words {
+    _Atomic uint64_t done; /* number of the latest chores that are done */
+    _Atomic uint64_t looks[CHORES_MOST];
+} arena_words;
+_Static_assert(sizeof(arena_words) <= PINNED_UNIT_BYTES, "the words are in the first unit");
+
+static arena_words *words_of(const cuda_arena *a)
+{
+    return pinned_at(a, 0);
+}
+
+/* ---- Units -------------------------------------------------------------------------------- */
+
+/* Marks consecutive free units as used, by first fit. @return the first; @p most: there are none.
+ */
+static size_t take_units(bool *used, size_t most, size_t count)
+{
+    size_t free = 0;
+    for (size_t i = 0; i < most; i++) {
+        free = used[i] ? 0 : free + 1;
+        if (free < count)
+            continue;
+        memset(used + i + 1 - count, 1, count);
+        return i + 1 - count;
+    }
+    return most;
+}
+
+size_t arena_pin(cuda_arena *a, size_t count)
+{
+    pthread_mutex_lock(&a->lock);
+    const size_t first = take_units(a->pinned_used, PINNED_UNITS, count);
+    pthread_mutex_unlock(&a->lock);
+    return first;
+}
+
+void arena_unpin(cuda_arena *a, size_t first, size_t count)
+{
+    pthread_mutex_lock(&a->lock);
+    memset(a->pinned_used + first, 0, count);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static size_t units_of(size_t bytes)
+{
+    return (bytes + ARENA_UNIT_BYTES - 1) / ARENA_UNIT_BYTES;
+}
+
+/* ---- Chores ------------------------------------------------------------------------------- */
+
+void arena_add_chore(chore_args *to, uint64_t kind, CUdeviceptr at, CUdeviceptr from, size_t bytes)
+{
+    to->chores[to->count++] = (device_chore){.kind = kind,
+                                             .to = (uint64_t *)(uintptr_t)at,
+                                             .from = (const uint64_t *)(uintptr_t)from,
+                                             .bytes = bytes};
+}
+
+/* The caller holds the lock. */
+static ring_status launch(cuda_arena *a, chore_args *chores)
+{
+    void *parameters[] = {chores};
+    chores->done = (uint64_t *)(uintptr_t)(a->pinned_there + offsetof(arena_words, done));
+    chores->number = ++a->launched;
+    return cuda_check(cuda_driver_load()->launch(a->chores, 1, 1, 1, CHORE_THREADS, 1, 1, 0,
+                                                 a->of->stream, parameters, NULL),
+                      "preparing memory (cuLaunchKernel)");
+}
+
+static ring_status work_locked(cuda_arena *a, chore_args *chores)
+{
+    const double end = clock_now() + CHORE_SECONDS;
+    RING_TRY(launch(a, chores));
+    while (atomic_load(&words_of(a)->done) < chores->number) {
+        if (clock_now() > end)
+            return fail(RING_ERR_TIMEOUT, "%s has not prepared memory within %d s", a->of->name,
+                        CHORE_SECONDS);
+        clock_sleep(1e-5);
+    }
+    return RING_OK;
+}
+
+ring_status arena_work(cuda_arena *a, chore_args *chores)
+{
+    pthread_mutex_lock(&a->lock);
+    const ring_status status = work_locked(a, chores);
+    pthread_mutex_unlock(&a->lock);
+    return status;
+}
+
+/* ---- Parts -------------------------------------------------------------------------------- */
+
+/* Frees the parts that all of their ranks have departed from. The caller holds the lock. */
+static void collect_parts(cuda_arena *a)
+{
+    chore_args looks = {.count = 0};
+    for (const left_part *p = a->left; p != NULL && looks.count < CHORES_MOST; p = p->next)
+        arena_add_chore(&looks, CHORE_LOOK,
+                        a->pinned_there + offsetof(arena_words, looks) + looks.count * 8,
+                        p->departed, (size_t)p->ranks * sizeof(uint64_t));
+    if (looks.count == 0 || work_locked(a, &looks) != RING_OK)
+        return;
+    left_part **from = &a->left;
+    for (uint32_t i = 0; i < looks.count; i++) {
+        left_part *p = *from;
+        if (atomic_load(&words_of(a)->looks[i]) == 0) {
+            from = &p->next;
+            continue;
+        }
+        *from = p->next;
+        memset(a->used + p->first, 0, p->count);
+        free(p);
+    }
+}
+
+ring_status arena_take(cuda_arena *a, size_t bytes, size_t *first)
+{
+    const size_t units = a->bytes / ARENA_UNIT_BYTES;
+    pthread_mutex_lock(&a->lock);
+    collect_parts(a);
+    *first = take_units(a->used, units, units_of(bytes));
+    pthread_mutex_unlock(&a->lock);
+    return *first < units ? RING_OK
+                          : fail(RING_ERR_MEMORY,
+                                 "the communicators that were made before use all of the %zu MiB "
+                                 "that are reserved on %s",
+                                 a->bytes >> 20, a->of->name);
+}
+
+void arena_give(cuda_arena *a, size_t first, size_t bytes)
+{
+    pthread_mutex_lock(&a->lock);
+    memset(a->used + first, 0, units_of(bytes));
+    pthread_mutex_unlock(&a->lock);
+}
+
+void arena_leave(cuda_arena *a, size_t first, size_t bytes, CUdeviceptr departed, int ranks)
+{
+    left_part *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return; /* the part is kept until the arena is freed */
+    *p =
+        (left_part){.first = first, .count = units_of(bytes), .departed = departed, .ranks = ranks};
+    pthread_mutex_lock(&a->lock);
+    p->next = a->left;
+    a->left = p;
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- Arenas that were left ------------------------------------------------------------------ */
+
+typedef struct left_arena {
+    struct left_arena *next;
+    const cuda_device *of;
+    CUdeviceptr memory;
+    int ranks;
+} left_arena;
+
+static struct {
+    pthread_mutex_t lock;
+    left_arena *first;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool have_all_departed(const left_arena *m)
+{
+    bool all = true;
+    uint64_t *words = calloc((size_t)m->ranks, sizeof *words);
+    if (words == NULL)
+        return false;
+    const CUresult result = cuda_driver_load()->copy((uintptr_t)words, m->memory,
+                                                     (size_t)m->ranks * sizeof *words);
+    for (int r = 0; r < m->ranks; r++)
+        all = all && words[r] != 0;
+    free(words);
+    return result == CUDA_SUCCESS && all;
+}
+
+static void free_left(const cuda_device *c)
+{
+    pthread_mutex_lock(&left.lock);
+    for (left_arena **from = &left.first; *from != NULL;) {
+        left_arena *m = *from;
+        if (m->of != c || !have_all_departed(m)) {
+            from = &m->next;
+            continue;
+        }
+        *from = m->next;
+        (void)cuda_driver_load()->mem_free(m->memory);
+        free(m);
+    }
+    pthread_mutex_unlock(&left.lock);
+}
+
+static void leave_memory(const cuda_arena *a)
+{
+    left_arena *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return; /* the memory is kept until the process ends */
+    *m = (left_arena){.of = a->of, .memory = a->memory, .ranks = a->ranks};
+    pthread_mutex_lock(&left.lock);
+    m->next = left.first;
+    left.first = m;
+    pthread_mutex_unlock(&left.lock);
+}
+
+/* ---- Arenas ------------------------------------------------------------------------------- */
+
+static ring_status allocate(cuda_arena *a)
+{
+    const cuda_driver *api = cuda_driver_load();
+    void *pinned;
+    RING_TRY(cuda_check(api->mem_alloc(&a->memory, a->bytes), "allocating memory (cuMemAlloc)"));
+    RING_TRY(cuda_pin((size_t)PINNED_UNITS * PINNED_UNIT_BYTES, &pinned, &a->pinned_there));
+    a->pinned = pinned;
+    memset(pinned, 0, sizeof(arena_words));
+    a->peers[a->rank].memory = a->memory;
+    a->used[0] = a->pinned_used[0] = true;
+    chore_args clear = {.count = 0};
+    arena_add_chore(&clear, CHORE_CLEAR, a->memory, 0, ARENA_UNIT_BYTES);
+    return arena_work(a, &clear);
+}
+
+static void free_arena(cuda_arena *a)
+{
+    const cuda_driver *api = cuda_driver_load();
+    for (left_part *p = a->left, *next; p != NULL; p = next) {
+        next = p->next;
+        free(p);
+    }
+    if (a->pinned != NULL)
+        (void)api->host_free(a->pinned);
+    if (a->connected)
+        leave_memory(a);
+    else if (a->memory != 0)
+        (void)api->mem_free(a->memory);
+    pthread_mutex_destroy(&a->lock);
+    free(a->peers);
+    free(a);
+}
+
+ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ranks, size_t bytes,
+                      cuda_arena **out)
+{
+    free_left(c);
+    cuda_arena *a = calloc(1, sizeof *a);
+    if (a == NULL || (a->peers = calloc((size_t)ranks, sizeof *a->peers)) == NULL) {
+        free(a);
+        return fail(RING_ERR_MEMORY, "attaching to a GPU");
+    }
+    a->of = c;
+    a->chores = chores;
+    a->rank = rank;
+    a->ranks = ranks;
+    a->users = 1;
+    a->bytes = (1 + units_of(bytes)) * ARENA_UNIT_BYTES + PARTS_BYTES;
+    pthread_mutex_init(&a->lock, NULL);
+    const ring_status status = allocate(a);
+    *out = a;
+    if (status == RING_OK)
+        return RING_OK;
+    free_arena(a);
+    *out = NULL;
+    return status;
+}
+
+void arena_hold(cuda_arena *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->users++;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void arena_close_peers(cuda_arena *a)
+{
+    for (int r = 0; r < a->ranks; r++) {
+        if (a->peers[r].opened)
+            (void)cuda_driver_load()->ipc_close_memory(a->peers[r].memory);
+        a->peers[r].opened = false;
+    }
+    a->connected = false;
+}
+
+void arena_drop(cuda_arena *a)
+{
+    chore_args marks = {.count = 0};
+    pthread_mutex_lock(&a->lock);
+    const bool last = --a->users == 0, connected = a->connected;
+    pthread_mutex_unlock(&a->lock);
+    if (!last)
+        return;
+    for (int r = 0; connected && r < a->ranks; r++)
+        arena_add_chore(&marks, CHORE_MARK, a->peers[r].memory + (size_t)a->rank * sizeof(uint64_t),
+                        0, 0);
+    if (connected && arena_work(a, &marks) != RING_OK)
+        return; /* it is kept until the process ends */
+    const cuda_device *c = a->of;
+    arena_close_peers(a);
+    a->connected = connected;
+    free_arena(a);
+    free_left(c);
+}
