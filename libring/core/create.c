@@ -69,11 +69,12 @@ static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)
 static ring_status make_all(ring_comm *parent, control_list *list, ring_comm **out,
                             const char *call)
 {
-    const ring_status status = make(parent, list, out);
+    ring_status status = make(parent, list, out);
     if (status == RING_OK)
-        return RING_OK;
-    comm_undo(out, status);
-    return fail(status, "ring_%s: %s", call, fail_text());
+        status = comm_open_seat(parent, out);
+    else
+        comm_undo(out, status);
+    return status == RING_OK ? RING_OK : fail(status, "ring_%s: %s", call, fail_text());
 }
 
 /* ---- For callers --------------------------------------------------------------------------- */

@@ -71,7 +71,9 @@ static ring_status split(ring_comm *parent, split_card *cards, const split_card 
 {
     RING_TRY(ring_all_gather(mine, cards, CARD_NUMBERS, RING_INT64, parent, NULL));
     const ring_status status = agree(parent, derive(parent, cards, out));
-    return status == RING_OK ? RING_OK : comm_undo(out, status);
+    if (status != RING_OK)
+        return comm_undo(out, status);
+    return *out != NULL ? comm_open_seat(parent, out) : RING_OK;
 }
 
 /* Reports the all_gather as refused, because the other ranks would wait in it for this rank. */
@@ -138,5 +140,6 @@ ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out)
     RING_TRY(comm_check_own(broken, "comm_shrink"));
     RING_TRY(end_calls(broken));
     RING_TRY(control_shrink(broken->world, started + broken->settings.timeout, &world));
-    return comm_new(world, broken, NULL, started, out);
+    RING_TRY(comm_new(world, broken, NULL, started, out));
+    return comm_open_seat(broken, out);
 }

@@ -9,13 +9,20 @@
 #include "fake_cuda_table.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unit_test.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CYCLES = 200 };
+#else
+enum { CYCLES = 1000 };
+#endif
 enum { COUNT = 5003 };
 #define MEBIBYTE ((uint64_t)1 << 20)
 
@@ -59,6 +66,15 @@ static int sit_down(player *p, int rank, int ranks, harness_board *board)
     EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
     EXPECT_CUDA(cu.mem_alloc(&p->src, sizeof p->host));
     EXPECT_CUDA(cu.mem_alloc(&p->dst, sizeof p->host));
+    return 0;
+}
+
+static int leave(player *p)
+{
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    EXPECT_CUDA(cu.stream_destroy(p->stream));
+    EXPECT_CUDA(cu.mem_free(p->src));
+    EXPECT_CUDA(cu.mem_free(p->dst));
     return 0;
 }
 
@@ -111,10 +127,307 @@ static void test_a_member_takes_16_mib(void **state)
     unsetenv("RING_DEVICE_BLOCKS");
 }
 
+/* ---- Derived communicators ------------------------------------------------------------------ */
+
+static int32_t element(int rank, int round, int i)
+{
+    return i % 1000 + rank * 7 + round * 3;
+}
+
+static uint64_t messages_of(const ring_comm *comm)
+{
+    ring_comm_info info = {.size = sizeof info};
+    return ring_comm_get_info(comm, &info) == RING_OK ? info.messages_sent : 0;
+}
+
+/* Sums in the player's stream, twice, and expects the sum of the communicator's ranks.
+ * @param of  [size] ranks of the run, which give their elements. @param by_gpu  no message is sent.
+ */
+static int sum(player *p, ring_comm *comm, const int *of, bool by_gpu, int round)
+{
+    ring_call call = RING_CALL_INIT;
+    call.stream = p->stream;
+    const uint64_t before = messages_of(comm);
+    for (int twice = 0; twice < 2; twice++) {
+        for (int i = 0; i < COUNT; i++)
+            p->host[i] = element(p->rank, round, i);
+        EXPECT_CUDA(cu.copy_to_device_async(p->src, p->host, sizeof p->host, p->stream));
+        EXPECT_CUDA(cu.stream_synchronize(p->stream));
+        EXPECT_OK(ring_all_reduce((void *)(uintptr_t)p->src, (void *)(uintptr_t)p->dst, COUNT,
+                                  RING_INT32, RING_SUM, comm, &call));
+        EXPECT_CUDA(cu.copy_to_host_async(p->host, p->dst, sizeof p->host, p->stream));
+        EXPECT_CUDA(cu.stream_synchronize(p->stream));
+        for (int i = 0; i < COUNT; i++) {
+            int32_t want = 0;
+            for (int r = 0; r < ring_comm_size(comm); r++)
+                want += element(of[r], round, i);
+            EXPECT(p->host[i] == want, "rank %d, round %d, element %d: %d, not %d", p->rank, round,
+                   i, p->host[i], want);
+        }
+    }
+    EXPECT(!by_gpu || messages_of(comm) == before, "the host has moved messages");
+    return 0;
+}
+
+/* Ranks of a split, in the order of their keys, a dup of it, a created and an excluded one. */
+static int in_derived(int rank, int ranks, harness_board *board, void *arg)
+{
+    const int halves[2][2] = {{2, 0}, {3, 1}}, *half = halves[rank % 2], all[] = {0, 1, 2, 3};
+    const int three[] = {3, 0, 1}, but_first[] = {1, 2, 3}, first = 0;
+    ring_comm *world, *split, *dup, *created = NULL, *rest = NULL;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &world));
+    EXPECT_OK(ring_comm_split(world, rank % 2, -rank, &split));
+    EXPECT_OK(ring_comm_dup(split, &dup));
+    if (rank != 2)
+        EXPECT_OK(ring_comm_create(world, three, 3, 0, &created));
+    if (rank != 0)
+        EXPECT_OK(ring_comm_exclude(world, &first, 1, &rest));
+    for (int round = 0; round < 3; round++) {
+        EXPECT(sum(&p, world, all, true, round) == 0, "rank %d, world", rank);
+        EXPECT(sum(&p, split, half, true, round) == 0, "rank %d, split", rank);
+        EXPECT(sum(&p, dup, half, true, round) == 0, "rank %d, dup", rank);
+        if (created != NULL)
+            EXPECT(sum(&p, created, three, true, round) == 0, "rank %d, created", rank);
+        if (rest != NULL)
+            EXPECT(sum(&p, rest, but_first, true, round) == 0, "rank %d, exclude", rank);
+    }
+    EXPECT_OK(ring_barrier(world, NULL));
+    ring_comm_destroy(world); /* its memory stays while the others use it */
+    EXPECT(sum(&p, dup, half, true, 5) == 0, "rank %d, dup alone", rank);
+    ring_comm_destroy(split);
+    ring_comm_destroy(created);
+    ring_comm_destroy(rest);
+    EXPECT(sum(&p, dup, half, true, 6) == 0, "rank %d, dup alone", rank);
+    EXPECT_OK(ring_barrier(dup, NULL));
+    ring_comm_destroy(dup);
+    return 0;
+}
+
+static void test_gpus_run_calls_of_derived_communicators(void **state)
+{
+    run(4, in_derived);
+}
+
+/* None of them allocates memory. When the reserved memory is full, the host drives the calls. */
+static int many_derived(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { MOST = 20 };
+    const int all[] = {0, 1};
+    ring_comm *world, *derived[MOST];
+    int by_gpus = 0;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &world));
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    const fake_cuda_counts before = counts();
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    for (int i = 0; i < MOST; i++) {
+        EXPECT_OK(ring_comm_dup(world, &derived[i]));
+        const uint64_t messages = messages_of(derived[i]);
+        EXPECT(sum(&p, derived[i], all, false, i) == 0, "rank %d, dup %d", rank, i);
+        by_gpus += messages_of(derived[i]) == messages;
+    }
+    EXPECT(by_gpus >= 5 && by_gpus < MOST, "GPUs run the calls of %d communicators", by_gpus);
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    EXPECT(counts().device_bytes == before.device_bytes && counts().pinned == before.pinned,
+           "memory was allocated");
+    for (int i = 0; i < MOST; i++)
+        ring_comm_destroy(derived[i]);
+    EXPECT_OK(ring_barrier(world, NULL)); /* all have departed */
+    EXPECT_OK(ring_comm_dup(world, &derived[0]));
+    EXPECT(sum(&p, derived[0], all, true, 3) == 0, "rank %d, again", rank);
+    ring_comm_destroy(derived[0]);
+    EXPECT_OK(ring_barrier(world, NULL));
+    ring_comm_destroy(world);
+    return 0;
+}
+
+static void test_the_host_drives_what_does_not_fit(void **state)
+{
+    run(2, many_derived);
+}
+
+/* Ends the census: libring has made no call that allocates, copies or waits for a stream. */
+static int expect_no_waits(void)
+{
+    static fake_cuda_census_row rows[4096];
+    const int count = fake.census_end(rows, 4096);
+    const fake_cuda_census sums = fake.census_sum(rows, count, true, 0);
+    EXPECT(sums.calls > 0 && sums.allocations + sums.copies + sums.synchronisations == 0,
+           "%d allocations, %d copies, %d synchronisations", (int)sums.allocations,
+           (int)sums.copies, (int)sums.synchronisations);
+    return 0;
+}
+
+/* Parts are used again, also where ranks destroy in other orders. */
+static int cycles(int rank, int ranks, harness_board *board, void *arg)
+{
+    const int all[] = {0, 1};
+    ring_comm *world, *one, *other;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &world));
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    const fake_cuda_counts before = counts();
+    if (rank == 0 || forks)
+        fake.census_begin();
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    for (int i = 0; i < CYCLES; i += 2) {
+        EXPECT_OK(ring_comm_dup(world, &one));
+        EXPECT_OK(ring_comm_dup(one, &other));
+        if (i == 20) {
+            EXPECT(meet(&p) == 0, "rank %d", rank);
+            EXPECT((rank > 0 && !forks) || expect_no_waits() == 0, "rank %d", rank);
+        }
+        if (i % 50 == 0)
+            EXPECT(sum(&p, i % 100 == 0 ? one : other, all, true, i) == 0, "rank %d, cycle %d",
+                   rank, i);
+        ring_comm_destroy((i + rank) % 4 < 2 ? one : other);
+        ring_comm_destroy((i + rank) % 4 < 2 ? other : one);
+    }
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    EXPECT(counts().device_bytes == before.device_bytes && counts().pinned == before.pinned &&
+               counts().streams == before.streams && counts().events == before.events,
+           "something is left");
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    ring_comm_destroy(world);
+    return leave(&p);
+}
+
+static int once_more(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *world, *dup;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &world));
+    EXPECT_OK(ring_comm_dup(world, &dup));
+    ring_comm_destroy(world);
+    ring_comm_destroy(dup);
+    return leave(&p);
+}
+
+static void test_a_thousand_cycles_leave_nothing(void **state)
+{
+    run(2, cycles);
+    if (forks)
+        return; /* the memory ends with the processes */
+    run(2, once_more);
+    const fake_cuda_counts before = counts();
+    for (int i = 0; i < 8; i++) /* the last ones may leave a membership's memory for each rank */
+        run(2, once_more);
+    assert_in_range(counts().device_bytes, 0, before.device_bytes + 2 * 16 * MEBIBYTE);
+    assert_int_equal(counts().pinned, before.pinned);
+    assert_int_equal(counts().streams, before.streams);
+}
+
+/* ---- After failures ----------------------------------------------------------------------- */
+
+/* @return what harness bodies return, with the failed communicator replaced by a smaller one. */
+static int go_on_without(player *p, ring_comm **comm)
+{
+    ring_comm *smaller;
+    const double since = harness_now();
+    while (ring_comm_status(*comm) == RING_OK && harness_is_prompt(since))
+        usleep(1000);
+    EXPECT(ring_comm_status(*comm) != RING_OK, "rank %d: no failure", p->rank);
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    EXPECT_OK(ring_comm_shrink(*comm, &smaller));
+    ring_comm_destroy(*comm);
+    *comm = smaller;
+    return 0;
+}
+
+/* The last rank is lost, or aborts the communicator, while the others are in a call. */
+static int shrunk(int rank, int ranks, harness_board *board, void *arg)
+{
+    const int all[] = {0, 1, 2};
+    ring_comm *comm;
+    ring_call call = RING_CALL_INIT;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT(sum(&p, comm, all, true, 1) == 0, "rank %d", rank);
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    call.stream = p.stream;
+    if (rank == 2 && forks)
+        raise(SIGKILL);
+    if (rank == 2)
+        EXPECT_OK(ring_comm_abort(comm, "enough"));
+    else
+        (void)ring_all_reduce((void *)(uintptr_t)p.src, (void *)(uintptr_t)p.dst, COUNT, RING_INT32,
+                              RING_SUM, comm, &call);
+    EXPECT(go_on_without(&p, &comm) == 0, "rank %d", rank);
+    EXPECT(ring_comm_size(comm) == (forks ? 2 : 3), "%d ranks", ring_comm_size(comm));
+    EXPECT(sum(&p, comm, all, true, 2) == 0, "rank %d", rank);
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_gpus_run_calls_after_a_failure(void **state)
+{
+    const harness_kind kind = forks ? HARNESS_PROCESSES : HARNESS_THREADS;
+    assert_int_equal(harness_run(kind, 3, shrunk, NULL, NULL), forks ? 1 : 0);
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+/* A graph keeps the part of the communicator whose call it has, also when that was destroyed. */
+static int replayed_later(int rank, int ranks, harness_board *board, void *arg)
+{
+    const int all[] = {0, 1};
+    ring_comm *world, *kept, *next[3];
+    ring_call call = RING_CALL_INIT;
+    CUgraph graph;
+    CUgraphExec exec;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &world));
+    EXPECT_OK(ring_comm_dup(world, &kept));
+    EXPECT(sum(&p, kept, all, true, 1) == 0, "rank %d", rank);
+    call.stream = p.stream;
+    EXPECT_CUDA(cu.begin_capture(p.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    EXPECT_OK(ring_all_reduce((void *)(uintptr_t)p.src, (void *)(uintptr_t)p.dst, COUNT, RING_INT32,
+                              RING_SUM, kept, &call));
+    EXPECT_CUDA(cu.end_capture(p.stream, &graph));
+    EXPECT_CUDA(cu.graph_instantiate(&exec, graph, 0));
+    EXPECT_CUDA(cu.graph_launch(exec, p.stream));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT_OK(ring_barrier(world, NULL));
+    ring_comm_destroy(kept);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(ring_comm_dup(world, &next[i]));
+        EXPECT_CUDA(cu.graph_launch(exec, p.stream)); /* does nothing */
+        EXPECT(sum(&p, next[i], all, true, i) == 0, "rank %d, dup %d", rank, i);
+    }
+    for (int i = 0; i < 3; i++)
+        ring_comm_destroy(next[i]);
+    ring_comm_destroy(world);
+    EXPECT_CUDA(cu.graph_launch(exec, p.stream));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT_CUDA(cu.graph_exec_destroy(exec));
+    EXPECT_CUDA(cu.graph_destroy(graph));
+    return 0;
+}
+
+static void test_graphs_keep_their_parts(void **state)
+{
+    if (shares)
+        skip_because("ranks share a GPU, whose calls are not captured");
+    run(2, replayed_later);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_member_takes_16_mib),
+        cmocka_unit_test(test_gpus_run_calls_of_derived_communicators),
+        cmocka_unit_test(test_the_host_drives_what_does_not_fit),
+        cmocka_unit_test(test_a_thousand_cycles_leave_nothing),
+        cmocka_unit_test(test_gpus_run_calls_after_a_failure),
+        cmocka_unit_test(test_graphs_keep_their_parts),
     };
     if (argc != 2)
         return 2;
