@@ -31,6 +31,7 @@ typedef struct accelerator_card {
     unsigned char process[16]; /* id of the process */
     int32_t ordinal;           /* number of the device in its process          */
     int32_t blocks;            /* blocks that can run at once on its device    */
+    int32_t admitted;          /* those that are set aside for its calls       */
     accelerator_shape shape;   /* of the seat's memory                         */
     int32_t member;            /* rank in the membership                       */
     uint64_t offset;           /* of the seat in its member's memory           */

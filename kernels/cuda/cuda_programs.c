@@ -96,6 +96,7 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     memcpy(card->device, device.bytes, sizeof card->device);
     card->ordinal = s->of->device;
     card->blocks = blocks;
+    card->admitted = s->admitted;
     card->shape = s->shape;
     card->member = s->arena->rank;
     card->offset = s->first * ARENA_UNIT_BYTES;
@@ -115,6 +116,7 @@ static ring_status attach_inside(const accelerator_seat *parent, accelerator_sea
     CUfunction function;
     int blocks;
     RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &blocks));
+    s->admitted = program_admit(s->of, s->shape.lanes);
     if (parent == NULL) {
         RING_TRY(arena_new(s->of, s->of->programs->chores, s->rank, s->ranks,
                            seat_layout_of(&s->shape, s->ranks).all, &s->arena));
@@ -170,6 +172,12 @@ static bool is_same_process(const accelerator_card *a, const accelerator_card *b
     return memcmp(a->process, b->process, sizeof a->process) == 0;
 }
 
+/* Ranks that share a GPU use half of its blocks, or more if there are many ranks. */
+static int blocks_of_each(int blocks, int sharing)
+{
+    return blocks / 2 >= sharing ? blocks / 2 / sharing : blocks / sharing;
+}
+
 /* Lowers a shape to what another seat and the blocks of its device allow. */
 static void limit_shape(accelerator_shape *s, const accelerator_shape *by, int blocks)
 {
@@ -180,9 +188,19 @@ static void limit_shape(accelerator_shape *s, const accelerator_shape *by, int b
     s->scratch = s->scratch < by->scratch ? s->scratch : by->scratch;
 }
 
+/* @return true if all ranks are on one device. Their launches then wait for no other launch. */
+static bool is_one_device(const accelerator_card *cards, int ranks)
+{
+    int r = 1;
+    while (r < ranks && is_same_device(&cards[0], &cards[r]))
+        r++;
+    return r == ranks;
+}
+
 /* Computes the terms from the cards alone, so that all ranks agree on them. */
 static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
 {
+    const bool alone = is_one_device(cards, ranks);
     *out = (accelerator_terms){.shape = cards[0].shape, .captures = true, .window = 4};
     for (int r = 0; r < ranks; r++) {
         int sharing = 0;
@@ -202,7 +220,13 @@ static ring_status agree(const accelerator_card *cards, int ranks, accelerator_t
                         "%d ranks share the GPU of rank %d, which is too many to run their calls "
                         "at once",
                         sharing, r);
-        limit_shape(&out->shape, &cards[r].shape, cards[r].blocks / sharing);
+        if (!alone && cards[r].admitted == 0)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "the calls of other communicators may use all %d blocks of the GPU of rank "
+                        "%d",
+                        cards[r].blocks, r);
+        limit_shape(&out->shape, &cards[r].shape,
+                    alone ? blocks_of_each(cards[r].blocks, sharing) : cards[r].admitted);
     }
     if (out->shape.lanes == 0)
         return fail(RING_ERR_UNSUPPORTED, "the memory for calls of %d ranks is too small", ranks);
@@ -350,6 +374,9 @@ static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *car
                                 accelerator_terms *out)
 {
     RING_TRY(agree(cards, s->ranks, out));
+    const int needed = is_one_device(cards, s->ranks) ? 0 : out->shape.lanes;
+    program_dismiss(s->of, s->admitted - needed);
+    s->admitted = needed;
     RING_TRY(cuda_enter(s->of));
     const ring_status status = connect_inside(s, cards, out);
     cuda_leave();
@@ -476,6 +503,7 @@ static void give_memory_back(const accelerator_seat *s)
  * other ranks is kept. */
 static void cuda_detach(accelerator_seat *s)
 {
+    program_dismiss(s->of, s->admitted);
     if (cuda_enter(s->of) == RING_OK) {
         if (s->words != NULL && (s->captured || !cuda_run_await_end(s)))
             cuda_run_abort(s);

@@ -77,6 +77,7 @@ struct accelerator_seat {
     } lists;
     uint32_t number; /* of the latest run                               */
     uint64_t last;   /* identifies the stream of the latest run         */
+    int admitted;    /* blocks of the device that are set aside for it */
     bool derived;    /* the arena was allocated with another seat       */
     bool connected;  /* the other ranks may write to this rank's memory */
     bool captured;   /* graphs may run programs of this seat           */
@@ -97,11 +98,18 @@ struct cuda_programs {
     pthread_mutex_t lock;
     CUmodule module;
     CUfunction of[RING_DTYPE_COUNT], chores;
-    int blocks; /* that can run at once; 0 while the kernels are not loaded */
+    int blocks;   /* that can run at once; 0 while the kernels are not loaded */
+    int admitted; /* of all seats */
 };
 
 /** @param[out] of  the kernel of a type. @param[out] blocks  of it that can run at once. */
 ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtype, int *blocks);
+
+/** Sets aside blocks of the device for the calls of a seat, at most @p most, for all of which there
+ *  is room beside those of all other seats. @return their number, which may be 0. */
+int program_admit(const cuda_device *c, int most);
+/** Gives back @p blocks of them. */
+void program_dismiss(const cuda_device *c, int blocks);
 
 /** Creates a group with one user, which uses the arena of that seat's. */
 ring_status program_group_new(cuda_arena *a, program_group **out);

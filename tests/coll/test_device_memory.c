@@ -7,6 +7,7 @@
 
 #include "cuda_table.h"
 #include "fake_cuda_table.h"
+#include "sample_kernels.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -322,6 +323,92 @@ static void test_a_thousand_cycles_leave_nothing(void **state)
     assert_int_equal(counts().streams, before.streams);
 }
 
+/* ---- Admission ---------------------------------------------------------------------------- */
+
+/* Fills the GPU until open_gpu(). @param[out] word  pinned, for which the kernel waits. */
+static int fill_gpu(CUstream stream, _Atomic uint32_t **word)
+{
+    CUdeviceptr there;
+    CUmodule module;
+    CUfunction meet;
+    void *pinned;
+    int blocks;
+    EXPECT_CUDA(cu.host_alloc(&pinned, 2 * sizeof **word, CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(pinned, 0, 2 * sizeof **word);
+    *word = pinned;
+    EXPECT_CUDA(cu.host_device_pointer(&there, pinned, 0));
+    EXPECT_CUDA(cu.module_load(&module, "RINGEMU"));
+    EXPECT_CUDA(cu.module_get_function(&meet, module, "sample_meet"));
+    EXPECT_CUDA(cu.device_get_attribute(&blocks, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    sample_meet args = {.here = (uint32_t *)(uintptr_t)(there + sizeof **word),
+                        .there = (const uint32_t *)(uintptr_t)there,
+                        .wanted = 1};
+    void *parameters[] = {&args};
+    EXPECT_CUDA(cu.launch(meet, (unsigned)blocks, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    return 0;
+}
+
+/* Three communicators, which the ranks call in unlike orders, in a stream each, while the GPUs have
+ * no room. */
+static int in_unlike_order(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 1 << 21, COMMS = 3 };
+    const int orders[2][COMMS] = {{0, 1, 2}, {2, 1, 0}};
+    ring_comm *comms[COMMS];
+    CUstream streams[COMMS];
+    CUdeviceptr buffers[COMMS];
+    uint64_t messages[COMMS];
+    _Atomic uint32_t *word;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0 && meet(&p) == 0, "rank %d", rank);
+    EXPECT_OK(harness_join(rank, ranks, board, &comms[0]));
+    for (int i = 1; i < COMMS; i++)
+        EXPECT_OK(ring_comm_dup(comms[0], &comms[i]));
+    for (int i = 0; i < COMMS; i++) {
+        messages[i] = messages_of(comms[i]);
+        EXPECT_CUDA(cu.stream_create(&streams[i], CU_STREAM_NON_BLOCKING, 0));
+        EXPECT_CUDA(cu.mem_alloc(&buffers[i], LONG * sizeof(int32_t)));
+        EXPECT_CUDA(cu.set_words_async(buffers[i], (unsigned)(1 + i), LONG, streams[i]));
+        EXPECT_CUDA(cu.stream_synchronize(streams[i]));
+    }
+    EXPECT(fill_gpu(p.stream, &word) == 0 && meet(&p) == 0, "rank %d", rank);
+    for (int i = 0; i < COMMS; i++) {
+        const int at = orders[rank % 2][i];
+        void *buffer = (void *)(uintptr_t)buffers[at];
+        ring_call call = RING_CALL_INIT;
+        call.stream = streams[at];
+        EXPECT_OK(ring_all_reduce(buffer, buffer, LONG, RING_INT32, RING_SUM, comms[at], &call));
+    }
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    usleep(50000);
+    EXPECT(meet(&p) == 0, "rank %d", rank);
+    atomic_store(word, 1);
+    for (int i = 0; i < COMMS; i++) {
+        int32_t ends[2];
+        EXPECT_CUDA(cu.copy_to_host_async(&ends[0], buffers[i], 4, streams[i]));
+        EXPECT_CUDA(cu.copy_to_host_async(&ends[1], buffers[i] + (LONG - 1) * 4, 4, streams[i]));
+        EXPECT_CUDA(cu.stream_synchronize(streams[i]));
+        EXPECT(ends[0] == ranks * (1 + i) && ends[1] == ends[0], "rank %d: %d, %d", rank, ends[0],
+               ends[1]);
+    }
+    for (int i = 0; i < COMMS; i++)
+        EXPECT(messages_of(comms[i]) == messages[i], "the host has moved messages");
+    for (int i = COMMS - 1; i >= 0; i--) {
+        EXPECT_OK(ring_barrier(comms[0], NULL));
+        ring_comm_destroy(comms[i]);
+    }
+    return 0;
+}
+
+static void test_launches_have_room_beside_others(void **state)
+{
+    setenv("RING_DEVICE_BLOCKS", "64", 1);
+    setenv("RING_TIMEOUT", "8", 1);
+    run(2, in_unlike_order);
+    unsetenv("RING_TIMEOUT");
+    unsetenv("RING_DEVICE_BLOCKS");
+}
+
 /* ---- After failures ----------------------------------------------------------------------- */
 
 /* @return what harness bodies return, with the failed communicator replaced by a smaller one. */
@@ -426,6 +513,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gpus_run_calls_of_derived_communicators),
         cmocka_unit_test(test_the_host_drives_what_does_not_fit),
         cmocka_unit_test(test_a_thousand_cycles_leave_nothing),
+        cmocka_unit_test(test_launches_have_room_beside_others),
         cmocka_unit_test(test_gpus_run_calls_after_a_failure),
         cmocka_unit_test(test_graphs_keep_their_parts),
     };
