@@ -29,6 +29,7 @@ typedef struct accelerator_shape {
 typedef struct accelerator_card {
     unsigned char device[16];  /* id of the device */
     unsigned char process[16]; /* id of the process */
+    int32_t shuts;             /* 1: other devices must not access its memory  */
     int32_t ordinal;           /* number of the device in its process          */
     int32_t blocks;            /* blocks that can run at once on its device    */
     int32_t admitted;          /* those that are set aside for its calls       */
@@ -94,7 +95,7 @@ typedef struct accelerator_programs {
     /** Creates a seat for a rank. @param parent  the seat in the communicator from which this one
      *  is derived, whose memory has room for some more seats, until it is full; NULL: memory is
      *  allocated, for this seat and those that are derived from it. @param lanes  most lanes of its
-     *  calls. @param[out] card  all members are filled in except `process`. */
+     *  calls. @param[out] card  all members are filled in except `process` and `shuts`. */
     ring_status (*attach)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
                           int lanes, accelerator_seat **out, accelerator_card *card);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process

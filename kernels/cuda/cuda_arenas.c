@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first unit has a word for each rank that has departed from the arena. PARTS_BYTES are for the
+/* The first unit has a word for each rank that has departed from the arena, and from GREETINGS on a
+ * word for each rank whose GPU has written there. PARTS_BYTES are for the
  * seats of derived communicators. */
-enum { PARTS_BYTES = 6 << 20, CHORE_SECONDS = 2 };
+enum { PARTS_BYTES = 6 << 20, CHORE_SECONDS = 2, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
 
 /* The first units of pinned memory. */
 typedef struct arena_words {
@@ -80,11 +81,16 @@ static ring_status launch(cuda_arena *a, chore_args *chores)
                       "preparing memory (cuLaunchKernel)");
 }
 
+/* A kernel that has failed is noticed by asking for the state of its stream. */
 static ring_status work_locked(cuda_arena *a, chore_args *chores)
 {
+    const cuda_driver *api = cuda_driver_load();
     const double end = clock_now() + CHORE_SECONDS;
     RING_TRY(launch(a, chores));
     while (atomic_load(&words_of(a)->done) < chores->number) {
+        const CUresult state = api->stream_query(a->of->stream);
+        if (state != CUDA_ERROR_NOT_READY)
+            RING_TRY(cuda_check(state, "preparing memory (cuStreamQuery)"));
         if (clock_now() > end)
             return fail(RING_ERR_TIMEOUT, "%s has not prepared memory within %d s", a->of->name,
                         CHORE_SECONDS);
@@ -281,6 +287,62 @@ void arena_hold(cuda_arena *a)
     pthread_mutex_lock(&a->lock);
     a->users++;
     pthread_mutex_unlock(&a->lock);
+}
+
+/* Writes a word to each arena, and reads it there. */
+static ring_status write_greetings(cuda_arena *a)
+{
+    chore_args marks = {.count = 0}, looks = {.count = 0};
+    for (int r = 0; r < a->ranks; r++) {
+        const CUdeviceptr word = a->peers[r].memory + GREETINGS + (size_t)a->rank * 8;
+        arena_add_chore(&marks, CHORE_MARK, word, 0, 0);
+        arena_add_chore(&looks, CHORE_LOOK,
+                        a->pinned_there + offsetof(arena_words, looks) + (size_t)r * 8, word, 8);
+    }
+    ring_status status = work_locked(a, &marks);
+    if (status == RING_OK)
+        status = work_locked(a, &looks);
+    if (status != RING_OK)
+        return fail(status, "%s does not reach the memory of other GPUs (RING_P2P=0 avoids it): %s",
+                    a->of->name, fail_text());
+    for (int r = 0; r < a->ranks; r++)
+        if (atomic_load(&words_of(a)->looks[r]) == 0)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "%s does not read what it writes to the memory of rank %d's GPU, although "
+                        "the driver reports that it can access it (RING_P2P=0 avoids it)",
+                        a->of->name, r);
+    return RING_OK;
+}
+
+/* The other ranks write theirs within the time that their GPUs need for a few chores. */
+static ring_status await_greetings(cuda_arena *a)
+{
+    const double end = clock_now() + 2 * CHORE_SECONDS;
+    for (;;) {
+        chore_args look = {.count = 0};
+        arena_add_chore(&look, CHORE_LOOK, a->pinned_there + offsetof(arena_words, looks),
+                        a->memory + GREETINGS, (size_t)a->ranks * 8);
+        RING_TRY(work_locked(a, &look));
+        if (atomic_load(&words_of(a)->looks[0]) != 0)
+            return RING_OK;
+        if (clock_now() > end)
+            return fail(
+                RING_ERR_UNSUPPORTED,
+                "not all GPUs have written to the memory of %s, although the driver reports "
+                "that they can access it",
+                a->of->name);
+        clock_sleep(1e-4);
+    }
+}
+
+ring_status arena_greet(cuda_arena *a)
+{
+    pthread_mutex_lock(&a->lock);
+    ring_status status = write_greetings(a);
+    if (status == RING_OK)
+        status = await_greetings(a);
+    pthread_mutex_unlock(&a->lock);
+    return status;
 }
 
 void arena_close_peers(cuda_arena *a)

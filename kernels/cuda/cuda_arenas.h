@@ -62,6 +62,9 @@ ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ran
 void arena_hold(cuda_arena *a);
 /** The last user gives the memory back. It is freed after all ranks have departed from it. */
 void arena_drop(cuda_arena *a);
+/** Checks that this GPU reads and writes the memory of all others, and that their writes arrive
+ *  here. All ranks call it at the same time, when they have opened the others' memory. */
+ring_status arena_greet(cuda_arena *a);
 /** Closes the other ranks' memory. None of them may access this rank's memory any more. */
 void arena_close_peers(cuda_arena *a);
 

@@ -220,6 +220,10 @@ static ring_status agree(const accelerator_card *cards, int ranks, accelerator_t
                         "%d ranks share the GPU of rank %d, which is too many to run their calls "
                         "at once",
                         sharing, r);
+        if (!alone && cards[r].shuts != 0)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
+                        r);
         if (!alone && cards[r].admitted == 0)
             return fail(RING_ERR_UNSUPPORTED,
                         "the calls of other communicators may use all %d blocks of the GPU of rank "
@@ -356,6 +360,8 @@ static ring_status connect_inside(accelerator_seat *s, const accelerator_card *c
                                             cards[r].offset,
                                   .shape = cards[r].shape};
     s->connected = s->arena->connected = true;
+    if (!s->derived)
+        RING_TRY(arena_greet(s->arena));
     RING_TRY(write_links(s, cards, &terms->shape));
     return join_group(s, cards);
 }

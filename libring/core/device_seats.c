@@ -151,6 +151,7 @@ static ring_status attach(const ring_comm *comm, struct device_calls *d,
         return status;
     d->seat = s->seat;
     *card = s->card;
+    card->shuts = !comm->settings.p2p;
     memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
     free_step(s);
     return status;
@@ -190,7 +191,11 @@ static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
         *why = first_failure(notices, comm->ranks, "attach to its GPU");
     if (*why == RING_OK)
         *why = connect_all(comm, d, notices);
-    RING_TRY(exchange(comm, notices, *why));
+    char text[512];
+    text_format(text, sizeof text, "%s", fail_text());
+    const ring_status status = exchange(comm, notices, *why);
+    if (status != RING_OK) /* if the GPU has failed, the exchange fails by that, too */
+        return *why == RING_OK ? status : fail(status, "%s", text);
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "connect its GPU to the others");
     return RING_OK;
@@ -215,8 +220,10 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
     ring_status why;
     const ring_status status = attach_and_connect(comm, d, parent, notices, &why);
     if (status != RING_OK) {
-        device_calls_end(d);
-        return status;
+        char text[512];
+        text_format(text, sizeof text, "%s", fail_text());
+        device_calls_end(d); /* which fails, too, if the GPU has */
+        return fail(status, "%s", text);
     }
     if (why != RING_OK) {
         log_info("calls on GPUs are driven by the host: %s", fail_text());

@@ -35,6 +35,7 @@ typedef struct settings {
     bool device_programs;     /* RING_DEVICE_PROGRAMS: GPUs run calls themselves          */
     int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of a call that GPUs run  */
     bool nvtx;                /* RING_NVTX: profilers show calls                          */
+    bool p2p;                 /* RING_P2P: GPUs access each other's memory                */
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of data over tcp                           */

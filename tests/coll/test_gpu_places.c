@@ -8,6 +8,7 @@
 #include "doubles/cuda/cuda_table.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,36 +206,23 @@ static void gpus_apart(void **state)
     run(apart);
 }
 
-/* Kernels that touch a peer's memory fail. So calls end with an error, or give right values. */
+/* Kernels that touch a peer's memory fail, which ends all GPUs of the double. The start finds that
+ * out, and the rank whose kernel was first says what to do. */
 static int with_liars(int rank, int ranks, harness_board *board, void *arg)
 {
-    CUstream stream;
-    player p;
-    ring_call call = RING_CALL_INIT;
-    EXPECT(sit_down(&p, rank, rank, board) == 0, "rank %d", rank);
-    EXPECT_CUDA(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING, 0));
-    EXPECT_CUDA(cu.mem_alloc(&p.src, BYTES));
-    EXPECT_CUDA(cu.mem_alloc(&p.dst, BYTES));
-    EXPECT_CUDA(cu.set_words_async(p.src, 3, COUNT, stream));
-    EXPECT_CUDA(cu.stream_synchronize(stream));
-    /* A kernel that fails ends all devices of the double, so both ranks are ready before it. */
-    (void)ring_barrier(p.comm, NULL);
+    CUcontext context;
+    ring_comm *comm;
+    EXPECT(start_gpu() == 0, "no GPU");
+    EXPECT_CUDA(cu.primary_retain(&context, rank));
+    EXPECT_CUDA(cu.set_current(context));
     const double since = harness_now();
-    call.stream = stream;
-    const ring_status status = ring_all_reduce((void *)(uintptr_t)p.src, (void *)(uintptr_t)p.dst,
-                                               COUNT, RING_INT32, RING_SUM, p.comm, &call);
-    const CUresult result = cu.stream_synchronize(stream);
-    printf("rank %d of liars: call %s, stream %d, after %.2f s\n", rank, ring_status_string(status),
-           result, harness_now() - since);
-    fflush(stdout);
-    if (result == CUDA_SUCCESS && ring_comm_status(p.comm) == RING_OK) {
-        int32_t first = 0; /* the other rank's kernel may still fail, and end all devices */
-        const bool read = cu.copy_async((uintptr_t)&first, p.dst, 4, stream) == CUDA_SUCCESS &&
-                          cu.stream_synchronize(stream) == CUDA_SUCCESS;
-        EXPECT(!read || first == 6, "wrong values: %d", first);
-    }
-    EXPECT(harness_is_prompt(since), "the call does not end");
-    ring_comm_destroy(p.comm);
+    EXPECT(harness_join(rank, ranks, board, &comm) != RING_OK, "the start has not failed");
+    EXPECT(harness_says("CUDA error 700"), "%s", ring_last_error(NULL));
+    atomic_fetch_add(&board->counters[0], harness_says("RING_P2P=0"));
+    EXPECT(harness_is_prompt(since), "the start does not end");
+    atomic_fetch_add(&board->counters[1], 1);
+    EXPECT(harness_await(board, 1, ranks), "a rank is late");
+    EXPECT(atomic_load(&board->counters[0]) > 0, "nobody says what to do");
     return 0;
 }
 
