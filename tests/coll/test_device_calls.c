@@ -133,6 +133,19 @@ static uint64_t messages_of(const player *p)
 
 /* ---- Calls -------------------------------------------------------------------------------- */
 
+/* Stops the rank's stream. @param[out] word  pinned; the stream goes on when it is 1. */
+static int close_stream(const player *p, _Atomic uint32_t **word)
+{
+    CUdeviceptr there;
+    void *pinned;
+    EXPECT_CUDA(cu.host_alloc(&pinned, sizeof **word, CU_MEMHOSTALLOC_DEVICEMAP));
+    *word = pinned;
+    atomic_store(*word, 0);
+    EXPECT_CUDA(cu.host_device_pointer(&there, pinned, 0));
+    EXPECT_CUDA(cu.stream_wait_value(p->stream, there, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    return 0;
+}
+
 static int in_turn(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
@@ -207,6 +220,46 @@ static int after_events(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+static void *open_later(void *word)
+{
+    usleep(100000);
+    atomic_store((_Atomic uint32_t *)word, 1);
+    return NULL;
+}
+
+/* More calls with lists than have room for them at once, in a stream that is stopped at first. Each
+ * call writes other places. */
+static int many_lists(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 512, EACH = 4 };
+    const size_t counts[] = {EACH, EACH};
+    _Atomic uint32_t *word;
+    pthread_t thread;
+    player p;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
+    EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
+    EXPECT(pthread_create(&thread, NULL, open_later, word) == 0, "no thread");
+    const uint64_t before = messages_of(&p);
+    call.stream = p.stream;
+    for (size_t i = 0; i < CALLS; i++) {
+        int32_t *src = (int32_t *)(uintptr_t)p.src, *dst = (int32_t *)(uintptr_t)p.dst;
+        void *dsts[] = {dst + 2 * i * EACH, dst + (2 * i + 1) * EACH};
+        EXPECT_OK(ring_all_gather_list(src + i * EACH, dsts, counts, RING_INT32, p.comm, &call));
+    }
+    pthread_join(thread, NULL);
+    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT_CUDA(cu.copy_to_host_async(p.host, p.dst, sizeof p.host, p.stream));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    for (int i = 0; i < 2 * CALLS * EACH; i++) {
+        const int from = i / EACH % 2, at = i / (2 * EACH) * EACH + i % EACH;
+        EXPECT(p.host[i] == element(from, 0, at), "rank %d, call %d: %d", rank, i / (2 * EACH),
+               p.host[i]);
+    }
+    return leave(&p);
+}
+
 static void count_done(void *context, ring_status status)
 {
     atomic_fetch_add((_Atomic int *)context, status == RING_OK ? 1 : 100);
@@ -242,6 +295,7 @@ static void test_calls_run_in_their_order(void **state)
     run(2, in_groups);
     run(3, without_streams);
     run(2, after_events);
+    run(2, many_lists);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -324,20 +378,6 @@ static int late_rank(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(expect_failure(&p, RING_ERR_TIMEOUT, "not finished before its deadline") == 0, "rank %d",
            rank);
     return leave(&p);
-}
-
-/* Stops the rank's stream until open_stream(). @param[out] word  pinned, which the stream awaits.
- */
-static int close_stream(const player *p, _Atomic uint32_t **word)
-{
-    CUdeviceptr there;
-    void *pinned;
-    EXPECT_CUDA(cu.host_alloc(&pinned, sizeof **word, CU_MEMHOSTALLOC_DEVICEMAP));
-    *word = pinned;
-    atomic_store(*word, 0);
-    EXPECT_CUDA(cu.host_device_pointer(&there, pinned, 0));
-    EXPECT_CUDA(cu.stream_wait_value(p->stream, there, 1, CU_STREAM_WAIT_VALUE_GEQ));
-    return 0;
 }
 
 /* No stream reaches the call before its deadline, so no kernel can check it. After the deadline the
