@@ -220,6 +220,29 @@ static int after_events(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* One prepared call, with and without a stream. */
+static int prepared(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_prepared *kept;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    const uint64_t before = messages_of(&p);
+    call.prepared = &kept;
+    EXPECT_OK(sum(&p, NULL, &call));
+    for (int round = 0; round < 4; round++) {
+        const CUstream given = round % 2 == rank % 2 ? p.stream : NULL;
+        call = (ring_call)RING_CALL_INIT;
+        call.stream = given;
+        EXPECT(give(&p, given != NULL ? given : LEGACY, round) == 0, "rank %d", rank);
+        EXPECT_OK(ring_prepared_start(kept, &call));
+        EXPECT(expect_sum(&p, given != NULL ? given : p.other, round) == 0, "rank %d", rank);
+    }
+    ring_prepared_destroy(kept);
+    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    return leave(&p);
+}
+
 static void *open_later(void *word)
 {
     usleep(100000);
@@ -296,6 +319,7 @@ static void test_calls_run_in_their_order(void **state)
     run(3, without_streams);
     run(2, after_events);
     run(2, many_lists);
+    run(2, prepared);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
