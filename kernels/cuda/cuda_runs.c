@@ -212,7 +212,7 @@ static void bind_lists(const accelerator_seat *s, const accelerator_run *run, ri
 {
     const size_t ranks = (size_t)s->ranks, size = ring_dtype_size(dtype);
     for (size_t side = 0; side < 2; side++) {
-        const size_t first = (2 * ((s->number + 1) % LISTED_RUNS) + side) * ranks;
+        const size_t first = ((s->number + 1) % LISTED_RUNS * (size_t)2 + side) * ranks;
         call->bases[side] = NULL;
         if (run->lists[side] == NULL)
             continue;
@@ -254,7 +254,7 @@ ring_status cuda_run_open(accelerator_seat *s)
     RING_TRY(cuda_check(api->stream_create(&s->own.stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
                         "creating a stream (cuStreamCreateWithPriority)"));
     RING_TRY(identify(s->own.stream, &s->own.id));
-    const size_t bytes = 2 * LISTED_RUNS * (size_t)s->ranks * sizeof *s->lists.bases;
+    const size_t bytes = (size_t)s->ranks * LISTED_RUNS * 2 * sizeof *s->lists.bases;
     s->lists.count = (bytes + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
     s->lists.first = arena_pin(s->arena, s->lists.count);
     if (s->lists.first == PINNED_UNITS)
