@@ -11,15 +11,20 @@
 #include <string.h>
 #include <time.h>
 
-/* Communicators that are derived from one without seats have none. */
-static bool all_have_one(const ring_comm *comm, const ring_comm *parent)
+/* @return why no rank gets a seat, without any of them trying; NULL: they may try. All ranks of the
+ * communicator return the same. */
+static const char *find_obstacle(const ring_comm *comm, const ring_comm *parent)
 {
+    if (comm->ranks == 1)
+        return "there is one rank";
+    if (comm->plan_world.hosts > 1)
+        return "ranks are on several hosts";
     if (parent != NULL && parent->device_calls == NULL)
-        return false;
+        return "it drives those of the communicator from which this one is derived";
     for (int r = 0; r < comm->ranks; r++)
         if (comm->world->cards[r].runs_programs == 0)
-            return false;
-    return comm->ranks > 1 && comm->plan_world.hosts == 1;
+            return "a rank uses no GPU, or has RING_DEVICE_PROGRAMS=0";
+    return NULL;
 }
 
 /* A rank's result and card in an exchange; ranks without a seat take part, too. */
@@ -238,8 +243,13 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
 
 ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_comm *parent)
 {
-    if (a == NULL || a->programs == NULL || !all_have_one(comm, parent))
+    if (a == NULL || a->programs == NULL)
         return RING_OK;
+    const char *obstacle = find_obstacle(comm, parent);
+    if (obstacle != NULL) {
+        log_info("calls on GPUs are driven by the host: %s", obstacle);
+        return RING_OK;
+    }
     seat_notice *notices = calloc((size_t)comm->ranks, sizeof *notices);
     struct device_calls *d = calloc(1, sizeof *d);
     if (notices == NULL || d == NULL) {
