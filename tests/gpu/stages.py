@@ -92,11 +92,11 @@ def collective_jobs(amount, transports=("loop", "shm", "tcp")):
     mode = "pairwise" if amount.is_real or amount.factor > 1 else "sample"
     sweep = [amount.program("sweep"), "--memory", "cuda", "--mode", mode, "--ranks", "2,4"]
     for transport in transports:
+        host = [] if transport == "loop" else ["--by-host"]  # processes that share a GPU
         for algorithm in ALGORITHMS[:amount(5, 2)]:
             yield (f"collectives over {transport} by {algorithm}",
-                   [*sweep, "--transport", transport, "--algo", algorithm])
+                   [*sweep, "--transport", transport, "--algo", algorithm, *host])
         for by in ("ring", "direct") if transport == "loop" else ("ring",):
-            host = [] if transport == "loop" else ["--by-host"]
             yield (f"collectives over {transport} by {by} on streams",
                    [*sweep, "--transport", transport, "--algo", by, "--stream", *host])
 

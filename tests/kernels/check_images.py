@@ -32,6 +32,7 @@ KERNELS = [
     (r"squares_\w+", 48, set()),  # 8 bytes are 4 halves
     (r"norm_finish", 32, set()),
     (r"pack", 64, STREAMS),
+    (r"program_chores", 32, {FLAGS}),
     (r"program\w*", 128, STREAMS | {FLAGS}),
 ]
 WIDE = r"\.(?:v4\.[busf]32|v2\.[busf]64)\b"
