@@ -9,7 +9,11 @@
 /* The first unit has a word for each rank that has departed from the arena, and from GREETINGS on a
  * word for each rank whose GPU has written there. PARTS_BYTES are for the
  * seats of derived communicators. */
-enum { PARTS_BYTES = 6 << 20, CHORE_SECONDS = 2, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
+enum { PARTS_BYTES = 6 << 20, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
+
+/* Chores have a deadline. Their word is read every few tens of microseconds, and the driver is
+ * asked at each read of so many. */
+enum { CHORE_SECONDS = 2, LOOKS_PER_QUERY = 256 };
 
 /* The first units of pinned memory. */
 typedef struct arena_words {
@@ -81,14 +85,16 @@ static ring_status launch(cuda_arena *a, chore_args *chores)
                       "preparing memory (cuLaunchKernel)");
 }
 
-/* A kernel that has failed is noticed by asking for the state of its stream. */
+/* The word of a kernel that has failed never comes, so the state of its stream is asked for from
+ * time to time. */
 static ring_status work_locked(cuda_arena *a, chore_args *chores)
 {
-    const cuda_driver *api = cuda_driver_load();
     const double end = clock_now() + CHORE_SECONDS;
     RING_TRY(launch(a, chores));
-    while (atomic_load(&words_of(a)->done) < chores->number) {
-        const CUresult state = api->stream_query(a->of->stream);
+    for (int looks = 1; atomic_load(&words_of(a)->done) < chores->number; looks++) {
+        const CUresult state = looks % LOOKS_PER_QUERY == 0
+                                   ? cuda_query(cuda_driver_load(), a->of->stream)
+                                   : CUDA_ERROR_NOT_READY;
         if (state != CUDA_ERROR_NOT_READY)
             RING_TRY(cuda_check(state, "preparing memory (cuStreamQuery)"));
         if (clock_now() > end)
@@ -318,7 +324,7 @@ static ring_status write_greetings(cuda_arena *a)
 static ring_status await_greetings(cuda_arena *a)
 {
     const double end = clock_now() + 2 * CHORE_SECONDS;
-    for (;;) {
+    for (double step = 1e-4;; step = step < 1e-2 ? 2 * step : step) {
         chore_args look = {.count = 0};
         arena_add_chore(&look, CHORE_LOOK, a->pinned_there + offsetof(arena_words, looks),
                         a->memory + GREETINGS, (size_t)a->ranks * 8);
@@ -331,7 +337,7 @@ static ring_status await_greetings(cuda_arena *a)
                 "not all GPUs have written to the memory of %s, although the driver reports "
                 "that they can access it",
                 a->of->name);
-        clock_sleep(1e-4);
+        clock_sleep(step);
     }
 }
 

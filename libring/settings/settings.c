@@ -55,7 +55,7 @@ static const setting table[] = {
      "RDMA adapters that connect the hosts, else 1; rank 0's value applies to all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
     {"RING_DEVICE_PROGRAMS", NULL, "0 or 1",
-     "1: GPUs run calls on streams themselves if each rank's GPU can access the others' memory; "
+     "1: GPUs run calls themselves if each rank's GPU can access the others' memory; "
      "0: the host drives these calls",
      "1", SETTING_FLAG, FIELD(device_programs)},
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
