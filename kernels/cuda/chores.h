@@ -37,8 +37,6 @@ DEVICE void do_chores(const chore_args *args)
         do_chore(&args->chores[i]);
         block_barrier();
     }
-    if (thread_index() == 0)
-        store_release(args->done, args->number);
 }
 
 #endif

@@ -17,7 +17,7 @@ enum { CHORE_SECONDS = 2, LOOKS_PER_QUERY = 256 };
 
 /* The first units of pinned memory. */
 typedef struct arena_words {
-    _Atomic uint64_t done; /* number of the latest chores that are done */
+    _Atomic uint32_t done; /* number of the latest chores that are done */
     _Atomic uint64_t looks[CHORES_MOST];
 } arena_words;
 _Static_assert(sizeof(arena_words) <= PINNED_UNIT_BYTES, "the words are in the first unit");
@@ -78,11 +78,14 @@ void arena_add_chore(chore_args *to, uint64_t kind, CUdeviceptr at, CUdeviceptr 
 static ring_status launch(cuda_arena *a, chore_args *chores)
 {
     void *parameters[] = {chores};
-    chores->done = (uint64_t *)(uintptr_t)(a->pinned_there + offsetof(arena_words, done));
-    chores->number = ++a->launched;
-    return cuda_check(cuda_driver_load()->launch(a->chores, 1, 1, 1, CHORE_THREADS, 1, 1, 0,
-                                                 a->of->stream, parameters, NULL),
-                      "preparing memory (cuLaunchKernel)");
+    const cuda_driver *api = cuda_driver_load();
+    RING_TRY(cuda_check(api->launch(a->chores, 1, 1, 1, CHORE_THREADS, 1, 1, 0, a->of->stream,
+                                    parameters, NULL),
+                        "preparing memory (cuLaunchKernel)"));
+    return cuda_check(api->stream_write_value(a->of->stream,
+                                              a->pinned_there + offsetof(arena_words, done),
+                                              ++a->launched, 0),
+                      "marking the end of preparing memory (cuStreamWriteValue32)");
 }
 
 /* The word of a kernel that has failed never comes, so the state of its stream is asked for from
@@ -91,7 +94,7 @@ static ring_status work_locked(cuda_arena *a, chore_args *chores)
 {
     const double end = clock_now() + CHORE_SECONDS;
     RING_TRY(launch(a, chores));
-    for (int looks = 1; atomic_load(&words_of(a)->done) < chores->number; looks++) {
+    for (int looks = 1; atomic_load(&words_of(a)->done) != a->launched; looks++) {
         const CUresult state = looks % LOOKS_PER_QUERY == 0
                                    ? cuda_query(cuda_driver_load(), a->of->stream)
                                    : CUDA_ERROR_NOT_READY;

@@ -51,7 +51,7 @@ typedef struct cuda_arena {
     bool connected;    /* the other ranks may access this memory            */
     left_part *left;
     CUfunction chores; /* the kernel */
-    uint64_t launched; /* number of the latest launch of it */
+    uint32_t launched; /* number of the latest launch of it */
 } cuda_arena;
 
 /** Allocates an arena with one user, with room for a part of @p bytes and for some small ones. The

@@ -145,8 +145,6 @@ typedef struct device_chore {
 typedef struct chore_args {
     device_chore chores[CHORES_MOST];
     uint32_t count;
-    uint64_t *done; /* = number, when all chores are done */
-    uint64_t number;
 } chore_args;
 
 #endif

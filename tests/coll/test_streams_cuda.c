@@ -324,8 +324,8 @@ static void test_an_end_lets_streams_go(void **state)
 
 /* ---- Calls of the driver that fail -------------------------------------------------------- */
 
-enum { NTH_MOST = 120, NTH_MOST_BY_GPUS = 600 };
-#ifdef __SANITIZE_THREAD__
+enum { NTH_MOST = 120, NTH_MOST_BY_GPUS = 3000 };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { STRIDE = 7 }; /* a life takes a second */
 #else
 enum { STRIDE = 1 };
