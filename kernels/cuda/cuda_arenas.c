@@ -187,6 +187,7 @@ typedef struct left_arena {
 static struct {
     pthread_mutex_t lock;
     left_arena *first;
+    cuda_arena *kept; /* until the process ends */
 } left = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool have_all_departed(const left_arena *m)
@@ -364,6 +365,17 @@ void arena_close_peers(cuda_arena *a)
     a->connected = false;
 }
 
+void arena_keep(cuda_arena *a)
+{
+    pthread_mutex_lock(&left.lock);
+    if (!a->kept) {
+        a->next = left.kept;
+        left.kept = a;
+    }
+    a->kept = true;
+    pthread_mutex_unlock(&left.lock);
+}
+
 void arena_drop(cuda_arena *a)
 {
     chore_args marks = {.count = 0};
@@ -375,8 +387,10 @@ void arena_drop(cuda_arena *a)
     for (int r = 0; connected && r < a->ranks; r++)
         arena_add_chore(&marks, CHORE_MARK, a->peers[r].memory + (size_t)a->rank * sizeof(uint64_t),
                         0, 0);
-    if (connected && arena_work(a, &marks) != RING_OK)
-        return; /* it is kept until the process ends */
+    if (connected && arena_work(a, &marks) != RING_OK) {
+        arena_keep(a);
+        return;
+    }
     const cuda_device *c = a->of;
     arena_close_peers(a);
     a->connected = connected;

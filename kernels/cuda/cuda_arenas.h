@@ -50,8 +50,10 @@ typedef struct cuda_arena {
     arena_peer *peers; /* [ranks]; their memory is constant after the start */
     bool connected;    /* the other ranks may access this memory            */
     left_part *left;
-    CUfunction chores; /* the kernel */
-    uint32_t launched; /* number of the latest launch of it */
+    CUfunction chores;       /* the kernel */
+    uint32_t launched;       /* number of the latest launch of it */
+    struct cuda_arena *next; /* in the list of those that are kept */
+    bool kept;
 } cuda_arena;
 
 /** Allocates an arena with one user, with room for a part of @p bytes and for some small ones. The
@@ -62,6 +64,9 @@ ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ran
 void arena_hold(cuda_arena *a);
 /** The last user gives the memory back. It is freed after all ranks have departed from it. */
 void arena_drop(cuda_arena *a);
+/** Keeps the arena until the process ends, for a user that may go on using it and never drops it.
+ */
+void arena_keep(cuda_arena *a);
 /** Checks that this GPU reads and writes the memory of all others, and that their writes arrive
  *  here. All ranks call it at the same time, when they have opened the others' memory. */
 ring_status arena_greet(cuda_arena *a);

@@ -489,8 +489,10 @@ static ring_status depart(const accelerator_seat *s)
 static void give_memory_back(const accelerator_seat *s)
 {
     const seat_layout in = seat_layout_of(&s->shape, s->ranks);
-    if (s->connected && depart(s) != RING_OK)
+    if (s->connected && depart(s) != RING_OK) {
+        arena_keep(s->arena);
         return;
+    }
     cuda_run_close(s);
     if (s->connected)
         arena_leave(s->arena, s->first, in.all, s->memory + in.departed, s->ranks);
@@ -509,13 +511,15 @@ static void give_memory_back(const accelerator_seat *s)
  * other ranks is kept. */
 static void cuda_detach(accelerator_seat *s)
 {
+    const bool may_run = s->words != NULL && (s->captured || !cuda_run_await_end(s));
     program_dismiss(s->of, s->admitted);
-    if (cuda_enter(s->of) == RING_OK) {
-        if (s->words != NULL && (s->captured || !cuda_run_await_end(s)))
-            cuda_run_abort(s);
-        else
-            give_memory_back(s);
+    if (may_run)
+        cuda_run_abort(s);
+    if (!may_run && cuda_enter(s->of) == RING_OK) {
+        give_memory_back(s);
         cuda_leave();
+    } else if (s->arena != NULL) {
+        arena_keep(s->arena);
     }
     free(s->peers);
     free(s);

@@ -20,7 +20,7 @@
 #include "unit_test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CYCLES = 200 };
+enum { CYCLES = 40 };
 #else
 enum { CYCLES = 1000 };
 #endif
