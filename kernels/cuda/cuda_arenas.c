@@ -11,9 +11,9 @@
  * seats of derived communicators. */
 enum { PARTS_BYTES = 6 << 20, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
 
-/* Chores have a deadline. Their word is read every few tens of microseconds, and the driver is
- * asked at each read of so many. */
-enum { CHORE_SECONDS = 10, LOOKS_PER_QUERY = 256 };
+/* Chores and greetings have a deadline. Their word is read every few tens of microseconds, and the
+ * driver is asked at each read of so many. */
+enum { CHORE_SECONDS = 10, GREETING_SECONDS = 4, LOOKS_PER_QUERY = 256 };
 
 /* The first units of pinned memory. */
 typedef struct arena_words {
@@ -327,7 +327,7 @@ static ring_status write_greetings(cuda_arena *a)
 /* The other ranks write theirs within the time that their GPUs need for a few chores. */
 static ring_status await_greetings(cuda_arena *a)
 {
-    const double end = clock_now() + 2 * CHORE_SECONDS;
+    const double end = clock_now() + GREETING_SECONDS;
     for (double step = 1e-4;; step = step < 1e-2 ? 2 * step : step) {
         chore_args look = {.count = 0};
         arena_add_chore(&look, CHORE_LOOK, a->pinned_there + offsetof(arena_words, looks),
