@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* The first unit has a word for each rank that has departed from the arena, and from GREETINGS on a
- * word for each rank whose GPU has written there. PARTS_BYTES are for the
- * seats of derived communicators. */
+ * word for each rank whose GPU has written there. PARTS_BYTES are for the seats of derived
+ * communicators. */
 enum { PARTS_BYTES = 6 << 20, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
 
 /* Chores and greetings have a deadline. Their word is read every few tens of microseconds, and the

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_arenas: the memory of one rank for all communicators of a membership, on its GPU and pinned.
- * It is allocated, and opened by the other ranks, once: with the communicator from which the others
- * are derived. Their seats are parts of it, so making and destroying them neither allocates memory
- * nor waits for streams: a small kernel clears words, writes links and tells other ranks that this
- * one has departed from their memory.
+ * cuda_arenas: manages the memory of one rank for all communicators of a membership, on its GPU and
+ * pinned. An arena is allocated, and opened by the other ranks, once: with the communicator from
+ * which the others are derived. Their seats are parts of it, so making and destroying them neither
+ * allocates memory nor waits for streams: a small kernel clears words, writes links and tells other
+ * ranks that this one has departed from their memory.
  */
 #ifndef RING_CUDA_ARENAS_H
 #define RING_CUDA_ARENAS_H
@@ -85,6 +85,11 @@ static inline CUdeviceptr arena_at(const cuda_arena *a, size_t first)
     return a->memory + first * ARENA_UNIT_BYTES;
 }
 
+/** @return the units of pinned memory that hold so many bytes. */
+static inline size_t pinned_units(size_t bytes)
+{
+    return (bytes + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
+}
 /** Takes consecutive units of pinned memory. @return the first; PINNED_UNITS: there are none. */
 size_t arena_pin(cuda_arena *a, size_t count);
 void arena_unpin(cuda_arena *a, size_t first, size_t count);

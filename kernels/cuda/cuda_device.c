@@ -99,11 +99,10 @@ static ring_status cuda_health(const accelerator *a)
 /* ---- Opening ----------------------------------------------------------------------------------
  */
 
-static ring_status open_inside(const cuda_driver *api, cuda_device *c)
+static ring_status open_inside(cuda_device *c)
 {
     RING_TRY(load_folds(c));
-    RING_TRY(cuda_check(api->stream_create(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
-                        "creating a stream (cuStreamCreateWithPriority)"));
+    RING_TRY(cuda_own_stream(&c->stream));
     RING_TRY(cuda_folds_open(c));
     RING_TRY(cuda_stops_open(c));
     RING_TRY(cuda_programs_open(c));
@@ -150,7 +149,7 @@ ring_status cuda_device_open(int ordinal, const char *root, cuda_device **out)
     }
     status = cuda_enter(c);
     if (status == RING_OK) {
-        status = open_inside(cuda_driver_load(), c);
+        status = open_inside(c);
         cuda_leave();
     }
     if (status == RING_OK)

@@ -151,6 +151,13 @@ ring_status cuda_pin(size_t bytes, void **out, CUdeviceptr *there)
     return status;
 }
 
+ring_status cuda_own_stream(CUstream *out)
+{
+    enum { HIGHEST = -1000 }; /* the driver clamps it to what it supports */
+    return cuda_check(cuda_driver_load()->stream_create(out, CU_STREAM_NON_BLOCKING, HIGHEST),
+                      "creating a stream (cuStreamCreateWithPriority)");
+}
+
 ring_status cuda_memory_open(int ordinal, const char *root, cuda_device *out)
 {
     const cuda_driver *api = cuda_driver_load();

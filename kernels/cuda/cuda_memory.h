@@ -9,11 +9,6 @@
 #include "accelerator.h"
 #include "cuda_driver.h"
 
-/** The priority of libring's own streams, which the driver clamps to the highest that it supports.
- *  Users' streams wait for libring's, and each priority has hardware queues of its own. In a shared
- *  queue, a stream that waits could block the stream that it waits for. */
-enum { CUDA_OWN_STREAM = -1000 };
-
 /** The default stream of a context, which waits for all its blocking streams (CU_STREAM_LEGACY). */
 #define CUDA_LEGACY_STREAM ((CUstream)(uintptr_t)1)
 
@@ -48,6 +43,10 @@ void cuda_leave(void);
  * of a device; streams may be captured meanwhile.
  *  @param[out] there  the memory's address for GPUs; may be NULL. */
 ring_status cuda_pin(size_t bytes, void **out, CUdeviceptr *there);
+/** Creates a stream of libring's own, of the highest priority. Users' streams wait for libring's,
+ *  and each priority has hardware queues of its own: in a shared queue, a stream that waits could
+ *  block the stream that it waits for. The thread must have entered the context of a device. */
+ring_status cuda_own_stream(CUstream *out);
 
 /** Fills in name, place, share and flush of out->base. Share and flush are NULL if writes of
  *  adapters would have to be flushed and cannot be; data of such memory are copied through host

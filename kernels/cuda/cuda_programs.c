@@ -66,18 +66,13 @@ static accelerator_shape choose_shape(int ranks, int lanes, size_t bytes)
 
 /* ---- Attaching ---------------------------------------------------------------------------- */
 
-static size_t words_units(void)
-{
-    return (sizeof(seat_words) + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
-}
-
 /* Takes a part of the arena and words of its pinned memory. */
 static ring_status take_memory(accelerator_seat *s)
 {
     const size_t bytes = seat_layout_of(&s->shape, s->ranks).all;
     RING_TRY(arena_take(s->arena, bytes, &s->first));
     s->memory = arena_at(s->arena, s->first);
-    s->pinned = arena_pin(s->arena, words_units());
+    s->pinned = arena_pin(s->arena, pinned_units(sizeof(seat_words)));
     if (s->pinned == PINNED_UNITS)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
     s->words = memset(pinned_at(s->arena, s->pinned), 0, sizeof(seat_words));
@@ -499,7 +494,7 @@ static void give_memory_back(const accelerator_seat *s)
     else if (s->memory != 0)
         arena_give(s->arena, s->first, in.all);
     if (s->words != NULL)
-        arena_unpin(s->arena, s->pinned, words_units());
+        arena_unpin(s->arena, s->pinned, pinned_units(sizeof(seat_words)));
     if (s->group != NULL)
         program_group_drop(s->group);
     if (s->arena != NULL)

@@ -137,10 +137,7 @@ ring_status program_group_join(uint64_t address, accelerator_seat *s, program_gr
         pthread_mutex_lock(&g->lock);
         add_seat(g, s);
         if (g->count == 2)
-            status = cuda_check(cuda_driver_load()->stream_create(&g->stream,
-                                                                  CU_STREAM_NON_BLOCKING,
-                                                                  CUDA_OWN_STREAM),
-                                "creating a stream (cuStreamCreateWithPriority)");
+            status = cuda_own_stream(&g->stream);
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&groups.lock);
@@ -251,11 +248,10 @@ static ring_status identify(CUstream stream, uint64_t *out)
 ring_status cuda_run_open(accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
-    RING_TRY(cuda_check(api->stream_create(&s->own.stream, CU_STREAM_NON_BLOCKING, CUDA_OWN_STREAM),
-                        "creating a stream (cuStreamCreateWithPriority)"));
+    RING_TRY(cuda_own_stream(&s->own.stream));
     RING_TRY(identify(s->own.stream, &s->own.id));
     const size_t bytes = (size_t)s->ranks * LISTED_RUNS * 2 * sizeof *s->lists.bases;
-    s->lists.count = (bytes + PINNED_UNIT_BYTES - 1) / PINNED_UNIT_BYTES;
+    s->lists.count = pinned_units(bytes);
     s->lists.first = arena_pin(s->arena, s->lists.count);
     if (s->lists.first == PINNED_UNITS)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
