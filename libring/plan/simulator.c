@@ -48,19 +48,19 @@ static ring_status record(simulation *s, int rank, const plan_step *step)
     return RING_OK;
 }
 
-/* Executes the next step of a rank unless the step must wait. */
-static ring_status step_once(simulation *s, int rank, bool *moved)
+/* Executes a rank's steps until one must wait. @param[out] moved  set to true if there were any. */
+static ring_status run_rank(simulation *s, int rank, bool *moved)
 {
-    const plan_step *step = plan_at(&s->cursors[rank]);
-    if (step == NULL || missing(s, rank, step) >= 0)
-        return RING_OK;
-    RING_TRY(record(s, rank, step));
-    sim_event *event = &s->events[s->event_count - 1];
-    RING_TRY(sim_execute(s, rank, step));
-    event->taken = s->taken_count - event->first_taken;
-    plan_next(&s->cursors[rank]);
-    s->done[rank]++;
-    *moved = true;
+    const plan_step *step;
+    while ((step = plan_at(&s->cursors[rank])) != NULL && missing(s, rank, step) < 0) {
+        RING_TRY(record(s, rank, step));
+        sim_event *event = &s->events[s->event_count - 1];
+        RING_TRY(sim_execute(s, rank, step));
+        event->taken = s->taken_count - event->first_taken;
+        plan_next(&s->cursors[rank]);
+        s->done[rank]++;
+        *moved = true;
+    }
     return RING_OK;
 }
 
@@ -68,13 +68,8 @@ static ring_status run_until_all_wait(simulation *s)
 {
     for (bool moved = true; moved;) {
         moved = false;
-        for (int rank = 0; rank < s->ranks; rank++) {
-            for (bool again = true; again;) {
-                again = false;
-                RING_TRY(step_once(s, rank, &again));
-                moved |= again;
-            }
-        }
+        for (int rank = 0; rank < s->ranks; rank++)
+            RING_TRY(run_rank(s, rank, &moved));
     }
     return RING_OK;
 }
