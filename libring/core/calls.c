@@ -222,8 +222,7 @@ static ring_status bind_buffers(prepared_call *c)
     RING_TRY(check_buffers(p, b));
     if (regions_have_devices())
         RING_TRY(find_accelerators(c->comm, p, b));
-    const bool has_list = b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
-    return has_list ? lists_check(c->comm, p, b) : check_overlap(p, b);
+    return has_list(b) ? lists_check(c->comm, p, b) : check_overlap(p, b);
 }
 
 /* Fields that an older caller's struct lacks stay zero; fields of a later version are ignored. */

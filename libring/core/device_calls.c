@@ -34,11 +34,6 @@ static bool is_of(const accelerator *a, const call_buffers *b)
     return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
 }
 
-static bool has_list(const call_buffers *b)
-{
-    return b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
-}
-
 /* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
  * call must be in device memory on all ranks, or on none; a call without bytes has none. A barrier
  * without a stream orders the threads of the host alone: a stream that is stopped for it would hold

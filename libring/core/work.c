@@ -256,7 +256,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
         status = make_peers(w, p);
     if (status == RING_OK && options->work != NULL)
         status = handle_new(comm, w, &w->result.handle, options->work);
-    if (status == RING_OK && (given->lists[PLAN_SRC] != NULL || given->lists[PLAN_DST] != NULL))
+    if (status == RING_OK && has_list(given))
         status = lists_make_room(w);
     if (status != RING_OK) {
         for (work *next; w != NULL; w = next) {

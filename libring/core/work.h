@@ -45,6 +45,12 @@ typedef struct call_buffers {
                                     NULL: the side is one buffer. Not used by a bound work */
 } call_buffers;
 
+/** @return true if a side is a list of blocks. */
+static inline bool has_list(const call_buffers *b)
+{
+    return b->lists[PLAN_SRC] != NULL || b->lists[PLAN_DST] != NULL;
+}
+
 /** The current op of a work and its progress. */
 typedef struct work_step {
     int32_t op, slice;
