@@ -124,7 +124,7 @@ static void collect_parts(cuda_arena *a)
     chore_args looks = {.count = 0};
     for (const left_part *p = a->left; p != NULL && looks.count < CHORES_MOST; p = p->next)
         arena_add_chore(&looks, CHORE_LOOK,
-                        a->pinned_there + offsetof(arena_words, looks) + looks.count * 8,
+                        a->pinned_there + offsetof(arena_words, looks) + (size_t)looks.count * 8,
                         p->departed, (size_t)p->ranks * sizeof(uint64_t));
     if (looks.count == 0 || work_locked(a, &looks) != RING_OK)
         return;

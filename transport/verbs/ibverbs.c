@@ -80,8 +80,8 @@ const char *ibverbs_explain(enum ibv_wc_status status)
                                   "'ringinfo doctor', RING_IB_GID_INDEX, RING_IB_TIMEOUT"),
         [IBV_WC_RNR_RETRY_EXC_ERR] = "the peer's adapter had no receive request for a wake-up",
         [IBV_WC_FATAL_ERR] = "the adapter failed; see the kernel's log (dmesg)",
-        [IBV_WC_RESP_TIMEOUT_ERR] = "the peer's adapter did not answer in time; see "
-                                    "RING_IB_TIMEOUT",
+        [IBV_WC_RESP_TIMEOUT_ERR] = ("the peer's adapter did not answer in time; see "
+                                     "RING_IB_TIMEOUT"),
     };
     const size_t at = (size_t)status;
     return at < sizeof words / sizeof *words && words[at] != NULL ? words[at]
