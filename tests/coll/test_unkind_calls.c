@@ -58,8 +58,9 @@ static int start_gpu(void)
 static int sit_down(player *p, int rank, int ranks, harness_board *board)
 {
     *p = (player){.rank = rank, .ranks = ranks, .seed = (unsigned)rank + 1};
+    const char *gpus = getenv("FAKE_CUDA_DEVICES");
     EXPECT(start_gpu() == 0, "no GPU");
-    EXPECT_CUDA(cu.primary_retain(&p->context, 0));
+    EXPECT_CUDA(cu.primary_retain(&p->context, gpus != NULL ? rank % atoi(gpus) : 0));
     EXPECT_CUDA(cu.set_current(p->context));
     EXPECT_OK(harness_join(rank, ranks, board, &p->comm));
     for (int i = 0; i < 2; i++)
@@ -428,6 +429,48 @@ static void many_calls_of_four(void **state)
     run(4, storm);
 }
 
+/* Calls of two communicators, each in a stream of its own. Each rank draws which one it calls first
+ * and how late. */
+static int crossed_storm(int rank, int ranks, harness_board *board, void *arg)
+{
+    const char *text = getenv("RING_TEST_ROUNDS");
+    const int rounds = text != NULL ? atoi(text) : 200;
+    unsigned draws = 7;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    player two[2] = {p, p};
+    EXPECT_OK(ring_comm_dup(p.comm, &two[1].comm));
+    two[1].dst = p.spare;
+    for (int i = 0; i < COUNT; i++)
+        p.in[i] = element(rank, 0, i);
+    EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, p.streams[0]));
+    EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
+    for (int round = 1; round <= rounds; round++) {
+        const int counts[] = {1 + rand_r(&draws) % COUNT, 1 + rand_r(&draws) % COUNT};
+        const int first = rand_r(&p.seed) % 2;
+        for (int k = 0; k < 2; k++) {
+            const int at = k ^ first;
+            if (rand_r(&p.seed) % 16 == 0)
+                usleep((unsigned)rand_r(&p.seed) % 1000);
+            EXPECT_OK(sum(&two[at], p.streams[at], counts[at]));
+        }
+        for (int k = 0; round % CHECK_ROUNDS == 0 && k < 2; k++) {
+            EXPECT_CUDA(cu.copy_async((uintptr_t)p.out, two[k].dst, BYTES, p.streams[k]));
+            EXPECT_CUDA(cu.stream_synchronize(p.streams[k]));
+            EXPECT(expect_sum(&p, p.out, counts[k], 0) == 0, "rank %d, round %d", rank, round);
+        }
+    }
+    for (int k = 0; k < 2; k++)
+        EXPECT_CUDA(cu.stream_synchronize(p.streams[k]));
+    ring_comm_destroy(two[1].comm);
+    return leave(&p);
+}
+
+static void many_calls_of_two_communicators(void **state)
+{
+    run(2, crossed_storm);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +482,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(synchronous_launches),
         cmocka_unit_test(many_calls_of_two),
         cmocka_unit_test(many_calls_of_four),
+        cmocka_unit_test(many_calls_of_two_communicators),
     };
     if (argc < 2 || argc > 3)
         return 2;
