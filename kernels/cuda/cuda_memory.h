@@ -11,6 +11,8 @@
 
 /** The default stream of a context, which waits for all its blocking streams (CU_STREAM_LEGACY). */
 #define CUDA_LEGACY_STREAM ((CUstream)(uintptr_t)1)
+/** The handles of default streams are at most this. */
+enum { CUDA_DEFAULT_STREAMS = 2 };
 
 /** A GPU as this process uses it. */
 typedef struct cuda_device {

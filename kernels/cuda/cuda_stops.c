@@ -179,13 +179,21 @@ static bool is_no_stream(CUresult result)
            result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+/* The handles of default streams belong to the current context. Other handles are looked up without
+ * entering the device's, which is a call less, unless this thread has no context. */
 static ring_status cuda_owns_stream(const accelerator *a, void *stream, bool *yes)
 {
     const cuda_device *c = cuda_device_of(a);
+    const cuda_driver *api = cuda_driver_load();
     CUcontext of = NULL;
-    RING_TRY(cuda_enter(c));
-    const CUresult result = cuda_driver_load()->stream_get_context(stream, &of);
-    cuda_leave();
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    if ((uintptr_t)stream > CUDA_DEFAULT_STREAMS)
+        result = api->stream_get_context(stream, &of);
+    if (result == CUDA_ERROR_INVALID_CONTEXT) {
+        RING_TRY(cuda_enter(c));
+        result = api->stream_get_context(stream, &of);
+        cuda_leave();
+    }
     *yes = result == CUDA_SUCCESS && of == c->context;
     return is_no_stream(result)
                ? RING_OK
