@@ -22,7 +22,7 @@ enum {
 
 /* Offsets into a seat's memory. Frames come first; words are what precedes `carried`. */
 typedef struct seat_layout {
-    size_t receipts, departed, links, numbers, stop, carried, scratch, all;
+    size_t receipts, departed, links, numbers, stop, ended, carried, scratch, all;
 } seat_layout;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -41,7 +41,8 @@ static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
     at.links = at.departed + rounded((size_t)ranks * sizeof(uint64_t));
     at.numbers = at.links + rounded(lanes * (size_t)ranks * sizeof(device_link));
     at.stop = at.numbers + rounded(lanes * sizeof(uint64_t));
-    at.carried = at.stop + rounded(sizeof(uint64_t));
+    at.ended = at.stop + rounded(sizeof(uint64_t));
+    at.carried = at.ended + rounded(sizeof(uint64_t));
     at.scratch = at.carried + ends * of->window;
     at.all = at.scratch + lanes * of->scratch;
     return at;
@@ -392,6 +393,7 @@ static void bind_seat(const accelerator_seat *s, device_call *call)
     call->links = at(s->memory, in.links);
     call->numbers = at(s->memory, in.numbers);
     call->stop = at(s->memory, in.stop);
+    call->ended = at(s->memory, in.ended);
     call->scratch = at(s->memory, in.scratch);
     call->verdicts = at(s->words_there, offsetof(seat_words, verdicts));
     call->abort = at(s->words_there, offsetof(seat_words, abort));

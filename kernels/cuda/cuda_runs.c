@@ -311,8 +311,11 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
         return launch(function, &args, stream);
     }
     RING_TRY(follow(s, stream));
+    args.calls[0].passed = (uint32_t *)(uintptr_t)passed_of(s);
+    args.calls[0].run = s->number + 1;
     RING_TRY(launch(function, &args, stream));
-    return write_word(stream, passed_of(s), ++s->number);
+    s->number++;
+    return RING_OK;
 }
 
 static pending_launch *find_pending(program_group *g, uint32_t number)

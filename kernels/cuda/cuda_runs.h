@@ -14,11 +14,13 @@ enum { SEAT_LANES_MOST = 64 };
 /** Runs with lists of blocks that may be enqueued at once; a further one waits for the first. */
 enum { LISTED_RUNS = 256 };
 
-/** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. */
+/** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. A rank that
+ * has the GPU to itself has `passed` written by the kernel, at its end; else the stream writes it.
+ */
 typedef struct seat_words {
     _Atomic uint64_t abort;
     _Atomic uint32_t arrived; /* the latest run that the rank's stream has reached */
-    _Atomic uint32_t passed;  /* the latest run that the rank's stream has passed  */
+    _Atomic uint32_t passed;  /* the latest run that has ended                     */
     device_verdict verdicts[SEAT_LANES_MOST];
 } seat_words;
 

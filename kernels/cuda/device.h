@@ -93,11 +93,21 @@ DEVICE void store_release(uint64_t *word, uint64_t value)
     asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
 }
 
+DEVICE void store_release(uint32_t *word, uint32_t value)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+
 DEVICE uint64_t load_relaxed(const uint64_t *word)
 {
     uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
+}
+
+DEVICE void store_relaxed(uint64_t *word, uint64_t value)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
 }
 
 DEVICE uint64_t add_release(uint64_t *word, uint64_t value)

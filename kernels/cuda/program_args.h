@@ -103,6 +103,8 @@ typedef struct device_call {
     device_verdict *verdicts;  /* [lanes] */
     const uint64_t *abort;     /* set by the host to end the call */
     uint64_t *stop;            /* set when a lane of the rank has failed; in device memory */
+    uint64_t *ended;           /* lanes of this run that have ended; in device memory */
+    uint32_t *passed; /* receives `run` when all lanes have ended; NULL: the stream writes it */
     char *src, *dst, *scratch; /* scratch: [lanes][scratch_bytes] */
     const uint64_t *bases[2];  /* [ranks] of src and dst: address of each block, minus its offset in
                                   the program; NULL: the buffer is one */
@@ -115,6 +117,7 @@ typedef struct device_call {
     double scale;
     int32_t op_count, peer_count, slices, ranks;
     int32_t op;
+    uint32_t run; /* number of the run */
 } device_call;
 
 typedef struct program_args {

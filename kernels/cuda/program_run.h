@@ -457,6 +457,18 @@ DEVICE void end_lane(lane_pass *p)
     call->numbers[p->run.lane] = p->run.number + 1;
 }
 
+/* Counts a lane that has ended. The last lane tells the host, and streams that wait for the run. By
+ * then all results are visible at system scope, and no lane accesses memory any more: other threads
+ * of a block have passed the last barrier, after which they only return. */
+DEVICE void count_end(const device_call *call, uint32_t lanes)
+{
+    if (call->passed == NULL || add_release(call->ended, 1) + 1 < lanes)
+        return;
+    (void)load_acquire(call->ended); /* orders what all lanes did before what follows */
+    store_relaxed(call->ended, 0);
+    store_release(call->passed, call->run);
+}
+
 /* Runs all ops on one slice. Trailing waits are left out except in the last slice, because between
  * slices only scratch memory is written again. */
 template <class T> DEVICE bool run_slice(lane_pass *p, const device_call *call)
@@ -493,6 +505,8 @@ DEVICE void run_lane(lane_pass *p, device_16 *room, const device_call *call, uin
     }
     if (leads && goes_on && !p->fails)
         end_lane(p);
+    if (leads)
+        count_end(call, lanes);
 }
 
 #endif

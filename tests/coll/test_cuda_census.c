@@ -60,10 +60,10 @@ static const cell together[] = {
 };
 /* A launch for each rank. */
 static const cell alone[] = {
-    {false, 8, 9, 1, false},        {false, 256 << 10, 9, 1, false},
-    {false, 16 << 20, 9, 1, false}, {false, 256 << 20, 9, 1, false},
-    {true, 8, 9, 1, false},         {true, 256 << 10, 9, 1, false},
-    {true, 16 << 20, 9, 1, false},  {true, 256 << 20, 9, 1, false},
+    {false, 8, 7, 1, false},        {false, 256 << 10, 7, 1, false},
+    {false, 16 << 20, 7, 1, false}, {false, 256 << 20, 7, 1, false},
+    {true, 8, 7, 1, false},         {true, 256 << 10, 7, 1, false},
+    {true, 16 << 20, 7, 1, false},  {true, 256 << 20, 7, 1, false},
 };
 enum { CELLS = sizeof driven / sizeof *driven };
 

@@ -71,14 +71,22 @@ DEVICE uint64_t load_acquire(const uint64_t *word)
 }
 
 /* A test weakens it, to see that it is missed. */
+#ifdef EMULATED_RELEASE_IS_RELAXED
+#define EMULATED_RELEASE __ATOMIC_RELAXED
+#else
+#define EMULATED_RELEASE __ATOMIC_RELEASE
+#endif
+
 DEVICE void store_release(uint64_t *word, uint64_t value)
 {
     fiber_delay();
-#ifdef EMULATED_RELEASE_IS_RELAXED
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
-#else
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-#endif
+    __atomic_store_n(word, value, EMULATED_RELEASE);
+}
+
+DEVICE void store_release(uint32_t *word, uint32_t value)
+{
+    fiber_delay();
+    __atomic_store_n(word, value, EMULATED_RELEASE);
 }
 
 DEVICE uint64_t load_relaxed(const uint64_t *word)
@@ -86,13 +94,15 @@ DEVICE uint64_t load_relaxed(const uint64_t *word)
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
+DEVICE void store_relaxed(uint64_t *word, uint64_t value)
+{
+    fiber_delay();
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
 DEVICE uint64_t add_release(uint64_t *word, uint64_t value)
 {
-#ifdef EMULATED_RELEASE_IS_RELAXED
-    return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
-#else
-    return __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
-#endif
+    return __atomic_fetch_add(word, value, EMULATED_RELEASE);
 }
 
 template <class Type> DEVICE Type *assume_global(Type *at)
