@@ -25,6 +25,14 @@ typedef struct accelerator_shape {
     uint32_t scratch;        /* bytes of partial sums                                 */
 } accelerator_shape;
 
+/** What the runs of a program cost. */
+typedef struct accelerator_rates {
+    double start;   /* seconds from the launch of a run to its first op           */
+    double message; /* seconds from the sender's store until the receiver goes on */
+    double link;    /* bytes per second from one accelerator to another           */
+    double memory;  /* bytes per second that a run reads and writes               */
+} accelerator_rates;
+
 /** Describes a rank's seat to the other ranks of the host. It is sent to them as plain bytes. */
 typedef struct accelerator_card {
     unsigned char device[16];  /* id of the device */
@@ -33,6 +41,7 @@ typedef struct accelerator_card {
     int32_t ordinal;           /* number of the device in its process          */
     int32_t blocks;            /* blocks that can run at once on its device    */
     int32_t admitted;          /* those that are set aside for its calls       */
+    int32_t generation;        /* of the device, whose rates depend on it      */
     accelerator_shape shape;   /* of the seat's memory                         */
     int32_t member;            /* rank in the membership                       */
     uint64_t offset;           /* of the seat in its member's memory           */
@@ -50,6 +59,7 @@ typedef struct accelerator_terms {
     size_t eager, scratch;  /* most bytes that a call may send to one peer eagerly; most bytes of
                                partial sums */
     size_t outstanding;     /* most bytes of a slice in flight to a peer              */
+    accelerator_rates rates; /* of the slowest device */
 } accelerator_terms;
 
 /** A lowered program, which keep() copies. */

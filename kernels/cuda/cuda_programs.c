@@ -6,6 +6,7 @@
 
 #include "cuda_runs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,22 @@ enum {
     LANES_ENOUGH = 16,
     WINDOW_ENOUGH = 32 << 10,
     WINDOW_STEP = 4 << 10
+};
+
+/* What the tuner assumes of GPUs from a compute capability on. An H100 (90) was measured
+ * (docs/gpu-results.md), except its NVLink. Other rows have a launch and a message like it, and the
+ * vendor's rates: NVLink one way where servers have it, else PCIe, and memory. */
+static const struct {
+    int32_t generation;
+    accelerator_rates rates;
+} generations[] = {
+    {70, {.start = 10e-6, .message = 1.5e-6, .link = 120e9, .memory = 0.8e12}},
+    {75, {.start = 10e-6, .message = 1.5e-6, .link = 12e9, .memory = 0.3e12}},
+    {80, {.start = 9e-6, .message = 1.2e-6, .link = 240e9, .memory = 1.4e12}},
+    {86, {.start = 9e-6, .message = 1.2e-6, .link = 24e9, .memory = 0.7e12}},
+    {90, {.start = 9e-6, .message = 1e-6, .link = 360e9, .memory = 2.8e12}},
+    {100, {.start = 9e-6, .message = 1e-6, .link = 720e9, .memory = 6e12}},
+    {120, {.start = 9e-6, .message = 1e-6, .link = 50e9, .memory = 1.5e12}},
 };
 
 /* Offsets into a seat's memory. Frames come first; words are what precedes `carried`. */
@@ -82,6 +99,16 @@ static ring_status take_memory(accelerator_seat *s)
     return program_group_new(s->arena, &s->group);
 }
 
+/* @return 90 for compute capability 9.0; 0 if it is unknown. */
+static int32_t generation_of(CUdevice device)
+{
+    const cuda_driver *api = cuda_driver_load();
+    int major = 0, minor = 0;
+    (void)api->device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    (void)api->device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    return major * 10 + minor;
+}
+
 static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_card *card)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -93,6 +120,7 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     card->ordinal = s->of->device;
     card->blocks = blocks;
     card->admitted = s->admitted;
+    card->generation = generation_of(s->of->device);
     card->shape = s->shape;
     card->member = s->arena->rank;
     card->offset = s->first * ARENA_UNIT_BYTES;
@@ -193,11 +221,25 @@ static bool is_one_device(const accelerator_card *cards, int ranks)
     return r == ranks;
 }
 
+/* Limits the rates to those of a device. Ranks that share it read and write its memory. */
+static void limit_rates(accelerator_rates *r, int32_t generation, bool alone)
+{
+    size_t at = sizeof generations / sizeof *generations - 1;
+    while (at > 0 && generations[at].generation > generation)
+        at--;
+    const accelerator_rates *of = &generations[at].rates;
+    r->start = fmax(r->start, of->start);
+    r->message = fmax(r->message, of->message);
+    r->link = fmin(r->link, alone ? of->memory / 2 : of->link);
+    r->memory = fmin(r->memory, of->memory);
+}
+
 /* Computes the terms from the cards alone, so that all ranks agree on them. */
 static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
 {
     const bool alone = is_one_device(cards, ranks);
     *out = (accelerator_terms){.shape = cards[0].shape, .captures = true, .window = 4};
+    out->rates = (accelerator_rates){.link = HUGE_VAL, .memory = HUGE_VAL};
     for (int r = 0; r < ranks; r++) {
         int sharing = 0;
         for (int q = 0; q < ranks; q++) {
@@ -225,6 +267,7 @@ static ring_status agree(const accelerator_card *cards, int ranks, accelerator_t
                         "the calls of other communicators may use all %d blocks of the GPU of rank "
                         "%d",
                         cards[r].blocks, r);
+        limit_rates(&out->rates, cards[r].generation, alone);
         limit_shape(&out->shape, &cards[r].shape,
                     alone ? blocks_of_each(cards[r].blocks, sharing) : cards[r].admitted);
     }

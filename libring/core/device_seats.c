@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "device_calls.h"
+#include "tuner.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -237,6 +238,7 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
     log_info("%s runs calls itself, with at most %d blocks and %u KiB for each of them "
              "and each other rank",
              d->by->name, d->terms.shape.lanes, d->terms.shape.window >> 10);
+    tuner_use_device(comm->tuner, &d->terms);
     comm->device_calls = d; /* now other threads may use it */
     return RING_OK;
 }

@@ -16,18 +16,20 @@ enum { SIZE_CLASSES = 64 };
 
 struct tuner {
     const plan_world *world;
-    plan_prices prices;
+    plan_prices prices[2];              /* of calls that hosts run, and that accelerators run */
     const algo *forced;                 /* the algorithm of RING_ALGO, or NULL */
     bool warned[PLAN_COLLECTIVE_COUNT]; /* true if no more warning is needed that `forced` does not
                                            support the collective; only rank 0 warns */
-    /* Indexed by the collective, by whether sums are wider than the type, and by log2(bytes). */
-    tuner_choice choice[PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
+    /* Indexed by whether accelerators run the call, by the collective, by whether sums are wider
+     * than the type, and by log2(bytes). */
+    tuner_choice choice[2][PLAN_COLLECTIVE_COUNT][2][SIZE_CLASSES];
 };
 
 /* The inputs of a price, except the algorithm. */
 typedef struct tuner_call {
     plan_collective collective;
     size_t count, element, acc;
+    bool on_device;
 } tuner_call;
 
 /* Seconds per carried message (alpha), reference (alpha_ref), carried byte (beta), byte that a
@@ -71,11 +73,25 @@ ring_status tuner_new(const ring_comm *comm, struct tuner **out)
     t->world = &comm->plan_world;
     t->forced = forced;
     memset(t->warned, comm->rank != 0, sizeof t->warned);
-    t->prices = (plan_prices){.same_host = mapped_links, .other_host = sending_links};
+    t->prices[false] = (plan_prices){.same_host = mapped_links, .other_host = sending_links};
     if (!comm->links.maps_hosts)
-        t->prices.same_host = sending_links;
+        t->prices[false].same_host = sending_links;
     *out = t;
     return RING_OK;
+}
+
+void tuner_use_device(struct tuner *t, const accelerator_terms *terms)
+{
+    const accelerator_rates *r = &terms->rates;
+    const plan_cost_params prices = {.alpha = r->message,
+                                     .alpha_ref = r->message,
+                                     .beta = 1 / r->link,
+                                     .gamma = 1 / r->memory,
+                                     .overhead = r->start,
+                                     .maps = !terms->apart,
+                                     .reference_min = terms->eager + 1,
+                                     .eager_max = terms->eager};
+    t->prices[true] = (plan_prices){.same_host = prices, .other_host = prices};
 }
 
 void tuner_free(struct tuner *t)
@@ -89,8 +105,8 @@ static ring_status price(const struct tuner *t, const tuner_choice *choice, cons
     const algo_call wanted = {.collective = plan_collective_planned(call->collective),
                               .world = t->world,
                               .chunks = choice->chunks};
-    return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc, &t->prices,
-                      seconds);
+    return algo_price(choice->algorithm, &wanted, call->count, call->element, call->acc,
+                      &t->prices[call->on_device], seconds);
 }
 
 /* Prices all algorithms that support the call, and returns the cheapest. A rank that lacks the
@@ -109,6 +125,11 @@ static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_
             continue;
         const tuner_choice choice = {.algorithm = &all[i],
                                      .chunks = all[i].chunks(planned, t->world, bytes)};
+        /* A lane of an accelerator runs its ops in order, so the two directions of a pipeline do
+         * not overlap, which the model assumes. */
+        if (call->on_device && planned == PLAN_ALL_REDUCE && choice.chunks > t->world->ranks &&
+            found.algorithm != NULL)
+            continue;
         RING_TRY(price(t, &choice, call, &cost));
         if (cost < best_price) {
             best_price = cost;
@@ -145,8 +166,9 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
      * because the order of prices does not depend on the size of the type. */
     const size_t element = widens ? sizeof(uint16_t) : sizeof(float);
     const size_t blocks = (size_t)plan_blocks(collective, t->world->ranks);
-    const tuner_call priced = {collective, typical / element / blocks, element, sizeof(float)};
-    tuner_choice *known = &t->choice[collective][widens][class];
+    const tuner_call priced = {collective, typical / element / blocks, element, sizeof(float),
+                               call->on_device};
+    tuner_choice *known = &t->choice[call->on_device][collective][widens][class];
     if (known->algorithm == NULL && is_forced(t, collective))
         *known = (tuner_choice){.algorithm = t->forced,
                                 .chunks = t->forced->chunks(plan_collective_planned(collective),
@@ -162,7 +184,7 @@ ring_status tuner_choose(struct tuner *t, const call_signature *call, tuner_choi
 double tuner_predict(struct tuner *t, const call_signature *call, size_t longest)
 {
     const tuner_call priced = {call->collective, longest, ring_dtype_size(call->dtype),
-                               kernel_acc_size(call->dtype)};
+                               kernel_acc_size(call->dtype), call->on_device};
     tuner_choice choice;
     double seconds;
     return tuner_choose(t, call, &choice) == RING_OK &&

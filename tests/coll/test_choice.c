@@ -112,12 +112,48 @@ static void a_named_algorithm_serves_all_types(void **state)
     world_free(comm);
 }
 
+/* A step between GPUs costs as much time as 360 KB on their link, so more bytes in fewer steps are
+ * cheaper than between ranks of a host. Both choices are kept. */
+static void calls_of_gpus_have_prices_of_their_own(void **state)
+{
+    const accelerator_terms terms = {
+        .apart = true,
+        .eager = 32 << 10,
+        .rates = {.start = 9e-6, .message = 1e-6, .link = 360e9, .memory = 2.8e12}};
+    for (int ranks = 2; ranks <= 8; ranks *= 2) {
+        ring_comm *comm = world_new(ranks, false, "");
+        tuner_use_device(comm->tuner, &terms);
+        for (size_t bytes = 8; bytes <= 64 << 20; bytes *= 2) {
+            tuner_choice host, device, again;
+            const call_signature by_host = {.collective = PLAN_ALL_REDUCE,
+                                            .dtype = RING_FLOAT32,
+                                            .count = bytes / 4};
+            call_signature by_device = by_host;
+            by_device.on_device = true;
+            assert_int_equal(tuner_choose(comm->tuner, &by_host, &host), RING_OK);
+            assert_int_equal(tuner_choose(comm->tuner, &by_device, &device), RING_OK);
+            assert_int_equal(tuner_choose(comm->tuner, &by_host, &again), RING_OK);
+            assert_ptr_equal(again.algorithm, host.algorithm);
+            if (bytes <= 16 << 10)
+                assert_string_equal(device.algorithm->name, "oneshot");
+            if (bytes == 16 << 10)
+                assert_string_not_equal(host.algorithm->name, "oneshot");
+            if (bytes >= 1 << 20) {
+                assert_int_equal(bytes_of(comm, &by_device), 2 * ((uint64_t)ranks - 1) * bytes);
+                assert_string_not_equal(device.algorithm->name, "chain"); /* it does not overlap */
+            }
+        }
+        world_free(comm);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_calls_of_16_bits_send_no_sums),
         cmocka_unit_test(types_do_not_disturb_each_other),
         cmocka_unit_test(a_named_algorithm_serves_all_types),
+        cmocka_unit_test(calls_of_gpus_have_prices_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
