@@ -17,6 +17,17 @@ DEVICE void look(const device_chore *c)
     store_release(c->to, all);
 }
 
+DEVICE void look_at_links(const device_chore *c)
+{
+    const device_link *links = (const device_link *)c->from;
+    uint64_t all = 1;
+    for (uint64_t i = 0; i < c->bytes / sizeof *links; i++) /* a rank has no link to itself */
+        if (links[i].receipt != NULL &&
+            load_acquire(&links[i].receipt->released) < links[i].messages_out)
+            all = 0;
+    store_release(c->to, all);
+}
+
 /* All threads call it. */
 DEVICE void do_chore(const device_chore *c)
 {
@@ -26,6 +37,8 @@ DEVICE void do_chore(const device_chore *c)
         store_release(c->to, 1);
     if (c->kind == CHORE_LOOK && leads)
         look(c);
+    if (c->kind == CHORE_DRAIN && leads)
+        look_at_links(c);
     for (uint64_t i = thread_index(); c->kind <= CHORE_COPY && i < words; i += thread_count())
         c->to[i] = c->kind == CHORE_COPY ? c->from[i] : 0;
 }

@@ -13,7 +13,7 @@ enum { PARTS_BYTES = 6 << 20, GREETINGS = CHORES_MOST * sizeof(uint64_t) };
 
 /* Chores and greetings have a deadline. Their word is read every few tens of microseconds, and the
  * driver is asked at each read of so many. */
-enum { CHORE_SECONDS = 10, GREETING_SECONDS = 4, LOOKS_PER_QUERY = 256 };
+enum { CHORE_SECONDS = 10, GREETING_SECONDS = 4, DRAIN_SECONDS = 10, LOOKS_PER_QUERY = 256 };
 
 /* The first units of pinned memory. */
 typedef struct arena_words {
@@ -324,35 +324,47 @@ static ring_status write_greetings(cuda_arena *a)
     return RING_OK;
 }
 
-/* The other ranks write theirs within the time that their GPUs need for a few chores. */
-static ring_status await_greetings(cuda_arena *a)
+/* Repeats a chore that looks at memory until it has found what it looks for, and holds the lock
+ * only during each look. @param[out] found  false: it has not found it within so many seconds. */
+static ring_status await_look(cuda_arena *a, uint64_t kind, CUdeviceptr at, size_t bytes,
+                              double seconds, bool *found)
 {
-    const double end = clock_now() + GREETING_SECONDS;
+    const double end = clock_now() + seconds;
     for (double step = 1e-4;; step = step < 1e-2 ? 2 * step : step) {
         chore_args look = {.count = 0};
-        arena_add_chore(&look, CHORE_LOOK, a->pinned_there + offsetof(arena_words, looks),
-                        a->memory + GREETINGS, (size_t)a->ranks * 8);
-        RING_TRY(work_locked(a, &look));
-        if (atomic_load(&words_of(a)->looks[0]) != 0)
-            return RING_OK;
-        if (clock_now() > end)
-            return fail(
-                RING_ERR_UNSUPPORTED,
-                "not all GPUs have written to the memory of %s, although the driver reports "
-                "that they can access it",
-                a->of->name);
+        arena_add_chore(&look, kind, a->pinned_there + offsetof(arena_words, looks), at, bytes);
+        pthread_mutex_lock(&a->lock);
+        const ring_status status = work_locked(a, &look);
+        *found = atomic_load(&words_of(a)->looks[0]) != 0;
+        pthread_mutex_unlock(&a->lock);
+        if (status != RING_OK || *found || clock_now() > end)
+            return status;
         clock_sleep(step);
     }
 }
 
+/* The other ranks write their greetings within the time that their GPUs need for a few chores. */
 ring_status arena_greet(cuda_arena *a)
 {
+    bool greeted;
     pthread_mutex_lock(&a->lock);
-    ring_status status = write_greetings(a);
-    if (status == RING_OK)
-        status = await_greetings(a);
+    const ring_status written = write_greetings(a);
     pthread_mutex_unlock(&a->lock);
-    return status;
+    RING_TRY(written);
+    RING_TRY(await_look(a, CHORE_LOOK, a->memory + GREETINGS, (size_t)a->ranks * 8,
+                        GREETING_SECONDS, &greeted));
+    return greeted
+               ? RING_OK
+               : fail(RING_ERR_UNSUPPORTED,
+                      "not all GPUs have written to the memory of %s, although the driver reports "
+                      "that they can access it",
+                      a->of->name);
+}
+
+void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes)
+{
+    bool drained;
+    (void)await_look(a, CHORE_DRAIN, links, bytes, DRAIN_SECONDS, &drained);
 }
 
 void arena_close_peers(cuda_arena *a)

@@ -70,6 +70,9 @@ void arena_keep(cuda_arena *a);
 /** Checks that this GPU reads and writes the memory of all others, and that their writes arrive
  *  here. All ranks call it at the same time, when they have opened the others' memory. */
 ring_status arena_greet(cuda_arena *a);
+/** Waits up to 10 seconds until the peers have released all messages of these links. Meanwhile they
+ *  write receipts to this memory, which a process must not end with. */
+void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes);
 /** Closes the other ranks' memory. None of them may access this rank's memory any more. */
 void arena_close_peers(cuda_arena *a);
 

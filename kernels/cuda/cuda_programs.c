@@ -349,24 +349,26 @@ static device_link link_to(const accelerator_seat *s, const accelerator_card *ca
 }
 
 /* Clears the seat's words, and writes the links. The GPU copies them from pinned memory. */
-static ring_status write_links(const accelerator_seat *s, const accelerator_card *cards,
-                               const accelerator_shape *agreed)
+static ring_status write_links(accelerator_seat *s, const accelerator_card *cards,
+                               const accelerator_terms *terms)
 {
     const seat_layout in = seat_layout_of(&s->shape, s->ranks);
-    const size_t count = (size_t)agreed->lanes * (size_t)s->ranks;
-    const size_t units = count * sizeof(device_link) / PINNED_UNIT_BYTES + 1;
+    const accelerator_shape *agreed = &terms->shape;
+    const size_t bytes = (size_t)agreed->lanes * (size_t)s->ranks * sizeof(device_link);
+    const size_t units = pinned_units(bytes);
     const size_t pinned = arena_pin(s->arena, units);
     chore_args chores = {.count = 0};
     if (pinned == PINNED_UNITS)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
-    device_link *links = memset(pinned_at(s->arena, pinned), 0, count * sizeof *links);
+    device_link *links = memset(pinned_at(s->arena, pinned), 0, bytes);
     for (int lane = 0; lane < agreed->lanes; lane++)
         for (int r = 0; r < s->ranks; r++)
             if (r != s->rank)
                 links[lane * s->ranks + r] = link_to(s, cards, agreed, lane, r);
     arena_add_chore(&chores, CHORE_CLEAR, s->memory, 0, in.carried);
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
-                    count * sizeof *links);
+                    bytes);
+    s->apart_bytes = terms->apart ? bytes : 0;
     const ring_status status = arena_work(s->arena, &chores);
     if (status == RING_OK) /* else the GPU may still read them */
         arena_unpin(s->arena, pinned, units);
@@ -401,7 +403,7 @@ static ring_status connect_inside(accelerator_seat *s, const accelerator_card *c
     s->connected = s->arena->connected = true;
     if (!s->derived)
         RING_TRY(arena_greet(s->arena));
-    RING_TRY(write_links(s, cards, &terms->shape));
+    RING_TRY(write_links(s, cards, terms));
     return join_group(s, cards);
 }
 
@@ -529,6 +531,8 @@ static ring_status depart(const accelerator_seat *s)
 static void give_memory_back(const accelerator_seat *s)
 {
     const seat_layout in = seat_layout_of(&s->shape, s->ranks);
+    if (s->apart_bytes > 0 && atomic_load(&s->words->abort) == 0)
+        arena_drain(s->arena, s->memory + in.links, s->apart_bytes);
     if (s->connected && depart(s) != RING_OK) {
         arena_keep(s->arena);
         return;

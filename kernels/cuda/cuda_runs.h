@@ -77,12 +77,13 @@ struct accelerator_seat {
         CUdeviceptr there;
         size_t first, count; /* their units of the arena's pinned memory        */
     } lists;
-    uint32_t number; /* of the latest run                               */
-    uint64_t last;   /* identifies the stream of the latest run         */
-    int admitted;    /* blocks of the device that are set aside for it */
-    bool derived;    /* the arena was allocated with another seat       */
-    bool connected;  /* the other ranks may write to this rank's memory */
-    bool captured;   /* graphs may run programs of this seat           */
+    uint32_t number;    /* of the latest run                               */
+    uint64_t last;      /* identifies the stream of the latest run         */
+    size_t apart_bytes; /* of the links, if some ranks are in other processes */
+    int admitted;       /* blocks of the device that are set aside for it */
+    bool derived;       /* the arena was allocated with another seat       */
+    bool connected;     /* the other ranks may write to this rank's memory */
+    bool captured;      /* graphs may run programs of this seat           */
 };
 
 /** A program in the memory of its seat. */

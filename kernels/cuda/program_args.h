@@ -13,8 +13,14 @@
  * for each of its segments, whose bytes are in the box. Numbers continue from call to call, and are
  * kept in the device's memory, because a launch that is replayed has the same arguments.
  *
- * End: at its end a lane waits until its peers have released all messages that it sent. From then
- * on nobody accesses this rank's buffers, boxes and receipts before its next call.
+ * End: at its end a lane waits until its peers have released the messages that were not carried.
+ * From then on no other rank accesses this rank's buffers before its next call: a peer stores to
+ * its dst only after a frame of that call has told the address. Carried messages are not waited
+ * for. They are in boxes, whose room is counted from call to call, so a rank may be some calls
+ * ahead of a peer, and waits in the later call when a box is full. That ends: the peer's earlier
+ * call needs nothing from the rank but what lies in the box, and when both are in the same call,
+ * the box holds messages of that call alone. Peers may read boxes and write receipts until they
+ * have departed from the seat.
  *
  * Ranks of two processes ("apart"): boxes and receipts are mapped, but the buffers of calls are
  * not, so every message is carried in the box. A send waits while the box has no room. A slice
@@ -80,6 +86,7 @@ typedef struct device_link {
     uint64_t frames_in, frames_out; /* frames taken and sent                                */
     uint64_t messages_in, messages_out;
     uint64_t messages_before; /* messages sent before the current call                      */
+    uint64_t lent;            /* number of the latest message that was not carried          */
     uint64_t carried;         /* bytes of the peer's box that have been used so far         */
     uint64_t carried_at;      /* where the next ones are in the box                         */
     uint64_t carried_before[DEVICE_FRAMES_MOST]; /* `carried` before each frame             */
@@ -134,7 +141,9 @@ enum {
     CHORE_CLEAR, /* to (bytes) = 0                                             */
     CHORE_COPY,  /* to (bytes) = from (bytes)                                  */
     CHORE_MARK,  /* the word to = 1, when what is before it is done            */
-    CHORE_LOOK   /* the word to = 1 if no word of from (bytes) is 0, else 0    */
+    CHORE_LOOK,  /* the word to = 1 if no word of from (bytes) is 0, else 0    */
+    CHORE_DRAIN  /* the word to = 1 if peers have released all messages of the links at from
+                    (bytes), else 0 */
 };
 
 /** Addresses and numbers of bytes are multiples of 8. */

@@ -184,6 +184,8 @@ DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, 
     f->way = way;
     f->last = last;
     l->messages_out += last;
+    if (way != DEVICE_CARRIED)
+        l->lent = l->messages_out;
     store_release(&f->stamp, ++l->frames_out);
 }
 

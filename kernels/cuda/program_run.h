@@ -319,13 +319,21 @@ DEVICE void prepare_scale(lane_pass *p, const program_op *o, const operand *from
              p->scale == 1 ? p->elements * from->width : 0);
 }
 
-/* Waits until the peer has released the messages sent so far in this run of the plan. */
+/* Waits until the peer has released the messages up to number @p last that were not carried. */
+DEVICE bool await_lent(lane_pass *p, uint32_t peer, uint64_t last)
+{
+    const device_link *l = lane_link(&p->run, peer);
+    const uint64_t least = l->lent < last ? l->lent : last;
+    return least <= l->messages_before || lane_await(&p->run, &l->receipt->released, least, peer);
+}
+
+/* Waits for the messages sent so far in this run of the plan. */
 DEVICE bool prepare_wait(lane_pass *p, const program_op *o, const operand *of)
 {
-    const device_link *l = lane_link(&p->run, of->peer);
-    const uint64_t messages = (uint64_t)p->runs * p->run.peers[of->peer].sends + o->messages;
+    const uint32_t peer = (uint32_t)of->peer;
+    const uint64_t sent = (uint64_t)p->runs * p->run.peers[peer].sends + o->messages;
     p->last = true;
-    return lane_await(&p->run, &l->receipt->released, l->messages_before + messages, of->peer);
+    return await_lent(p, peer, lane_link(&p->run, peer)->messages_before + sent);
 }
 
 /* ---- The lane ----------------------------------------------------------------------------- */
@@ -449,11 +457,9 @@ DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uin
 DEVICE void end_lane(lane_pass *p)
 {
     const device_call *call = p->run.call;
-    for (int32_t i = 0; i < call->peer_count; i++) {
-        const device_link *l = lane_link(&p->run, (uint32_t)i);
-        if (!lane_await(&p->run, &l->receipt->released, l->messages_out, (uint32_t)i))
+    for (int32_t i = 0; i < call->peer_count; i++)
+        if (!await_lent(p, (uint32_t)i, UINT64_MAX))
             return;
-    }
     call->numbers[p->run.lane] = p->run.number + 1;
 }
 

@@ -23,7 +23,7 @@ enum { REPLAYS = 100 };
 #else
 enum { REPLAYS = 1000 };
 #endif
-enum { COUNT = 5003, ROUNDS = 12 };
+enum { COUNT = 5003, FEW = 64, ROUNDS = 12 };
 
 static bool shares, forks;
 static cuda_table cu;
@@ -311,6 +311,46 @@ static int in_groups(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+static ring_status broadcast_few(const player *p)
+{
+    ring_call call = RING_CALL_INIT;
+    call.stream = p->stream;
+    const CUdeviceptr at = p->rank == 0 ? p->src : p->dst;
+    void *buffer = (void *)(uintptr_t)at;
+    return ring_broadcast(buffer, buffer, FEW, RING_INT32, 0, p->comm, &call);
+}
+
+/* The calls of rank 0 end although rank 1 has begun none of them, and its buffer is written again.
+ * Its process must not end before rank 1 has taken all messages. */
+static int ahead(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { AHEAD = 2, LATE_US = 300000 };
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    for (int round = 0; rank == 0 && round < AHEAD; round++) {
+        EXPECT(give(&p, p.stream, round) == 0, "rank %d", rank);
+        EXPECT_OK(broadcast_few(&p));
+        EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    }
+    EXPECT_CUDA(cu.set_bytes_async(p.src, 0xa5, sizeof p.host, p.stream));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    atomic_fetch_add(&board->counters[0], rank == 0);
+    EXPECT(harness_await(board, 0, 1), "rank 0 is late");
+    const double since = harness_now();
+    if (rank != 0)
+        usleep(LATE_US);
+    for (int round = 0; rank != 0 && round < AHEAD; round++) {
+        EXPECT_OK(broadcast_few(&p));
+        EXPECT_CUDA(cu.copy_to_host_async(p.host, p.dst, FEW * sizeof *p.host, p.stream));
+        EXPECT_CUDA(cu.stream_synchronize(p.stream));
+        for (int i = 0; i < FEW; i++)
+            EXPECT(p.host[i] == element(0, round, i), "round %d, %d: %d", round, i, p.host[i]);
+    }
+    ring_comm_destroy(p.comm);
+    EXPECT(!forks || harness_now() - since > LATE_US * 1e-6, "rank %d has left its peer", rank);
+    return 0;
+}
+
 static void test_calls_run_in_their_order(void **state)
 {
     run(2, in_turn);
@@ -320,6 +360,8 @@ static void test_calls_run_in_their_order(void **state)
     run(2, after_events);
     run(2, many_lists);
     run(2, prepared);
+    if (forks)
+        run(2, ahead);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
