@@ -90,6 +90,8 @@ typedef struct accelerator_run {
                                 the run begins; NULL: it is `scale` */
     double scale;
     double timeout; /* seconds after the run's start on the accelerator                 */
+    double until;   /* for ranks that share a launch: the time until which start() waits for the
+                       others; < 0: it does not wait, and settle() must follow          */
 } accelerator_run;
 
 /** The failure of a run. */
@@ -126,13 +128,17 @@ typedef struct accelerator_programs {
      *  @param[out] number  number of the run, from 1. */
     ring_status (*start)(accelerator_seat *s, const accelerator_run *run, bool captured,
                          uint32_t *number);
+    /** Makes the stream of a run that start() has announced wait for the end of the run. Until
+     *  @p until it waits for the other ranks to make the call, which makes the run faster. Does
+     *  nothing for other runs, or if a later start() has settled the run. */
+    ring_status (*settle)(accelerator_seat *s, uint32_t number, double until);
     /** @return RING_OK if all runs up to @p number are complete, RING_IN_PROGRESS, or the status of
      *  a failed run.
-     *  @param[out] out    describes the failure, if a run has failed.
-     *  @param[out] waits  true if the run has not begun because other ranks of this process have
-     *                     not made the call yet. */
+     *  @param[out] out      describes the failure, if a run has failed.
+     *  @param[out] missing  a rank of this process that has not made the call, so that the run has
+     *                       not begun; -1: all have. */
     ring_status (*state)(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
-                         bool *waits);
+                         int *missing);
     /** Ends all runs that are in progress or begin later. Any thread may call it, and it makes no
      *  call into the driver. */
     void (*abort)(accelerator_seat *s);

@@ -579,6 +579,7 @@ ring_status cuda_programs_open(cuda_device *c)
                                                   .keep = cuda_keep,
                                                   .drop = cuda_drop,
                                                   .start = cuda_run_start,
+                                                  .settle = cuda_run_settle,
                                                   .state = cuda_run_state,
                                                   .abort = cuda_run_abort,
                                                   .release = cuda_run_release,

@@ -3,9 +3,12 @@
  *
  * A rank that has the GPU to itself launches in the stream of its call. If ranks shared a GPU and
  * launched separately, their kernels might not be resident together, and would wait for each other
- * forever. So the last rank that starts a run launches it for all ranks, in the stream of their
- * group. The streams are ordered by words in memory: each rank's stream writes that it has reached
- * the run, and waits until the group's stream has completed it. */
+ * forever. So one launch runs the calls of all ranks of a process that share a GPU. Each rank
+ * announces its run by an event in its stream, and waits a little in its call. If all are there in
+ * time, the last one makes its stream wait for the events, launches there, and records the end, for
+ * which the other streams wait. Otherwise ranks park, so that no call waits for another rank: words
+ * order the streams. Each one writes that it has reached the run, and waits until the group's
+ * stream, in which the last rank to park launches, has completed it. */
 #include "cuda_runs.h"
 
 #include "cuda_kernels.h"
@@ -76,6 +79,12 @@ static struct {
     program_group *first;
 } groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static ring_status create_event(CUevent *out)
+{
+    return cuda_check(cuda_driver_load()->event_create(out, CU_EVENT_DISABLE_TIMING),
+                      "creating an event (cuEventCreate)");
+}
+
 static void free_group(program_group *g)
 {
     const cuda_driver *api = cuda_driver_load();
@@ -83,6 +92,8 @@ static void free_group(program_group *g)
         next = p->next;
         free(p);
     }
+    if (g->launch_end != NULL)
+        (void)api->event_destroy(g->launch_end);
     if (g->stream != NULL)
         (void)api->stream_destroy(g->stream);
     pthread_mutex_destroy(&g->lock);
@@ -138,6 +149,8 @@ ring_status program_group_join(uint64_t address, accelerator_seat *s, program_gr
         add_seat(g, s);
         if (g->count == 2)
             status = cuda_own_stream(&g->stream);
+        if (g->count == 2 && status == RING_OK)
+            status = create_event(&g->launch_end);
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&groups.lock);
@@ -159,7 +172,7 @@ void program_group_drop(program_group *g)
         free_group(g);
 }
 
-/* ---- Words that order streams -------------------------------------------------------------- */
+/* ---- Words and events that order streams --------------------------------------------------- */
 
 /* @return true if the run with that number is not later than the latest one; numbers wrap. */
 static bool is_past(uint32_t number, uint32_t latest)
@@ -178,6 +191,18 @@ static ring_status await_word(CUstream stream, CUdeviceptr word, uint32_t value)
     return cuda_check(cuda_driver_load()->stream_wait_value(stream, word, value,
                                                             CU_STREAM_WAIT_VALUE_GEQ),
                       "making a stream wait (cuStreamWaitValue32)");
+}
+
+static ring_status record_event(CUstream stream, CUevent event)
+{
+    return cuda_check(cuda_driver_load()->event_record(event, stream),
+                      "marking a place in a stream (cuEventRecord)");
+}
+
+static ring_status await_event(CUstream stream, CUevent event)
+{
+    return cuda_check(cuda_driver_load()->stream_wait_event(stream, event, 0),
+                      "making a stream wait (cuStreamWaitEvent)");
 }
 
 static CUdeviceptr arrived_of(const accelerator_seat *s)
@@ -247,7 +272,6 @@ static ring_status identify(CUstream stream, uint64_t *out)
 
 ring_status cuda_run_open(accelerator_seat *s)
 {
-    const cuda_driver *api = cuda_driver_load();
     RING_TRY(cuda_own_stream(&s->own.stream));
     RING_TRY(identify(s->own.stream, &s->own.id));
     const size_t bytes = (size_t)s->ranks * LISTED_RUNS * 2 * sizeof *s->lists.bases;
@@ -257,15 +281,14 @@ ring_status cuda_run_open(accelerator_seat *s)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
     s->lists.bases = pinned_at(s->arena, s->lists.first);
     s->lists.there = pinned_there(s->arena, s->lists.first);
-    return cuda_check(api->event_create(&s->own.default_end, CU_EVENT_DISABLE_TIMING),
-                      "creating an event (cuEventCreate)");
+    return create_event(&s->mark);
 }
 
 void cuda_run_close(const accelerator_seat *s)
 {
     const cuda_driver *api = cuda_driver_load();
-    if (s->own.default_end != NULL)
-        (void)api->event_destroy(s->own.default_end);
+    if (s->mark != NULL)
+        (void)api->event_destroy(s->mark);
     if (s->own.stream != NULL)
         (void)api->stream_destroy(s->own.stream);
     if (s->lists.bases != NULL)
@@ -275,15 +298,12 @@ void cuda_run_close(const accelerator_seat *s)
 /* Makes the seat's stream wait for the work that the default stream has now. */
 static ring_status follow_default(const accelerator_seat *s)
 {
-    const cuda_driver *api = cuda_driver_load();
     bool busy;
     RING_TRY(cuda_default_is_busy(&busy));
     if (!busy)
         return RING_OK;
-    RING_TRY(cuda_check(api->event_record(s->own.default_end, CUDA_LEGACY_STREAM),
-                        "marking a place in the default stream (cuEventRecord)"));
-    return cuda_check(api->stream_wait_event(s->own.stream, s->own.default_end, 0),
-                      "waiting for the default stream (cuStreamWaitEvent)");
+    RING_TRY(record_event(CUDA_LEGACY_STREAM, s->mark));
+    return await_event(s->own.stream, s->mark);
 }
 
 /* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs
@@ -318,6 +338,8 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
     return RING_OK;
 }
 
+/* ---- Launches that ranks share --------------------------------------------------------------- */
+
 static pending_launch *find_pending(program_group *g, uint32_t number)
 {
     pending_launch *p = g->first;
@@ -329,36 +351,90 @@ static pending_launch *find_pending(program_group *g, uint32_t number)
     if (p == NULL)
         return NULL;
     p->number = number;
+    p->args.ranks = (uint32_t)g->count;
     *g->end = p;
     g->end = &p->next;
     return p;
 }
 
-/* Launches the group's oldest pending run. All ranks start runs in the same order, so the oldest is
- * complete first. */
-static ring_status launch_pending(program_group *g, pending_launch *p)
+/* Removes a run that was launched. Each rank settles a run before it announces the next one, so it
+ * is the oldest. */
+static void end_pending(program_group *g, pending_launch *p)
 {
-    p->args.ranks = (uint32_t)g->count;
-    for (int i = 0; i < g->count; i++)
-        RING_TRY(await_word(g->stream, arrived_of(g->seats[i]), p->number));
-    RING_TRY(launch(p->function, &p->args, g->stream));
-    RING_TRY(write_word(g->stream, g->done_there, p->number));
-    g->launched = p->number;
+    atomic_store(&g->launched, p->number);
     g->first = p->next;
     if (g->first == NULL)
         g->end = &g->first;
     free(p);
+}
+
+/* Launches a run in the stream of the last rank to announce it. No other rank has parked. */
+static ring_status launch_here(accelerator_seat *s, pending_launch *p, CUstream stream)
+{
+    program_group *g = s->group;
+    for (int i = 0; i < g->count; i++) {
+        p->args.calls[i].passed = (uint32_t *)(uintptr_t)passed_of(g->seats[i]);
+        p->args.calls[i].run = p->number;
+        if (g->seats[i] != s)
+            RING_TRY(await_event(stream, g->seats[i]->mark));
+    }
+    RING_TRY(launch(p->function, &p->args, stream));
+    RING_TRY(record_event(stream, g->launch_end));
+    s->announced = NULL;
+    atomic_store(&g->parked, p->number - 1); /* keeps it close to `launched`: numbers wrap */
+    end_pending(g, p);
     return RING_OK;
 }
 
-static ring_status run_together(accelerator_seat *s, const accelerator_run *run, CUstream stream,
-                                CUfunction function)
+/* Launches a run that all ranks have parked at. */
+static ring_status launch_apart(program_group *g, pending_launch *p)
+{
+    for (int i = 0; i < g->count; i++)
+        RING_TRY(await_word(g->stream, arrived_of(g->seats[i]), p->number));
+    RING_TRY(launch(p->function, &p->args, g->stream));
+    RING_TRY(write_word(g->stream, g->done_there, p->number));
+    end_pending(g, p);
+    return RING_OK;
+}
+
+/* Makes the rank's stream wait by words. If the run was released, its word has been written. The
+ * stream writes `passed`, since nothing else would after a release. */
+static ring_status park(accelerator_seat *s)
+{
+    program_group *g = s->group;
+    const CUstream stream = s->announced;
+    s->announced = NULL;
+    RING_TRY(write_word(stream, arrived_of(s), s->number));
+    RING_TRY(await_word(stream, g->done_there, s->number));
+    RING_TRY(write_word(stream, passed_of(s), s->number));
+    if (g->dead)
+        return RING_OK;
+    pending_launch *p = find_pending(g, s->number);
+    atomic_store(&g->parked, s->number);
+    return ++p->parked == g->count ? launch_apart(g, p) : RING_OK;
+}
+
+/* Makes the rank's stream wait for a run that it has announced: for the end of the launch, or, if
+ * not all ranks have announced the run, by words. The caller holds the lock. */
+static ring_status settle(accelerator_seat *s)
+{
+    const CUstream stream = s->announced;
+    if (stream == NULL)
+        return RING_OK;
+    if (!is_past(s->number, atomic_load(&s->group->launched)))
+        return park(s);
+    s->announced = NULL;
+    return await_event(stream, s->group->launch_end);
+}
+
+/* Announces a run; the last rank launches it. If a rank has parked, this one does so at once. */
+static ring_status announce(accelerator_seat *s, const accelerator_run *run, CUstream stream,
+                            CUfunction function)
 {
     const kept_program *k = run->kept;
     program_group *g = s->group;
-    const uint32_t number = s->number + 1;
     int place = 0;
-    pending_launch *p = find_pending(g, number);
+    pending_launch *p = find_pending(g, s->number + 1);
     if (p == NULL)
         return fail(RING_ERR_MEMORY, "starting a call on a GPU");
     while (g->seats[place] != s)
@@ -366,14 +442,16 @@ static ring_status run_together(accelerator_seat *s, const accelerator_run *run,
     bind_call(k, run, &p->args.calls[place]);
     bind_lists(s, run, k->dtype, &p->args.calls[place]);
     RING_TRY(follow(s, stream));
-    RING_TRY(write_word(stream, arrived_of(s), number));
-    RING_TRY(await_word(stream, g->done_there, number));
-    RING_TRY(write_word(stream, passed_of(s), number));
-    s->number = number;
     p->function = function;
     p->args.lanes = (uint32_t)k->lanes;
-    return ++p->arrived == g->count ? launch_pending(g, p) : RING_OK;
+    s->number = p->number;
+    s->announced = stream;
+    if (++p->announced == g->count && p->parked == 0)
+        return launch_here(s, p, stream);
+    return p->parked > 0 ? park(s) : record_event(stream, s->mark);
 }
+
+/* ---- Starts ------------------------------------------------------------------------------- */
 
 static ring_status start_inside(accelerator_seat *s, const accelerator_run *run, CUstream stream,
                                 bool captured, uint32_t *number)
@@ -385,9 +463,10 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
     RING_TRY(program_kernel(s->of, &function, k->dtype, &blocks));
     if (g->dead)
         return fail(RING_ERR_ABORTED, "the communicator has failed");
+    RING_TRY(settle(s)); /* of an earlier call of the same group of calls */
     if (run->after_default)
         RING_TRY(follow_default(s));
-    const ring_status status = g->count > 1 ? run_together(s, run, stream, function)
+    const ring_status status = g->count > 1 ? announce(s, run, stream, function)
                                             : run_alone(s, run, stream, function, captured);
     *number = captured ? 0 : s->number;
     return status;
@@ -408,6 +487,33 @@ static ring_status await_lists(const accelerator_seat *s, double timeout)
     return RING_OK;
 }
 
+/* Waits until all ranks have announced the run, or one has parked. */
+static void await_ranks(const program_group *g, uint32_t number, double until)
+{
+    while (!is_past(number, atomic_load(&g->launched)) &&
+           !is_past(number, atomic_load(&g->parked)) && clock_now() < until)
+        cpu_pause();
+}
+
+static ring_status settle_inside(accelerator_seat *s, uint32_t number, double until)
+{
+    await_ranks(s->group, number, until);
+    pthread_mutex_lock(&s->group->lock);
+    const ring_status status = s->number == number ? settle(s) : RING_OK;
+    pthread_mutex_unlock(&s->group->lock);
+    return status;
+}
+
+ring_status cuda_run_settle(accelerator_seat *s, uint32_t number, double until)
+{
+    if (s->group->count == 1)
+        return RING_OK;
+    RING_TRY(cuda_enter(s->of));
+    const ring_status status = settle_inside(s, number, until);
+    cuda_leave();
+    return status;
+}
+
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number)
 {
@@ -418,8 +524,11 @@ ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool
         RING_TRY(s->of->base.stop(&s->of->base, stream, run->gate));
     RING_TRY(cuda_enter(s->of));
     pthread_mutex_lock(&s->group->lock);
-    const ring_status status = start_inside(s, run, stream, captured, number);
+    ring_status status = start_inside(s, run, stream, captured, number);
+    const bool waits = status == RING_OK && s->announced != NULL && run->until >= 0;
     pthread_mutex_unlock(&s->group->lock);
+    if (waits)
+        status = settle_inside(s, *number, run->until);
     cuda_leave();
     return status;
 }
@@ -443,24 +552,28 @@ static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict 
 
 /* A run that has passed but was never launched has been released by cuda_run_release(). */
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
-                           bool *waits)
+                           int *missing)
 {
     program_group *g = s->group;
-    *waits = false;
+    *missing = -1;
     const bool passed = number == 0 || is_past(number, atomic_load(&s->words->passed));
     RING_TRY(read_verdicts(s, out));
     if (number == 0)
         return RING_OK;
+    bool waits = false;
     if (g->count > 1) {
         pthread_mutex_lock(&g->lock);
-        *waits = !is_past(number, g->launched);
+        waits = !is_past(number, atomic_load(&g->launched));
+        for (int i = 0; waits && *missing < 0 && i < g->count; i++)
+            if (!is_past(number, g->seats[i]->number))
+                *missing = g->seats[i]->rank;
         pthread_mutex_unlock(&g->lock);
     }
     if (!passed)
         return RING_IN_PROGRESS;
-    if (*waits)
+    if (waits)
         *out = (accelerator_verdict){.status = RING_ERR_ABORTED};
-    return *waits ? RING_ERR_ABORTED : RING_OK;
+    return waits ? RING_ERR_ABORTED : RING_OK;
 }
 
 bool cuda_run_await_end(const accelerator_seat *s)
@@ -494,6 +607,7 @@ void cuda_run_release(accelerator_seat *s)
     }
     g->first = NULL;
     g->end = &g->first;
+    (void)settle(s); /* of a start that has failed */
     atomic_store(&s->words->arrived, s->number);
     pthread_mutex_unlock(&g->lock);
     cuda_leave();

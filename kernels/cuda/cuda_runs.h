@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuda_runs: starts and tracks runs of programs on a GPU. A rank that has the GPU to itself
- * launches its runs; ranks that share the GPU form a group and share the launches.
+ * launches its runs; ranks of a process that share the GPU form a group and share the launches.
  */
 #ifndef RING_CUDA_RUNS_H
 #define RING_CUDA_RUNS_H
@@ -14,9 +14,8 @@ enum { SEAT_LANES_MOST = 64 };
 /** Runs with lists of blocks that may be enqueued at once; a further one waits for the first. */
 enum { LISTED_RUNS = 256 };
 
-/** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. A rank that
- * has the GPU to itself has `passed` written by the kernel, at its end; else the stream writes it.
- */
+/** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. The kernel
+ *  writes `passed` at its end, or the rank's stream, if the stream waits for the run by words. */
 typedef struct seat_words {
     _Atomic uint64_t abort;
     _Atomic uint32_t arrived; /* the latest run that the rank's stream has reached */
@@ -24,11 +23,11 @@ typedef struct seat_words {
     device_verdict verdicts[SEAT_LANES_MOST];
 } seat_words;
 
-/** A run that not all ranks of the group have started. */
+/** A run of a group that has not been launched. */
 typedef struct pending_launch {
     struct pending_launch *next;
     uint32_t number;
-    int arrived;
+    int announced, parked; /* ranks that have announced it; those of them that wait by words */
     CUfunction function;
     program_args args;
 } pending_launch;
@@ -40,10 +39,12 @@ typedef struct program_group {
     pthread_mutex_t lock;
     atomic_bool dead;
     CUstream stream;        /* if there are several seats                        */
+    CUevent launch_end;     /* of the latest run that was launched in a rank's stream */
     cuda_arena *arena;      /* of one seat                                       */
     size_t pinned;          /* its unit that has `done`                          */
-    CUdeviceptr done_there; /* the latest run that is complete; pinned           */
-    uint32_t launched;
+    CUdeviceptr done_there; /* the latest run of the group's stream that is complete; pinned */
+    _Atomic uint32_t launched,
+        parked; /* the latest run; the latest that a rank waits for by words */
     int count;
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
     pending_launch *first, **end;
@@ -69,9 +70,10 @@ struct accelerator_seat {
     program_group *group;
     struct {
         CUstream stream;
-        uint64_t id;         /* identifies the stream                           */
-        CUevent default_end; /* of the work of the default stream at a run      */
-    } own;                   /* for runs without a stream                       */
+        uint64_t id; /* identifies the stream */
+    } own;           /* for runs without a stream */
+    CUevent mark;    /* of what a run waits for: the default stream's work, or a rank's arrival */
+    CUstream announced; /* the stream of the latest run while that is not settled; else NULL */
     struct {
         uint64_t *bases; /* pinned, [LISTED_RUNS][2][ranks], see device_call    */
         CUdeviceptr there;
@@ -125,8 +127,9 @@ ring_status cuda_run_open(accelerator_seat *s);
 void cuda_run_close(const accelerator_seat *s);
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number);
+ring_status cuda_run_settle(accelerator_seat *s, uint32_t number, double until);
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
-                           bool *waits);
+                           int *missing);
 /** Waits up to 2 seconds for the seat's latest run, which ends soon after an abort.
  *  @return false if a stream has not passed that run. */
 bool cuda_run_await_end(const accelerator_seat *s);

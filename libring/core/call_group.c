@@ -6,6 +6,7 @@
 #include "prepared.h"
 
 static _Thread_local call_group mine;
+static _Thread_local bool paused;
 
 static pthread_key_t at_end; /* runs end_thread() in threads that have opened a group */
 
@@ -14,6 +15,11 @@ static pthread_key_t at_end; /* runs end_thread() in threads that have opened a 
 bool call_group_is_open(void)
 {
     return mine.depth > 0;
+}
+
+bool call_group_is_paused(void)
+{
+    return paused;
 }
 
 void call_group_keep_error(call_group *group, ring_status status)
@@ -64,12 +70,14 @@ static void clear(void)
 void call_group_pause(call_group *kept)
 {
     *kept = mine;
+    paused = true;
     clear();
 }
 
 void call_group_resume(const call_group *kept)
 {
     prepared_drop_all(mine.first);
+    paused = false;
     mine = *kept;
 }
 

@@ -11,6 +11,8 @@
 
 /** @return true if this thread has a group open, so that its calls are kept until the end. */
 bool call_group_is_open(void);
+/** @return true in an on_done function. */
+bool call_group_is_paused(void);
 /** Adds a copy of a call to the open group. The caller holds the lock of its communicator.
  *  @param status  RING_OK, or the reason why the call was refused.
  *  @return @p status, or RING_ERR_MEMORY. */

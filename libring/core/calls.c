@@ -373,7 +373,8 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
 
 static ring_status enter_stream(prepared_call *c)
 {
-    return c->program->device != NULL ? device_call_start(c) : stream_stop(c);
+    return c->program->device != NULL ? device_call_start(c, device_call_patience())
+                                      : stream_stop(c);
 }
 
 /* Enqueueing may block until earlier calls end, which need the lock, so the lock is released. */

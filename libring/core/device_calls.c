@@ -3,6 +3,7 @@
  * programs, and collects the results of their runs. */
 #include "device_calls.h"
 
+#include "call_group.h"
 #include "lowering.h"
 #include "mismatch.h"
 #include "prepared.h"
@@ -12,6 +13,9 @@
 
 /* Bytes of a chunk that are worth one more lane. */
 enum { LANE_BYTES = 64 << 10 };
+/* Seconds that a call waits for ranks that share its accelerator. Ranks that call at the same time
+ * are rarely further apart. */
+static const double most_patience = 50e-6;
 
 void device_calls_end(struct device_calls *d)
 {
@@ -114,7 +118,18 @@ ring_status device_call_keep(const ring_comm *comm, program *p)
 
 /* ---- Runs --------------------------------------------------------------------------------- */
 
-ring_status device_call_start(prepared_call *c)
+double device_call_patience(void)
+{
+    return call_group_is_paused() ? 0 : clock_now() + most_patience;
+}
+
+ring_status device_call_settle(const prepared_call *c, double until)
+{
+    const struct device_calls *d = c->comm->device_calls;
+    return c->run > 0 ? d->by->programs->settle(d->seat, c->run, until) : RING_OK;
+}
+
+ring_status device_call_start(prepared_call *c, double until)
 {
     const struct device_calls *d = c->comm->device_calls;
     const ring_call *o = &c->options;
@@ -130,7 +145,8 @@ ring_status device_call_start(prepared_call *c)
                                  .gate = o->after != NULL ? &c->stop : NULL,
                                  .scale_at = c->buffers.products.at,
                                  .scale = c->buffers.products.scale,
-                                 .timeout = work_timeout(c->comm, o)};
+                                 .timeout = work_timeout(c->comm, o),
+                                 .until = until};
     if (c->captured && (o->work != NULL || o->on_done != NULL || o->after != NULL))
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: its stream is captured into a graph, and each replay makes the call "
@@ -166,27 +182,38 @@ ring_status device_call_advance(work *w)
 {
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v = {.status = RING_OK};
-    bool waits;
-    const ring_status status = d->by->programs->state(d->seat, w->stream.run, &v, &waits);
+    int missing;
+    const ring_status status = d->by->programs->state(d->seat, w->stream.run, &v, &missing);
     return status == RING_OK || status == RING_IN_PROGRESS ? status
                                                            : fail_by_verdict(w->comm, w->seq, &v);
+}
+
+int device_call_missing(const work *w)
+{
+    const struct device_calls *d = w->comm->device_calls;
+    accelerator_verdict v;
+    int missing = -1;
+    if (w->program->device != NULL)
+        (void)d->by->programs->state(d->seat, w->stream.run, &v, &missing);
+    return missing;
 }
 
 bool device_call_is_timed(const work *w)
 {
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v;
-    bool waits = false;
+    int missing;
     return w->program->device != NULL &&
-           d->by->programs->state(d->seat, w->stream.run, &v, &waits) == RING_IN_PROGRESS && !waits;
+           d->by->programs->state(d->seat, w->stream.run, &v, &missing) == RING_IN_PROGRESS &&
+           missing < 0;
 }
 
 ring_status device_calls_check(const ring_comm *comm)
 {
     const struct device_calls *d = comm->device_calls;
     accelerator_verdict v = {.status = RING_OK};
-    bool waits;
-    if (d == NULL || d->by->programs->state(d->seat, 0, &v, &waits) == RING_OK)
+    int missing;
+    if (d == NULL || d->by->programs->state(d->seat, 0, &v, &missing) == RING_OK)
         return RING_OK;
     return fail(v.status, "a call in a graph failed: %s, at rank %d (%s)",
                 ring_status_string(v.status), v.peer, comm_host(comm, v.peer));

@@ -330,6 +330,13 @@ static ring_status timed_out(const work *w)
                     "rank has not made the matching ring_%s to itself; start one of the two with "
                     "ring_call.work, or both in a group",
                     w->call.collective == PLAN_SEND ? "recv" : "send");
+    const int missing = device_call_missing(w);
+    if (missing >= 0)
+        return fail(RING_ERR_TIMEOUT,
+                    "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): rank %d "
+                    "of this process, which shares the GPU, has not made the call; a thread that "
+                    "makes calls for several ranks must make them in a group (ring_group_start)",
+                    missing);
     const char *why = "";
     if (w->program->device != NULL && w->stream.is_given)
         why =

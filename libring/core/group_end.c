@@ -39,7 +39,7 @@ static bool share_stop(const prepared_call *calls, prepared_call *c)
 static bool start_run(call_group *g, prepared_call **at)
 {
     prepared_call *c = *at;
-    call_group_keep_error(g, device_call_start(c));
+    call_group_keep_error(g, device_call_start(c, -1));
     if (!c->captured)
         return false;
     *at = c->next;
@@ -48,7 +48,8 @@ static bool start_run(call_group *g, prepared_call **at)
 }
 
 /* Makes the streams stop for the calls of the group. Calls that a graph captured are removed from
- * the list, and take no number now. */
+ * the list, and take no number now. All device programs have started before a stream waits for one
+ * of them, since one thread may make the calls of ranks that share a launch. */
 static void stop_streams(call_group *g)
 {
     for (prepared_call **at = &g->first; *at != NULL && g->status == RING_OK;) {
@@ -61,6 +62,9 @@ static void stop_streams(call_group *g)
             call_group_keep_error(g, stream_stop(c));
         at = &c->next;
     }
+    const double until = device_call_patience();
+    for (const prepared_call *c = g->first; c != NULL; c = c->next)
+        call_group_keep_error(g, device_call_settle(c, until));
 }
 
 /* Starts all calls, then waits for each. While it waits, this thread advances all of them: those of

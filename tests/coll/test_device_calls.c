@@ -488,30 +488,6 @@ static int default_stream_is_busy(int rank, int ranks, harness_board *board, voi
     return leave(&p);
 }
 
-/* Two ranks that share a GPU call in one stream, outside of a group: the stream waits at the first
- * call for the second one, which comes after it. The deadline ends both, and the stream goes on. */
-static int in_one_stream(int rank, int ranks, harness_board *board, void *arg)
-{
-    static CUstream one;
-    player p;
-    ring_call call = RING_CALL_INIT;
-    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    if (rank == 0)
-        one = p.stream;
-    atomic_fetch_add(&board->counters[0], 1);
-    EXPECT(harness_await(board, 0, ranks), "a rank is late");
-    CUstream own = p.stream;
-    p.stream = one;
-    call.timeout = 0.3;
-    EXPECT_OK(sum(&p, one, &call));
-    EXPECT(expect_failure(&p, RING_ERR_TIMEOUT, "not finished before its deadline") == 0, "rank %d",
-           rank);
-    atomic_fetch_add(&board->counters[1], 1);
-    EXPECT(harness_await(board, 1, ranks), "a rank is late");
-    p.stream = own;
-    return leave(&p);
-}
-
 static int aborted(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
@@ -603,8 +579,6 @@ static void test_failures_end_streams(void **state)
 {
     run(2, late_rank);
     run(2, never_reached);
-    if (shares)
-        run(2, in_one_stream);
     run(2, default_stream_is_busy);
     run(2, aborted);
     run(2, other_counts);
