@@ -42,6 +42,8 @@ typedef struct accelerator_card {
     int32_t blocks;            /* blocks that can run at once on its device    */
     int32_t admitted;          /* those that are set aside for its calls       */
     int32_t generation;        /* of the device, whose rates depend on it      */
+    int32_t processes;         /* among which those of the device were divided */
+    int32_t concurrent;        /* 1: the device runs kernels of several processes at once */
     accelerator_shape shape;   /* of the seat's memory                         */
     int32_t member;            /* rank in the membership                       */
     uint64_t offset;           /* of the seat in its member's memory           */

@@ -121,6 +121,10 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     card->blocks = blocks;
     card->admitted = s->admitted;
     card->generation = generation_of(s->of->device);
+    card->processes = s->of->programs->processes;
+    if (api->device_get_attribute(&card->concurrent, CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
+                                  s->of->device) != CUDA_SUCCESS)
+        card->concurrent = 0; /* the driver is older than the attribute */
     card->shape = s->shape;
     card->member = s->arena->rank;
     card->offset = s->first * ARENA_UNIT_BYTES;
@@ -196,7 +200,13 @@ static bool is_same_process(const accelerator_card *a, const accelerator_card *b
     return memcmp(a->process, b->process, sizeof a->process) == 0;
 }
 
-/* Ranks that share a GPU use half of its blocks, or more if there are many ranks. */
+/* @return true if the ranks share launches: they are in one process, on one device. */
+static bool is_same_launch(const accelerator_card *a, const accelerator_card *b)
+{
+    return is_same_device(a, b) && is_same_process(a, b);
+}
+
+/* Ranks that share launches use half of their GPU's blocks, or more if there are many ranks. */
 static int blocks_of_each(int blocks, int sharing)
 {
     return blocks / 2 >= sharing ? blocks / 2 / sharing : blocks / sharing;
@@ -212,11 +222,11 @@ static void limit_shape(accelerator_shape *s, const accelerator_shape *by, int b
     s->scratch = s->scratch < by->scratch ? s->scratch : by->scratch;
 }
 
-/* @return true if all ranks are on one device. Their launches then wait for no other launch. */
-static bool is_one_device(const accelerator_card *cards, int ranks)
+/* @return true if all ranks share launches, which then wait for no other launch. */
+static bool is_one_launch(const accelerator_card *cards, int ranks)
 {
     int r = 1;
-    while (r < ranks && is_same_device(&cards[0], &cards[r]))
+    while (r < ranks && is_same_launch(&cards[0], &cards[r]))
         r++;
     return r == ranks;
 }
@@ -234,42 +244,61 @@ static void limit_rates(accelerator_rates *r, int32_t generation, bool alone)
     r->memory = fmin(r->memory, of->memory);
 }
 
+/* @param[out] ranks_of  the launch of rank @p r. @param[out] processes  on its device. */
+static void count_sharing(const accelerator_card *cards, int ranks, int r, int *ranks_of,
+                          int *processes)
+{
+    *ranks_of = *processes = 0;
+    for (int q = 0; q < ranks; q++) {
+        int first = 0;
+        while (!is_same_launch(&cards[first], &cards[q]))
+            first++;
+        *ranks_of += is_same_launch(&cards[r], &cards[q]);
+        *processes += first == q && is_same_device(&cards[r], &cards[q]);
+    }
+}
+
+/* @return RING_ERR_UNSUPPORTED if the launches of two ranks cannot run together. */
+static ring_status check_pair(const accelerator_card *cards, int r, int q)
+{
+    const bool concurrent = cards[r].concurrent != 0 && cards[q].concurrent != 0;
+    if (!is_same_device(&cards[r], &cards[q]) && cards[r].shuts != 0)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU", r);
+    if (is_same_device(&cards[r], &cards[q]) && !is_same_process(&cards[r], &cards[q]) &&
+        !concurrent)
+        return fail(RING_ERR_UNSUPPORTED,
+                    "ranks %d and %d are processes that share a GPU, which runs their kernels at "
+                    "the same time only under MPS, CUDA's Multi-Process Service",
+                    r, q);
+    return RING_OK;
+}
+
 /* Computes the terms from the cards alone, so that all ranks agree on them. */
 static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
 {
-    const bool alone = is_one_device(cards, ranks);
     *out = (accelerator_terms){.shape = cards[0].shape, .captures = true, .window = 4};
     out->rates = (accelerator_rates){.link = HUGE_VAL, .memory = HUGE_VAL};
+    bool alone = true; /* on one device */
+    for (int r = 1; r < ranks; r++)
+        alone = alone && is_same_device(&cards[0], &cards[r]);
     for (int r = 0; r < ranks; r++) {
-        int sharing = 0;
-        for (int q = 0; q < ranks; q++) {
-            const bool together = is_same_process(&cards[r], &cards[q]);
-            out->apart |= !together;
-            if (!is_same_device(&cards[r], &cards[q]))
-                continue;
-            if (!together)
-                return fail(RING_ERR_UNSUPPORTED,
-                            "ranks %d and %d share a GPU but are in different processes", r, q);
-            sharing++;
-        }
+        int sharing, processes;
+        count_sharing(cards, ranks, r, &sharing, &processes);
+        for (int q = 0; q < ranks; q++)
+            RING_TRY(check_pair(cards, r, q));
+        const int among = cards[r].processes >= processes ? 1 : processes;
+        const int lanes = is_one_launch(cards, ranks) ? blocks_of_each(cards[r].blocks, sharing)
+                                                      : cards[r].admitted / among;
+        if (sharing > DEVICE_LAUNCH_RANKS || lanes == 0)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "the GPU of rank %d has room for %d blocks, which is too few for the %d "
+                        "ranks and %d processes that share it and the calls of other communicators",
+                        r, cards[r].blocks, sharing, processes);
+        out->apart |= !is_same_process(&cards[0], &cards[r]);
         out->captures = out->captures && sharing == 1;
-        if (sharing > DEVICE_LAUNCH_RANKS || cards[r].blocks < sharing)
-            return fail(RING_ERR_UNSUPPORTED,
-                        "%d ranks share the GPU of rank %d, which is too many to run their calls "
-                        "at once",
-                        sharing, r);
-        if (!alone && cards[r].shuts != 0)
-            return fail(RING_ERR_UNSUPPORTED,
-                        "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
-                        r);
-        if (!alone && cards[r].admitted == 0)
-            return fail(RING_ERR_UNSUPPORTED,
-                        "the calls of other communicators may use all %d blocks of the GPU of rank "
-                        "%d",
-                        cards[r].blocks, r);
         limit_rates(&out->rates, cards[r].generation, alone);
-        limit_shape(&out->shape, &cards[r].shape,
-                    alone ? blocks_of_each(cards[r].blocks, sharing) : cards[r].admitted);
+        limit_shape(&out->shape, &cards[r].shape, lanes);
     }
     if (out->shape.lanes == 0)
         return fail(RING_ERR_UNSUPPORTED, "the memory for calls of %d ranks is too small", ranks);
@@ -375,11 +404,11 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
     return status;
 }
 
-/* Replaces the seat's own group by the group of the first rank on this device. */
+/* Replaces the seat's own group by the group of the first rank that shares its launches. */
 static ring_status join_group(accelerator_seat *s, const accelerator_card *cards)
 {
     int first = 0;
-    while (!is_same_device(&cards[first], &cards[s->rank]))
+    while (!is_same_launch(&cards[first], &cards[s->rank]))
         first++;
     program_group *g;
     const ring_status status = program_group_join(cards[first].group, s, &g);
@@ -420,9 +449,11 @@ static void cuda_disconnect(accelerator_seat *s)
 static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *cards,
                                 accelerator_terms *out)
 {
+    int sharing, processes;
     RING_TRY(agree(cards, s->ranks, out));
-    const int needed = is_one_device(cards, s->ranks) ? 0 : out->shape.lanes;
-    program_dismiss(s->of, s->admitted - needed);
+    count_sharing(cards, s->ranks, s->rank, &sharing, &processes);
+    const int needed = is_one_launch(cards, s->ranks) ? 0 : out->shape.lanes;
+    program_dismiss(s->of, s->admitted - needed, processes);
     s->admitted = needed;
     RING_TRY(cuda_enter(s->of));
     const ring_status status = connect_inside(s, cards, out);
@@ -556,7 +587,7 @@ static void give_memory_back(const accelerator_seat *s)
 static void cuda_detach(accelerator_seat *s)
 {
     const bool may_run = s->words != NULL && (s->captured || !cuda_run_await_end(s));
-    program_dismiss(s->of, s->admitted);
+    program_dismiss(s->of, s->admitted, 1);
     if (may_run)
         cuda_run_abort(s);
     if (!may_run && cuda_enter(s->of) == RING_OK) {
@@ -589,6 +620,7 @@ ring_status cuda_programs_open(cuda_device *c)
     if (c->programs == NULL)
         return fail(RING_ERR_MEMORY, "opening a GPU");
     pthread_mutex_init(&c->programs->lock, NULL);
+    c->programs->processes = 1;
     (void)cuda_driver_load()->device_get_attribute(&cooperative,
                                                    CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
                                                    c->device);

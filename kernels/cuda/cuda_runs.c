@@ -49,27 +49,30 @@ ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtyp
 /* Kernels of several communicators wait for other GPUs at the same time, and ranks may call these
  * communicators in different orders. If not all of those kernels had room, the ones that run could
  * wait for ever for others that do not. A seat gets a part of the free blocks, so that later ones
- * get some, too. Only half of a GPU's blocks are given away. The others are for kernels that wait
- * for no other GPU, which need not have room at the same time: those of ranks that share one, and
- * folds. */
+ * get some, too. Only half of a GPU's blocks are given away, in equal parts to the processes that
+ * share it. The others are for kernels that wait for no other launch, which need not have room at
+ * the same time: those of the threads of one process, and folds. */
 enum { FREE_PART = 3 };
 
 int program_admit(const cuda_device *c, int most)
 {
     struct cuda_programs *p = c->programs;
     pthread_mutex_lock(&p->lock);
-    const int part = (p->blocks / 2 - p->admitted + FREE_PART - 1) / FREE_PART;
+    const int free = p->blocks / 2 / p->processes - p->admitted;
+    const int part = free > 0 ? (free + FREE_PART - 1) / FREE_PART : 0;
     const int blocks = part < most ? part : most;
     p->admitted += blocks;
     pthread_mutex_unlock(&p->lock);
     return blocks;
 }
 
-void program_dismiss(const cuda_device *c, int blocks)
+void program_dismiss(const cuda_device *c, int blocks, int processes)
 {
-    pthread_mutex_lock(&c->programs->lock);
-    c->programs->admitted -= blocks;
-    pthread_mutex_unlock(&c->programs->lock);
+    struct cuda_programs *p = c->programs;
+    pthread_mutex_lock(&p->lock);
+    p->admitted -= blocks;
+    p->processes = processes > p->processes ? processes : p->processes;
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- Groups ------------------------------------------------------------------------------- */

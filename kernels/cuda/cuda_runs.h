@@ -103,8 +103,9 @@ struct cuda_programs {
     pthread_mutex_t lock;
     CUmodule module;
     CUfunction of[RING_DTYPE_COUNT], chores;
-    int blocks;   /* that can run at once; 0 while the kernels are not loaded */
-    int admitted; /* of all seats */
+    int blocks;    /* that can run at once; 0 while the kernels are not loaded */
+    int admitted;  /* of all seats */
+    int processes; /* that are known to share the device */
 };
 
 /** @param[out] of  the kernel of a type. @param[out] blocks  of it that can run at once. */
@@ -113,8 +114,9 @@ ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtyp
 /** Sets aside blocks of the device for the calls of a seat, at most @p most, for all of which there
  *  is room beside those of all other seats. @return their number, which may be 0. */
 int program_admit(const cuda_device *c, int most);
-/** Gives back @p blocks of them. */
-void program_dismiss(const cuda_device *c, int blocks);
+/** Gives back @p blocks of them. @param processes  that share the device, which lowers what later
+ *  seats get. */
+void program_dismiss(const cuda_device *c, int blocks, int processes);
 
 /** Creates a group with one user, which uses the arena of that seat's. */
 ring_status program_group_new(cuda_arena *a, program_group **out);

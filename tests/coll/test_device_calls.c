@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tests calls on streams that GPUs run themselves, over the double of NVIDIA's driver: their order,
  * groups, graphs, and how they end if a rank is late, lost, or in a different call.
- * Usage: test_coll_device_calls shared|own|processes: threads that share a GPU, threads with one
- * each, or processes with one each */
+ * Usage: test_coll_device_calls shared|own|processes|mps: threads that share a GPU, threads with
+ * one each, processes with one each, or processes that share one */
 #include "harness.h"
 
 #include "cuda_table.h"
@@ -25,7 +25,8 @@ enum { REPLAYS = 1000 };
 #endif
 enum { COUNT = 5003, FEW = 64, ROUNDS = 12 };
 
-static bool shares, forks;
+static bool shares, forks; /* threads share a launch; ranks are processes */
+static bool is_one_gpu;
 static cuda_table cu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -59,7 +60,7 @@ static int sit_down(player *p, int rank, int ranks, harness_board *board)
     *p = (player){.rank = rank, .ranks = ranks};
     pthread_once(&once, load_driver);
     EXPECT_CUDA(cu.init(0));
-    EXPECT_CUDA(cu.primary_retain(&context, shares ? 0 : rank));
+    EXPECT_CUDA(cu.primary_retain(&context, is_one_gpu ? 0 : rank));
     EXPECT_CUDA(cu.set_current(context));
     EXPECT_OK(harness_join(rank, ranks, board, &p->comm));
     EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
@@ -554,7 +555,7 @@ static int start_beside_a_stopped_stream(int rank, int ranks, harness_board *boa
     player p = {.rank = rank, .ranks = ranks};
     pthread_once(&once, load_driver);
     EXPECT_CUDA(cu.init(0));
-    EXPECT_CUDA(cu.primary_retain(&context, shares ? 0 : rank));
+    EXPECT_CUDA(cu.primary_retain(&context, is_one_gpu ? 0 : rank));
     EXPECT_CUDA(cu.set_current(context));
     EXPECT_CUDA(cu.stream_create(&p.stream, CU_STREAM_NON_BLOCKING, 0));
     EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
@@ -619,7 +620,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     shares = strcmp(argv[1], "shared") == 0;
-    forks = strcmp(argv[1], "processes") == 0;
+    is_one_gpu = shares || strcmp(argv[1], "mps") == 0;
+    forks = !shares && strcmp(argv[1], "own") != 0;
     setenv("RING_TRANSPORT", forks ? "shm" : "loop", 1);
     if (!forks) { /* the GPU process is forked, so before there are threads */
         pthread_once(&once, load_driver);

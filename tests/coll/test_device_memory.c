@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tests how much memory of GPUs communicators take whose calls GPUs run, over the double of
  * NVIDIA's driver.
- * Usage: test_coll_device_memory shared|own|processes: threads that share a GPU, threads with one
- * each, or processes with one each */
+ * Usage: test_coll_device_memory shared|own|processes|mps: threads that share a GPU, threads with
+ * one each, processes with one each, or processes that share one */
 #include "harness.h"
 
 #include "cuda_table.h"
@@ -23,7 +23,8 @@
 enum { COUNT = 5003 };
 #define MEBIBYTE ((uint64_t)1 << 20)
 
-static bool shares, forks;
+static bool shares, forks; /* threads share a launch; ranks are processes */
+static bool is_one_gpu;
 static cuda_table cu;
 static fake_cuda_table fake;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -58,7 +59,7 @@ static int sit_down(player *p, int rank, int ranks, harness_board *board)
     *p = (player){.rank = rank, .ranks = ranks, .board = board};
     pthread_once(&once, load_driver);
     EXPECT_CUDA(cu.init(0));
-    EXPECT_CUDA(cu.primary_retain(&context, shares ? 0 : rank));
+    EXPECT_CUDA(cu.primary_retain(&context, is_one_gpu ? 0 : rank));
     EXPECT_CUDA(cu.set_current(context));
     EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
     EXPECT_CUDA(cu.mem_alloc(&p->src, sizeof p->host));
@@ -517,7 +518,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     shares = strcmp(argv[1], "shared") == 0;
-    forks = strcmp(argv[1], "processes") == 0;
+    is_one_gpu = shares || strcmp(argv[1], "mps") == 0;
+    forks = !shares && strcmp(argv[1], "own") != 0;
     setenv("RING_TRANSPORT", forks ? "shm" : "loop", 1);
     if (!forks) { /* the GPU process is forked, so before there are threads */
         pthread_once(&once, load_driver);

@@ -227,7 +227,7 @@ static int aborts(int rank, int ranks, lane *lanes, int number)
 /* ---- Graphs -----------------------------------------------------------------------------------
  */
 
-/* Where ranks share a GPU, or the host drives calls, the call must be refused in a capture. */
+/* Where threads share a GPU, or the host drives calls, the call must be refused in a capture. */
 static int graphs(int rank, int ranks, lane *lanes, int number)
 {
     const lane *l = &lanes[0];

@@ -88,11 +88,11 @@ def calls_jobs(amount):
            {"may_skip": True, "env": {} if amount.is_real else {"FAKE_CUDA_DEVICES": "2"}})
 
 
-def collective_jobs(amount, transports=("loop", "shm", "tcp")):
+def collective_jobs(amount, transports=("loop", "shm", "tcp"), under_mps=False):
     mode = "pairwise" if amount.is_real or amount.factor > 1 else "sample"
     sweep = [amount.program("sweep"), "--memory", "cuda", "--mode", mode, "--ranks", "2,4"]
     for transport in transports:
-        host = [] if transport == "loop" else ["--by-host"]  # processes that share a GPU
+        host = [] if transport == "loop" or under_mps else ["--by-host"]  # which processes share
         for algorithm in ALGORITHMS[:amount(5, 2)]:
             yield (f"collectives over {transport} by {algorithm}",
                    [*sweep, "--transport", transport, "--algo", algorithm, *host])
@@ -232,8 +232,10 @@ def stage_m(stage, amount):
                       note=daemon.last_words())
             return
         stage.env.update(daemon.env)
+        if not amount.is_real:
+            stage.env.update(FAKE_CUDA_MPS="1", FAKE_CUDA_BLOCKS="32")
         jobs = [job for job in calls_jobs(amount) if "processes" in job[0]]
-        stage.side_by_side([*jobs, *collective_jobs(amount, ("shm",))])
+        stage.side_by_side([*jobs, *collective_jobs(amount, ("shm",), True)])
         sizes = ["-b", "8", "-e", "256M" if amount.is_real else "256", "-f", "32",
                  "-n", str(amount(5, 3)), "-w", "1", "-c", str(amount(0, 1))]
         for stream in (["--stream"], []):

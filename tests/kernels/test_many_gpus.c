@@ -6,8 +6,10 @@
 #include "sample_kernels.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit_test.h"
@@ -94,6 +96,74 @@ static void devices_usually_do_not_belong_to_mps(void **state)
     open_gpus("1");
     OK(cu.device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0));
     assert_int_equal(value, 0);
+}
+
+/* ---- Processes that share a device -------------------------------------------------------- */
+
+enum { PLACES = 4 };
+
+/* Another process keeps blocks of the device until it is killed. @return its id. */
+static pid_t occupy(unsigned blocks)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_gpus("1");
+        const sample_meet args = {.here = (void *)(uintptr_t)words[0],
+                                  .there = (void *)(uintptr_t)(words[0] + 4),
+                                  .wanted = 1};
+        void *parameters[] = {(void *)(uintptr_t)&args};
+        CUfunction meeting;
+        OK(cu.module_get_function(&meeting, modules[0], "sample_meet"));
+        OK(cu.launch(meeting, blocks, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+        while (word(words[0]) < blocks)
+            usleep(1000);
+        (void)!write(ready[1], "", 1);
+        pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return child;
+}
+
+/* Expects that a block of this process runs beside those of another one, or not until those have
+ * ended. */
+static void expect_beside(unsigned blocks, bool beside)
+{
+    char file[] = "/tmp/places-XXXXXX";
+    close(mkstemp(file));
+    setenv("FAKE_CUDA_SHARED", file, 1);
+    setenv("FAKE_CUDA_BLOCKS", "4", 1);
+    const pid_t other = occupy(blocks);
+    open_gpus("1");
+    OK(add(0, NULL, words[0], 1));
+    usleep(50000);
+    assert_int_equal(word(words[0]), beside);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    OK(cu.context_synchronize());
+    assert_int_equal(word(words[0]), 1);
+    unlink(file);
+}
+
+static void processes_take_turns(void **state)
+{
+    expect_beside(1, false);
+}
+
+static void processes_run_at_once_under_mps(void **state)
+{
+    setenv("FAKE_CUDA_MPS", "1", 1);
+    expect_beside(PLACES - 1, true);
+}
+
+static void processes_share_the_places_of_a_device(void **state)
+{
+    setenv("FAKE_CUDA_MPS", "1", 1);
+    expect_beside(PLACES, false);
 }
 
 /* ---- Default streams ---------------------------------------------------------------------- */
@@ -289,6 +359,9 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {TEST(there_may_be_many_devices),
                                               TEST(devices_may_belong_to_mps),
                                               TEST(devices_usually_do_not_belong_to_mps),
+                                              TEST(processes_take_turns),
+                                              TEST(processes_run_at_once_under_mps),
+                                              TEST(processes_share_the_places_of_a_device),
                                               TEST(default_streams_belong_to_the_current_context),
                                               TEST(each_thread_has_a_stream_of_its_own),
                                               TEST(queries_end_global_captures_of_other_threads),

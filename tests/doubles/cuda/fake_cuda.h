@@ -27,7 +27,11 @@
  *                         memory protection keys; at most 15 devices.
  *   FAKE_CUDA_IPC=0       memory and events cannot be exported to other processes, nor imported
  *   FAKE_CUDA_IPC=open    they can be exported, but opening them fails
- *   FAKE_CUDA_MPS=1       the devices belong to an MPS server (an attribute, nothing else)
+ *   FAKE_CUDA_SHARED=file  processes with the same file share the devices. Without MPS the blocks
+ *                         of one process keep those of others from a device until all have ended,
+ *                         so kernels of two processes never wait for each other with success
+ *   FAKE_CUDA_MPS=1       the devices belong to an MPS server: blocks of all processes that share a
+ *                         device run at once as far as it has room
  *   FAKE_CUDA_DELAY=us    each op of a stream waits for up to so long before it begins (0)
  *   FAKE_CUDA_ORDER=n     in which order threads of a block run (0; see emulated_set_order())
  *   FAKE_CUDA_SEED=n      of these delays and orders (1)

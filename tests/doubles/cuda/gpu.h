@@ -17,6 +17,7 @@
  *   gpu_queues.c    hardware queues, which copies of several streams share
  *   gpu_waits.c     host threads that wait, the driver's lock, the limits of what may be pending
  *   gpu_launches.c  modules, functions, blocks
+ *   gpu_sharing.c   devices that several processes share
  *   gpu_copies.c    copies and memsets
  *   gpu_capture.c   captures
  *   gpu_graphs.c    graphs, user objects
@@ -148,6 +149,7 @@ typedef struct gpu_event {
 typedef struct device_state {
     int first, last; /* launches that have blocks to start */
     int resident;
+    bool polled; /* a thread looks for places that other processes give up */
     hardware_queue queues[2 * MOST_QUEUES]; /* the second half is for streams of high priority */
     int dealt[2];                           /* streams that were given a queue, in each half */
 } device_state;
@@ -282,6 +284,14 @@ void queue_enter(int slot, op *o);
 void queue_leave(int slot, const op *o);
 /** @return the copy of another stream that holds up this op; NULL: there is none. */
 const op *queue_holder(int slot, const op *o);
+
+/* ---- Devices of several processes (gpu_sharing.c), in the GPU process, under gpu_lock() ---- */
+
+bool places_are_shared(void);
+/** Takes places for blocks of this process. @return false: there are too few, and none was taken.
+ */
+bool places_take(int device, unsigned count);
+void places_give(int device);
 
 /* ---- Calls ---- */
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct module {
     int device;
@@ -246,8 +247,11 @@ void launch_run(op *o, int device)
 static op *next_block(device_state *d, unsigned *out)
 {
     op *o = d->first >= 0 ? &gpu->ops[d->first] : NULL;
-    if (o == NULL || (o->cooperative && o->started == 0 &&
-                      o->launch.grid > (unsigned)(gpu_is.blocks - d->resident)))
+    if (o == NULL)
+        return NULL;
+    const unsigned wanted = !o->cooperative ? 1 : o->started == 0 ? o->launch.grid : 0;
+    if (wanted > (unsigned)(gpu_is.blocks - d->resident) ||
+        !places_take((int)(d - gpu->devices), wanted))
         return NULL;
     gpu->launches_started += o->started == 0;
     *out = o->started++;
@@ -259,6 +263,20 @@ static op *next_block(device_state *d, unsigned *out)
     return o;
 }
 
+/* Another process rings no bell when it gives places up, so one thread looks from time to time. */
+static void await_places(device_state *d)
+{
+    if (d->first < 0 || !places_are_shared() || d->polled) {
+        gpu_await(BELL_BLOCKS);
+        return;
+    }
+    d->polled = true;
+    gpu_unlock();
+    usleep(500);
+    gpu_lock();
+    d->polled = false;
+}
+
 void *block_main(void *device_number)
 {
     device_state *d = &gpu->devices[(intptr_t)device_number];
@@ -268,12 +286,15 @@ void *block_main(void *device_number)
     for (;;) {
         op *o;
         while ((o = next_block(d, &index)) == NULL)
-            gpu_await(BELL_BLOCKS);
+            await_places(d);
+        if (places_are_shared())
+            gpu_ring(BELL_BLOCKS); /* another thread looks now */
         gpu_unlock();
         if (!emulated_block_run(&o->launch, index))
             gpu_die(CUDA_ERROR_LAUNCH_FAILED, "a kernel trapped");
         gpu_lock();
         d->resident--;
+        places_give((int)(d - gpu->devices));
         o->ended++;
         gpu_ring(BELL_STREAMS);
         gpu_ring(BELL_BLOCKS);
