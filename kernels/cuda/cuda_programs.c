@@ -5,6 +5,7 @@
 #include "cuda_programs.h"
 
 #include "cuda_runs.h"
+#include "kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static const struct {
 
 /* Offsets into a seat's memory. Frames come first; words are what precedes `carried`. */
 typedef struct seat_layout {
-    size_t receipts, departed, links, numbers, stop, ended, carried, scratch, all;
+    size_t receipts, departed, links, numbers, stop, ended, slots, carried, scratch, all;
 } seat_layout;
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -49,7 +50,13 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* Other ranks compute the offsets of frames, receipts, `departed` and carried bytes, too. */
+/* @return the bytes of the slots of a box. */
+static size_t slots_bytes(const accelerator_shape *of)
+{
+    return DEVICE_SLOTS * DEVICE_SLOT_WORDS(of->window) * sizeof(uint64_t);
+}
+
+/* Other ranks compute the offsets of boxes, receipts and `departed`, too. */
 static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
 {
     const size_t lanes = (size_t)of->lanes, ends = (size_t)(ranks - 1) * lanes;
@@ -59,7 +66,8 @@ static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
     at.numbers = at.links + rounded(lanes * (size_t)ranks * sizeof(device_link));
     at.stop = at.numbers + rounded(lanes * sizeof(uint64_t));
     at.ended = at.stop + rounded(sizeof(uint64_t));
-    at.carried = at.ended + rounded(sizeof(uint64_t));
+    at.slots = at.ended + rounded(sizeof(uint64_t));
+    at.carried = at.slots + rounded(ends * slots_bytes(of));
     at.scratch = at.carried + ends * of->window;
     at.all = at.scratch + lanes * of->scratch;
     return at;
@@ -353,9 +361,10 @@ static void *at(CUdeviceptr memory, size_t offset)
 
 static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, int ranks, size_t end)
 {
-    const size_t carried = seat_layout_of(of, ranks).carried;
+    const seat_layout in = seat_layout_of(of, ranks);
     return (device_box){.frames = at(memory, end * of->frames * sizeof(device_frame)),
-                        .carried = at(memory, carried + end * of->window)};
+                        .carried = at(memory, in.carried + end * of->window),
+                        .slots = at(memory, in.slots + end * slots_bytes(of))};
 }
 
 /* @return this rank's end of the link to a rank, of one lane. */
@@ -398,6 +407,7 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
                     bytes);
     s->apart_bytes = terms->apart ? bytes : 0;
+    s->window = agreed->window;
     const ring_status status = arena_work(s->arena, &chores);
     if (status == RING_OK) /* else the GPU may still read them */
         arena_unpin(s->arena, pinned, units);
@@ -476,12 +486,13 @@ static void bind_seat(const accelerator_seat *s, device_call *call)
     call->ranks = s->ranks;
 }
 
-static void bind_program(const accelerator_program *p, device_call *call)
+static void bind_program(const accelerator_program *p, size_t window, device_call *call)
 {
     call->scratch_bytes = p->scratch;
     call->signature = p->signature;
     call->slice = p->slice;
     call->segment = p->segment;
+    call->words = DEVICE_SLOT_ELEMENTS(window, kernel_acc_size(p->dtype));
     call->op_count = p->op_count;
     call->peer_count = p->peer_count;
     call->slices = p->slices;
@@ -526,7 +537,7 @@ static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, 
         return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
     *k = (kept_program){.seat = s, .lanes = p->lanes, .dtype = p->dtype};
     bind_seat(s, &k->call);
-    bind_program(p, &k->call);
+    bind_program(p, s->window, &k->call);
     const ring_status status = write_program(p, k);
     if (status != RING_OK)
         free(k);

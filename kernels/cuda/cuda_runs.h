@@ -82,6 +82,7 @@ struct accelerator_seat {
     uint32_t number;    /* of the latest run                               */
     uint64_t last;      /* identifies the stream of the latest run         */
     size_t apart_bytes; /* of the links, if some ranks are in other processes */
+    uint32_t window;    /* of the boxes, on which the ranks agreed */
     int admitted;       /* blocks of the device that are set aside for it */
     bool derived;       /* the arena was allocated with another seat       */
     bool connected;     /* the other ranks may write to this rank's memory */

@@ -61,6 +61,12 @@ DEVICE void block_barrier(void)
     __syncthreads();
 }
 
+/** The same. @return true in all threads if @p mine is true in one of them. */
+DEVICE bool block_any(bool mine)
+{
+    return __syncthreads_or(mine);
+}
+
 /** Lets other threads run while this one polls a word. */
 DEVICE void device_pause(void)
 {

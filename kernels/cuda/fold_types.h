@@ -9,6 +9,7 @@
  *                     all of its threads
  *     FLOAT, NARROW   1 for floats; 1 for floats that are combined as float32
  *     load, store     access VECTOR elements, or a single one by elements or by bytes
+ *     from_bits, to_bits   convert a single element from and to the bits that are stored
  *     enter, combine, finish   as in kernels/host/fold_type.h, on values of ELEMENTS elements
  * Callers pass operations as constants, so a switch over them costs nothing.
  */
@@ -89,6 +90,21 @@ template <class Stored, class Value> struct fold_plain {
             fold_store_values<UNITS>((char *)array + i * sizeof(Stored), x);
         else
             fold_store_one<Stored>(array, i, (Stored)*x, how);
+    }
+
+    DEVICE Value from_bits(uint64_t bits, bool)
+    {
+        Stored x;
+        memcpy(&x, &bits, sizeof x);
+        return (Value)x;
+    }
+
+    DEVICE uint64_t to_bits(Value value, bool)
+    {
+        const Stored x = (Stored)value;
+        uint64_t bits = 0;
+        memcpy(&bits, &x, sizeof x);
+        return bits;
     }
 };
 
@@ -245,6 +261,16 @@ template <class Format> struct fold_narrow : fold_float_rules<float, uint32_t> {
         for (unsigned u = 0; u < UNITS; u++)
             v.words[u / IN_WORD] |= Format::narrow(x[u]) << u % IN_WORD * BITS;
         store_16(at, v);
+    }
+
+    DEVICE value from_bits(uint64_t bits, bool wide)
+    {
+        return wide ? device_bits<float>((uint32_t)bits) : Format::widen((stored)bits);
+    }
+
+    DEVICE uint64_t to_bits(value x, bool wide)
+    {
+        return wide ? device_bits<uint32_t>(x) : (stored)Format::narrow(x);
     }
 };
 

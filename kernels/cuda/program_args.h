@@ -13,6 +13,11 @@
  * for each of its segments, whose bytes are in the box. Numbers continue from call to call, and are
  * kept in the device's memory, because a launch that is replayed has the same arguments.
  *
+ * Words: a message of few elements is sent without a frame, as words that have 4 bytes of data and
+ * a flag, to a slot of the receiver's box (program_words.h). Both ends know by its number in the
+ * slice and by its length that it is. At most DEVICE_SLOTS messages of a slice are, so the rank in
+ * the earliest slice always finds a free slot: its peer has read the messages of all slices before.
+ *
  * End: at its end a lane waits until its peers have released the messages that were not carried.
  * From then on no other rank accesses this rank's buffers before its next call: a peer stores to
  * its dst only after a frame of that call has told the address. Carried messages are not waited
@@ -33,11 +38,14 @@
 #include "program_ops.h"
 
 enum {
-    DEVICE_FRAMES_MOST = 64,        /* most frames for which a box has room         */
-    DEVICE_WINDOW_MOST = 128 << 10, /* most carried bytes for which a box has room  */
-    DEVICE_PROGRAM_BYTES = 8 << 10, /* most bytes of a program in shared memory     */
-    DEVICE_THREADS = 512,           /* threads of a block                           */
-    DEVICE_LAUNCH_RANKS = 16        /* most ranks of a launch                       */
+    DEVICE_SLOTS = 2,                   /* slots of a box for messages by words         */
+    DEVICE_HEADER_WORDS = 4,            /* the call's number and its signature          */
+    DEVICE_REFILL = DEVICE_SLOTS << 20, /* messages after which slots are stored as a whole */
+    DEVICE_FRAMES_MOST = 64,            /* most frames for which a box has room         */
+    DEVICE_WINDOW_MOST = 128 << 10,     /* most carried bytes for which a box has room  */
+    DEVICE_PROGRAM_BYTES = 8 << 10,     /* most bytes of a program in shared memory     */
+    DEVICE_THREADS = 512,               /* threads of a block                           */
+    DEVICE_LAUNCH_RANKS = 16            /* most ranks of a launch                       */
 };
 
 /** The most carried bytes of a frame, the most eager bytes of a call to a peer, and the most bytes
@@ -45,6 +53,10 @@ enum {
 #define DEVICE_SEGMENT_BYTES(window) ((window) / 8)
 #define DEVICE_EAGER_BYTES(window) ((window) / 4)
 #define DEVICE_APART_BYTES(window) ((window) / 2)
+/** The words of a slot, and the most elements of a message by words, for elements or partial sums
+ * of so many bytes. */
+#define DEVICE_SLOT_WORDS(window) (DEVICE_HEADER_WORDS + (window) / 64)
+#define DEVICE_SLOT_ELEMENTS(window, bytes) ((window) / ((bytes) == 8 ? 128 : 64))
 
 /** How the bytes of a frame are delivered. */
 enum { DEVICE_CARRIED, DEVICE_REFERRED, DEVICE_STORED };
@@ -61,12 +73,13 @@ typedef struct device_frame {
     uint64_t unused;
 } device_frame;
 
-/** A box holds frames to a rank, in the receiver's memory: device_frame frames[frames], of which
- *  frame k is in place k mod frames, and after them char carried[window]. All boxes between two
- *  ranks have the same numbers. */
+/** A box holds messages to a rank, in the receiver's memory: device_frame frames[frames], of which
+ *  frame k is in place k mod frames, char carried[window], and slots of messages by words. All
+ * boxes between two ranks have the same numbers. */
 typedef struct device_box {
     device_frame *frames;
     char *carried;
+    uint64_t *slots; /* [DEVICE_SLOTS][DEVICE_SLOT_WORDS(window)] */
 } device_box;
 
 /** The receiver's progress, in the sender's memory. */
@@ -85,10 +98,13 @@ typedef struct device_link {
     uint64_t dst;   /* the peer's dst in the current call; 0 if unknown                     */
     uint64_t frames_in, frames_out; /* frames taken and sent                                */
     uint64_t messages_in, messages_out;
-    uint64_t messages_before; /* messages sent before the current call                      */
-    uint64_t lent;            /* number of the latest message that was not carried          */
-    uint64_t carried;         /* bytes of the peer's box that have been used so far         */
-    uint64_t carried_at;      /* where the next ones are in the box                         */
+    uint64_t messages_before;     /* messages sent before the current call                      */
+    uint64_t words_in, words_out; /* messages by words                                      */
+    uint64_t slot_messages[DEVICE_SLOTS]; /* numbers of the messages last sent in each slot */
+    uint64_t released;   /* messages that the peer is known to have released           */
+    uint64_t lent;       /* number of the latest message that was not carried          */
+    uint64_t carried;    /* bytes of the peer's box that have been used so far         */
+    uint64_t carried_at; /* where the next ones are in the box                         */
     uint64_t carried_before[DEVICE_FRAMES_MOST]; /* `carried` before each frame             */
 } device_link;
 
@@ -119,6 +135,7 @@ typedef struct device_call {
     uint64_t program_bytes; /* of ops to peers, if they are to be copied to shared memory; else 0 */
     uint64_t signature;
     uint64_t slice, segment; /* elements; see program */
+    uint64_t words;          /* most elements of a message by words */
     uint64_t nanoseconds;    /* timeout, from the start of the call */
     const double *scale_at;  /* the factor of OP_SCALE, in device memory; NULL: it is `scale` */
     double scale;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * program_link: sends and receives the messages of a lane, and waits for its peers. Only one thread
- * of the block, the leader, calls these functions.
+ * program_link: sends and receives the frames of a lane, and waits for its peers. One thread of the
+ * block, the leader, calls these functions; any thread may wait.
  */
 #ifndef RING_CUDA_PROGRAM_LINK_H
 #define RING_CUDA_PROGRAM_LINK_H
@@ -44,17 +44,62 @@ DEVICE const device_frame *lane_frame(const device_link *l)
     return &l->in.frames[frame_place(l, l->frames_in)];
 }
 
+/** @return the slot of a message by words, counted from 1. */
+DEVICE uint64_t *slot_of(const device_link *l, const device_box *box, uint64_t message)
+{
+    return box->slots + message % DEVICE_SLOTS * DEVICE_SLOT_WORDS(l->window);
+}
+
+/** @param[out] theirs  the call that a message by words is of. @return false if it has not arrived.
+ */
+DEVICE bool read_header(const uint64_t *slot, uint32_t flag, device_frame *theirs)
+{
+    uint32_t data[DEVICE_HEADER_WORDS];
+    bool arrived = true;
+    UNROLL
+    for (uint32_t i = 0; i < DEVICE_HEADER_WORDS; i++) {
+        const uint64_t word = load_relaxed(&slot[i]);
+        arrived = arrived && (uint32_t)(word >> 32) == flag;
+        data[i] = (uint32_t)word;
+    }
+    theirs->call = (uint64_t)data[1] << 32 | data[0];
+    theirs->signature = (uint64_t)data[3] << 32 | data[2];
+    return arrived;
+}
+
+DEVICE bool is_of_other_call(const lane_run *r, const device_frame *theirs)
+{
+    return theirs->call != r->number || theirs->signature != r->call->signature;
+}
+
+/* @return true if the peer's next message is of another call. It may be a frame although this rank
+ * waits for words, or the other way around. */
+DEVICE bool is_in_other_call(const lane_run *r, uint32_t peer, device_frame *theirs)
+{
+    const device_link *l = lane_link(r, peer);
+    const device_frame *f = lane_frame(l);
+    const uint64_t message = l->words_in + 1;
+    if (load_acquire(&f->stamp) <= l->frames_in)
+        return read_header(slot_of(l, &l->in, message), (uint32_t)message, theirs) &&
+               is_of_other_call(r, theirs);
+    theirs->call = f->call;
+    theirs->signature = f->signature;
+    return is_of_other_call(r, theirs);
+}
+
 /* ---- Waiting ------------------------------------------------------------------------ */
 
-/** Ends the lane's call, and with it the rank's other lanes. @param rank  the rank concerned. */
+/** Ends the lane's call, and with it the rank's other lanes. Any thread may call this; the first
+ * one gives the verdict. @param rank  the rank concerned. */
 DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device_frame *theirs)
 {
     device_verdict *v = &r->call->verdicts[r->lane];
+    if (add_release(r->call->stop, 1) != 0)
+        return;
     v->peer = (uint64_t)rank;
     v->their_signature = theirs != NULL ? theirs->signature : 0;
     v->their_call = theirs != NULL ? theirs->call : 0;
     store_release(&v->status, (uint64_t)status);
-    store_release(r->call->stop, 1);
 }
 
 /** Ends the call as lane_end() does, because of a peer. @return false. */
@@ -71,9 +116,11 @@ DEVICE bool may_wait(lane_run *r, uint32_t peer)
         return lane_fail(r, RING_ERR_ABORTED, peer, NULL);
     if (load_relaxed(r->call->stop) != 0)
         return false;
-    if (device_nanoseconds() >= r->deadline)
-        return lane_fail(r, RING_ERR_TIMEOUT, peer, NULL);
-    return true;
+    if (device_nanoseconds() < r->deadline)
+        return true;
+    device_frame theirs = {};
+    return is_in_other_call(r, peer, &theirs) ? lane_fail(r, RING_ERR_MISMATCH, peer, &theirs)
+                                              : lane_fail(r, RING_ERR_TIMEOUT, peer, NULL);
 }
 
 /** Polls a word, which only grows, until it is at least @p least.
@@ -98,7 +145,7 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
     const device_frame *f = lane_frame(l);
     if (!lane_await(r, &f->stamp, l->frames_in + 1, peer))
         return NULL;
-    if (f->call != r->number || f->signature != r->call->signature) {
+    if (is_of_other_call(r, f)) {
         lane_fail(r, RING_ERR_MISMATCH, peer, f);
         return NULL;
     }

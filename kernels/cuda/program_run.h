@@ -6,17 +6,16 @@
  * and publishes the addresses of its operands; then all threads copy or fold; then the leader
  * notifies the peers. A message is read in the sender's memory (referred to), or stored to the
  * peer's dst if its address is known. Eager messages, and results of a fold that have no buffer of
- * their own, are carried in the peer's box.
+ * their own, are carried in the peer's box. Short messages are sent by words, which all threads
+ * store and wait for.
  */
 #ifndef RING_CUDA_PROGRAM_RUN_H
 #define RING_CUDA_PROGRAM_RUN_H
 
 #include "copy_range.h"
 #include "fold_range.h"
-#include "program_link.h"
+#include "program_words.h"
 #include "scale_range.h"
-
-enum { MOST_OPERANDS = 64 };
 
 /** The current pass, in shared memory. The leader writes it, and all threads read it. */
 struct lane_pass {
@@ -24,17 +23,16 @@ struct lane_pass {
     uint32_t lanes, slice, runs;
     uint64_t position; /* elements of the op that are done   */
     uint64_t elements; /* elements of the pass               */
-    bool fails, last;
+    bool fails, last, divides;
     const char *from; /* source of the copy */
     char *to;
-    uint64_t bytes;               /* bytes to copy; 0: nothing is copied                        */
-    double scale;                 /* factor of the elements at `from`, whose products are stored
-                                     at `to`; 1: nothing is multiplied                          */
-    uint32_t fold_count;          /* 0: nothing is folded                                       */
-    cuda_fold_args folds[2];      /* of an average: first the outputs that are not divided, then
-                                     those that are, which may overwrite an input               */
-    char *relayed[MOST_OPERANDS]; /* by output of the op: its place in the peer's box; NULL: it
-                                     is not carried                                             */
+    uint64_t bytes;          /* bytes to copy; 0: nothing is copied                        */
+    double scale;            /* factor of the elements at `from`, whose products are stored
+                                at `to`; 1: nothing is multiplied                          */
+    uint32_t fold_count;     /* 0: nothing is folded                                       */
+    cuda_fold_args folds[2]; /* of an average: first the outputs that are not divided, then
+                                those that are, which may overwrite an input               */
+    pass_ends ends;
 };
 
 /* ---- Operands ------------------------------------------------------------------------- */
@@ -97,72 +95,107 @@ DEVICE void cover_segment(lane_pass *p)
         p->elements = p->run.call->segment;
 }
 
-/* ---- Operands of a pass of a fold --------------------------------------------------------- */
-
-DEVICE void add_input(lane_pass *p, uint32_t i, const void *at, bool accumulator)
+/* @return true if a message is sent by words. Both ends decide alike. */
+DEVICE bool is_by_words(const lane_pass *p, const program_op *o, const operand *at)
 {
-    for (uint32_t k = 0; k < p->fold_count; k++) {
-        p->folds[k].ins[i] = at;
-        p->folds[k].ins_wide |= (uint64_t)accumulator << i;
-    }
+    return at->peer != OPERAND_LOCAL && at->message < DEVICE_SLOTS &&
+           elements_of(p, o) <= p->run.call->words;
 }
 
-DEVICE bool gather_input(lane_pass *p, const program_op *o, const operand *from, uint32_t i)
+/* Adds an operand to the ends of the pass. Inputs are added first.
+ * @return NULL if the call has failed. */
+DEVICE pass_end *add_end(lane_pass *p, const program_op *o, const operand *at, bool is_out)
 {
-    if (from->peer == OPERAND_LOCAL) {
-        add_input(p, i, local_address(p, o, from), from->accumulator);
-        return true;
-    }
+    const device_call *call = p->run.call;
+    pass_end *e = &p->ends.of[p->ends.count++];
+    *e = pass_end{};
+    e->peer = (uint32_t)at->peer;
+    e->width = at->width;
+    e->divided = o->kind == OP_FOLD && at->finish && call->op == RING_AVG && call->ranks > 1;
+    p->divides = p->divides || e->divided;
+    p->ends.ins += !is_out;
+    if (at->peer == OPERAND_LOCAL)
+        e->at = local_address(p, o, at);
+    if (!is_by_words(p, o, at))
+        return e;
+    p->ends.by_words = true;
+    return find_slot(&p->run, e, is_out) ? e : NULL;
+}
+
+DEVICE void finish_slots(lane_pass *p)
+{
+    for (uint32_t i = 0; i < p->ends.count; i++)
+        if (p->ends.of[i].slot != NULL)
+            finish_slot(&p->run, &p->ends.of[i], i >= p->ends.ins);
+}
+
+/* ---- Operands of a pass of a fold --------------------------------------------------------- */
+
+DEVICE bool gather_input(lane_pass *p, const program_op *o, const operand *from)
+{
+    pass_end *e = add_end(p, o, from, false);
+    if (e == NULL || e->slot != NULL || from->peer == OPERAND_LOCAL)
+        return e != NULL;
     const device_frame *f = lane_peek(&p->run, from->peer);
     if (f == NULL)
         return false;
-    char *payload = lane_payload(lane_link(&p->run, from->peer), f);
+    e->at = lane_payload(lane_link(&p->run, from->peer), f);
     if (f->way == DEVICE_REFERRED)
-        payload += p->position * from->width;
+        e->at += p->position * from->width;
     else
         cover_segment(p);
-    add_input(p, i, payload, from->accumulator);
     return f->way != DEVICE_STORED || lane_fail(&p->run, RING_ERR_INTERNAL, from->peer, f);
 }
 
+/* An output without an address is sent from the local output with the same contents. */
 DEVICE bool gather_output(lane_pass *p, const program_op *o, const operand *outs, uint32_t i)
 {
     const operand *to = &outs[i];
-    p->relayed[i] = NULL;
-    if (to->peer == OPERAND_LOCAL)
-        return true;
-    if (store_address(p, o, to) != NULL || (!is_apart(p, to) && local_twin(o, outs, to) != NULL))
+    pass_end *e = add_end(p, o, to, true);
+    if (e == NULL || e->slot != NULL || to->peer == OPERAND_LOCAL)
+        return e != NULL;
+    e->at = store_address(p, o, to);
+    if (e->at != NULL || (!is_apart(p, to) && local_twin(o, outs, to) != NULL))
         return true;
     cover_segment(p);
-    p->relayed[i] = lane_await_room(&p->run, to->peer, p->elements * to->width);
-    return p->relayed[i] != NULL;
+    e->at = lane_await_room(&p->run, to->peer, p->elements * to->width);
+    e->carried = true;
+    return e->at != NULL;
 }
 
-DEVICE void add_output(lane_pass *p, const program_op *o, const operand *outs, uint32_t i)
+/* Gives the ends of the pass to one fold, or to two, of which the second one divides. */
+DEVICE void set_folds(lane_pass *p, const operand *first)
 {
-    const operand *to = &outs[i];
-    cuda_fold_args *f = &p->folds[to->finish ? p->fold_count - 1 : 0];
-    char *at = to->peer == OPERAND_LOCAL ? local_address(p, o, to) : store_address(p, o, to);
-    if (p->relayed[i] != NULL)
-        at = p->relayed[i];
-    if (at == NULL)
-        return; /* it is sent from the local output with the same contents */
-    f->outs[f->out_count] = at;
-    f->outs_wide |= (uint64_t)to->accumulator << f->out_count++;
-}
-
-DEVICE void begin_folds(lane_pass *p, const program_op *o)
-{
-    const device_call *call = p->run.call;
-    const bool divides = call->op == RING_AVG && call->ranks > 1;
-    p->fold_count = divides ? 2 : 1;
+    p->fold_count = p->divides ? 2 : 1;
     for (uint32_t k = 0; k < p->fold_count; k++) {
-        p->folds[k].ins_wide = p->folds[k].outs_wide = 0;
-        p->folds[k].in_count = o->ins;
-        p->folds[k].out_count = 0;
-        p->folds[k].op = call->op;
-        p->folds[k].divisor = k == 1 ? call->ranks : 0;
+        cuda_fold_args *f = &p->folds[k];
+        f->ins_wide = f->outs_wide = 0;
+        f->in_count = p->ends.ins;
+        f->out_count = 0;
+        f->op = p->run.call->op;
+        f->divisor = k == 1 ? p->run.call->ranks : 0;
+        for (uint32_t i = 0; i < p->ends.ins; i++) {
+            f->ins[i] = p->ends.of[i].at;
+            f->ins_wide |= (uint64_t)first[i].accumulator << i;
+        }
     }
+    for (uint32_t i = p->ends.ins; i < p->ends.count; i++) {
+        const pass_end *e = &p->ends.of[i];
+        cuda_fold_args *f = &p->folds[e->divided ? 1 : 0];
+        if (e->at == NULL)
+            continue;
+        f->outs[f->out_count] = e->at;
+        f->outs_wide |= (uint64_t)first[i].accumulator << f->out_count++;
+    }
+}
+
+/* Like a fold, keeps the bits of one input if no output has another width. */
+DEVICE bool keeps_bits(const lane_pass *p, const program_op *o)
+{
+    bool keeps = o->kind != OP_FOLD || (p->ends.ins == 1 && !fold_is_logical(p->run.call->op));
+    for (uint32_t i = 1; i < p->ends.count; i++)
+        keeps = keeps && (p->ends.of[i].divided || p->ends.of[i].width == p->ends.of[0].width);
+    return keeps;
 }
 
 DEVICE bool prepare_fold(lane_pass *p, const program_op *o, const operand *ins)
@@ -170,16 +203,16 @@ DEVICE bool prepare_fold(lane_pass *p, const program_op *o, const operand *ins)
     const operand *outs = ins + o->ins;
     const uint64_t left = elements_of(p, o) - p->position;
     p->elements = left;
-    begin_folds(p, o);
     for (uint32_t i = 0; i < o->ins; i++)
-        if (!gather_input(p, o, &ins[i], i))
+        if (!gather_input(p, o, &ins[i]))
             return false;
     for (uint32_t i = 0; i < o->outs; i++)
         if (!gather_output(p, o, outs, i))
             return false;
-    for (uint32_t i = 0; i < o->outs; i++)
-        add_output(p, o, outs, i);
     p->last = p->elements == left;
+    p->ends.copies = keeps_bits(p, o);
+    if (!p->ends.by_words)
+        set_folds(p, ins);
     return true;
 }
 
@@ -204,20 +237,21 @@ DEVICE bool announce(lane_pass *p, const program_op *o, const operand *outs, con
 DEVICE bool finish_fold(lane_pass *p, const program_op *o, const operand *ins)
 {
     const operand *outs = ins + o->ins;
+    const pass_end *to = &p->ends.of[o->ins];
     for (uint32_t i = 0; i < o->ins; i++)
-        if (ins[i].peer != OPERAND_LOCAL) {
+        if (ins[i].peer != OPERAND_LOCAL && p->ends.of[i].slot == NULL) {
             device_link *l = lane_link(&p->run, ins[i].peer);
             const device_frame *f = lane_frame(l);
             if (p->last || f->way == DEVICE_CARRIED)
                 lane_take(l, p->last);
         }
     for (uint32_t i = 0; i < o->outs; i++)
-        if (outs[i].peer != OPERAND_LOCAL && p->relayed[i] != NULL)
-            lane_send(&p->run, outs[i].peer, DEVICE_CARRIED, p->relayed[i],
-                      p->elements * outs[i].width, p->last);
+        if (to[i].carried)
+            lane_send(&p->run, outs[i].peer, DEVICE_CARRIED, to[i].at, p->elements * outs[i].width,
+                      p->last);
     p->position = p->last ? 0 : p->position + p->elements;
     for (uint32_t i = 0; p->last && i < o->outs; i++)
-        if (outs[i].peer != OPERAND_LOCAL && p->relayed[i] == NULL &&
+        if (outs[i].peer != OPERAND_LOCAL && to[i].slot == NULL && !to[i].carried &&
             !announce(p, o, outs, &outs[i]))
             return false;
     return true;
@@ -237,6 +271,14 @@ DEVICE bool is_carried(const lane_pass *p, const program_op *o, const operand *f
     return o->eager || is_apart(p, from + 1);
 }
 
+/* A message that is sent or received by words is a copy in one pass. */
+DEVICE bool prepare_words(lane_pass *p, const program_op *o, const operand *from)
+{
+    p->elements = elements_of(p, o);
+    p->last = p->ends.copies = true;
+    return add_end(p, o, from, false) != NULL && add_end(p, o, from + 1, true) != NULL;
+}
+
 /* A borrowed message is referred to, unless the peer is in another process. An eager message is
  * carried. */
 DEVICE bool prepare_send(lane_pass *p, const program_op *o, const operand *from)
@@ -245,6 +287,8 @@ DEVICE bool prepare_send(lane_pass *p, const program_op *o, const operand *from)
     const char *at = local_address(p, o, from);
     const uint64_t left = elements_of(p, o) - p->position;
     const bool carried = is_carried(p, o, from);
+    if (is_by_words(p, o, to))
+        return prepare_words(p, o, from);
     p->elements = left;
     if (carried)
         cover_segment(p);
@@ -255,22 +299,23 @@ DEVICE bool prepare_send(lane_pass *p, const program_op *o, const operand *from)
         lane_send(&p->run, to->peer, DEVICE_REFERRED, at, left * from->width, true);
         return true;
     }
-    p->relayed[0] = lane_await_room(&p->run, to->peer, p->elements * from->width);
-    set_copy(p, p->relayed[0], at, p->elements * from->width);
-    return p->relayed[0] != NULL;
+    char *room = lane_await_room(&p->run, to->peer, p->elements * from->width);
+    set_copy(p, room, at, p->elements * from->width);
+    return room != NULL;
 }
 
 DEVICE void finish_send(lane_pass *p, const program_op *o, const operand *from)
 {
-    if (is_carried(p, o, from))
-        lane_send(&p->run, from[1].peer, DEVICE_CARRIED, p->relayed[0], p->elements * from->width,
-                  p->last);
+    if (!p->ends.by_words && is_carried(p, o, from))
+        lane_send(&p->run, from[1].peer, DEVICE_CARRIED, p->to, p->elements * from->width, p->last);
     p->position = p->last ? 0 : p->position + p->elements;
 }
 
 DEVICE bool prepare_recv(lane_pass *p, const program_op *o, const operand *from)
 {
     const operand *to = from + 1;
+    if (is_by_words(p, o, from))
+        return prepare_words(p, o, from);
     const device_frame *f = lane_peek(&p->run, from->peer);
     if (f == NULL)
         return false;
@@ -284,7 +329,8 @@ DEVICE bool prepare_recv(lane_pass *p, const program_op *o, const operand *from)
 
 DEVICE void finish_recv(lane_pass *p, const operand *from)
 {
-    lane_take(lane_link(&p->run, from->peer), p->last);
+    if (!p->ends.by_words)
+        lane_take(lane_link(&p->run, from->peer), p->last);
     p->position = p->last ? 0 : p->position + p->elements;
 }
 
@@ -300,12 +346,9 @@ DEVICE void prepare_copy(lane_pass *p, const program_op *o, const operand *from)
         set_copy(p, at, src, at == src ? 0 : p->elements * to->width);
         return;
     }
-    begin_folds(p, o);
-    p->fold_count = 1;
-    add_input(p, 0, src, from->accumulator);
-    p->folds[0].outs[0] = at;
-    p->folds[0].outs_wide = to->accumulator;
-    p->folds[0].out_count = 1;
+    (void)add_end(p, o, from, false);
+    (void)add_end(p, o, to, true);
+    set_folds(p, from);
 }
 
 /* Like the host, multiplies by no factor of 1, which could change the bits of a NaN. */
@@ -343,6 +386,8 @@ DEVICE bool prepare(lane_pass *p, const program_op *o, const operand *first)
     p->fold_count = 0;
     p->bytes = 0;
     p->scale = 1;
+    p->ends.ins = p->ends.count = 0;
+    p->ends.by_words = p->divides = false;
     switch (o->kind) {
     case OP_SEND:
         return prepare_send(p, o, first);
@@ -363,6 +408,7 @@ DEVICE bool prepare(lane_pass *p, const program_op *o, const operand *first)
 
 DEVICE bool finish(lane_pass *p, const program_op *o, const operand *first)
 {
+    finish_slots(p);
     switch (o->kind) {
     case OP_SEND:
         finish_send(p, o, first);
@@ -377,9 +423,12 @@ DEVICE bool finish(lane_pass *p, const program_op *o, const operand *first)
     }
 }
 
-/* All threads call this. @tparam T  the type of elements, as in fold_range(). */
-template <class T> DEVICE void run_pass(const lane_pass *p)
+/* All threads call this. @tparam T  the type of elements, as in fold_range().
+ * @return false if the call has failed. */
+template <class T> DEVICE bool run_pass(lane_pass *p)
 {
+    if (p->ends.by_words)
+        return fold_words<T>(&p->run, &p->ends, p->elements);
     if (p->bytes > 0)
         copy_range(p->to, p->from, p->bytes);
     if constexpr (T::FLOAT)
@@ -389,6 +438,7 @@ template <class T> DEVICE void run_pass(const lane_pass *p)
     for (uint32_t k = 0; k < p->fold_count; k++)
         if (p->folds[k].out_count > 0)
             fold_range<T, by_block, true>(p->folds[k], p->elements);
+    return true;
 }
 
 /* All threads call this. The leader prepares each pass between two barriers, so that all threads
@@ -402,10 +452,7 @@ template <class T> DEVICE bool run_op(lane_pass *p, const program_op *o)
             p->fails = p->fails || !prepare(p, o, first);
         block_barrier();
         const bool fails = p->fails, last = p->last;
-        if (!fails)
-            run_pass<T>(p);
-        block_barrier();
-        if (fails)
+        if (block_any(fails || !run_pass<T>(p)))
             return false;
         if (leads)
             p->fails = !finish(p, o, first);
@@ -468,10 +515,12 @@ DEVICE void end_lane(lane_pass *p)
  * of a block have passed the last barrier, after which they only return. */
 DEVICE void count_end(const device_call *call, uint32_t lanes)
 {
-    if (call->passed == NULL || add_release(call->ended, 1) + 1 < lanes)
+    if (call->passed == NULL || (lanes > 1 && add_release(call->ended, 1) + 1 < lanes))
         return;
-    (void)load_acquire(call->ended); /* orders what all lanes did before what follows */
-    store_relaxed(call->ended, 0);
+    if (lanes > 1) {
+        (void)load_acquire(call->ended); /* orders what all lanes did before what follows */
+        store_relaxed(call->ended, 0);
+    }
     store_release(call->passed, call->run);
 }
 

@@ -77,7 +77,8 @@ static void *zeroed(size_t count, size_t bytes)
 
 static size_t box_bytes(const device_ranks *all)
 {
-    return all->c.frames * sizeof(device_frame) + all->c.window;
+    return all->c.frames * sizeof(device_frame) + all->c.window +
+           DEVICE_SLOTS * DEVICE_SLOT_WORDS(all->c.window) * sizeof(uint64_t);
 }
 
 static device_box box(const device_ranks *all, uint32_t lane, int receiver, int sender)
@@ -86,7 +87,9 @@ static device_box box(const device_ranks *all, uint32_t lane, int receiver, int 
     char *start = all->boxes +
                   ((lane * n + (size_t)receiver) * n + (size_t)sender) * box_bytes(all);
     return (device_box){.frames = (device_frame *)(void *)start,
-                        .carried = start + all->c.frames * sizeof(device_frame)};
+                        .carried = start + all->c.frames * sizeof(device_frame),
+                        .slots = (uint64_t *)(void *)(start + all->c.frames * sizeof(device_frame) +
+                                                      all->c.window)};
 }
 
 static device_receipt *receipt(const device_ranks *all, uint32_t lane, int sender, int receiver)
@@ -156,6 +159,9 @@ static void bind(device_ranks *all, int rank)
                               .signature = 7,
                               .slice = p->slice,
                               .segment = p->segment,
+                              .words = c->framed ? 0
+                                                 : DEVICE_SLOT_ELEMENTS(c->window,
+                                                                        kernel_acc_size(c->dtype)),
                               .nanoseconds = 60000000000,
                               .scale = factor_of(rank),
                               .op_count = p->op_count,

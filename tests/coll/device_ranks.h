@@ -21,7 +21,8 @@ typedef struct device_case {
     uint32_t lanes, threads; /* at most so many lanes; threads of a block, 0: 3 */
     uint32_t frames, window; /* of a box; 0: the most */
     bool in_place;
-    bool apart; /* ranks of odd numbers are in another process than those of even ones */
+    bool framed; /* no message is sent by words */
+    bool apart;  /* ranks of odd numbers are in another process than those of even ones */
 } device_case;
 
 typedef struct device_ranks device_ranks;

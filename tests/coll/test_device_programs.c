@@ -54,6 +54,7 @@ static void test_every_collective(void **state)
             for (uint32_t i = 0; serves(k, ranks) && i < sizeof counts / sizeof *counts; i++) {
                 device_case c = case_of(k, ranks, counts[i], i % 3 + 1);
                 c.in_place = (i + (uint32_t)ranks) % 2 == 0;
+                c.framed = (i + (uint32_t)k) % 2 == 0;
                 run_calls(&c, 2);
             }
 }
@@ -68,6 +69,7 @@ static void test_every_collective_apart(void **state)
                 device_case c = case_of(k, ranks, counts[i], i % 3 + 1);
                 c.in_place = (i + (uint32_t)ranks) % 2 == 0;
                 c.apart = true;
+                c.framed = (i + (uint32_t)k) % 2 == 0;
                 run_calls(&c, 2);
             }
 }
@@ -96,6 +98,8 @@ static void test_every_type_and_averages(void **state)
             c.op = plan_facts_of(k)->result == PLAN_SUM ? RING_AVG : RING_SUM;
             c.apart = dtype % 2 == 0;
             run_calls(&c, 1);
+            c.framed = true;
+            run_calls(&c, 1);
         }
 }
 
@@ -111,6 +115,7 @@ static void test_products(void **state)
                 c.op = plan_facts_of(k)->reduces ? RING_PREMUL_SUM : RING_SUM;
                 c.in_place = (i / 2 + (uint32_t)ranks / 2) % 2 == 0;
                 c.apart = ranks % 4 == 0;
+                c.framed = i / 2 % 2 == 0;
                 run_calls(&c, 2);
             }
 }
@@ -120,16 +125,105 @@ static void test_a_thousand_replays(void **state)
 {
     const plan_collective k = serves(PLAN_ALL_REDUCE, 3) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
     device_case c = case_of(k, 3, 300, 2);
+    for (int framed = 0; framed < 2; framed++) {
+        c.framed = framed != 0;
+        device_ranks *all = device_ranks_new(&c);
+        emulated_set_delay(framed != 0 ? 200 : 20, 1); /* words are many */
+        for (int call = 0; call < 500; call++) {
+            emulated_set_order(call % 3, (unsigned)call);
+            device_ranks_fill(all, call);
+            assert_true(device_ranks_launch(all));
+            device_ranks_expect(all, call);
+        }
+        emulated_set_delay(0, 0);
+        emulated_set_order(EMULATED_FORWARD, 0);
+        device_ranks_free(all);
+    }
+}
+
+/* ---- Messages by words --------------------------------------------------------------------- */
+
+/* The messages of some calls are by words, and those of others a little too long for it. */
+static void test_bounds_of_words(void **state)
+{
+    static const ring_dtype dtypes[] = {RING_INT8, RING_BFLOAT16, RING_FLOAT32, RING_INT64};
+    for (int ranks = 2; ranks <= 4; ranks += 2)
+        for (plan_collective k = 0; k < PLAN_BARRIER; k++)
+            for (uint32_t i = 0; serves(k, ranks) && i < 4 * 6; i++) {
+                const size_t most = DEVICE_SLOT_ELEMENTS(8 << 10,
+                                                         dtypes[i / 6] == RING_INT64 ? 8 : 4);
+                device_case c = case_of(k, ranks,
+                                        (i % 6 < 3 ? 1 : (size_t)ranks) * most - 1 + i % 3, 1);
+                c.dtype = dtypes[i / 6];
+                c.frames = 32;
+                c.window = 8 << 10;
+                c.apart = (i + (uint32_t)k) % 2 == 0;
+                run_calls(&c, 3);
+            }
+}
+
+static device_link *link_of(device_ranks *all, int rank, int peer)
+{
+    return &device_ranks_call(all, rank)->links[peer];
+}
+
+/* As if each link had sent so many messages by words, and the last ones had filled all slots. */
+static void pretend_messages(device_ranks *all, int ranks, uint64_t messages)
+{
+    for (int r = 0; r < ranks; r++)
+        for (int peer = 0; peer < ranks; peer++) {
+            device_link *l = link_of(all, r, peer);
+            l->words_in = l->words_out = messages;
+            for (uint32_t i = 0; i < DEVICE_SLOTS * DEVICE_SLOT_WORDS(l->window); i++)
+                l->in.slots[i] = (messages - 4) << 32 | 0x5a5a5a5a;
+        }
+}
+
+/* Slots are reused, and the flags wrap. What slots have from before is never taken for a message,
+ * and is all gone after the wrap. */
+static void test_many_calls_by_words(void **state)
+{
+    const plan_collective k = serves(PLAN_ALL_REDUCE, 2) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
+    const uint64_t wrap = (uint64_t)1 << 32;
+    const int calls = strcmp(algorithm->name, "oneshot") == 0 ? 10000 : 500;
+    device_case c = case_of(k, 2, 2, 1);
+    c.threads = 2;
     device_ranks *all = device_ranks_new(&c);
-    emulated_set_delay(200, 1);
-    for (int call = 0; call < 1000; call++) {
-        emulated_set_order(call % 3, (unsigned)call);
+    pretend_messages(all, 2, wrap - (uint64_t)calls / 2);
+    for (int call = 0; call < calls; call++) {
         device_ranks_fill(all, call);
         assert_true(device_ranks_launch(all));
         device_ranks_expect(all, call);
     }
-    emulated_set_delay(0, 0);
-    emulated_set_order(EMULATED_FORWARD, 0);
+    for (int r = 0; r < 2; r++) {
+        const device_link *l = link_of(all, r, 1 - r);
+        assert_int_equal(l->words_out - wrap + (uint64_t)calls / 2, l->messages_out);
+        for (uint32_t i = 0; i < DEVICE_SLOTS * DEVICE_SLOT_WORDS(l->window); i++)
+            assert_in_range((uint32_t)(l->words_in - (l->in.slots[i] >> 32)), 0, 2 * calls);
+    }
+    device_ranks_free(all);
+}
+
+/* A call of 8 bytes has no frame, and no word that is stored with release semantics. Each step
+ * takes a message by words. */
+static void test_small_calls_have_no_frames(void **state)
+{
+    enum { CALLS = 50 };
+    const plan_collective k = serves(PLAN_ALL_REDUCE, 2) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
+    const device_case c = case_of(k, 2, 2, 1);
+    device_ranks *all = device_ranks_new(&c);
+    const uint64_t before = emulated_releases();
+    for (int call = 0; call < CALLS; call++) {
+        device_ranks_fill(all, call);
+        assert_true(device_ranks_launch(all));
+        device_ranks_expect(all, call);
+    }
+    assert_int_equal(emulated_releases() - before, 0);
+    for (int r = 0; r < 2; r++) {
+        const device_link *l = link_of(all, r, 1 - r);
+        assert_int_equal(l->frames_out, 0);
+        assert_in_range(l->words_out, CALLS, 2 * CALLS);
+    }
     device_ranks_free(all);
 }
 
@@ -140,10 +234,12 @@ static plan_collective exchanged(void)
     return serves(PLAN_ALL_REDUCE, 4) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
 }
 
+enum { LONG = 50000, SHORT = 5 }; /* with frames, and by words */
+
 /* A rank that does nothing. */
-static device_ranks *without_rank(int absent)
+static device_ranks *without_rank(int absent, size_t count)
 {
-    device_case c = case_of(exchanged(), 4, 5000, 2);
+    device_case c = case_of(exchanged(), 4, count, 2);
     device_ranks *all = device_ranks_new(&c);
     device_ranks_fill(all, 0);
     device_ranks_call(all, absent)->op_count = 0;
@@ -161,12 +257,14 @@ static int lanes_that_ended_by(const device_ranks *all, ring_status status)
 
 static void test_a_deadline_ends_what_waits(void **state)
 {
-    device_ranks *all = without_rank(1);
-    for (int r = 0; r < 4; r++)
-        device_ranks_call(all, r)->nanoseconds = 50 * 1000 * 1000;
-    assert_false(device_ranks_launch(all));
-    assert_in_range(lanes_that_ended_by(all, RING_ERR_TIMEOUT), 1, 8);
-    device_ranks_free(all);
+    for (int i = 0; i < 2; i++) {
+        device_ranks *all = without_rank(1, i == 0 ? LONG : SHORT);
+        for (int r = 0; r < 4; r++)
+            device_ranks_call(all, r)->nanoseconds = 50 * 1000 * 1000;
+        assert_false(device_ranks_launch(all));
+        assert_in_range(lanes_that_ended_by(all, RING_ERR_TIMEOUT), 1, 8);
+        device_ranks_free(all);
+    }
 }
 
 static void *end_it(void *all)
@@ -178,23 +276,27 @@ static void *end_it(void *all)
 
 static void test_an_abort_ends_what_waits(void **state)
 {
-    pthread_t thread;
-    device_ranks *all = without_rank(2);
-    assert_int_equal(pthread_create(&thread, NULL, end_it, all), 0);
-    assert_false(device_ranks_launch(all));
-    pthread_join(thread, NULL);
-    assert_in_range(lanes_that_ended_by(all, RING_ERR_ABORTED), 1, 8);
-    device_ranks_free(all);
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        device_ranks *all = without_rank(2, i == 0 ? LONG : SHORT);
+        assert_int_equal(pthread_create(&thread, NULL, end_it, all), 0);
+        assert_false(device_ranks_launch(all));
+        pthread_join(thread, NULL);
+        assert_in_range(lanes_that_ended_by(all, RING_ERR_ABORTED), 1, 8);
+        device_ranks_free(all);
+    }
 }
 
-/* By one of the two at least: the other may have nothing to receive. */
-static void test_another_call_is_seen(void **state)
+/* By one of the two at least: the other may have nothing to receive. @param framed  of rank 1. */
+static void expect_mismatch(size_t count, bool framed)
 {
     int seen = 0;
-    device_case c = case_of(exchanged(), 2, 5000, 1);
+    device_case c = case_of(exchanged(), 2, count, 1);
     device_ranks *all = device_ranks_new(&c);
     device_ranks_fill(all, 0);
     device_ranks_call(all, 1)->signature = 8;
+    if (framed)
+        device_ranks_call(all, 1)->words = 0;
     for (int r = 0; r < 2; r++)
         device_ranks_call(all, r)->nanoseconds = 100 * 1000 * 1000;
     assert_false(device_ranks_launch(all));
@@ -208,6 +310,13 @@ static void test_another_call_is_seen(void **state)
     device_ranks_free(all);
 }
 
+static void test_another_call_is_seen(void **state)
+{
+    expect_mismatch(LONG, false);
+    expect_mismatch(SHORT, false);
+    expect_mismatch(SHORT, true); /* one rank waits for words, the other one for a frame */
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +326,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_type_and_averages),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_a_thousand_replays),
+        cmocka_unit_test(test_bounds_of_words),
+        cmocka_unit_test(test_many_calls_by_words),
+        cmocka_unit_test(test_small_calls_have_no_frames),
         cmocka_unit_test(test_a_deadline_ends_what_waits),
         cmocka_unit_test(test_an_abort_ends_what_waits),
         cmocka_unit_test(test_another_call_is_seen),

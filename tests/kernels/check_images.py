@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ARCHITECTURES = {"sm_80", "sm_90"}
-LOADS, STORES, FLAGS, TILES = "loads", "stores", "flags", "tiles"
+LOADS, STORES, FLAGS, TILES, WORDS = "loads", "stores", "flags", "tiles", "words"
 STREAMS = {LOADS, STORES}
 # The first row whose pattern a kernel's name fits: most registers, and what its PTX must have.
 KERNELS = [
@@ -33,7 +33,7 @@ KERNELS = [
     (r"norm_finish", 32, set()),
     (r"pack", 64, STREAMS),
     (r"program_chores", 32, {FLAGS}),
-    (r"program\w*", 128, STREAMS | {FLAGS}),
+    (r"program\w*", 128, STREAMS | {FLAGS, WORDS}),
 ]
 WIDE = r"\.(?:v4\.[busf]32|v2\.[busf]64)\b"
 SPLIT = r"\bst\.global(?:\.v2)?\.[bsuf]32\s+\[%rd\d+\+-?(?:4|8|12)\]"
@@ -42,6 +42,7 @@ PATTERNS = {
     LOADS: [r"\bld\.global(?:\.nc)?" + WIDE],
     STORES: [r"\bst\.global" + WIDE],
     TILES: [],
+    WORDS: [r"\bld\.relaxed\.sys\.global\.u64", r"\bst\.relaxed\.sys\.global\.u64"],
     FLAGS: [r"\bld\.acquire\.sys\.", r"\b(?:st|atom\.add)\.release\.sys\."],
 }
 

@@ -50,6 +50,11 @@ DEVICE void block_barrier(void)
     fiber_barrier();
 }
 
+DEVICE bool block_any(bool mine)
+{
+    return fiber_any(mine);
+}
+
 DEVICE void device_pause(void)
 {
     fiber_pause();
@@ -80,12 +85,14 @@ DEVICE uint64_t load_acquire(const uint64_t *word)
 DEVICE void store_release(uint64_t *word, uint64_t value)
 {
     fiber_delay();
+    fiber_count_release();
     __atomic_store_n(word, value, EMULATED_RELEASE);
 }
 
 DEVICE void store_release(uint32_t *word, uint32_t value)
 {
     fiber_delay();
+    fiber_count_release();
     __atomic_store_n(word, value, EMULATED_RELEASE);
 }
 
@@ -102,6 +109,7 @@ DEVICE void store_relaxed(uint64_t *word, uint64_t value)
 
 DEVICE uint64_t add_release(uint64_t *word, uint64_t value)
 {
+    fiber_count_release();
     return __atomic_fetch_add(word, value, EMULATED_RELEASE);
 }
 

@@ -50,6 +50,9 @@ void emulated_set_order(int order, unsigned seed);
  * not. */
 void emulated_set_delay(unsigned most_us, unsigned seed);
 
+/** @return how many words kernels of this process have stored with release semantics. */
+uint64_t emulated_releases(void);
+
 /* ---- For kernels -------------------------------------------------------------------- */
 
 unsigned fiber_thread_index(void);
@@ -57,11 +60,14 @@ unsigned fiber_thread_count(void);
 unsigned fiber_block_index(void);
 unsigned fiber_block_count(void);
 void fiber_barrier(void);
+/** A barrier. @return true in all threads if @p mine is true in one of them. */
+bool fiber_any(bool mine);
 /** Other fibers go on, and other blocks. */
 void fiber_pause(void);
 uint64_t fiber_nanoseconds(void);
 /** Before a word is written that others wait for. */
 void fiber_delay(void);
+void fiber_count_release(void);
 /** Ends the block. Does not return. */
 void emulated_trap(void);
 

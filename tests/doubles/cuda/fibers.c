@@ -39,7 +39,8 @@ typedef struct block {
     char *stacks;
     fiber scheduler;
     bool trapped;
-    uint64_t passed; /* orders what threads did before a barrier and after it */
+    uint64_t passed;   /* orders what threads did before a barrier and after it */
+    bool any, was_any; /* of fiber_any(): at the next barrier, and at the last one */
 } block;
 
 static _Thread_local block *here;
@@ -181,6 +182,8 @@ UNSEEN static bool open_barrier(block *b)
     }
     if (ended > 0)
         misuse("a barrier that some threads of the block have not come to, for they ended", b);
+    b->was_any = b->any;
+    b->any = false;
     for (unsigned i = 0; i < b->launch->block; i++)
         b->states[i] = READY;
     return true;
@@ -289,6 +292,13 @@ UNSEEN void fiber_barrier(void)
     go_on_from(&b->passed);
 }
 
+UNSEEN bool fiber_any(bool mine)
+{
+    here->any |= mine;
+    fiber_barrier();
+    return here->was_any;
+}
+
 UNSEEN void fiber_pause(void)
 {
     yield_as(READY);
@@ -313,6 +323,18 @@ void fiber_delay(void)
     const unsigned drawn = (unsigned)rand_r(&state);
     if (drawn % 8 == 0)
         usleep(drawn / 8 % most);
+}
+
+static uint64_t releases;
+
+void fiber_count_release(void)
+{
+    __atomic_fetch_add(&releases, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t emulated_releases(void)
+{
+    return __atomic_load_n(&releases, __ATOMIC_RELAXED);
 }
 
 UNSEEN void emulated_trap(void)
