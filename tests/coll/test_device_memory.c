@@ -350,7 +350,7 @@ static int fill_gpu(CUstream stream, _Atomic uint32_t **word)
  * no room. */
 static int in_unlike_order(int rank, int ranks, harness_board *board, void *arg)
 {
-    enum { LONG = 1 << 21, COMMS = 3 };
+    enum { LONG = 1 << 19, COMMS = 3 };
     const int orders[2][COMMS] = {{0, 1, 2}, {2, 1, 0}};
     ring_comm *comms[COMMS];
     CUstream streams[COMMS];
@@ -401,7 +401,7 @@ static int in_unlike_order(int rank, int ranks, harness_board *board, void *arg)
 static void test_launches_have_room_beside_others(void **state)
 {
     setenv("RING_DEVICE_BLOCKS", "64", 1);
-    setenv("RING_TIMEOUT", "8", 1);
+    setenv("RING_TIMEOUT", "20", 1);
     run(2, in_unlike_order);
     unsetenv("RING_TIMEOUT");
     unsetenv("RING_DEVICE_BLOCKS");
