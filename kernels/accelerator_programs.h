@@ -96,11 +96,39 @@ typedef struct accelerator_run {
                        others; < 0: it does not wait, and settle() must follow          */
 } accelerator_run;
 
+/** A message to or from a rank, or a copy within this rank, in memory of the accelerator. */
+typedef struct accelerator_pair {
+    int kind; /* OP_SEND, OP_RECV or OP_COPY */
+    int32_t peer;
+    int32_t lanes;   /* that share the bytes, at most those of the terms; the same at both ends */
+    const void *src; /* of a send or copy           */
+    void *dst;       /* of a receive or copy        */
+    size_t bytes;
+    uint64_t signature; /* the same at both ends */
+} accelerator_pair;
+
+/** The place of a call in a stream, as in accelerator_run. */
+typedef struct accelerator_place {
+    void *stream;
+    bool after_default;
+    accelerator_stop **gate;
+} accelerator_place;
+
+/** Messages that start together. Those to a peer are matched with its receives in their order. */
+typedef struct accelerator_pairs {
+    const accelerator_pair *of;
+    size_t count;
+    const accelerator_place *places; /* the streams that the run waits for, and that wait for it */
+    size_t place_count;
+    double timeout;
+} accelerator_pairs;
+
 /** The failure of a run. */
 typedef struct accelerator_verdict {
     ring_status status;
     int32_t peer;             /* the rank concerned */
     uint64_t their_signature; /* with RING_ERR_MISMATCH: signature of the peer's call */
+    uint64_t their_bytes;     /* of the peer's message, if the call is a send         */
 } accelerator_verdict;
 
 /** Functions of an accelerator. Only one thread at a time may call those of a seat, except abort().
@@ -134,6 +162,9 @@ typedef struct accelerator_programs {
      *  @p until it waits for the other ranks to make the call, which makes the run faster. Does
      *  nothing for other runs, or if a later start() has settled the run. */
     ring_status (*settle)(accelerator_seat *s, uint32_t number, double until);
+    /** Enqueues a run of messages as start() does, on the first of the streams of its places. */
+    ring_status (*start_pairs)(accelerator_seat *s, const accelerator_pairs *pairs, bool captured,
+                               uint32_t *number);
     /** @return RING_OK if all runs up to @p number are complete, RING_IN_PROGRESS, or the status of
      *  a failed run.
      *  @param[out] out      describes the failure, if a run has failed.

@@ -53,7 +53,7 @@ static size_t rounded(size_t bytes)
 /* @return the bytes of the slots of a box. */
 static size_t slots_bytes(const accelerator_shape *of)
 {
-    return DEVICE_SLOTS * DEVICE_SLOT_WORDS(of->window) * sizeof(uint64_t);
+    return (size_t)DEVICE_SLOTS * DEVICE_SLOT_WORDS(of->window) * sizeof(uint64_t);
 }
 
 /* Other ranks compute the offsets of boxes, receipts and `departed`, too. */
@@ -92,6 +92,24 @@ static accelerator_shape choose_shape(int ranks, int lanes, size_t bytes)
 
 /* ---- Attaching ---------------------------------------------------------------------------- */
 
+static void *at(CUdeviceptr memory, size_t offset)
+{
+    return (void *)(uintptr_t)(memory + offset);
+}
+
+static void bind_seat(accelerator_seat *s)
+{
+    const seat_layout in = seat_layout_of(&s->shape, s->ranks);
+    s->call = (device_call){.links = at(s->memory, in.links),
+                            .numbers = at(s->memory, in.numbers),
+                            .stop = at(s->memory, in.stop),
+                            .ended = at(s->memory, in.ended),
+                            .scratch = at(s->memory, in.scratch),
+                            .verdicts = at(s->words_there, offsetof(seat_words, verdicts)),
+                            .abort = at(s->words_there, offsetof(seat_words, abort)),
+                            .ranks = s->ranks};
+}
+
 /* Takes a part of the arena and words of its pinned memory. */
 static ring_status take_memory(accelerator_seat *s)
 {
@@ -103,6 +121,7 @@ static ring_status take_memory(accelerator_seat *s)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
     s->words = memset(pinned_at(s->arena, s->pinned), 0, sizeof(seat_words));
     s->words_there = pinned_there(s->arena, s->pinned);
+    bind_seat(s);
     RING_TRY(cuda_run_open(s));
     return program_group_new(s->arena, &s->group);
 }
@@ -354,11 +373,6 @@ static ring_status open_arena(const accelerator_seat *s, const accelerator_card 
     return RING_OK;
 }
 
-static void *at(CUdeviceptr memory, size_t offset)
-{
-    return (void *)(uintptr_t)(memory + offset);
-}
-
 static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, int ranks, size_t end)
 {
     const seat_layout in = seat_layout_of(of, ranks);
@@ -473,19 +487,6 @@ static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *car
 
 /* ---- Programs ----------------------------------------------------------------------------- */
 
-static void bind_seat(const accelerator_seat *s, device_call *call)
-{
-    const seat_layout in = seat_layout_of(&s->shape, s->ranks);
-    call->links = at(s->memory, in.links);
-    call->numbers = at(s->memory, in.numbers);
-    call->stop = at(s->memory, in.stop);
-    call->ended = at(s->memory, in.ended);
-    call->scratch = at(s->memory, in.scratch);
-    call->verdicts = at(s->words_there, offsetof(seat_words, verdicts));
-    call->abort = at(s->words_there, offsetof(seat_words, abort));
-    call->ranks = s->ranks;
-}
-
 static void bind_program(const accelerator_program *p, size_t window, device_call *call)
 {
     call->scratch_bytes = p->scratch;
@@ -535,8 +536,7 @@ static ring_status cuda_keep(accelerator_seat *s, const accelerator_program *p, 
     kept_program *k = calloc(1, sizeof *k);
     if (k == NULL)
         return fail(RING_ERR_MEMORY, "keeping a program for a GPU");
-    *k = (kept_program){.seat = s, .lanes = p->lanes, .dtype = p->dtype};
-    bind_seat(s, &k->call);
+    *k = (kept_program){.seat = s, .call = s->call, .lanes = p->lanes, .dtype = p->dtype};
     bind_program(p, s->window, &k->call);
     const ring_status status = write_program(p, k);
     if (status != RING_OK)
@@ -570,7 +570,7 @@ static ring_status depart(const accelerator_seat *s)
 }
 
 /* If the GPU does not tell the other ranks in time, all parts are kept. */
-static void give_memory_back(const accelerator_seat *s)
+static void give_memory_back(accelerator_seat *s)
 {
     const seat_layout in = seat_layout_of(&s->shape, s->ranks);
     if (s->apart_bytes > 0 && atomic_load(&s->words->abort) == 0)
@@ -599,6 +599,7 @@ static void cuda_detach(accelerator_seat *s)
 {
     const bool may_run = s->words != NULL && (s->captured || !cuda_run_await_end(s));
     program_dismiss(s->of, s->admitted, 1);
+    cuda_pairs_close(s);
     if (may_run)
         cuda_run_abort(s);
     if (!may_run && cuda_enter(s->of) == RING_OK) {
@@ -622,6 +623,7 @@ ring_status cuda_programs_open(cuda_device *c)
                                                   .drop = cuda_drop,
                                                   .start = cuda_run_start,
                                                   .settle = cuda_run_settle,
+                                                  .start_pairs = cuda_pairs_start,
                                                   .state = cuda_run_state,
                                                   .abort = cuda_run_abort,
                                                   .release = cuda_run_release,

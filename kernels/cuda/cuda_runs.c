@@ -29,6 +29,7 @@ static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
     if (p->module == NULL)
         RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
     RING_TRY(cuda_kernels_find_one(p->module, "program_chores", &p->chores));
+    RING_TRY(cuda_kernels_find_one(p->module, "program_pairs", &p->pairs));
     return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
                                      &p->blocks);
 }
@@ -220,6 +221,11 @@ static CUdeviceptr passed_of(const accelerator_seat *s)
 
 /* ---- Launches ----------------------------------------------------------------------------- */
 
+uint64_t cuda_run_nanoseconds(double timeout)
+{
+    return timeout < 1e9 ? (uint64_t)(timeout * 1e9) : (uint64_t)1e18;
+}
+
 static void bind_call(const kept_program *k, const accelerator_run *run, device_call *call)
 {
     *call = k->call;
@@ -227,7 +233,7 @@ static void bind_call(const kept_program *k, const accelerator_run *run, device_
     call->dst = run->dst;
     call->scale_at = run->scale_at;
     call->scale = run->scale;
-    call->nanoseconds = run->timeout < 1e9 ? (uint64_t)(run->timeout * 1e9) : (uint64_t)1e18;
+    call->nanoseconds = cuda_run_nanoseconds(run->timeout);
 }
 
 /* Writes the bases of the run's lists to the place of the run with the next number, which earlier
@@ -251,12 +257,11 @@ static void bind_lists(const accelerator_seat *s, const accelerator_run *run, ri
 
 /* A cooperative launch runs all blocks at once or fails, because lanes of different ranks wait for
  * each other. */
-static ring_status launch(CUfunction function, program_args *args, CUstream stream)
+static ring_status launch(CUfunction function, uint32_t blocks, void *args, CUstream stream)
 {
     void *parameters[] = {args};
-    return cuda_check(cuda_driver_load()->launch_cooperative(function, args->ranks * args->lanes, 1,
-                                                             1, DEVICE_THREADS, 1, 1, 0, stream,
-                                                             parameters),
+    return cuda_check(cuda_driver_load()->launch_cooperative(function, blocks, 1, 1, DEVICE_THREADS,
+                                                             1, 1, 0, stream, parameters),
                       "starting a call (cuLaunchCooperativeKernel)");
 }
 
@@ -284,6 +289,7 @@ ring_status cuda_run_open(accelerator_seat *s)
         return fail(RING_ERR_MEMORY, "the pinned memory for calls on %s is full", s->of->name);
     s->lists.bases = pinned_at(s->arena, s->lists.first);
     s->lists.there = pinned_there(s->arena, s->lists.first);
+    RING_TRY(create_event(&s->place));
     return create_event(&s->mark);
 }
 
@@ -292,21 +298,22 @@ void cuda_run_close(const accelerator_seat *s)
     const cuda_driver *api = cuda_driver_load();
     if (s->mark != NULL)
         (void)api->event_destroy(s->mark);
+    if (s->place != NULL)
+        (void)api->event_destroy(s->place);
     if (s->own.stream != NULL)
         (void)api->stream_destroy(s->own.stream);
     if (s->lists.bases != NULL)
         arena_unpin(s->arena, s->lists.first, s->lists.count);
 }
 
-/* Makes the seat's stream wait for the work that the default stream has now. */
-static ring_status follow_default(const accelerator_seat *s)
+ring_status cuda_run_follow_default(const accelerator_seat *s, CUstream stream)
 {
     bool busy;
     RING_TRY(cuda_default_is_busy(&busy));
     if (!busy)
         return RING_OK;
     RING_TRY(record_event(CUDA_LEGACY_STREAM, s->mark));
-    return await_event(s->own.stream, s->mark);
+    return await_event(stream, s->mark);
 }
 
 /* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs
@@ -322,6 +329,20 @@ static ring_status follow(accelerator_seat *s, CUstream stream)
     return RING_OK;
 }
 
+ring_status cuda_run_launch(accelerator_seat *s, CUfunction function, uint32_t blocks, void *args,
+                            device_call *call, CUstream stream, bool captured)
+{
+    s->captured |= captured;
+    if (captured)
+        return launch(function, blocks, args, stream);
+    RING_TRY(follow(s, stream));
+    call->passed = (uint32_t *)(uintptr_t)passed_of(s);
+    call->run = s->number + 1;
+    RING_TRY(launch(function, blocks, args, stream));
+    s->number++;
+    return RING_OK;
+}
+
 static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CUstream stream,
                              CUfunction function, bool captured)
 {
@@ -329,16 +350,8 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
     program_args args = {.ranks = 1, .lanes = (uint32_t)k->lanes};
     bind_call(k, run, &args.calls[0]);
     bind_lists(s, run, k->dtype, &args.calls[0]);
-    if (captured) {
-        k->captured = s->captured = true;
-        return launch(function, &args, stream);
-    }
-    RING_TRY(follow(s, stream));
-    args.calls[0].passed = (uint32_t *)(uintptr_t)passed_of(s);
-    args.calls[0].run = s->number + 1;
-    RING_TRY(launch(function, &args, stream));
-    s->number++;
-    return RING_OK;
+    k->captured |= captured;
+    return cuda_run_launch(s, function, args.lanes, &args, &args.calls[0], stream, captured);
 }
 
 /* ---- Launches that ranks share --------------------------------------------------------------- */
@@ -381,7 +394,7 @@ static ring_status launch_here(accelerator_seat *s, pending_launch *p, CUstream 
         if (g->seats[i] != s)
             RING_TRY(await_event(stream, g->seats[i]->mark));
     }
-    RING_TRY(launch(p->function, &p->args, stream));
+    RING_TRY(launch(p->function, p->args.ranks * p->args.lanes, &p->args, stream));
     RING_TRY(record_event(stream, g->launch_end));
     s->announced = NULL;
     atomic_store(&g->parked, p->number - 1); /* keeps it close to `launched`: numbers wrap */
@@ -394,7 +407,7 @@ static ring_status launch_apart(program_group *g, pending_launch *p)
 {
     for (int i = 0; i < g->count; i++)
         RING_TRY(await_word(g->stream, arrived_of(g->seats[i]), p->number));
-    RING_TRY(launch(p->function, &p->args, g->stream));
+    RING_TRY(launch(p->function, p->args.ranks * p->args.lanes, &p->args, g->stream));
     RING_TRY(write_word(g->stream, g->done_there, p->number));
     end_pending(g, p);
     return RING_OK;
@@ -468,7 +481,7 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
         return fail(RING_ERR_ABORTED, "the communicator has failed");
     RING_TRY(settle(s)); /* of an earlier call of the same group of calls */
     if (run->after_default)
-        RING_TRY(follow_default(s));
+        RING_TRY(cuda_run_follow_default(s, stream));
     const ring_status status = g->count > 1 ? announce(s, run, stream, function)
                                             : run_alone(s, run, stream, function, captured);
     *number = captured ? 0 : s->number;
@@ -479,7 +492,7 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
 static ring_status await_lists(const accelerator_seat *s, double timeout)
 {
     const double end = clock_now() + timeout;
-    while (!is_past(s->number + 1 - LISTED_RUNS, atomic_load(&s->words->passed))) {
+    while (!cuda_run_has_passed(s, s->number + 1 - LISTED_RUNS)) {
         if (clock_now() > end)
             return fail(RING_ERR_TIMEOUT,
                         "%d calls with lists of blocks are ahead of this one in streams of %s, and "
@@ -547,7 +560,8 @@ static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict 
             continue;
         *out = (accelerator_verdict){.status = (ring_status)status,
                                      .peer = (int32_t)v->peer,
-                                     .their_signature = v->their_signature};
+                                     .their_signature = v->their_signature,
+                                     .their_bytes = v->their_call ^ DEVICE_PAIR_CALL(0)};
         return out->status;
     }
     return RING_OK;
@@ -559,7 +573,7 @@ ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerat
 {
     program_group *g = s->group;
     *missing = -1;
-    const bool passed = number == 0 || is_past(number, atomic_load(&s->words->passed));
+    const bool passed = number == 0 || cuda_run_has_passed(s, number);
     RING_TRY(read_verdicts(s, out));
     if (number == 0)
         return RING_OK;
@@ -579,12 +593,17 @@ ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerat
     return waits ? RING_ERR_ABORTED : RING_OK;
 }
 
+bool cuda_run_has_passed(const accelerator_seat *s, uint32_t number)
+{
+    return is_past(number, atomic_load(&s->words->passed));
+}
+
 bool cuda_run_await_end(const accelerator_seat *s)
 {
     const double end = clock_now() + 2;
-    while (!is_past(s->number, atomic_load(&s->words->passed)) && clock_now() < end)
+    while (!cuda_run_has_passed(s, s->number) && clock_now() < end)
         clock_sleep(1e-4);
-    return is_past(s->number, atomic_load(&s->words->passed));
+    return cuda_run_has_passed(s, s->number);
 }
 
 void cuda_run_abort(accelerator_seat *s)

@@ -67,13 +67,16 @@ struct accelerator_seat {
     seat_words *words;
     CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */
+    device_call call;        /* without a program, buffers and the timeout */
     program_group *group;
     struct {
         CUstream stream;
         uint64_t id; /* identifies the stream */
     } own;           /* for runs without a stream */
     CUevent mark;    /* of what a run waits for: the default stream's work, or a rank's arrival */
+    CUevent place;   /* in a stream that a run of pairs waits for, or the end of that run */
     CUstream announced; /* the stream of the latest run while that is not settled; else NULL */
+    struct kept_pairs *pairs; /* see cuda_pairs.c                                     */
     struct {
         uint64_t *bases; /* pinned, [LISTED_RUNS][2][ranks], see device_call    */
         CUdeviceptr there;
@@ -103,7 +106,7 @@ typedef struct kept_program {
 struct cuda_programs {
     pthread_mutex_t lock;
     CUmodule module;
-    CUfunction of[RING_DTYPE_COUNT], chores;
+    CUfunction of[RING_DTYPE_COUNT], pairs, chores;
     int blocks;    /* that can run at once; 0 while the kernels are not loaded */
     int admitted;  /* of all seats */
     int processes; /* that are known to share the device */
@@ -131,11 +134,26 @@ void cuda_run_close(const accelerator_seat *s);
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number);
 ring_status cuda_run_settle(accelerator_seat *s, uint32_t number, double until);
+/** Starts a run of pairs, of a seat that has its GPU to itself. */
+ring_status cuda_pairs_start(accelerator_seat *s, const accelerator_pairs *pairs, bool captured,
+                             uint32_t *number);
+/** Gives back the pinned memory of the pairs of runs that have ended, and forgets the others. */
+void cuda_pairs_close(accelerator_seat *s);
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                            int *missing);
 /** Waits up to 2 seconds for the seat's latest run, which ends soon after an abort.
  *  @return false if a stream has not passed that run. */
 bool cuda_run_await_end(const accelerator_seat *s);
+/** @return the timeout of a run, in nanoseconds. */
+uint64_t cuda_run_nanoseconds(double timeout);
+/** Launches a kernel of @p blocks blocks for the seat alone, in the order of its runs. The caller
+ *  holds the group's lock. @param call  in @p args; it gets the run's number. */
+ring_status cuda_run_launch(accelerator_seat *s, CUfunction function, uint32_t blocks, void *args,
+                            device_call *call, CUstream stream, bool captured);
+/** @return true if the run with that number has passed. */
+bool cuda_run_has_passed(const accelerator_seat *s, uint32_t number);
+/** Makes a stream wait for the work that the default stream has now. */
+ring_status cuda_run_follow_default(const accelerator_seat *s, CUstream stream);
 void cuda_run_abort(accelerator_seat *s);
 void cuda_run_release(accelerator_seat *s);
 

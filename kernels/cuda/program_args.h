@@ -45,8 +45,14 @@ enum {
     DEVICE_WINDOW_MOST = 128 << 10,     /* most carried bytes for which a box has room  */
     DEVICE_PROGRAM_BYTES = 8 << 10,     /* most bytes of a program in shared memory     */
     DEVICE_THREADS = 512,               /* threads of a block                           */
-    DEVICE_LAUNCH_RANKS = 16            /* most ranks of a launch                       */
+    DEVICE_LAUNCH_RANKS = 16,           /* most ranks of a launch                       */
+    DEVICE_PAIR_RANKS = 64,             /* most ranks that have pairs                   */
+    DEVICE_PAIRS = 64,                  /* most pairs in the arguments of a launch      */
+    DEVICE_TRACKS = 2 * DEVICE_PAIR_RANKS + 1
 };
+
+/** device_frame.call of a message of a pair, with its bytes in all lanes. */
+#define DEVICE_PAIR_CALL(bytes) (UINT64_C(1) << 63 | (bytes))
 
 /** The most carried bytes of a frame, the most eager bytes of a call to a peer, and the most bytes
  *  of a slice to a peer of another process, for boxes with a window of so many bytes. */
@@ -63,7 +69,7 @@ enum { DEVICE_CARRIED, DEVICE_REFERRED, DEVICE_STORED };
 
 typedef struct device_frame {
     uint64_t stamp;     /* its number on the link, from 1; written last                 */
-    uint64_t call;      /* the call's number on the communicator                        */
+    uint64_t call;      /* the call's number on the communicator, or DEVICE_PAIR_CALL() */
     uint64_t signature; /* of the call                                                  */
     uint64_t at;        /* referred to: the sender's address; carried: the offset in the box */
     uint64_t dst;       /* address of the sender's dst; 0 if it has none                     */
@@ -113,7 +119,7 @@ typedef struct device_verdict {
     uint64_t status;          /* ring_status                               */
     uint64_t peer;            /* the rank concerned                        */
     uint64_t their_signature; /* of the peer's call, for RING_ERR_MISMATCH */
-    uint64_t their_call;
+    uint64_t their_call;      /* as in a frame                             */
 } device_verdict;
 
 /** The call of one rank: its program, buffers and limits. */
@@ -148,6 +154,27 @@ typedef struct program_args {
     device_call calls[DEVICE_LAUNCH_RANKS];
     uint32_t ranks, lanes; /* there are ranks * lanes blocks; those of a rank are consecutive */
 } program_args;
+
+/* ---- program_pairs.h ---- */
+
+/** A message to or from a peer, or a copy within this rank. */
+typedef struct device_pair {
+    char *at;         /* this rank's bytes; of a copy: the destination */
+    const char *from; /* of a copy: the source                         */
+    uint64_t bytes, signature;
+    int32_t peer;
+    uint16_t kind;  /* OP_SEND, OP_RECV or OP_COPY                     */
+    uint16_t lanes; /* that share the bytes; the same at both ends     */
+} device_pair;
+
+/** The messages of a track have one peer and direction, and follow each other in the list. */
+typedef struct pairs_args {
+    device_call call;         /* without a program and buffers             */
+    const device_pair *pairs; /* in pinned memory; NULL: they are in `few` */
+    uint32_t tracks, lanes;
+    uint16_t first[DEVICE_TRACKS + 1]; /* [tracks + 1] the first pair of each track */
+    device_pair few[DEVICE_PAIRS];
+} pairs_args;
 
 /* ---- chores.h ---- */
 

@@ -13,6 +13,8 @@
 
 /** A wait checks its deadline and the requests to abort after this many polls of its word. */
 enum { POLLS_PER_CHECK = 64 };
+/** A frame that was sent before words arrives at most so much later than they. */
+enum { LATENESS_NANOSECONDS = 1000000 };
 
 /** The state of a lane that the threads of its block share. */
 struct lane_run {
@@ -67,24 +69,46 @@ DEVICE bool read_header(const uint64_t *slot, uint32_t flag, device_frame *their
     return arrived;
 }
 
+/* Pairs compare frames of each other themselves. */
 DEVICE bool is_of_other_call(const lane_run *r, const device_frame *theirs)
 {
+    if ((theirs->call & r->number & DEVICE_PAIR_CALL(0)) != 0)
+        return false;
     return theirs->call != r->number || theirs->signature != r->call->signature;
 }
 
-/* @return true if the peer's next message is of another call. It may be a frame although this rank
- * waits for words, or the other way around. */
-DEVICE bool is_in_other_call(const lane_run *r, uint32_t peer, device_frame *theirs)
+/** What a lane waits for. Of a message, only the kind is sure: whether it is a frame or words. */
+enum awaited { AWAITED_RECEIPT, AWAITED_FRAME, AWAITED_WORDS };
+
+/* @return true if the rank has sent a message of another call, of the other kind than the awaited
+ * one, which has not arrived. The frame is read first: words that were sent before it have arrived,
+ * too. */
+DEVICE bool is_in_other_call(const lane_run *r, int32_t rank, awaited what, device_frame *theirs)
 {
-    const device_link *l = lane_link(r, peer);
+    const device_link *l = &r->links[rank];
     const device_frame *f = lane_frame(l);
     const uint64_t message = l->words_in + 1;
-    if (load_acquire(&f->stamp) <= l->frames_in)
-        return read_header(slot_of(l, &l->in, message), (uint32_t)message, theirs) &&
-               is_of_other_call(r, theirs);
+    const bool framed = load_acquire(&f->stamp) > l->frames_in;
+    const bool worded = read_header(slot_of(l, &l->in, message), (uint32_t)message, theirs);
+    if (what == AWAITED_FRAME)
+        return worded && !framed && is_of_other_call(r, theirs);
+    if (what == AWAITED_RECEIPT || worded || !framed)
+        return false;
     theirs->call = f->call;
     theirs->signature = f->signature;
     return is_of_other_call(r, theirs);
+}
+
+/* Words may arrive before a frame that was sent earlier, so the answer must stay the same. */
+DEVICE bool stays_in_other_call(const lane_run *r, int32_t rank, awaited what, device_frame *theirs)
+{
+    const uint64_t since = device_nanoseconds();
+    while (is_in_other_call(r, rank, what, theirs)) {
+        if (device_nanoseconds() - since > LATENESS_NANOSECONDS)
+            return true;
+        device_pause();
+    }
+    return false;
 }
 
 /* ---- Waiting ------------------------------------------------------------------------ */
@@ -102,6 +126,34 @@ DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device
     store_release(&v->status, (uint64_t)status);
 }
 
+/** Begins a lane's part of a call.
+ *  @return false if the call has been aborted, so that the peers' memory may not be mapped. */
+DEVICE bool lane_begin(lane_run *r, const device_call *call, uint32_t lane)
+{
+    r->call = call;
+    r->lane = lane;
+    r->links = &call->links[(uint64_t)lane * (uint64_t)call->ranks];
+    r->deadline = device_nanoseconds() + call->nanoseconds;
+    if (load_relaxed(call->abort) == 0)
+        return true;
+    lane_end(r, RING_ERR_ABORTED, 0, NULL);
+    return false;
+}
+
+/** Counts a lane that has ended. The last lane tells the host, and streams that wait for the run.
+ * By then all results are visible at system scope, and no lane accesses memory any more: other
+ * threads of a block have passed the last barrier, after which they only return. */
+DEVICE void count_end(const device_call *call, uint32_t lanes)
+{
+    if (call->passed == NULL || (lanes > 1 && add_release(call->ended, 1) + 1 < lanes))
+        return;
+    if (lanes > 1) {
+        (void)load_acquire(call->ended); /* orders what all lanes did before what follows */
+        store_relaxed(call->ended, 0);
+    }
+    store_release(call->passed, call->run);
+}
+
 /** Ends the call as lane_end() does, because of a peer. @return false. */
 DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
 {
@@ -109,26 +161,32 @@ DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const devi
     return false;
 }
 
-/* @return false if the wait must end; the call has failed then. */
-DEVICE bool may_wait(lane_run *r, uint32_t peer)
+/** @param rank  for which the lane waits.
+ *  @return false if the wait must end; the call has failed then. */
+DEVICE bool may_wait(lane_run *r, int32_t rank, awaited what)
 {
-    if (load_relaxed(r->call->abort) != 0)
-        return lane_fail(r, RING_ERR_ABORTED, peer, NULL);
-    if (load_relaxed(r->call->stop) != 0)
-        return false;
-    if (device_nanoseconds() < r->deadline)
-        return true;
     device_frame theirs = {};
-    return is_in_other_call(r, peer, &theirs) ? lane_fail(r, RING_ERR_MISMATCH, peer, &theirs)
-                                              : lane_fail(r, RING_ERR_TIMEOUT, peer, NULL);
+    const bool aborted = load_relaxed(r->call->abort) != 0;
+    if (!aborted && load_relaxed(r->call->stop) != 0)
+        return false;
+    const bool differs = !aborted && stays_in_other_call(r, rank, what, &theirs);
+    if (!aborted && !differs && device_nanoseconds() < r->deadline)
+        return true;
+    lane_end(r,
+             aborted   ? RING_ERR_ABORTED
+             : differs ? RING_ERR_MISMATCH
+                       : RING_ERR_TIMEOUT,
+             rank, differs ? &theirs : NULL);
+    return false;
 }
 
 /** Polls a word, which only grows, until it is at least @p least.
  *  @return false if the call has failed. */
-DEVICE bool lane_await(lane_run *r, const uint64_t *word, uint64_t least, uint32_t peer)
+DEVICE bool lane_await(lane_run *r, const uint64_t *word, uint64_t least, uint32_t peer,
+                       awaited what)
 {
     for (uint32_t polls = 1; load_acquire(word) < least; polls++) {
-        if (polls % POLLS_PER_CHECK == 0 && !may_wait(r, peer))
+        if (polls % POLLS_PER_CHECK == 0 && !may_wait(r, r->peers[peer].rank, what))
             return false;
         device_pause();
     }
@@ -143,7 +201,7 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
 {
     device_link *l = lane_link(r, peer);
     const device_frame *f = lane_frame(l);
-    if (!lane_await(r, &f->stamp, l->frames_in + 1, peer))
+    if (!lane_await(r, &f->stamp, l->frames_in + 1, peer, AWAITED_FRAME))
         return NULL;
     if (is_of_other_call(r, f)) {
         lane_fail(r, RING_ERR_MISMATCH, peer, f);
@@ -177,7 +235,7 @@ DEVICE bool lane_await_place(lane_run *r, uint32_t peer)
 {
     const device_link *l = lane_link(r, peer);
     return l->frames_out < l->frames ||
-           lane_await(r, &l->receipt->taken, l->frames_out + 1 - l->frames, peer);
+           lane_await(r, &l->receipt->taken, l->frames_out + 1 - l->frames, peer, AWAITED_RECEIPT);
 }
 
 /* @return the position of the first carried byte that the peer has not taken. */
@@ -186,37 +244,51 @@ DEVICE uint64_t carried_free_from(const device_link *l, uint64_t taken)
     return taken == l->frames_out ? l->carried : l->carried_before[frame_place(l, taken)];
 }
 
-/** Waits until the peer's box has a place for the next frame and room for its bytes. A frame is not
- *  split at the end of the box: it begins at the start again instead.
+/** @param taken  frames that the peer has taken, of which the box has a place for one more.
+ *  @return the room for the bytes of the next frame; NULL if the peer must take more frames first.
+ *  A frame is not split at the end of the box: it begins at the start again instead. */
+DEVICE char *link_room(const device_link *l, uint64_t bytes, uint64_t taken)
+{
+    const uint64_t whole = (bytes + 15) / 16 * 16;
+    const bool fits = l->carried_at + whole <= l->window;
+    const uint64_t end = l->carried + (fits ? 0 : l->window - l->carried_at) + whole;
+    if (end - carried_free_from(l, taken) > l->window)
+        return NULL;
+    return l->out.carried + (fits ? l->carried_at : 0);
+}
+
+/** Waits until the peer's box has a place for the next frame and room for its bytes.
  *  @return the room; NULL if the call has failed. */
 DEVICE char *lane_await_room(lane_run *r, uint32_t peer, uint64_t bytes)
 {
     const device_link *l = lane_link(r, peer);
-    const uint64_t whole = (bytes + 15) / 16 * 16;
-    const bool fits = l->carried_at + whole <= l->window;
-    const uint64_t end = l->carried + (fits ? 0 : l->window - l->carried_at) + whole;
-    uint64_t taken = load_acquire(&l->receipt->taken);
     if (!lane_await_place(r, peer))
         return NULL;
-    while (end - carried_free_from(l, taken) > l->window) {
-        if (!lane_await(r, &l->receipt->taken, taken + 1, peer))
+    for (;;) {
+        const uint64_t taken = load_acquire(&l->receipt->taken);
+        char *room = link_room(l, bytes, taken);
+        if (room != NULL)
+            return room;
+        if (!lane_await(r, &l->receipt->taken, taken + 1, peer, AWAITED_RECEIPT))
             return NULL;
-        taken = load_acquire(&l->receipt->taken);
     }
-    return l->out.carried + (fits ? l->carried_at : 0);
 }
+
+/** The call of a frame, as in device_frame. */
+struct frame_label {
+    uint64_t call, signature, dst;
+};
 
 /** Sends a frame. The box must have a place for it and, if it is carried, room for its bytes.
  *  @param at  the address of its bytes; NULL if the peer reads no bytes. */
-DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, uint64_t bytes,
-                      bool last)
+DEVICE void link_send(device_link *l, const frame_label &label, uint32_t way, const char *at,
+                      uint64_t bytes, bool last)
 {
-    device_link *l = lane_link(r, peer);
     const uint64_t place = frame_place(l, l->frames_out);
     device_frame *f = &l->out.frames[place];
     l->carried_before[place] = l->carried;
-    f->call = r->number;
-    f->signature = r->call->signature;
+    f->call = label.call;
+    f->signature = label.signature;
     f->at = (uint64_t)at;
     if (way == DEVICE_CARRIED) {
         const uint64_t offset = (uint64_t)(at - l->out.carried);
@@ -226,7 +298,7 @@ DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, 
         l->carried += skipped + whole;
         l->carried_at = offset + whole;
     }
-    f->dst = (uint64_t)r->call->dst;
+    f->dst = label.dst;
     f->bytes = bytes;
     f->way = way;
     f->last = last;
@@ -234,6 +306,14 @@ DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, 
     if (way != DEVICE_CARRIED)
         l->lent = l->messages_out;
     store_release(&f->stamp, ++l->frames_out);
+}
+
+/** Sends a frame of the collective that the lane runs. */
+DEVICE void lane_send(lane_run *r, uint32_t peer, uint32_t way, const char *at, uint64_t bytes,
+                      bool last)
+{
+    const frame_label label = {r->number, r->call->signature, (uint64_t)r->call->dst};
+    link_send(lane_link(r, peer), label, way, at, bytes, last);
 }
 
 #endif

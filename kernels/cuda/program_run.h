@@ -367,7 +367,8 @@ DEVICE bool await_lent(lane_pass *p, uint32_t peer, uint64_t last)
 {
     const device_link *l = lane_link(&p->run, peer);
     const uint64_t least = l->lent < last ? l->lent : last;
-    return least <= l->messages_before || lane_await(&p->run, &l->receipt->released, least, peer);
+    return least <= l->messages_before ||
+           lane_await(&p->run, &l->receipt->released, least, peer, AWAITED_RECEIPT);
 }
 
 /* Waits for the messages sent so far in this run of the plan. */
@@ -483,14 +484,8 @@ DEVICE void read_program(lane_pass *p, device_16 *room, const device_call *call)
 DEVICE void begin_lane(lane_pass *p, const device_call *call, uint32_t lane, uint32_t lanes)
 {
     p->lanes = lanes;
-    p->run.call = call;
-    p->run.lane = lane;
-    p->run.links = &call->links[(uint64_t)lane * (uint64_t)call->ranks];
     p->run.number = call->numbers[lane];
-    p->run.deadline = device_nanoseconds() + call->nanoseconds;
-    p->fails = load_relaxed(call->abort) != 0; /* the peers' memory may no longer be mapped */
-    if (p->fails)
-        lane_end(&p->run, RING_ERR_ABORTED, 0, NULL);
+    p->fails = !lane_begin(&p->run, call, lane);
     p->position = 0;
     p->runs = 0;
     for (int32_t i = 0; i < call->peer_count; i++) {
@@ -508,20 +503,6 @@ DEVICE void end_lane(lane_pass *p)
         if (!await_lent(p, (uint32_t)i, UINT64_MAX))
             return;
     call->numbers[p->run.lane] = p->run.number + 1;
-}
-
-/* Counts a lane that has ended. The last lane tells the host, and streams that wait for the run. By
- * then all results are visible at system scope, and no lane accesses memory any more: other threads
- * of a block have passed the last barrier, after which they only return. */
-DEVICE void count_end(const device_call *call, uint32_t lanes)
-{
-    if (call->passed == NULL || (lanes > 1 && add_release(call->ended, 1) + 1 < lanes))
-        return;
-    if (lanes > 1) {
-        (void)load_acquire(call->ended); /* orders what all lanes did before what follows */
-        store_relaxed(call->ended, 0);
-    }
-    store_release(call->passed, call->run);
 }
 
 /* Runs all ops on one slice. Trailing waits are left out except in the last slice, because between

@@ -54,7 +54,7 @@ DEVICE bool find_slot(lane_run *r, pass_end *e, bool is_out)
     const uint64_t message = (is_out ? l->words_out : l->words_in) + 1;
     const uint64_t last = is_out ? l->slot_messages[message % DEVICE_SLOTS] : 0;
     if (last > l->released) {
-        if (!lane_await(r, &l->receipt->released, last, e->peer))
+        if (!lane_await(r, &l->receipt->released, last, e->peer, AWAITED_RECEIPT))
             return false;
         l->released = load_relaxed(&l->receipt->released);
     }
@@ -100,7 +100,7 @@ DEVICE bool check_header(lane_run *r, const pass_end *e)
     device_frame theirs = {};
     for (uint32_t polls = 1; !read_header(e->slot, e->flag, &theirs); polls++)
         if (polls % POLLS_PER_CHECK == 0) {
-            if (!may_wait(r, e->peer))
+            if (!may_wait(r, r->peers[e->peer].rank, AWAITED_WORDS))
                 return false;
             device_pause();
         }
@@ -115,7 +115,7 @@ DEVICE bool await_word(lane_run *r, const pass_end *e, uint64_t i, uint32_t *dat
     uint64_t word = load_relaxed(&e->slot[i]);
     for (uint32_t polls = 1; (uint32_t)(word >> 32) != e->flag; polls++) {
         if (polls % POLLS_PER_CHECK == 0) {
-            if (!may_wait(r, e->peer))
+            if (!may_wait(r, r->peers[e->peer].rank, AWAITED_WORDS))
                 return false;
             device_pause();
         }
