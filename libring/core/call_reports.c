@@ -84,7 +84,8 @@ static own_call compare_pair(const ring_comm *comm, int rank, const control_stat
             w->call.tagged)
             continue;
         *mine = w->call;
-        return CALL_OTHER;
+        const bool alike = signature_unpack(s->signature).on_device == w->call.on_device;
+        return alike && !s->refused ? CALL_SAME : CALL_OTHER;
     }
     const channel *c = channel_find(comm, TRAFFIC_PAIR, 0, rank);
     const uint64_t calls = c == NULL ? 0 : s->sends ? c->recvs : c->sends;
@@ -104,6 +105,7 @@ static ring_status judge_all(const ring_comm *comm, call_reports *reports)
         theirs.count = s->count;
         theirs.root = s->root;
         if (s->peer >= 0) {
+            theirs.collective = s->sends ? PLAN_SEND : PLAN_RECV;
             own = compare_pair(comm, rank, s, &mine);
         } else {
             mine = mismatch_own(comm, s->number);
@@ -161,13 +163,18 @@ void reports_refuse(ring_comm *comm, const call_signature *call)
 void reports_wait(work *w)
 {
     ring_comm *comm = w->comm;
-    if (comm->reports.stated == w->seq + 1 || comm->ranks == 1)
+    const bool pairwise = w->program->facts->pairwise;
+    if (comm->ranks == 1 || (pairwise ? w->stream.stated : comm->reports.stated == w->seq + 1))
         return;
-    comm->reports.stated = w->seq + 1;
+    if (pairwise)
+        w->stream.stated = true;
+    else
+        comm->reports.stated = w->seq + 1;
     const control_statement waiting = {.number = w->seq,
                                        .signature = w->signature,
-                                       .peer = -1,
+                                       .peer = pairwise ? w->call.root : -1,
+                                       .sends = w->call.collective == PLAN_SEND,
                                        .count = w->call.count,
-                                       .root = w->program->facts->pairwise ? 0 : w->call.root};
+                                       .root = pairwise ? comm->rank : w->call.root};
     control_state(comm->world, &waiting);
 }

@@ -373,7 +373,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
 
 static ring_status enter_stream(prepared_call *c)
 {
-    return c->program->device != NULL ? device_call_start(c, device_call_patience())
+    return c->program->call.on_device ? device_call_start(c, device_call_patience())
                                       : stream_stop(c);
 }
 
@@ -394,7 +394,7 @@ static ring_status launch(prepared_call *c, ring_status status)
 {
     work *stays;
     const bool enters = c->program != NULL &&
-                        (c->program->device != NULL || stream_orders(c) != NULL);
+                        (c->program->call.on_device || stream_orders(c) != NULL);
     if (status == RING_OK && enters && !call_group_is_open()) {
         status = stop_stream(c);
         if (c->captured)

@@ -26,7 +26,7 @@ static ring_status check_length(const work *w, const channel *c, const transport
         return RING_OK;
     const size_t element = ring_dtype_size(w->call.dtype), mine = total / element;
     const size_t theirs = frame->flags & FRAME_LONG ? frame->ext.count : frame->length / element;
-    return mine == theirs ? RING_OK : mismatch_of_length(w, c, theirs, mine);
+    return mine == theirs ? RING_OK : mismatch_of_length(w, c->rank, theirs, mine);
 }
 
 static ring_status check_frame(const work *w, const channel *c, const transport_frame *frame,

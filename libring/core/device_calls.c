@@ -4,6 +4,7 @@
 #include "device_calls.h"
 
 #include "call_group.h"
+#include "device_pairs.h"
 #include "lowering.h"
 #include "mismatch.h"
 #include "prepared.h"
@@ -38,22 +39,28 @@ static bool is_of(const accelerator *a, const call_buffers *b)
     return (b->src_bytes == 0 || b->src_by == a) && (b->dst_bytes == 0 || b->dst_by == a);
 }
 
+/* A send to this rank itself needs a receive in its group. The host matches tags. */
+static bool may_run_pair(const prepared_call *c)
+{
+    return !c->call.tagged && (!c->program->to_self || call_group_is_open());
+}
+
 /* All ranks must decide alike, so only facts that are equal on all of them count. The buffers of a
  * call must be in device memory on all ranks, or on none; a call without bytes has none. A barrier
  * without a stream orders the threads of the host alone: a stream that is stopped for it would hold
- * up cudaFree and the like, which programs separate from their calls by barriers. In a personalized
- * v-form only two ranks know each count, and a rank without bytes not even the kind of memory that
- * the others have, so the host drives it. A graph cannot keep lists, which are read at the call. */
+ * up cudaFree and the like, which programs separate from their calls by barriers. A graph cannot
+ * keep lists, which are read at the call; lists of messages it can. */
 bool device_call_runs(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
     const plan_facts *facts = c->program->facts;
-    const bool on_stream = c->options.stream != NULL;
+    const bool on_stream = c->options.stream != NULL, pairs = device_pairs_are(facts);
     if (d == NULL || (on_stream && c->stream_of != d->by) ||
-        (c->captured && (!d->terms.captures || has_list(&c->buffers))))
+        (c->captured && (!d->terms.captures || (has_list(&c->buffers) && !pairs))))
         return false;
-    return (on_stream || c->call.collective != PLAN_BARRIER) && !facts->pairwise &&
-           !(facts->uneven && facts->personalized) && is_of(d->by, &c->buffers);
+    if (pairs && (!d->terms.captures || (facts->pairwise && !may_run_pair(c))))
+        return false;
+    return (on_stream || c->call.collective != PLAN_BARRIER) && is_of(d->by, &c->buffers);
 }
 
 ring_status device_call_refuse_capture(const prepared_call *c)
@@ -131,6 +138,8 @@ ring_status device_call_settle(const prepared_call *c, double until)
 
 ring_status device_call_start(prepared_call *c, double until)
 {
+    if (device_pairs_are(c->program->facts))
+        return device_pairs_start(c, c->next);
     const struct device_calls *d = c->comm->device_calls;
     const ring_call *o = &c->options;
     const plan_shape *shape = &c->program->shape;
@@ -147,11 +156,7 @@ ring_status device_call_start(prepared_call *c, double until)
                                  .scale = c->buffers.products.scale,
                                  .timeout = work_timeout(c->comm, o),
                                  .until = until};
-    if (c->captured && (o->work != NULL || o->on_done != NULL || o->after != NULL))
-        return fail(RING_ERR_UNSUPPORTED,
-                    "ring_%s: its stream is captured into a graph, and each replay makes the call "
-                    "again; leave out ring_call.work, ring_call.on_done and ring_call.after",
-                    c->program->facts->name);
+    RING_TRY(stream_check_capture(c));
     const ring_status status = d->by->programs->start(d->seat, &run, c->captured, &c->run);
     if (c->stop != NULL)
         stop_begin(c->stop, d->by, false);
@@ -163,13 +168,40 @@ ring_status device_call_start(prepared_call *c, double until)
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
 }
 
-static ring_status fail_by_verdict(const ring_comm *comm, uint64_t seq,
-                                   const accelerator_verdict *v)
+/* @return the work that the verdict is about. It is in the first run in flight, and in a run of
+ * several receives it is the first one that differs from the peer's message. */
+static const work *find_failed(const ring_comm *comm, const accelerator_verdict *v)
 {
-    if (v->status == RING_ERR_MISMATCH) {
-        const call_signature theirs = signature_unpack(v->their_signature);
-        return mismatch_collective(comm, seq, v->peer, &theirs, seq);
+    const work *found = NULL;
+    for (const work *w = comm->works.first; w != NULL; w = w->next) {
+        if (!w->call.on_device)
+            continue;
+        const int32_t later = found == NULL ? -1 : (int32_t)(w->stream.run - found->stream.run);
+        if (later < 0 ||
+            (later == 0 && device_pairs_differ(w, v) && !device_pairs_differ(found, v)))
+            found = w;
     }
+    return found;
+}
+
+static ring_status fail_by_mismatch(const work *w, const accelerator_verdict *v)
+{
+    const ring_comm *comm = w->comm;
+    const size_t theirs_count = v->their_bytes / ring_dtype_size(w->call.dtype);
+    call_signature theirs = signature_unpack(v->their_signature);
+    if (theirs.collective == PLAN_SEND && ring_dtype_size(theirs.dtype) > 0)
+        theirs.count = v->their_bytes / ring_dtype_size(theirs.dtype);
+    if (w->program->facts->pairwise)
+        return mismatch_differ(comm, &w->call, w->seq, v->peer, &theirs, w->seq);
+    if (device_pairs_are(w->program->facts) && w->signature == v->their_signature)
+        return mismatch_of_length(w, v->peer, theirs_count, device_pairs_count(w, v->peer));
+    return mismatch_collective(comm, w->seq, v->peer, &theirs, w->seq);
+}
+
+static ring_status fail_by_verdict(const ring_comm *comm, const accelerator_verdict *v)
+{
+    if (v->status == RING_ERR_MISMATCH)
+        return fail_by_mismatch(find_failed(comm, v), v);
     if (v->status == RING_ERR_TIMEOUT)
         return fail(v->status,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout), waiting "
@@ -184,8 +216,7 @@ ring_status device_call_advance(work *w)
     accelerator_verdict v = {.status = RING_OK};
     int missing;
     const ring_status status = d->by->programs->state(d->seat, w->stream.run, &v, &missing);
-    return status == RING_OK || status == RING_IN_PROGRESS ? status
-                                                           : fail_by_verdict(w->comm, w->seq, &v);
+    return status == RING_OK || status == RING_IN_PROGRESS ? status : fail_by_verdict(w->comm, &v);
 }
 
 int device_call_missing(const work *w)
@@ -193,7 +224,7 @@ int device_call_missing(const work *w)
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v;
     int missing = -1;
-    if (w->program->device != NULL)
+    if (w->call.on_device)
         (void)d->by->programs->state(d->seat, w->stream.run, &v, &missing);
     return missing;
 }
@@ -203,7 +234,7 @@ bool device_call_is_timed(const work *w)
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v;
     int missing;
-    return w->program->device != NULL &&
+    return w->call.on_device &&
            d->by->programs->state(d->seat, w->stream.run, &v, &missing) == RING_IN_PROGRESS &&
            missing < 0;
 }

@@ -10,6 +10,7 @@
 #include "channel_out.h"
 #include "channel_table.h"
 #include "device_calls.h"
+#include "device_pairs.h"
 #include "event.h"
 #include "mismatch.h"
 #include "products.h"
@@ -92,7 +93,7 @@ static ring_status open_gate(work *w)
     event_drop(w->gate.event);
     w->gate.event = NULL;
     work_pass_stop(w);
-    if (w->program->device != NULL)
+    if (w->call.on_device)
         stop_drop(&w->stream.stop);
     w->gate.closed = false;
     if (is_open(w))
@@ -113,14 +114,14 @@ static ring_status advance(work *w, bool *moved)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
-    if (status == RING_OK && w->program->device != NULL) {
+    if (status == RING_OK && w->call.on_device) {
         status = device_call_advance(w);
         if (status == RING_IN_PROGRESS)
             return work_hold(w);
     }
     if (status == RING_OK && w->call.tagged)
         status = tagged_advance(w, moved);
-    else if (status == RING_OK && w->program->to_self)
+    else if (status == RING_OK && w->program->to_self && !w->call.on_device)
         status = self_pair_meet(&w);
     if (status == RING_OK)
         status = run_ops(w, moved);
@@ -324,7 +325,7 @@ static ring_status timed_out(const work *w)
 {
     if (w->call.tagged && !w->tagged.met)
         return tagged_timed_out(w);
-    if (w->program->to_self && w->partner == NULL)
+    if (w->program->to_self && w->partner == NULL && !w->call.on_device)
         return fail(RING_ERR_TIMEOUT,
                     "not finished before its deadline (RING_TIMEOUT or ring_call.timeout): this "
                     "rank has not made the matching ring_%s to itself; start one of the two with "
@@ -338,11 +339,11 @@ static ring_status timed_out(const work *w)
                     "makes calls for several ranks must make them in a group (ring_group_start)",
                     missing);
     const char *why = "";
-    if (w->program->device != NULL && w->stream.is_given)
+    if (w->call.on_device && w->stream.is_given)
         why =
             ": the GPU has not completed the call, perhaps because its stream has not reached it; "
             "the buffers are in use until the stream has passed the call";
-    else if (w->program->device != NULL)
+    else if (w->call.on_device)
         why = ": the GPU has not completed the call, perhaps because work that its default stream "
               "had at the call has not ended; that stream also waits for other blocking streams of "
               "this process, which may be stopped at a call of another rank";
@@ -380,10 +381,12 @@ static work *find_overdue(const ring_comm *comm, double now)
     return NULL;
 }
 
-static work *first_collective(const ring_comm *comm)
+/* @return the first call for whose stall other ranks may have to know this rank's call. */
+static work *first_reported(const ring_comm *comm)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next)
-        if (w->gate.event == NULL && !w->stream.pending && !w->program->facts->pairwise)
+        if (w->gate.event == NULL && !w->stream.pending &&
+            (!w->program->facts->pairwise || w->call.on_device))
             return w;
     return NULL;
 }
@@ -401,7 +404,8 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
         return RING_OK;
     stall->since = now;
     reports_wait(w);
-    return mismatch_check_stalled(w);
+    RING_TRY(mismatch_check_stalled(w));
+    return device_pairs_check_stalled(comm);
 }
 
 /* Checks the health of the accelerators for whose streams or folds works wait.
@@ -432,7 +436,7 @@ void engine_look(ring_comm *comm, double now)
         return;
     if (comm->links.reaches)
         push_idle_links(comm);
-    work *w = first_collective(comm), *at = find_overdue(comm, now);
+    work *w = first_reported(comm), *at = find_overdue(comm, now);
     ring_status status = at != NULL ? timed_out(at) : check_accelerators(comm, now, &at);
     if (status == RING_OK) {
         at = w;

@@ -5,8 +5,10 @@
 #include "call_reports.h"
 #include "calls.h"
 #include "device_calls.h"
+#include "device_pairs.h"
 #include "nvtx.h"
 #include "prepared.h"
+#include "program_cache.h"
 #include "streams.h"
 
 /* Refused calls take their numbers, so that ranks that did make them learn the reason. */
@@ -34,33 +36,107 @@ static bool share_stop(const prepared_call *calls, prepared_call *c)
     return calls != c;
 }
 
-/* Starts a device program. @return true if a graph captured the call, which is then removed from
- * the list. */
-static bool start_run(call_group *g, prepared_call **at)
+/* Replaces the program of a call that accelerators cannot run after all. */
+static ring_status drive_by_host(prepared_call *c)
 {
-    prepared_call *c = *at;
-    call_group_keep_error(g, device_call_start(c, -1));
-    if (!c->captured)
-        return false;
-    *at = c->next;
-    prepared_drop(c);
-    return true;
+    call_signature call = c->program->call;
+    program *p;
+    if (c->captured)
+        return device_call_refuse_capture(c);
+    call.on_device = false;
+    comm_lock(c->comm);
+    const ring_status status = programs_get(c->comm, &call, &p);
+    if (status == RING_OK) {
+        atomic_fetch_sub(&c->program->kept, 1);
+        atomic_fetch_add(&p->kept, 1);
+        c->program = p;
+    }
+    comm_unlock(c->comm);
+    return status;
 }
 
-/* Makes the streams stop for the calls of the group. Calls that a graph captured are removed from
- * the list, and take no number now. All device programs have started before a stream waits for one
- * of them, since one thread may make the calls of ranks that share a launch. */
+/* @return true if the call is to this rank itself and has no partner yet. */
+static bool is_alone(const prepared_call *c, const ring_comm *comm, plan_collective collective)
+{
+    return c->comm == comm && c->program != NULL && c->program->to_self && !c->call.tagged &&
+           c->call.collective == collective && c->partner == NULL;
+}
+
+/* @return true if the host drives earlier calls that wait for a match. */
+static bool has_unmatched(ring_comm *comm)
+{
+    comm_lock(comm);
+    const bool some = comm->self_pair.sends != comm->self_pair.recvs;
+    comm_unlock(comm);
+    return some;
+}
+
+/* Matches the sends of the group to this rank itself with receives, in their order, as long as both
+ * are in memory of an accelerator; the receives then copy from the buffers of the sends. The host
+ * drives the others, and all if it drives earlier calls that wait for a match. */
+static ring_status match_own(prepared_call *calls)
+{
+    for (prepared_call *c = calls; c != NULL; c = c->next) {
+        prepared_call *sender = calls;
+        if (!is_alone(c, c->comm, PLAN_RECV))
+            continue;
+        while (sender != NULL && !is_alone(sender, c->comm, PLAN_SEND))
+            sender = sender->next;
+        if (sender == NULL || has_unmatched(c->comm) || !c->program->call.on_device ||
+            !sender->program->call.on_device ||
+            sender->program->signature != c->program->signature ||
+            sender->buffers.src_bytes != c->buffers.dst_bytes)
+            break;
+        c->partner = sender;
+        sender->partner = c;
+    }
+    for (prepared_call *c = calls; c != NULL; c = c->next)
+        if ((is_alone(c, c->comm, PLAN_SEND) || is_alone(c, c->comm, PLAN_RECV)) &&
+            c->program->call.on_device)
+            RING_TRY(drive_by_host(c));
+    return RING_OK;
+}
+
+static bool is_on_device(const prepared_call *c, bool pairwise)
+{
+    return c->program != NULL && c->program->call.on_device &&
+           c->program->facts->pairwise == pairwise;
+}
+
+/* Starts the sends and receives of each communicator that accelerators run, in one run each. */
+static void start_pairs(call_group *g)
+{
+    for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next) {
+        const prepared_call *first = g->first;
+        while (first != c && (first->comm != c->comm || !is_on_device(first, true)))
+            first = first->next;
+        if (first == c && is_on_device(c, true))
+            call_group_keep_error(g, device_pairs_start(c, NULL));
+    }
+}
+
+/* Makes the streams stop for the calls of the group, or starts those that accelerators run. All
+ * ranks start collectives before sends and receives, in whichever order they made them. Calls that
+ * a graph captured are removed from the list, and take no number now. All have started before a
+ * stream waits for one of them, since one thread may make the calls of ranks that share a launch.
+ */
 static void stop_streams(call_group *g)
 {
-    for (prepared_call **at = &g->first; *at != NULL && g->status == RING_OK;) {
-        prepared_call *c = *at;
-        if (c->program != NULL && c->program->device != NULL) {
-            at = start_run(g, at) ? at : &c->next;
+    call_group_keep_error(g, match_own(g->first));
+    for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next) {
+        if (is_on_device(c, false))
+            call_group_keep_error(g, device_call_start(c, -1));
+        else if (!is_on_device(c, true) && stream_orders(c) != NULL && !share_stop(g->first, c))
+            call_group_keep_error(g, stream_stop(c));
+    }
+    start_pairs(g);
+    for (prepared_call **at = &g->first, *c; (c = *at) != NULL;) {
+        if (!c->captured || c->program == NULL || !c->program->call.on_device) {
+            at = &c->next;
             continue;
         }
-        if (stream_orders(c) != NULL && !share_stop(g->first, c))
-            call_group_keep_error(g, stream_stop(c));
-        at = &c->next;
+        *at = c->next;
+        prepared_drop(c);
     }
     const double until = device_call_patience();
     for (const prepared_call *c = g->first; c != NULL; c = c->next)

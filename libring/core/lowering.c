@@ -23,10 +23,11 @@ typedef struct lowering {
     size_t element, acc;
     program *p; /* ops, operands and peers are NULL while counting */
     int32_t ops, operands;
-    bool by_chunk;   /* a step over several chunks becomes one op for each chunk, because the slices
-                        of several chunks are not contiguous */
-    bool multiplies; /* the first ops multiply src, and the others use the products, which follow
-                        the partial sums in the scratch memory */
+    bool by_chunk; /* a step over several chunks becomes one op for each chunk, because the slices
+                      of several chunks are not contiguous */
+    bool skips_empty; /* see lowering_limits */
+    bool multiplies;  /* the first ops multiply src, and the others use the products, which follow
+                         the partial sums in the scratch memory */
     size_t products, stride; /* offset of the products, and bytes of those of a chunk */
 } lowering;
 
@@ -123,8 +124,15 @@ static program_op *add_op(lowering *low, const plan_step *step)
 static void lower_piece(lowering *low, const plan_cursor *at, const plan_step *step, int32_t from,
                         int32_t chunks)
 {
+    plan_loc first_in = piece_of(plan_input(at, step, 0), from, chunks);
+    const bool in_vector = first_in.buffer == PLAN_SRC || first_in.buffer == PLAN_DST;
+    const plan_buffer place = in_vector ? (plan_buffer)first_in.buffer : PLAN_WIRE;
+    const size_t count = plan_span_of(&low->layout, place, first_in.chunk, chunks).count;
+    if (count == 0 && low->skips_empty)
+        return;
     program_op *o = add_op(low, step);
-    plan_loc first_in = plan_input(at, step, 0), first_out = plan_output(at, step, 0);
+    first_in = plan_input(at, step, 0);
+    const plan_loc first_out = plan_output(at, step, 0);
     const bool fold = step->kind == PLAN_STEP_FOLD;
     for (int i = 0; i < step->ins; i++) {
         const plan_loc loc = piece_of(plan_input(at, step, i), from, chunks);
@@ -134,12 +142,8 @@ static void lower_piece(lowering *low, const plan_cursor *at, const plan_step *s
         const plan_loc loc = piece_of(plan_output(at, step, i), from, chunks);
         add_operand(low, &loc, fold ? NULL : &first_in, true);
     }
-    if (low->p->ops == NULL)
-        return;
-    first_in = piece_of(first_in, from, chunks);
-    const bool in_vector = first_in.buffer == PLAN_SRC || first_in.buffer == PLAN_DST;
-    const plan_buffer place = in_vector ? (plan_buffer)first_in.buffer : PLAN_WIRE;
-    o->count = plan_span_of(&low->layout, place, first_in.chunk, first_in.chunks).count;
+    if (low->p->ops != NULL)
+        o->count = count;
 }
 
 static void lower_wait(lowering *low, const plan_step *step)
@@ -304,6 +308,8 @@ ring_status program_lower(const lowering_limits *limits, const plan *of, const a
                     .p = p,
                     .element = ring_dtype_size(p->call.dtype),
                     .acc = kernel_acc_size(p->call.dtype),
+                    .skips_empty = limits->skips_empty && p->facts->uneven &&
+                                   p->facts->personalized,
                     .multiplies = p->call.on_device && p->facts->reduces &&
                                   p->call.op == RING_PREMUL_SUM};
     low.layout = (plan_layout){.collective = of->collective,

@@ -19,6 +19,8 @@ typedef struct lowering_limits {
     size_t scratch;     /* the most bytes of partial sums */
     int32_t channels;   /* the most channels of a call */
     size_t per_channel; /* a call gets one channel for this many bytes of its longest chunk */
+    bool skips_empty;   /* ranks exchange no messages for empty blocks of v-forms in which only two
+                           ranks know a count */
 } lowering_limits;
 
 /** Lowers the plan @p of to the program @p p, whose call, facts and shape are already set. The

@@ -32,7 +32,7 @@ own_call mismatch_compare(const ring_comm *comm, uint64_t seq, uint64_t packed,
     if (history_entry(comm, seq) == HISTORY_REFUSED)
         return CALL_REFUSED;
     const work *w = find_in_flight(comm, seq);
-    const bool same = packed == history_entry(comm, seq) &&
+    const bool same = signature_same(packed, history_entry(comm, seq)) &&
                       (w == NULL || (theirs->count == w->call.count &&
                                      (theirs->root == w->call.root || !w->program->facts->rooted)));
     return same ? CALL_SAME : CALL_OTHER;
@@ -150,11 +150,11 @@ ring_status mismatch_check_left_over(const channel *c)
                : RING_OK;
 }
 
-ring_status mismatch_of_length(const work *w, const channel *c, size_t theirs, size_t mine)
+ring_status mismatch_of_length(const work *w, int rank, size_t theirs, size_t mine)
 {
     const ring_comm *comm = w->comm;
     return fail(RING_ERR_MISMATCH,
                 "ring_%s: rank %d (%s) sends %zu element%s to rank %d (%s), which expects %zu",
-                w->program->facts->name, c->rank, comm_host(comm, c->rank), theirs, plural(theirs),
+                w->program->facts->name, rank, comm_host(comm, rank), theirs, plural(theirs),
                 comm->rank, comm_host(comm, comm->rank), mine);
 }

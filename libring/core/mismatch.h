@@ -45,8 +45,8 @@ ring_status mismatch_check_stalled(const work *w);
 /** Checks whether the channel has a frame that no work has consumed, while the communicator is
  *  being destroyed. @return RING_ERR_MISMATCH if this rank made a different call. */
 ring_status mismatch_check_left_over(const channel *c);
-/** @return RING_ERR_MISMATCH because the peer's message of a v-form has @p theirs elements and this
- *  rank expects @p mine. */
-ring_status mismatch_of_length(const work *w, const channel *c, size_t theirs, size_t mine);
+/** @return RING_ERR_MISMATCH because the message of a rank in a v-form has @p theirs elements and
+ *  this rank expects @p mine. */
+ring_status mismatch_of_length(const work *w, int rank, size_t theirs, size_t mine);
 
 #endif

@@ -51,7 +51,7 @@ prepared_call *prepared_keep(const prepared_call *call)
     c->call.shape = NULL;
     c->stop = NULL;
     c->stays = NULL;
-    c->next = NULL;
+    c->next = c->partner = NULL;
     if (c->program != NULL)
         atomic_fetch_add(&c->program->kept, 1);
     if (c->options.after != NULL)

@@ -5,6 +5,7 @@
 #include "accelerator_programs.h"
 #include "channel_table.h"
 #include "device_calls.h"
+#include "device_pairs.h"
 #include "kernels.h"
 #include "lowering.h"
 #include "scratch.h"
@@ -53,6 +54,7 @@ static lowering_limits limits_of(const ring_comm *comm)
                              .outstanding = SIZE_MAX,
                              .scratch = SCRATCH_MOST,
                              .channels = set > 0 ? set : rails,
+                             .skips_empty = device_pairs_run(comm),
                              .per_channel = TRANSPORT_SEGMENT};
 }
 
@@ -127,6 +129,11 @@ static ring_status find_plan(const ring_comm *comm, const program *kept, const c
     return RING_OK;
 }
 
+static bool has_no_bytes(const program *p)
+{
+    return (p->src_bytes == 0 || !p->src_here) && (p->dst_bytes == 0 || !p->dst_here);
+}
+
 static ring_status build(ring_comm *comm, const program *kept, program *p)
 {
     size_t algorithms;
@@ -143,6 +150,11 @@ static ring_status build(ring_comm *comm, const program *kept, program *p)
                                            : 0};
     p->algorithm = of->algorithm;
     p->signature = signature_pack(&p->call, &way);
+    const bool pairs = device_pairs_are(p->facts) && device_pairs_run(comm);
+    if (pairs && p->facts->uneven && has_no_bytes(p))
+        p->signature = signature_of_idle(p->signature);
+    if (p->call.on_device && pairs)
+        return device_pairs_keep(comm, p);
     const lowering_limits limits = p->call.on_device ? device_call_limits(comm) : limits_of(comm);
     RING_TRY(program_lower(&limits, of, choice.algorithm, p));
     return p->call.on_device ? device_call_keep(comm, p) : find_channels(comm, of, p);

@@ -35,6 +35,12 @@ typedef struct call_way {
  *  of the message. A send and the matching recv have the same packed signature. */
 uint64_t signature_pack(const call_signature *call, const call_way *way);
 
+/** @return the packed signature of a v-form, marked as that of a rank without bytes. Such a rank
+ * does not know the kind of memory of the others, and exchanges nothing with them. */
+uint64_t signature_of_idle(uint64_t packed);
+/** @return true if two ranks made the same call, as far as 64 bits describe it. */
+bool signature_same(uint64_t a, uint64_t b);
+
 /** @return the call to which a peer's frame belongs, as far as the frame describes it. */
 call_signature signature_of_frame(const transport_frame *frame);
 /** @return the call that was packed, as far as 64 bits describe it. */

@@ -76,3 +76,14 @@ ring_status stream_stop(prepared_call *c)
         stop_begin(c->stop, a, c->options.stream == NULL);
     return RING_OK;
 }
+
+ring_status stream_check_capture(const prepared_call *c)
+{
+    const ring_call *o = &c->options;
+    if (!c->captured || (o->work == NULL && o->on_done == NULL && o->after == NULL))
+        return RING_OK;
+    return fail(RING_ERR_UNSUPPORTED,
+                "ring_%s: its stream is captured into a graph, and each replay makes the call "
+                "again; leave out ring_call.work, ring_call.on_done and ring_call.after",
+                c->program->facts->name);
+}

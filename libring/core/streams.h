@@ -12,6 +12,8 @@
 /** Checks that the call may run on its stream, and finds the stream's accelerator and whether the
  *  stream is being captured. @return RING_OK, or RING_ERR_UNSUPPORTED with the reason. */
 ring_status stream_check(prepared_call *c);
+/** @return RING_ERR_UNSUPPORTED if the call is captured, and a graph cannot keep its options. */
+ring_status stream_check_capture(const prepared_call *c);
 
 /** @return the accelerator whose streams order the call: that of its stream, or, for a call without
  *  a stream on memory of an accelerator, that of the memory; NULL if none does. */

@@ -128,7 +128,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->tagged.message = NULL;
     w->tagged.open = w->tagged.met = false;
     w->stream.stop = NULL;
-    w->stream.pending = false;
+    w->stream.pending = w->stream.stated = false;
     w->result.detached = w->lends = w->result.pending = false;
     w->wait.deadline = 0;
     w->result.finished = false;
@@ -247,7 +247,7 @@ ring_status work_new(ring_comm *comm, program *p, const call_buffers *given,
     w->result.handle = 0;
     if (p->channels > 1)
         status = take_parts(comm, p, p->channels - 1, &w->wait.next);
-    if (status == RING_OK && given->products.scale != 1 && p->device == NULL) {
+    if (status == RING_OK && given->products.scale != 1 && !p->call.on_device) {
         placed = *given;
         buffers = &placed;
         status = products_place(comm, p, &placed);
