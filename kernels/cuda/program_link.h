@@ -52,9 +52,14 @@ DEVICE uint64_t *slot_of(const device_link *l, const device_box *box, uint64_t m
     return box->slots + message % DEVICE_SLOTS * DEVICE_SLOT_WORDS(l->window);
 }
 
+/** The call that a message is of, as in device_frame. */
+struct call_label {
+    uint64_t call, signature;
+};
+
 /** @param[out] theirs  the call that a message by words is of. @return false if it has not arrived.
  */
-DEVICE bool read_header(const uint64_t *slot, uint32_t flag, device_frame *theirs)
+DEVICE bool read_header(const uint64_t *slot, uint32_t flag, call_label *theirs)
 {
     uint32_t data[DEVICE_HEADER_WORDS];
     bool arrived = true;
@@ -70,11 +75,11 @@ DEVICE bool read_header(const uint64_t *slot, uint32_t flag, device_frame *their
 }
 
 /* Pairs compare frames of each other themselves. */
-DEVICE bool is_of_other_call(const lane_run *r, const device_frame *theirs)
+DEVICE bool is_of_other_call(const lane_run *r, const call_label &theirs)
 {
-    if ((theirs->call & r->number & DEVICE_PAIR_CALL(0)) != 0)
+    if ((theirs.call & r->number & DEVICE_PAIR_CALL(0)) != 0)
         return false;
-    return theirs->call != r->number || theirs->signature != r->call->signature;
+    return theirs.call != r->number || theirs.signature != r->call->signature;
 }
 
 /** What a lane waits for. Of a message, only the kind is sure: whether it is a frame or words. */
@@ -83,7 +88,7 @@ enum awaited { AWAITED_RECEIPT, AWAITED_FRAME, AWAITED_WORDS };
 /* @return true if the rank has sent a message of another call, of the other kind than the awaited
  * one, which has not arrived. The frame is read first: words that were sent before it have arrived,
  * too. */
-DEVICE bool is_in_other_call(const lane_run *r, int32_t rank, awaited what, device_frame *theirs)
+DEVICE bool is_in_other_call(const lane_run *r, int32_t rank, awaited what, call_label *theirs)
 {
     const device_link *l = &r->links[rank];
     const device_frame *f = lane_frame(l);
@@ -91,16 +96,15 @@ DEVICE bool is_in_other_call(const lane_run *r, int32_t rank, awaited what, devi
     const bool framed = load_acquire(&f->stamp) > l->frames_in;
     const bool worded = read_header(slot_of(l, &l->in, message), (uint32_t)message, theirs);
     if (what == AWAITED_FRAME)
-        return worded && !framed && is_of_other_call(r, theirs);
+        return worded && !framed && is_of_other_call(r, *theirs);
     if (what == AWAITED_RECEIPT || worded || !framed)
         return false;
-    theirs->call = f->call;
-    theirs->signature = f->signature;
-    return is_of_other_call(r, theirs);
+    *theirs = {f->call, f->signature};
+    return is_of_other_call(r, *theirs);
 }
 
 /* Words may arrive before a frame that was sent earlier, so the answer must stay the same. */
-DEVICE bool stays_in_other_call(const lane_run *r, int32_t rank, awaited what, device_frame *theirs)
+DEVICE bool stays_in_other_call(const lane_run *r, int32_t rank, awaited what, call_label *theirs)
 {
     const uint64_t since = device_nanoseconds();
     while (is_in_other_call(r, rank, what, theirs)) {
@@ -115,14 +119,14 @@ DEVICE bool stays_in_other_call(const lane_run *r, int32_t rank, awaited what, d
 
 /** Ends the lane's call, and with it the rank's other lanes. Any thread may call this; the first
  * one gives the verdict. @param rank  the rank concerned. */
-DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, const device_frame *theirs)
+DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, call_label theirs = {})
 {
     device_verdict *v = &r->call->verdicts[r->lane];
     if (add_release(r->call->stop, 1) != 0)
         return;
     v->peer = (uint64_t)rank;
-    v->their_signature = theirs != NULL ? theirs->signature : 0;
-    v->their_call = theirs != NULL ? theirs->call : 0;
+    v->their_signature = theirs.signature;
+    v->their_call = theirs.call;
     store_release(&v->status, (uint64_t)status);
 }
 
@@ -136,7 +140,7 @@ DEVICE bool lane_begin(lane_run *r, const device_call *call, uint32_t lane)
     r->deadline = device_nanoseconds() + call->nanoseconds;
     if (load_relaxed(call->abort) == 0)
         return true;
-    lane_end(r, RING_ERR_ABORTED, 0, NULL);
+    lane_end(r, RING_ERR_ABORTED, 0);
     return false;
 }
 
@@ -155,7 +159,7 @@ DEVICE void count_end(const device_call *call, uint32_t lanes)
 }
 
 /** Ends the call as lane_end() does, because of a peer. @return false. */
-DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const device_frame *theirs)
+DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, call_label theirs)
 {
     lane_end(r, status, r->peers[peer].rank, theirs);
     return false;
@@ -165,18 +169,17 @@ DEVICE bool lane_fail(lane_run *r, ring_status status, uint32_t peer, const devi
  *  @return false if the wait must end; the call has failed then. */
 DEVICE bool may_wait(lane_run *r, int32_t rank, awaited what)
 {
-    device_frame theirs = {};
+    call_label theirs = {};
     const bool aborted = load_relaxed(r->call->abort) != 0;
     if (!aborted && load_relaxed(r->call->stop) != 0)
         return false;
     const bool differs = !aborted && stays_in_other_call(r, rank, what, &theirs);
     if (!aborted && !differs && device_nanoseconds() < r->deadline)
         return true;
-    lane_end(r,
-             aborted   ? RING_ERR_ABORTED
-             : differs ? RING_ERR_MISMATCH
-                       : RING_ERR_TIMEOUT,
-             rank, differs ? &theirs : NULL);
+    if (differs)
+        lane_end(r, RING_ERR_MISMATCH, rank, theirs);
+    else
+        lane_end(r, aborted ? RING_ERR_ABORTED : RING_ERR_TIMEOUT, rank);
     return false;
 }
 
@@ -203,8 +206,8 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
     const device_frame *f = lane_frame(l);
     if (!lane_await(r, &f->stamp, l->frames_in + 1, peer, AWAITED_FRAME))
         return NULL;
-    if (is_of_other_call(r, f)) {
-        lane_fail(r, RING_ERR_MISMATCH, peer, f);
+    if (is_of_other_call(r, {f->call, f->signature})) {
+        lane_fail(r, RING_ERR_MISMATCH, peer, {f->call, f->signature});
         return NULL;
     }
     if (l->begun == 0 && l->apart == 0)

@@ -211,9 +211,11 @@ DEVICE void run_pairs(pairs_run *p, const pairs_args *args, uint32_t lane)
         block_barrier();
         const pairs_round round = look_at_tracks(p);
         if (round.ends) {
-            if (leads && !p->fails && round.differs != NULL)
+            if (leads && !p->fails && round.differs != NULL) {
+                const device_frame *f = lane_frame(round.differs->link);
                 lane_end(&p->run, RING_ERR_MISMATCH, round.differs->pair.peer,
-                         lane_frame(round.differs->link));
+                         {f->call, f->signature});
+            }
             break;
         }
         NO_UNROLL

@@ -144,7 +144,8 @@ DEVICE bool gather_input(lane_pass *p, const program_op *o, const operand *from)
         e->at += p->position * from->width;
     else
         cover_segment(p);
-    return f->way != DEVICE_STORED || lane_fail(&p->run, RING_ERR_INTERNAL, from->peer, f);
+    return f->way != DEVICE_STORED ||
+           lane_fail(&p->run, RING_ERR_INTERNAL, from->peer, {f->call, f->signature});
 }
 
 /* An output without an address is sent from the local output with the same contents. */

@@ -97,14 +97,14 @@ DEVICE void put_header(const lane_run *r, const pass_end *e)
 /* @return false if the call has failed. */
 DEVICE bool check_header(lane_run *r, const pass_end *e)
 {
-    device_frame theirs = {};
+    call_label theirs = {};
     for (uint32_t polls = 1; !read_header(e->slot, e->flag, &theirs); polls++)
         if (polls % POLLS_PER_CHECK == 0) {
             if (!may_wait(r, r->peers[e->peer].rank, AWAITED_WORDS))
                 return false;
             device_pause();
         }
-    return !is_of_other_call(r, &theirs) || lane_fail(r, RING_ERR_MISMATCH, e->peer, &theirs);
+    return !is_of_other_call(r, theirs) || lane_fail(r, RING_ERR_MISMATCH, e->peer, theirs);
 }
 
 /* ---- Elements: all threads call these ----------------------------------------------------- */
