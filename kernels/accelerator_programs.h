@@ -33,6 +33,12 @@ typedef struct accelerator_rates {
     double memory;  /* bytes per second that a run reads and writes               */
 } accelerator_rates;
 
+/** Memory of the host through which accelerators communicate that cannot access each other's. */
+typedef struct accelerator_room {
+    int32_t process, file; /* its process, and its descriptor there */
+    uint64_t inode, bytes;
+} accelerator_room;
+
 /** Describes a rank's seat to the other ranks of the host. It is sent to them as plain bytes. */
 typedef struct accelerator_card {
     unsigned char device[16];  /* id of the device */
@@ -48,14 +54,16 @@ typedef struct accelerator_card {
     int32_t member;            /* rank in the membership                       */
     uint64_t offset;           /* of the seat in its member's memory           */
     uint64_t memory, group;    /* addresses in its process                     */
-    unsigned char handle[64];  /* opens the memory in other processes          */
+    unsigned char handle[64];  /* opens the memory in other processes; zeros: it is not shared */
+    accelerator_room room;
 } accelerator_card;
 
 /** The limits that a communicator's programs must respect. They are the same on all ranks. */
 typedef struct accelerator_terms {
     accelerator_shape shape; /* what each seat has at least; lanes: most channels */
     bool captures;           /* runs may be captured in graphs */
-    bool apart;              /* ranks belong to several processes */
+    bool apart;              /* ranks belong to several processes, or all messages are carried */
+    bool by_rooms;           /* messages go through memory of the host */
     size_t segment, window; /* most payload bytes of a frame; most frames that a sender may be ahead
                                of the receiver */
     size_t eager, scratch;  /* most bytes that a call may send to one peer eagerly; most bytes of
@@ -140,13 +148,18 @@ typedef struct accelerator_programs {
      *  calls. @param[out] card  all members are filled in except `process` and `shuts`. */
     ring_status (*attach)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
                           int lanes, accelerator_seat **out, accelerator_card *card);
+    /** Opens the memory of the other ranks' accelerators, if the seat is not derived, and checks at
+     *  the same time as they do that it can be reached. @param cards  [ranks].
+     *  @return RING_ERR_UNSUPPORTED: one cannot be reached. */
+    ring_status (*open)(accelerator_seat *s, const accelerator_card *cards);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process
-     *  stay valid until this returns.
+     *  stay valid until this returns. @param by_rooms  true: on some rank open() has failed, so
+     *  messages go through memory of the host; not for derived seats, which do as their parent.
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */
-    ring_status (*connect)(accelerator_seat *s, const accelerator_card *cards,
+    ring_status (*connect)(accelerator_seat *s, const accelerator_card *cards, bool by_rooms,
                            accelerator_terms *out);
-    /** Undoes connect(), even if it has failed. No run may have been started. Afterwards the seat
-     *  does not access the memory of the other ranks. */
+    /** Undoes open() and connect(), even if they have failed. No run may have been started.
+     * Afterwards the seat does not access the memory of the other ranks. */
     void (*disconnect)(accelerator_seat *s);
     /** Copies the program to memory that the accelerator reads. */
     ring_status (*keep)(accelerator_seat *s, const accelerator_program *p, void **out);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The first unit has a word for each rank that has departed from the arena, and from GREETINGS on a
  * word for each rank whose GPU has written there. PARTS_BYTES are for the seats of derived
@@ -238,11 +239,12 @@ static ring_status allocate(cuda_arena *a)
 {
     const cuda_driver *api = cuda_driver_load();
     void *pinned;
+    RING_TRY(cuda_room_new(a->bytes, &a->room));
     RING_TRY(cuda_check(api->mem_alloc(&a->memory, a->bytes), "allocating memory (cuMemAlloc)"));
     RING_TRY(cuda_pin((size_t)PINNED_UNITS * PINNED_UNIT_BYTES, &pinned, &a->pinned_there));
     a->pinned = pinned;
     memset(pinned, 0, sizeof(arena_words));
-    a->peers[a->rank].memory = a->memory;
+    a->peers[a->rank].memory = a->shared = a->memory;
     a->used[0] = a->pinned_used[0] = true;
     chore_args clear = {.count = 0};
     arena_add_chore(&clear, CHORE_CLEAR, a->memory, 0, ARENA_UNIT_BYTES);
@@ -258,10 +260,12 @@ static void free_arena(cuda_arena *a)
     }
     if (a->pinned != NULL)
         (void)api->host_free(a->pinned);
-    if (a->connected)
+    if (a->connected && a->shared == a->memory)
         leave_memory(a);
     else if (a->memory != 0)
         (void)api->mem_free(a->memory);
+    if (a->room >= 0)
+        close(a->room);
     pthread_mutex_destroy(&a->lock);
     free(a->peers);
     free(a);
@@ -281,6 +285,7 @@ ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ran
     a->rank = rank;
     a->ranks = ranks;
     a->users = 1;
+    a->room = -1;
     a->bytes = (1 + units_of(bytes)) * ARENA_UNIT_BYTES + PARTS_BYTES;
     pthread_mutex_init(&a->lock, NULL);
     const ring_status status = allocate(a);
@@ -351,7 +356,7 @@ ring_status arena_greet(cuda_arena *a)
     const ring_status written = write_greetings(a);
     pthread_mutex_unlock(&a->lock);
     RING_TRY(written);
-    RING_TRY(await_look(a, CHORE_LOOK, a->memory + GREETINGS, (size_t)a->ranks * 8,
+    RING_TRY(await_look(a, CHORE_LOOK, a->shared + GREETINGS, (size_t)a->ranks * 8,
                         GREETING_SECONDS, &greeted));
     return greeted
                ? RING_OK
@@ -367,12 +372,23 @@ void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes)
     (void)await_look(a, CHORE_DRAIN, links, bytes, DRAIN_SECONDS, &drained);
 }
 
+ring_status arena_open_rooms(cuda_arena *a, const accelerator_card *cards)
+{
+    for (int r = 0; r < a->ranks; r++) {
+        RING_TRY(cuda_room_open(&cards[r].room, &a->peers[r].room));
+        a->peers[r].memory = a->peers[r].room.there;
+    }
+    a->shared = a->peers[a->rank].memory;
+    return RING_OK;
+}
+
 void arena_close_peers(cuda_arena *a)
 {
     for (int r = 0; r < a->ranks; r++) {
         if (a->peers[r].opened)
             (void)cuda_driver_load()->ipc_close_memory(a->peers[r].memory);
         a->peers[r].opened = false;
+        cuda_room_close(&a->peers[r].room);
     }
     a->connected = false;
 }

@@ -9,7 +9,7 @@
 #ifndef RING_CUDA_ARENAS_H
 #define RING_CUDA_ARENAS_H
 
-#include "cuda_memory.h"
+#include "cuda_rooms.h"
 #include "program_args.h"
 
 #include <pthread.h>
@@ -32,17 +32,20 @@ typedef struct left_part {
 
 /** Another rank's arena, as it is mapped here. */
 typedef struct arena_peer {
-    CUdeviceptr memory;
-    bool opened; /* by IPC */
+    CUdeviceptr memory; /* to which this rank's GPU writes */
+    bool opened;        /* by IPC */
+    cuda_room room;     /* if the memory is a room */
 } arena_peer;
 
 typedef struct cuda_arena {
     const cuda_device *of;
-    pthread_mutex_t lock; /* guards what follows, except what is constant */
-    int users;            /* seats and groups */
-    int rank, ranks;      /* of the membership */
-    CUdeviceptr memory;
+    pthread_mutex_t lock;       /* guards what follows, except what is constant */
+    int users;                  /* seats and groups */
+    int rank, ranks;            /* of the membership */
+    CUdeviceptr memory, shared; /* of the GPU; what the other ranks write to: the same, or a room
+                                   with the same offsets */
     size_t bytes;
+    int room; /* descriptor of the room */
     bool used[ARENA_UNITS_MOST];
     char *pinned;
     CUdeviceptr pinned_there; /* its address for the GPU */
@@ -73,6 +76,8 @@ ring_status arena_greet(cuda_arena *a);
 /** Waits up to 10 seconds until the peers have released all messages of these links. Meanwhile they
  *  write receipts to this memory, which a process must not end with. */
 void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes);
+/** Opens the rooms of all ranks instead of the memory of their GPUs. @param rooms  [ranks]. */
+ring_status arena_open_rooms(cuda_arena *a, const accelerator_card *cards);
 /** Closes the other ranks' memory. None of them may access this rank's memory any more. */
 void arena_close_peers(cuda_arena *a);
 

@@ -159,10 +159,9 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     card->group = (uintptr_t)s->group;
     if (s->derived)
         return RING_OK; /* the arena has been opened */
-    RING_TRY(cuda_check(api->ipc_get_memory(&handle, s->arena->memory),
-                        "sharing memory with other processes (cuIpcGetMemHandle)"));
-    memcpy(card->handle, handle.reserved, sizeof card->handle);
-    return RING_OK;
+    if (api->ipc_get_memory(&handle, s->arena->memory) == CUDA_SUCCESS)
+        memcpy(card->handle, handle.reserved, sizeof card->handle);
+    return cuda_room_describe(s->arena->room, &card->room);
 }
 
 static ring_status attach_inside(const accelerator_seat *parent, accelerator_seat *s,
@@ -289,9 +288,6 @@ static void count_sharing(const accelerator_card *cards, int ranks, int r, int *
 static ring_status check_pair(const accelerator_card *cards, int r, int q)
 {
     const bool concurrent = cards[r].concurrent != 0 && cards[q].concurrent != 0;
-    if (!is_same_device(&cards[r], &cards[q]) && cards[r].shuts != 0)
-        return fail(RING_ERR_UNSUPPORTED,
-                    "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU", r);
     if (is_same_device(&cards[r], &cards[q]) && !is_same_process(&cards[r], &cards[q]) &&
         !concurrent)
         return fail(RING_ERR_UNSUPPORTED,
@@ -302,9 +298,14 @@ static ring_status check_pair(const accelerator_card *cards, int r, int q)
 }
 
 /* Computes the terms from the cards alone, so that all ranks agree on them. */
-static ring_status agree(const accelerator_card *cards, int ranks, accelerator_terms *out)
+static ring_status agree(const accelerator_card *cards, int ranks, bool by_rooms,
+                         accelerator_terms *out)
 {
-    *out = (accelerator_terms){.shape = cards[0].shape, .captures = true, .window = 4};
+    *out = (accelerator_terms){.shape = cards[0].shape,
+                               .captures = true,
+                               .apart = by_rooms,
+                               .by_rooms = by_rooms,
+                               .window = 4};
     out->rates = (accelerator_rates){.link = HUGE_VAL, .memory = HUGE_VAL};
     bool alone = true; /* on one device */
     for (int r = 1; r < ranks; r++)
@@ -365,6 +366,9 @@ static ring_status open_arena(const accelerator_seat *s, const accelerator_card 
         return theirs->ordinal == s->of->device
                    ? RING_OK
                    : enable_access(cuda_driver_load(), s->of, theirs->ordinal);
+    static const unsigned char none[sizeof theirs->handle];
+    if (memcmp(theirs->handle, none, sizeof none) == 0)
+        return fail(RING_ERR_UNSUPPORTED, "rank %d cannot share memory of its GPU", rank);
     memcpy(handle.reserved, theirs->handle, sizeof handle.reserved);
     RING_TRY(cuda_check(cuda_driver_load()->ipc_open_memory(&peer->memory, handle,
                                                             CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
@@ -389,15 +393,16 @@ static device_link link_to(const accelerator_seat *s, const accelerator_card *ca
     const size_t lanes_before = (size_t)lane * (size_t)(s->ranks - 1);
     const size_t mine = lanes_before + (size_t)(rank - (rank > s->rank));
     const size_t theirs = lanes_before + (size_t)(s->rank - (s->rank > rank));
-    const CUdeviceptr receipts = s->memory + seat_layout_of(&s->shape, s->ranks).receipts;
+    const CUdeviceptr receipts = s->shared + seat_layout_of(&s->shape, s->ranks).receipts;
     const CUdeviceptr given = peer->memory + seat_layout_of(&peer->shape, s->ranks).receipts;
-    return (device_link){.in = box_at(s->memory, &s->shape, s->ranks, mine),
+    return (device_link){.in = box_at(s->shared, &s->shape, s->ranks, mine),
                          .out = box_at(peer->memory, &peer->shape, s->ranks, theirs),
                          .receipt = at(receipts, mine * sizeof(device_receipt)),
                          .given = at(given, theirs * sizeof(device_receipt)),
                          .frames = agreed->frames,
                          .window = agreed->window,
-                         .apart = !is_same_process(&cards[rank], &cards[s->rank])};
+                         .apart = s->shared != s->memory ||
+                                  !is_same_process(&cards[rank], &cards[s->rank])};
 }
 
 /* Clears the seat's words, and writes the links. The GPU copies them from pinned memory. */
@@ -418,9 +423,11 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
             if (r != s->rank)
                 links[lane * s->ranks + r] = link_to(s, cards, agreed, lane, r);
     arena_add_chore(&chores, CHORE_CLEAR, s->memory, 0, in.carried);
+    if (s->shared != s->memory)
+        arena_add_chore(&chores, CHORE_CLEAR, s->shared, 0, in.carried);
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
                     bytes);
-    s->apart_bytes = terms->apart ? bytes : 0;
+    s->apart_bytes = terms->apart && s->shared == s->memory ? bytes : 0;
     s->window = agreed->window;
     const ring_status status = arena_work(s->arena, &chores);
     if (status == RING_OK) /* else the GPU may still read them */
@@ -443,19 +450,43 @@ static ring_status join_group(accelerator_seat *s, const accelerator_card *cards
     return status;
 }
 
+static ring_status open_inside(accelerator_seat *s, const accelerator_card *cards)
+{
+    for (int r = 0; r < s->ranks; r++)
+        if (cards[r].shuts != 0)
+            return fail(RING_ERR_UNSUPPORTED,
+                        "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
+                        r);
+    for (int r = 0; r < s->ranks; r++)
+        if (r != s->rank && open_arena(s, cards, r) != RING_OK)
+            return fail(RING_ERR_UNSUPPORTED, "%s", fail_text());
+    s->arena->connected = true;
+    return arena_greet(s->arena);
+}
+
+static ring_status cuda_open(accelerator_seat *s, const accelerator_card *cards)
+{
+    if (s->derived || is_one_launch(cards, s->ranks))
+        return RING_OK;
+    RING_TRY(cuda_enter(s->of));
+    const ring_status status = open_inside(s, cards);
+    cuda_leave();
+    return status;
+}
+
 static ring_status connect_inside(accelerator_seat *s, const accelerator_card *cards,
                                   const accelerator_terms *terms)
 {
-    for (int r = 0; !s->derived && r < s->ranks; r++)
-        if (r != s->rank)
-            RING_TRY(open_arena(s, cards, r));
+    if (terms->by_rooms && !s->derived) {
+        arena_close_peers(s->arena);
+        RING_TRY(arena_open_rooms(s->arena, cards));
+    }
     for (int r = 0; r < s->ranks; r++)
         s->peers[r] = (seat_peer){.memory = s->arena->peers[cards[r].member].memory +
                                             cards[r].offset,
                                   .shape = cards[r].shape};
+    s->shared = s->arena->shared + s->first * ARENA_UNIT_BYTES;
     s->connected = s->arena->connected = true;
-    if (!s->derived)
-        RING_TRY(arena_greet(s->arena));
     RING_TRY(write_links(s, cards, terms));
     return join_group(s, cards);
 }
@@ -470,11 +501,11 @@ static void cuda_disconnect(accelerator_seat *s)
     cuda_leave();
 }
 
-static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *cards,
+static ring_status cuda_connect(accelerator_seat *s, const accelerator_card *cards, bool by_rooms,
                                 accelerator_terms *out)
 {
     int sharing, processes;
-    RING_TRY(agree(cards, s->ranks, out));
+    RING_TRY(agree(cards, s->ranks, by_rooms || s->arena->shared != s->arena->memory, out));
     count_sharing(cards, s->ranks, s->rank, &sharing, &processes);
     const int needed = is_one_launch(cards, s->ranks) ? 0 : out->shape.lanes;
     program_dismiss(s->of, s->admitted - needed, processes);
@@ -581,7 +612,7 @@ static void give_memory_back(accelerator_seat *s)
     }
     cuda_run_close(s);
     if (s->connected)
-        arena_leave(s->arena, s->first, in.all, s->memory + in.departed, s->ranks);
+        arena_leave(s->arena, s->first, in.all, s->shared + in.departed, s->ranks);
     else if (s->memory != 0)
         arena_give(s->arena, s->first, in.all);
     if (s->words != NULL)
@@ -617,6 +648,7 @@ static void cuda_detach(accelerator_seat *s)
 ring_status cuda_programs_open(cuda_device *c)
 {
     static const accelerator_programs programs = {.attach = cuda_attach,
+                                                  .open = cuda_open,
                                                   .connect = cuda_connect,
                                                   .disconnect = cuda_disconnect,
                                                   .keep = cuda_keep,

@@ -61,9 +61,9 @@ struct accelerator_seat {
     int rank, ranks;
     accelerator_shape shape;
     cuda_arena *arena;
-    size_t first; /* unit of the arena */
-    CUdeviceptr memory;
-    size_t pinned; /* unit of the arena's pinned memory, which has the words */
+    size_t first;               /* unit of the arena */
+    CUdeviceptr memory, shared; /* its parts of the arena's */
+    size_t pinned;              /* unit of the arena's pinned memory, which has the words */
     seat_words *words;
     CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */

@@ -50,16 +50,20 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
 
 /* ---- Steps in time ------------------------------------------------------------------------ */
 
-/* To attach or to connect, in a thread of its own. The driver may wait for all streams of the GPU,
- * and one of them may be stopped until the program continues after the start. */
+typedef enum seat_task { ATTACH, OPEN, CONNECT } seat_task;
+
+/* To attach, open or connect, in a thread of its own. The driver may wait for all streams of the
+ * GPU, and one of them may be stopped until the program continues after the start. */
 typedef struct seat_step {
     pthread_mutex_t lock;
     pthread_cond_t over;
     bool finished, abandoned; /* the thread is done; nothing waits for it, so it frees the step */
     const accelerator *by;
     const accelerator_seat *parent; /* to attach within its memory; or NULL */
+    seat_task task;
+    bool by_rooms; /* see accelerator_programs.connect() */
     int rank, ranks, lanes;
-    accelerator_card *cards; /* [ranks], to connect with; NULL: attaches */
+    accelerator_card *cards; /* [ranks], except to attach */
     accelerator_seat *seat;
     accelerator_card card;   /* of an attached seat */
     accelerator_terms terms; /* of a connected one  */
@@ -80,16 +84,20 @@ static void *run_step(void *context)
 {
     seat_step *s = context;
     const accelerator_programs *programs = s->by->programs;
-    s->status = s->cards == NULL ? programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes,
-                                                    &s->seat, &s->card)
-                                 : programs->connect(s->seat, s->cards, &s->terms);
+    if (s->task == ATTACH)
+        s->status = programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes, &s->seat,
+                                     &s->card);
+    else if (s->task == OPEN)
+        s->status = programs->open(s->seat, s->cards);
+    else
+        s->status = programs->connect(s->seat, s->cards, s->by_rooms, &s->terms);
     text_format(s->text, sizeof s->text, "%s", s->status == RING_OK ? "" : fail_text());
     pthread_mutex_lock(&s->lock);
     s->finished = true;
     const bool abandoned = s->abandoned;
     pthread_cond_signal(&s->over);
     pthread_mutex_unlock(&s->lock);
-    if (abandoned && s->cards == NULL && s->status == RING_OK)
+    if (abandoned && s->task == ATTACH && s->status == RING_OK)
         programs->detach(s->seat);
     if (abandoned)
         free_step(s);
@@ -163,8 +171,9 @@ static ring_status attach(const ring_comm *comm, struct device_calls *d,
     return status;
 }
 
-static ring_status connect_all(const ring_comm *comm, struct device_calls *d,
-                               const seat_notice *notices)
+/* Opens the memory of the other ranks, or connects to it. */
+static ring_status reach_all(const ring_comm *comm, struct device_calls *d, seat_task task,
+                             bool by_rooms, const seat_notice *notices)
 {
     seat_step *s = new_step(comm, d);
     if (s == NULL || (s->cards = malloc((size_t)comm->ranks * sizeof *s->cards)) == NULL) {
@@ -172,6 +181,8 @@ static ring_status connect_all(const ring_comm *comm, struct device_calls *d,
             free_step(s);
         return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
     }
+    s->task = task;
+    s->by_rooms = by_rooms;
     for (int r = 0; r < comm->ranks; r++)
         s->cards[r] = notices[r].card;
     const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
@@ -184,19 +195,46 @@ static ring_status connect_all(const ring_comm *comm, struct device_calls *d,
     return status;
 }
 
-/* Attaches and connects this rank. It takes part in both exchanges even if its own step failed.
+/* Opens the memory of the other ranks' accelerators, unless the parent's seats have done so.
+ * @param[out] by_rooms  true: a rank cannot reach that of another one, and memory of the host is
+ * used instead. */
+static ring_status open_all(ring_comm *comm, struct device_calls *d, const accelerator_seat *parent,
+                            seat_notice *notices, ring_status *why, bool *by_rooms)
+{
+    *by_rooms = false;
+    if (parent != NULL)
+        return RING_OK;
+    if (*why == RING_OK)
+        *why = reach_all(comm, d, OPEN, false, notices);
+    RING_TRY(exchange(comm, notices, *why));
+    if (*why == RING_OK)
+        *why = first_failure(notices, comm->ranks, "reach the memory of the others");
+    *by_rooms = *why != RING_OK;
+    for (int r = 0; r < comm->ranks; r++)
+        *by_rooms &= notices[r].status == RING_OK || notices[r].status == RING_ERR_UNSUPPORTED;
+    if (*by_rooms) {
+        log_info("GPUs communicate through memory of the host: %s", fail_text());
+        *why = RING_OK;
+    }
+    return RING_OK;
+}
+
+/* Attaches and connects this rank. It takes part in all exchanges even if its own step failed.
  * @param[out] why  RING_OK, or the reason why no rank gets a seat.
  * @return the result of the exchanges. */
 static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
                                       const accelerator_seat *parent, seat_notice *notices,
                                       ring_status *why)
 {
+    bool by_rooms = false;
     *why = attach(comm, d, parent, &notices[comm->rank].card);
     RING_TRY(exchange(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "attach to its GPU");
     if (*why == RING_OK)
-        *why = connect_all(comm, d, notices);
+        RING_TRY(open_all(comm, d, parent, notices, why, &by_rooms));
+    if (*why == RING_OK)
+        *why = reach_all(comm, d, CONNECT, by_rooms, notices);
     char text[512];
     text_format(text, sizeof text, "%s", fail_text());
     const ring_status status = exchange(comm, notices, *why);
@@ -235,9 +273,10 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
         log_info("calls on GPUs are driven by the host: %s", fail_text());
         return disconnect(comm, d, notices);
     }
-    log_info("%s runs calls itself, with at most %d blocks and %u KiB for each of them "
+    log_info("%s runs calls itself, with at most %d blocks and %u KiB%s for each of them "
              "and each other rank",
-             d->by->name, d->terms.shape.lanes, d->terms.shape.window >> 10);
+             d->by->name, d->terms.shape.lanes, d->terms.shape.window >> 10,
+             d->terms.by_rooms ? " in memory of the host" : "");
     tuner_use_device(comm->tuner, &d->terms);
     comm->device_calls = d; /* now other threads may use it */
     return RING_OK;

@@ -66,8 +66,8 @@ static const setting table[] = {
      "needs CUDA's NVTX library",
      "0", SETTING_FLAG, FIELD(nvtx)},
     {"RING_P2P", NULL, "0 or 1",
-     "1: GPUs access each other's memory, by peer access or by CUDA's IPC; 0: they do not, and the "
-     "host drives calls of ranks that use different GPUs",
+     "1: GPUs access each other's memory, by peer access or by CUDA's IPC; 0: they "
+     "communicate through pinned memory of the host",
      "1", SETTING_FLAG, FIELD(p2p)},
     {"RING_REPRODUCIBLE", NULL, "0 or 1",
      "1: sums are combined in the order of ranks, so that they have the same bits for every size, "

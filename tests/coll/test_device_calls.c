@@ -324,7 +324,7 @@ static ring_status broadcast_few(const player *p)
 }
 
 /* The calls of rank 0 end although rank 1 has begun none of them, and its buffer is written again.
- * Its process must not end before rank 1 has taken all messages. */
+ * Its process must not end before rank 1 has taken all messages, if its memory ends with it. */
 static int ahead(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { AHEAD = 2, LATE_US = 300000 };
@@ -350,7 +350,8 @@ static int ahead(int rank, int ranks, harness_board *board, void *arg)
             EXPECT(p.host[i] == element(0, round, i), "round %d, %d: %d", round, i, p.host[i]);
     }
     ring_comm_destroy(p.comm);
-    EXPECT(!forks || harness_now() - since > LATE_US * 1e-6, "rank %d has left its peer", rank);
+    const bool outlives = !forks || getenv("FAKE_CUDA_IPC") != NULL; /* a room does */
+    EXPECT(outlives || harness_now() - since > LATE_US * 1e-6, "rank %d has left its peer", rank);
     return 0;
 }
 

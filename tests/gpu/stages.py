@@ -241,6 +241,10 @@ def stage_m(stage, amount):
         for stream in (["--stream"], []):
             measure(stage, amount, "all_reduce", 2, "processes", [*stream, *sizes],
                     "under MPS" + (" on a stream" if stream else ""))
+        measure(stage, amount, "all_reduce", 2, "processes", ["--stream", *sizes],
+                "under MPS on a stream through memory of the host", {"RING_P2P": "0"})
+        measure(stage, amount, "sendrecv", 2, "processes", ["--stream", *sizes],
+                "under MPS on a stream")
         if stage.failures():
             stage.row("the last lines of the MPS daemon", "see the note", note=daemon.last_words())
     stage.row("the MPS daemon", "ended" if daemon.ended else "FAILED: killed", good=daemon.ended)
