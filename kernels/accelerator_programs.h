@@ -25,7 +25,7 @@ typedef struct accelerator_shape {
     uint32_t scratch;        /* bytes of partial sums                                 */
 } accelerator_shape;
 
-/** What the runs of a program cost. */
+/** The costs of running programs on an accelerator. */
 typedef struct accelerator_rates {
     double start;   /* seconds from the launch of a run to its first op           */
     double message; /* seconds from the sender's store until the receiver goes on */
@@ -171,9 +171,10 @@ typedef struct accelerator_programs {
      *  @param[out] number  number of the run, from 1. */
     ring_status (*start)(accelerator_seat *s, const accelerator_run *run, bool captured,
                          uint32_t *number);
-    /** Makes the stream of a run that start() has announced wait for the end of the run. Until
-     *  @p until it waits for the other ranks to make the call, which makes the run faster. Does
-     *  nothing for other runs, or if a later start() has settled the run. */
+    /** Makes the stream of a run that start() has announced wait for the end of the run. Before
+     *  that it waits for the other ranks to make the call, at most until the time @p until, because
+     *  a run that all ranks have announced is faster. Does nothing for other runs, or if a later
+     *  start() has settled the run. */
     ring_status (*settle)(accelerator_seat *s, uint32_t number, double until);
     /** Enqueues a run of messages as start() does, on the first of the streams of its places. */
     ring_status (*start_pairs)(accelerator_seat *s, const accelerator_pairs *pairs, bool captured,

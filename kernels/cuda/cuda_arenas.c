@@ -329,8 +329,8 @@ static ring_status write_greetings(cuda_arena *a)
     return RING_OK;
 }
 
-/* Repeats a chore that looks at memory until it has found what it looks for, and holds the lock
- * only during each look. @param[out] found  false: it has not found it within so many seconds. */
+/* Repeats a chore that checks words in memory until it succeeds, or for @p seconds. Holds the lock
+ * only during each check. @param[out] found  true if it has succeeded. */
 static ring_status await_look(cuda_arena *a, uint64_t kind, CUdeviceptr at, size_t bytes,
                               double seconds, bool *found)
 {

@@ -73,8 +73,8 @@ void arena_keep(cuda_arena *a);
 /** Checks that this GPU reads and writes the memory of all others, and that their writes arrive
  *  here. All ranks call it at the same time, when they have opened the others' memory. */
 ring_status arena_greet(cuda_arena *a);
-/** Waits up to 10 seconds until the peers have released all messages of these links. Meanwhile they
- *  write receipts to this memory, which a process must not end with. */
+/** Waits up to 10 seconds until the peers have released all messages of these links. Until then
+ * they write receipts to this memory, which the end of this process would free. */
 void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes);
 /** Opens the rooms of all ranks instead of the memory of their GPUs. @param rooms  [ranks]. */
 ring_status arena_open_rooms(cuda_arena *a, const accelerator_card *cards);

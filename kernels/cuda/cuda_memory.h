@@ -11,7 +11,7 @@
 
 /** The default stream of a context, which waits for all its blocking streams (CU_STREAM_LEGACY). */
 #define CUDA_LEGACY_STREAM ((CUstream)(uintptr_t)1)
-/** The handles of default streams are at most this. */
+/** The highest handle of a default stream. */
 enum { CUDA_DEFAULT_STREAMS = 2 };
 
 /** A GPU as this process uses it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Launches sends and receives that start together. Few of them are arguments of the launch; more
- * lie in pinned memory until their run has passed, or, if a graph may replay it, until the end of
- * the arena. */
+ * Launches sends and receives that start together. A short list of them is in the arguments of the
+ * launch. A longer one lies in pinned memory until its run has passed, or, if a graph may replay
+ * the run, until the arena is freed. */
 #include "cuda_runs.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ void cuda_pairs_close(accelerator_seat *s)
     s->pairs = NULL;
 }
 
-/* Takes pinned memory for the pairs of the next run, if need be after earlier runs have passed. */
+/* Takes pinned memory for the pairs of the next run. If it is full, waits for earlier runs. */
 static ring_status pin_pairs(accelerator_seat *s, size_t count, bool captured, double timeout,
                              size_t *first)
 {

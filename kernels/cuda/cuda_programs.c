@@ -22,9 +22,9 @@ enum {
     WINDOW_STEP = 4 << 10
 };
 
-/* What the tuner assumes of GPUs from a compute capability on. An H100 (90) was measured
- * (docs/gpu-results.md), except its NVLink. Other rows have a launch and a message like it, and the
- * vendor's rates: NVLink one way where servers have it, else PCIe, and memory. */
+/* The rates that the tuner assumes of GPUs, each from a compute capability on. The H100 (90) was
+ * measured (docs/gpu-results.md), except its NVLink. The other rows assume launches and messages
+ * like its, and the vendor's rates: NVLink one way where servers have it, else PCIe, and memory. */
 static const struct {
     int32_t generation;
     accelerator_rates rates;
@@ -158,7 +158,7 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     card->memory = s->arena->memory;
     card->group = (uintptr_t)s->group;
     if (s->derived)
-        return RING_OK; /* the arena has been opened */
+        return RING_OK; /* the other ranks have opened the arena */
     if (api->ipc_get_memory(&handle, s->arena->memory) == CUDA_SUCCESS)
         memcpy(card->handle, handle.reserved, sizeof card->handle);
     return cuda_room_describe(s->arena->room, &card->room);
@@ -270,7 +270,8 @@ static void limit_rates(accelerator_rates *r, int32_t generation, bool alone)
     r->memory = fmin(r->memory, of->memory);
 }
 
-/* @param[out] ranks_of  the launch of rank @p r. @param[out] processes  on its device. */
+/* @param[out] ranks_of  number of ranks in the launch of rank @p r. @param[out] processes  number
+ * of processes on its device. */
 static void count_sharing(const accelerator_card *cards, int ranks, int r, int *ranks_of,
                           int *processes)
 {

@@ -4,11 +4,11 @@
  * A rank that has the GPU to itself launches in the stream of its call. If ranks shared a GPU and
  * launched separately, their kernels might not be resident together, and would wait for each other
  * forever. So one launch runs the calls of all ranks of a process that share a GPU. Each rank
- * announces its run by an event in its stream, and waits a little in its call. If all are there in
- * time, the last one makes its stream wait for the events, launches there, and records the end, for
- * which the other streams wait. Otherwise ranks park, so that no call waits for another rank: words
- * order the streams. Each one writes that it has reached the run, and waits until the group's
- * stream, in which the last rank to park launches, has completed it. */
+ * announces its run by an event in its stream, and waits briefly in its call. If all ranks announce
+ * the run in time, the last one makes its stream wait for the events, launches there, and records
+ * the end, for which the other streams wait. Otherwise ranks park, so that no call waits longer for
+ * another rank: words order the streams. Each stream writes that it has reached the run, and waits
+ * until the group's stream, in which the last rank to park launches, has completed it. */
 #include "cuda_runs.h"
 
 #include "cuda_kernels.h"
@@ -49,7 +49,7 @@ ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtyp
 
 /* Kernels of several communicators wait for other GPUs at the same time, and ranks may call these
  * communicators in different orders. If not all of those kernels had room, the ones that run could
- * wait for ever for others that do not. A seat gets a part of the free blocks, so that later ones
+ * wait forever for others that do not. A seat gets a part of the free blocks, so that later ones
  * get some, too. Only half of a GPU's blocks are given away, in equal parts to the processes that
  * share it. The others are for kernels that wait for no other launch, which need not have room at
  * the same time: those of the threads of one process, and folds. */
@@ -402,7 +402,7 @@ static ring_status launch_here(accelerator_seat *s, pending_launch *p, CUstream 
     return RING_OK;
 }
 
-/* Launches a run that all ranks have parked at. */
+/* Launches a run at which all ranks have parked. */
 static ring_status launch_apart(program_group *g, pending_launch *p)
 {
     for (int i = 0; i < g->count; i++)

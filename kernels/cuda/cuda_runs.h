@@ -32,19 +32,20 @@ typedef struct pending_launch {
     program_args args;
 } pending_launch;
 
-/** The seats of one process on one device. They share launches, in a stream of the group. */
+/** The seats of one process on one device. They share launches, in the stream of the last rank that
+ *  makes the call, or, if ranks have parked, in that of the group. */
 typedef struct program_group {
     struct program_group *next; /* in the list of the process */
     int users;
     pthread_mutex_t lock;
     atomic_bool dead;
-    CUstream stream;        /* if there are several seats                        */
-    CUevent launch_end;     /* of the latest run that was launched in a rank's stream */
-    cuda_arena *arena;      /* of one seat                                       */
-    size_t pinned;          /* its unit that has `done`                          */
-    CUdeviceptr done_there; /* the latest run of the group's stream that is complete; pinned */
-    _Atomic uint32_t launched,
-        parked; /* the latest run; the latest that a rank waits for by words */
+    CUstream stream;           /* if there are several seats */
+    CUevent launch_end;        /* of the latest run that was launched in a rank's stream */
+    cuda_arena *arena;         /* of one seat */
+    size_t pinned;             /* its unit that has `done` */
+    CUdeviceptr done_there;    /* the latest run of the group's stream that is complete; pinned */
+    _Atomic uint32_t launched; /* the latest run that was launched */
+    _Atomic uint32_t parked;   /* the latest run for which a rank waits by words */
     int count;
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
     pending_launch *first, **end;
@@ -71,10 +72,10 @@ struct accelerator_seat {
     program_group *group;
     struct {
         CUstream stream;
-        uint64_t id; /* identifies the stream */
-    } own;           /* for runs without a stream */
-    CUevent mark;    /* of what a run waits for: the default stream's work, or a rank's arrival */
-    CUevent place;   /* in a stream that a run of pairs waits for, or the end of that run */
+        uint64_t id;    /* identifies the stream */
+    } own;              /* for runs without a stream */
+    CUevent mark;       /* the default stream's work or the rank's arrival, for which a run waits */
+    CUevent place;      /* in a stream that a run of pairs waits for, or the end of that run */
     CUstream announced; /* the stream of the latest run while that is not settled; else NULL */
     struct kept_pairs *pairs; /* see cuda_pairs.c                                     */
     struct {
@@ -118,8 +119,8 @@ ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtyp
 /** Sets aside blocks of the device for the calls of a seat, at most @p most, for all of which there
  *  is room beside those of all other seats. @return their number, which may be 0. */
 int program_admit(const cuda_device *c, int most);
-/** Gives back @p blocks of them. @param processes  that share the device, which lowers what later
- *  seats get. */
+/** Gives back @p blocks of them. @param processes  the number that share the device, which lowers
+ *  what later seats get. */
 void program_dismiss(const cuda_device *c, int blocks, int processes);
 
 /** Creates a group with one user, which uses the arena of that seat's. */
@@ -128,7 +129,8 @@ ring_status program_group_new(cuda_arena *a, program_group **out);
  *  @param[out] out  the group; NULL if it no longer exists. */
 ring_status program_group_join(uint64_t address, accelerator_seat *s, program_group **out);
 void program_group_drop(program_group *g);
-/** Creates the seat's own stream, in the context that the thread has entered. */
+/** Creates the seat's stream and events in the context that the thread has entered, and takes
+ *  pinned memory for its lists. */
 ring_status cuda_run_open(accelerator_seat *s);
 void cuda_run_close(const accelerator_seat *s);
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,

@@ -179,8 +179,9 @@ static bool is_no_stream(CUresult result)
            result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* The handles of default streams belong to the current context. Other handles are looked up without
- * entering the device's, which is a call less, unless this thread has no context. */
+/* The handles of default streams belong to the current context, so the device's context is entered
+ * for them. Other handles are looked up without that, which saves calls of the driver, unless this
+ * thread has no context. */
 static ring_status cuda_owns_stream(const accelerator *a, void *stream, bool *yes)
 {
     const cuda_device *c = cuda_device_of(a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * program_i8, program_u8, …: run whole calls of the ranks that share a launch, by blocks that wait
  * for each other. There is one kernel for each type of elements. program_pairs runs sends and
- * receives. program_chores prepares their memory.
+ * receives. program_chores prepares the memory of both.
  * Host reference: the engine (libring/core). Launch: cooperative, with a block of DEVICE_THREADS
  * threads for each lane of each rank; all blocks must be resident at once. */
 #include "chores.h"

@@ -14,18 +14,19 @@
  * kept in the device's memory, because a launch that is replayed has the same arguments.
  *
  * Words: a message of few elements is sent without a frame, as words that have 4 bytes of data and
- * a flag, to a slot of the receiver's box (program_words.h). Both ends know by its number in the
- * slice and by its length that it is. At most DEVICE_SLOTS messages of a slice are, so the rank in
- * the earliest slice always finds a free slot: its peer has read the messages of all slices before.
+ * a flag, to a slot of the receiver's box (program_words.h). Both ends decide by the message's
+ * number in the slice and its length whether it is sent so. A slice sends a peer at most
+ * DEVICE_SLOTS messages by words, so the rank in the earliest slice always finds a free slot: its
+ * peer has read the messages of all slices before.
  *
  * End: at its end a lane waits until its peers have released the messages that were not carried.
  * From then on no other rank accesses this rank's buffers before its next call: a peer stores to
- * its dst only after a frame of that call has told the address. Carried messages are not waited
- * for. They are in boxes, whose room is counted from call to call, so a rank may be some calls
- * ahead of a peer, and waits in the later call when a box is full. That ends: the peer's earlier
- * call needs nothing from the rank but what lies in the box, and when both are in the same call,
- * the box holds messages of that call alone. Peers may read boxes and write receipts until they
- * have departed from the seat.
+ * its dst only after a frame of that call has told the peer its address. A lane does not wait for
+ * carried messages. They are in boxes, whose room is counted from call to call, so a rank may be
+ * some calls ahead of a peer, and waits in the later call when a box is full. That wait ends: the
+ * peer's earlier call needs nothing from the rank except what is in the box, and when both are in
+ * the same call, the box holds messages of that call alone. Peers may read boxes and write receipts
+ * until they have departed from the seat.
  *
  * Ranks of two processes ("apart"): boxes and receipts are mapped, but the buffers of calls are
  * not, so every message is carried in the box. A send waits while the box has no room. A slice

@@ -13,7 +13,7 @@
 
 /** A wait checks its deadline and the requests to abort after this many polls of its word. */
 enum { POLLS_PER_CHECK = 64 };
-/** A frame that was sent before words arrives at most so much later than they. */
+/** A frame arrives at most so long after words that were sent after it. */
 enum { LATENESS_NANOSECONDS = 1000000 };
 
 /** The state of a lane that the threads of its block share. */
@@ -52,13 +52,12 @@ DEVICE uint64_t *slot_of(const device_link *l, const device_box *box, uint64_t m
     return box->slots + message % DEVICE_SLOTS * DEVICE_SLOT_WORDS(l->window);
 }
 
-/** The call that a message is of, as in device_frame. */
+/** The call of a message, as in device_frame. */
 struct call_label {
     uint64_t call, signature;
 };
 
-/** @param[out] theirs  the call that a message by words is of. @return false if it has not arrived.
- */
+/** @param[out] theirs  the call of a message by words. @return false if it has not arrived. */
 DEVICE bool read_header(const uint64_t *slot, uint32_t flag, call_label *theirs)
 {
     uint32_t data[DEVICE_HEADER_WORDS];
@@ -74,7 +73,7 @@ DEVICE bool read_header(const uint64_t *slot, uint32_t flag, call_label *theirs)
     return arrived;
 }
 
-/* Pairs compare frames of each other themselves. */
+/* If both ends run pairs, prepare_pair_recv() compares the frames. */
 DEVICE bool is_of_other_call(const lane_run *r, const call_label &theirs)
 {
     if ((theirs.call & r->number & DEVICE_PAIR_CALL(0)) != 0)
@@ -82,12 +81,13 @@ DEVICE bool is_of_other_call(const lane_run *r, const call_label &theirs)
     return theirs.call != r->number || theirs.signature != r->call->signature;
 }
 
-/** What a lane waits for. Of a message, only the kind is sure: whether it is a frame or words. */
+/** The event for which a lane waits. It does not tell which message is awaited, only whether that
+ *  is a frame or words. */
 enum awaited { AWAITED_RECEIPT, AWAITED_FRAME, AWAITED_WORDS };
 
-/* @return true if the rank has sent a message of another call, of the other kind than the awaited
- * one, which has not arrived. The frame is read first: words that were sent before it have arrived,
- * too. */
+/* @return true if the awaited message has not arrived, but one of the other kind (frame or words)
+ * has, which belongs to another call. The frame is read first: if it has arrived, so have words
+ * that were sent before it. */
 DEVICE bool is_in_other_call(const lane_run *r, int32_t rank, awaited what, call_label *theirs)
 {
     const device_link *l = &r->links[rank];

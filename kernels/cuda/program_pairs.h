@@ -2,11 +2,11 @@
  *
  * program_pairs: runs sends and receives that start together, and copies within the rank.
  *
- * The messages to a peer, and those from it, form a track. In each round of a block every track
- * whose next frame can be sent or has arrived goes on by one frame, so no order of the messages of
- * different tracks can block. A thread of its own polls a track and notifies the peer; all threads
- * copy the bytes of all tracks. A message is read in the sender's memory by the receiver, or
- * carried in the receiver's box if the ranks are in different processes.
+ * The messages to a peer form a track, and so do those from it. In each round, a block advances
+ * each track by one frame if that frame can be sent or has arrived, so messages of different tracks
+ * may be listed in any order. Each track has a thread that polls it and notifies the peer; all
+ * threads copy the bytes of all tracks. A message is read in the sender's memory by the receiver,
+ * or carried in the receiver's box if the ranks are in different processes.
  *
  * Messages do not take numbers of collectives, because only two ranks know of them. Their frames
  * have the number of bytes instead, and on each link they are matched in order.
@@ -17,7 +17,7 @@
 #include "copy_range.h"
 #include "program_link.h"
 
-/** The most bytes of a round of a track, if they are not carried. The other tracks wait for it. */
+/** The most bytes that a track copies in a round if they are not carried. Other tracks wait. */
 enum { PAIR_STEP_BYTES = 256 << 10 };
 
 enum track_state {
@@ -118,7 +118,7 @@ DEVICE void prepare_pair_recv(pair_track *t)
     t->to = t->pair.at + t->done;
 }
 
-/* Finds out whether the track can go on, and what is to be copied then. */
+/* Finds out whether the track can go on, and sets the bytes to copy. */
 DEVICE void prepare_track(pair_track *t)
 {
     t->moves = false;
@@ -161,7 +161,7 @@ DEVICE void finish_track(pair_track *t, const device_pair *pairs, const lane_run
 
 /* ---- All tracks --------------------------------------------------------------------------- */
 
-/** What all threads learn from the tracks in a round. */
+/** The state of all tracks in a round, which each thread reads. */
 struct pairs_round {
     bool ends, moves;
     const pair_track *waits, *differs; /* the first one that is not over, or differs; or NULL */

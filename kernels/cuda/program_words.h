@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * program_words: passes of a lane in which short messages are sent and received by words of 8
- * bytes: 4 of data, and a flag. A word is stored and read as a whole, so nothing orders the words
- * of a message: threads of the sender store them to a slot in the receiver's memory, where each
- * thread polls those that it needs, and folds or copies their data. A message takes one trip,
- * without a frame.
+ * program_words: runs passes of a lane in which short messages are sent and received by words of 8
+ * bytes, of which 4 are data and 4 a flag. A word is stored and read as a whole, so nothing orders
+ * the words of a message: threads of the sender store them to a slot in the receiver's memory,
+ * where each thread polls those that it needs, and folds or copies their data. A message takes one
+ * trip, without a frame.
  *
- * A slot begins with a header that tells the call. The last threads of the block compare it, so
- * that it delays no data. If it differs, results are undefined, and the call fails. An element
+ * A slot begins with a header that identifies the call. The last threads of the block compare it,
+ * so that it delays no data. If it differs, results are undefined, and the call fails. An element
  * follows as one word, or as two if it has 8 bytes.
  */
 #ifndef RING_CUDA_PROGRAM_WORDS_H
@@ -44,10 +44,10 @@ DEVICE void put_word(const pass_end *e, uint64_t i, uint32_t data)
 
 /* ---- Slots: only the leader calls these ------------------------------------------------- */
 
-/** Finds the slot of the next message to or from a peer, and waits until its last message was
- * released. Its flag is the low half of the message's number. Some words are stored by long
- * messages alone, so from time to time all words of a slot get the flag before: no flag becomes so
- * old that it could be the next one again. @return false if the call has failed. */
+/** Finds the slot of the next message to or from a peer, and waits until the slot's last message
+ *  was released. The flag is the low half of the message's number. Only long messages store the
+ *  last words of a slot. So from time to time all its words are stored with the previous flag, and
+ *  no old flag matches after the numbers wrap. @return false if the call has failed. */
 DEVICE bool find_slot(lane_run *r, pass_end *e, bool is_out)
 {
     device_link *l = lane_link(r, e->peer);
@@ -67,9 +67,9 @@ DEVICE bool find_slot(lane_run *r, pass_end *e, bool is_out)
     return true;
 }
 
-/** Counts a message that was sent, or releases one that was read. A release orders nothing, as it
- * only allows the peer to store words, unless the peer may wait for an earlier message of the call,
- * which was a frame. */
+/** Counts a message that was sent, or releases one that was read. A release need not order other
+ *  accesses, because it only allows the peer to store words. If the peer has sent frames in this
+ *  call, it must, because the peer may wait for the release of such an earlier message. */
 DEVICE void finish_slot(lane_run *r, const pass_end *e, bool is_out)
 {
     device_link *l = lane_link(r, e->peer);

@@ -49,7 +49,7 @@ static bool may_run_pair(const prepared_call *c)
  * call must be in device memory on all ranks, or on none; a call without bytes has none. A barrier
  * without a stream orders the threads of the host alone: a stream that is stopped for it would hold
  * up cudaFree and the like, which programs separate from their calls by barriers. A graph cannot
- * keep lists, which are read at the call; lists of messages it can. */
+ * keep lists of blocks, which are read at the call, but it can keep lists of messages. */
 bool device_call_runs(const prepared_call *c)
 {
     const struct device_calls *d = c->comm->device_calls;
@@ -71,7 +71,7 @@ ring_status device_call_refuse_capture(const prepared_call *c)
         why = "the GPUs of this communicator do not run calls themselves; RING_DEBUG=info reports "
               "why";
     else if (!d->terms.captures)
-        why = "ranks of this communicator share a GPU";
+        why = "ranks of this communicator are threads that share a GPU";
     return fail(
         RING_ERR_UNSUPPORTED,
         "ring_%s: its stream is captured into a graph, but the host drives this call, and a "
@@ -168,7 +168,7 @@ ring_status device_call_start(prepared_call *c, double until)
                : fail(status, "ring_%s: %s", c->program->facts->name, fail_text());
 }
 
-/* @return the work that the verdict is about. It is in the first run in flight, and in a run of
+/* @return the work to which the verdict belongs. It is in the first run in flight; in a run of
  * several receives it is the first one that differs from the peer's message. */
 static const work *find_failed(const ring_comm *comm, const accelerator_verdict *v)
 {

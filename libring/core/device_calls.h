@@ -41,14 +41,16 @@ ring_status device_call_keep(const ring_comm *comm, program *p);
  *  @param until  the time until which this waits for ranks that share the accelerator; < 0: it does
  *  not, and device_call_settle() must follow, also if later calls fail to start. */
 ring_status device_call_start(prepared_call *c, double until);
+/** Makes the call's stream wait for the end of its run if device_call_start() has only announced
+ * the run. @param until  as in accelerator_programs.settle(). */
 ring_status device_call_settle(const prepared_call *c, double until);
 /** @return the time until which a call that starts now may wait for ranks that share its
  *  accelerator; 0 in an on_done function, in which other calls may depend on this thread. */
 double device_call_patience(void);
 /** @return RING_OK if the run has ended, RING_IN_PROGRESS, or the error with which it failed. */
 ring_status device_call_advance(work *w);
-/** @return a rank of this process for which the run waits, since it has not made the call; -1:
- * there are none. */
+/** @return a rank of this process for which the run waits, because it has not made the call; -1:
+ *  there are none. */
 int device_call_missing(const work *w);
 /** @return true while the accelerator may check the deadline of a run that it has not ended. */
 bool device_call_is_timed(const work *w);

@@ -118,7 +118,7 @@ static ring_status add_call(pair_list *list, prepared_call *c, bool captured)
     if (c->captured != captured)
         return fail(RING_ERR_UNSUPPORTED,
                     "ring_%s: the streams of only some calls of this group are captured into a "
-                    "graph",
+                    "graph; capture all of them or none",
                     c->program->facts->name);
     RING_TRY(stream_check_capture(c));
     if (c->program->facts->pairwise)
@@ -137,7 +137,7 @@ static ring_status add_call(pair_list *list, prepared_call *c, bool captured)
 
 /* ---- Start -------------------------------------------------------------------------------- */
 
-/* @return the first call from @p c on that is started together with @p first. */
+/* @return the first call from @p c to before @p end that starts with @p first, or NULL. */
 static prepared_call *next_of(const prepared_call *first, prepared_call *c,
                               const prepared_call *end)
 {

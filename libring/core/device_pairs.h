@@ -15,6 +15,7 @@ static inline bool device_pairs_are(const plan_facts *facts)
 {
     return facts->pairwise || (facts->uneven && facts->personalized);
 }
+
 /** @return true if the communicator's accelerators run such calls. Then a pair of ranks without
  *  bytes for each other exchanges nothing in a v-form, since a rank without any bytes cannot know
  *  the kind of memory of the others. It is the same on all ranks. */
@@ -31,8 +32,8 @@ ring_status device_pairs_start(prepared_call *first, const prepared_call *end);
 bool device_pairs_differ(const work *w, const accelerator_verdict *v);
 /** @return the elements that a v-form receives from a rank. */
 size_t device_pairs_count(const work *w, int rank);
-/** Reports the sends and receives that accelerators have not ended for long to their peers, which
- *  may have made the matching calls with memory of the host.
+/** Reports sends and receives that accelerators have not completed for a long time to their peers,
+ *  which may have made the matching calls with memory of the host.
  *  @return RING_ERR_MISMATCH if the host has received a message instead. */
 ring_status device_pairs_check_stalled(const ring_comm *comm);
 

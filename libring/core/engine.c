@@ -381,7 +381,7 @@ static work *find_overdue(const ring_comm *comm, double now)
     return NULL;
 }
 
-/* @return the first call for whose stall other ranks may have to know this rank's call. */
+/* @return the first call that this rank reports to other ranks if it stalls. */
 static work *first_reported(const ring_comm *comm)
 {
     for (work *w = comm->works.first; w != NULL; w = w->next)

@@ -103,7 +103,7 @@ static bool is_on_device(const prepared_call *c, bool pairwise)
            c->program->facts->pairwise == pairwise;
 }
 
-/* Starts the sends and receives of each communicator that accelerators run, in one run each. */
+/* Starts the sends and receives that accelerators run, in one run for each communicator. */
 static void start_pairs(call_group *g)
 {
     for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next) {
@@ -116,10 +116,10 @@ static void start_pairs(call_group *g)
 }
 
 /* Makes the streams stop for the calls of the group, or starts those that accelerators run. All
- * ranks start collectives before sends and receives, in whichever order they made them. Calls that
- * a graph captured are removed from the list, and take no number now. All have started before a
- * stream waits for one of them, since one thread may make the calls of ranks that share a launch.
- */
+ * ranks start collectives before sends and receives, whatever the order in the group. Calls that a
+ * graph has captured are removed from the list, and take no number now. All calls have started
+ * before a stream waits for one of them, because one thread may make the calls of several ranks
+ * that share a launch. */
 static void stop_streams(call_group *g)
 {
     call_group_keep_error(g, match_own(g->first));

@@ -20,7 +20,7 @@ struct ring_prepared {
     bool captured;                /* the stream is being captured, so a graph keeps the call */
     accelerator_stop *stop;       /* a reference to the call's stop in the stream; NULL: none yet */
     work *stays;                  /* the started work, if it must be waited for */
-    uint32_t run;                 /* the run of accelerators that run the call */
+    uint32_t run;                 /* of the accelerator, if it runs the call */
     struct ring_prepared *partner; /* of a receive from this rank itself: the send, in its group */
     struct ring_prepared *next;    /* in the calls of its group */
     struct ring_prepared *later, **link; /* in the kept calls of the process */

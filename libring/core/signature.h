@@ -36,7 +36,7 @@ typedef struct call_way {
 uint64_t signature_pack(const call_signature *call, const call_way *way);
 
 /** @return the packed signature of a v-form, marked as that of a rank without bytes. Such a rank
- * does not know the kind of memory of the others, and exchanges nothing with them. */
+ *  does not know the kind of memory of the others, and exchanges nothing with them. */
 uint64_t signature_of_idle(uint64_t packed);
 /** @return true if two ranks made the same call, as far as 64 bits describe it. */
 bool signature_same(uint64_t a, uint64_t b);

@@ -14,8 +14,8 @@ typedef struct tuner_choice {
 } tuner_choice;
 /** Creates a tuner. @return RING_ERR_CONFIG if RING_ALGO is not the name of an algorithm. */
 ring_status tuner_new(const ring_comm *comm, struct tuner **out);
-/** Sets the prices of the calls that accelerators run, which are all on this host. Called before
- * the first of them. */
+/** Sets the prices of the calls that accelerators run. All ranks are on this host. It must be
+ * called before the first such call. */
 void tuner_use_device(struct tuner *t, const accelerator_terms *terms);
 void tuner_free(struct tuner *t);
 /** Chooses the algorithm of a call other than send and recv. The first call of a size class prices

@@ -86,8 +86,8 @@ typedef struct work_stream {
     accelerator_stop *stop; /* the work starts when the stream reaches it, and holds it until the
                                end of the work; a run of a device program starts when it drops it */
     bool pending;           /* the stream may not have reached the stop yet */
-    uint32_t run;           /* the run of accelerators that run the call */
-    bool stated;            /* a send or receive that reports_wait() has reported */
+    uint32_t run;           /* of the accelerator, if it runs the call */
+    bool stated;            /* reports_wait() has reported this send or receive */
     bool is_given;          /* the caller passed the stream */
 } work_stream;
 

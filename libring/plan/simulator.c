@@ -48,7 +48,7 @@ static ring_status record(simulation *s, int rank, const plan_step *step)
     return RING_OK;
 }
 
-/* Executes a rank's steps until one must wait. @param[out] moved  set to true if there were any. */
+/* Executes a rank's steps until one must wait. @param[out] moved  true if any was executed. */
 static ring_status run_rank(simulation *s, int rank, bool *moved)
 {
     const plan_step *step;

@@ -228,7 +228,8 @@ static bool has_parked(void)
     return false;
 }
 
-/* Counts one call, again if ranks that share launches were too far apart in time. */
+/* Counts the driver calls of one call. Repeats it if ranks that share launches did not call at the
+ * same time. */
 static int count_call(int rank, const cell *c, CUdeviceptr src, CUdeviceptr dst, CUstream stream,
                       ring_comm *comm, harness_board *board, int *meetings)
 {
@@ -248,7 +249,7 @@ static int count_call(int rank, const cell *c, CUdeviceptr src, CUdeviceptr dst,
         if (atomic_load(&board->counters[1]) == 0)
             return 0;
     }
-    EXPECT(false, "the ranks never came at the same time");
+    EXPECT(false, "the ranks never called at the same time");
     return 0;
 }
 

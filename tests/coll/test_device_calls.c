@@ -323,8 +323,9 @@ static ring_status broadcast_few(const player *p)
     return ring_broadcast(buffer, buffer, FEW, RING_INT32, 0, p->comm, &call);
 }
 
-/* The calls of rank 0 end although rank 1 has begun none of them, and its buffer is written again.
- * Its process must not end before rank 1 has taken all messages, if its memory ends with it. */
+/* The calls of rank 0 end although rank 1 has begun none of them, and rank 0 overwrites its buffer
+ * afterwards. Its process must not end before rank 1 has taken all messages, if its memory ends
+ * with it. */
 static int ahead(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { AHEAD = 2, LATE_US = 300000 };

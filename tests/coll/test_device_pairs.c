@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tests sends, receives and v-forms that GPUs run themselves, over the double of NVIDIA's driver:
- * drawn groups, whose ranks list their calls in unlike orders, graphs, and how such calls fail.
+ * drawn groups, whose ranks list their calls in different orders, graphs, and how such calls fail.
  * Usage: test_coll_device_pairs own|processes RANKS: threads or processes, with a GPU each */
 #include "harness.h"
 
@@ -215,9 +215,8 @@ static int drawn_groups(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    int32_t *sum = NULL;
     CUdeviceptr there;
-    EXPECT_CUDA(cu.mem_alloc(&there, 4096 * sizeof *sum));
+    EXPECT_CUDA(cu.mem_alloc(&there, 4096 * sizeof(int32_t)));
     const uint64_t before = messages_of(&p);
     const int rounds = test_is_long() ? 8 * ROUNDS : ROUNDS;
     for (int round = 0; round < rounds; round++) {
@@ -225,7 +224,7 @@ static int drawn_groups(int rank, int ranks, harness_board *board, void *arg)
         uint64_t state = (uint64_t)round * 100 + (uint64_t)rank;
         EXPECT(give(&p, &t, round, p.streams[1]) == 0, "rank %d", rank);
         EXPECT_OK(ring_group_start());
-        const bool sums = round % 3 == 0; /* first or last, as the rank is */
+        const bool sums = round % 3 == 0; /* before the messages on odd ranks, after them on even */
         for (int half = 0; half < 2; half++) {
             if (half == rank % 2)
                 EXPECT(make_calls(&p, &t, &state, 3) == 0, "rank %d", rank);
@@ -245,7 +244,7 @@ static int drawn_groups(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
-/* Messages of a pair one after the other, without groups; rank 0 answers each. */
+/* Ranks 0 and 1 exchange messages one after the other, without groups; rank 0 answers each. */
 static int ping_pong(int rank, int ranks, harness_board *board, void *arg)
 {
     static const size_t sizes[] = {0, 1, 4096, 70001, 1 << 20, (4 << 20) + 3};
@@ -264,7 +263,8 @@ static int ping_pong(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
-/* More messages than fit into the arguments of a launch, in more groups than have room at once. */
+/* Each group has more messages than fit into the arguments of a launch, and there are more groups
+ * than have room at once. */
 static int many_messages(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { EACH = 150, GROUPS = 300, BYTES = 9 };
@@ -294,7 +294,7 @@ static int many_messages(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
-/* A send to this rank itself, whose receive is not in its group, is driven by the host. */
+/* The host drives a send to this rank itself whose receive is not in its group. */
 static int to_itself(int rank, int ranks, harness_board *board, void *arg)
 {
     const traffic t = {.of = {{rank, rank, 5000, 3, 4}}, .count = 1};
@@ -341,7 +341,7 @@ static int to_itself_from_both(int rank, int ranks, harness_board *board, void *
     return leave(&p);
 }
 
-/* One launch a rank runs a group. */
+/* A group is one launch on each rank. */
 static int one_launch(int rank, int ranks, harness_board *board, void *arg)
 {
     static fake_cuda_census_row rows[MOST_CENSUS];
@@ -389,7 +389,7 @@ static void test_groups_are_right(void **state)
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
 
-/* A group in two streams of one capture, with more messages than fit into a launch's arguments. */
+/* One capture has a group in two streams, with more messages than fit into a launch's arguments. */
 static int captured(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { EACH = 40 };
@@ -586,8 +586,8 @@ static void test_failures_name_the_peer(void **state)
     }
 }
 
-/* Rank 2 has no blocks, and ranks 0 and 1 wait for each other longer than until they report that:
- * with memory of GPUs, then of the host. */
+/* Rank 2 has no blocks. Rank 1 is so late that rank 0 reports its call. The blocks are in memory of
+ * GPUs, then of the host. */
 static int idle_rank(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;

@@ -128,7 +128,7 @@ static void test_a_thousand_replays(void **state)
     for (int framed = 0; framed < 2; framed++) {
         c.framed = framed != 0;
         device_ranks *all = device_ranks_new(&c);
-        emulated_set_delay(framed != 0 ? 200 : 20, 1); /* words are many */
+        emulated_set_delay(framed != 0 ? 200 : 20, 1); /* there are more words than frames */
         for (int call = 0; call < 500; call++) {
             emulated_set_order(call % 3, (unsigned)call);
             device_ranks_fill(all, call);
@@ -143,7 +143,7 @@ static void test_a_thousand_replays(void **state)
 
 /* ---- Messages by words --------------------------------------------------------------------- */
 
-/* The messages of some calls are by words, and those of others a little too long for it. */
+/* Some calls send their messages by words, and others have messages that are a little too long. */
 static void test_bounds_of_words(void **state)
 {
     static const ring_dtype dtypes[] = {RING_INT8, RING_BFLOAT16, RING_FLOAT32, RING_INT64};
@@ -167,7 +167,8 @@ static device_link *link_of(device_ranks *all, int rank, int peer)
     return &device_ranks_call(all, rank)->links[peer];
 }
 
-/* As if each link had sent so many messages by words, and the last ones had filled all slots. */
+/* Makes each link look as if it had sent so many messages by words, and fills all slots with old
+ * words. */
 static void pretend_messages(device_ranks *all, int ranks, uint64_t messages)
 {
     for (int r = 0; r < ranks; r++)
@@ -179,8 +180,8 @@ static void pretend_messages(device_ranks *all, int ranks, uint64_t messages)
         }
 }
 
-/* Slots are reused, and the flags wrap. What slots have from before is never taken for a message,
- * and is all gone after the wrap. */
+/* Slots are reused, and the flags wrap. Old words in slots are never mistaken for a message, and
+ * there are no such words after the wrap. */
 static void test_many_calls_by_words(void **state)
 {
     const plan_collective k = serves(PLAN_ALL_REDUCE, 2) ? PLAN_ALL_REDUCE : PLAN_ALL_GATHER;
@@ -287,7 +288,8 @@ static void test_an_abort_ends_what_waits(void **state)
     }
 }
 
-/* By one of the two at least: the other may have nothing to receive. @param framed  of rank 1. */
+/* Expects that at least one of the two ranks finds the mismatch; the other may have nothing to
+ * receive. @param framed  rank 1 sends no message by words. */
 static void expect_mismatch(size_t count, bool framed)
 {
     int seen = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tests launches that threads share because their ranks share a GPU, over the double of NVIDIA's
- * driver: calls of one thread for several ranks, communicators that are called in unlike orders,
+ * driver: calls of one thread for several ranks, communicators that are called in different orders,
  * and how calls end in each state of a launch.
  * Usage: test_coll_shared_launches all|order; order: without stopped streams, for launches that
  * return when their kernel has ended */
@@ -304,8 +304,7 @@ static int expect_end(const player *p, int i, ring_status status, const char *te
     return 0;
 }
 
-/* The first rank's thread calls for one rank outside of a group, so the other one is never there.
- */
+/* The first rank's thread calls for one rank outside of a group, and the other rank never calls. */
 static int one_of_two(int rank, int ranks, harness_board *board, void *arg)
 {
     player *p;
@@ -316,11 +315,11 @@ static int one_of_two(int rank, int ranks, harness_board *board, void *arg)
                       "rank 1 of this process, which shares the GPU, has "
                       "not made the call") == 0,
            "rank %d", rank);
-    EXPECT(strstr(ring_last_error(p->comms[0]), "ring_group_start") != NULL, "no way out");
+    EXPECT(strstr(ring_last_error(p->comms[0]), "ring_group_start") != NULL, "no advice");
     return leave(p, board);
 }
 
-/* The states of a launch that no kernel has begun. */
+/* A launch that has not begun waits for events or for words. */
 enum { BY_EVENTS, BY_WORDS };
 
 /* Makes a call on stopped streams, for both ranks at the same time or one after the other. */

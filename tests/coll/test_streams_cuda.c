@@ -327,7 +327,7 @@ static void test_an_end_lets_streams_go(void **state)
 
 enum { NTH_MOST = 120, NTH_MOST_BY_GPUS = 3000 };
 
-/* A life of a communicator takes up to seconds, so the short form fails one call of each seven. */
+/* A life of a communicator takes up to seconds, so the short form fails one call in seven. */
 static uint64_t stride(void)
 {
     return test_is_long() ? 1 : 7;

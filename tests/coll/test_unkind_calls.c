@@ -429,8 +429,8 @@ static void many_calls_of_four(void **state)
     run(4, storm);
 }
 
-/* Calls of two communicators, each in a stream of its own. Each rank draws which one it calls first
- * and how late. */
+/* Ranks call two communicators, each in a stream of its own. Each rank draws the order of the two
+ * calls and its delays. */
 static int crossed_storm(int rank, int ranks, harness_board *board, void *arg)
 {
     const char *text = getenv("RING_TEST_ROUNDS");

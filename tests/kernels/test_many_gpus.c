@@ -102,7 +102,7 @@ static void devices_usually_do_not_belong_to_mps(void **state)
 
 enum { PLACES = 4 };
 
-/* Another process keeps blocks of the device until it is killed. @return its id. */
+/* Starts a process that occupies blocks of the device until it is killed. @return its id. */
 static pid_t occupy(unsigned blocks)
 {
     int ready[2];

@@ -689,7 +689,7 @@ ring_status ring_barrier_probe(ring_comm *comm, double seconds, int *missing, in
 /** Sends [count] elements to @p peer, or receives them from it. The calls of a pair are matched in
  *  call order; count and dtype must be equal. If two ranks exchange more than 128 KiB with each
  *  other, one of them needs ring_call.work, or a group; if GPUs run the calls (docs/devices.md),
- * both need a group, for any count.
+ *  both need a group, for any count.
  *
  *  A rank may be its own @p peer. Its data is copied when both calls have been made, so one of them
  *  needs ring_call.work, or both a group, for any count; otherwise the blocking call ends with

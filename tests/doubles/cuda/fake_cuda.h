@@ -29,7 +29,7 @@
  *   FAKE_CUDA_IPC=open    they can be exported, but opening them fails
  *   FAKE_CUDA_SHARED=file  processes with the same file share the devices. Without MPS the blocks
  *                         of one process keep those of others from a device until all have ended,
- *                         so kernels of two processes never wait for each other with success
+ *                         so kernels of two processes that wait for each other never end
  *   FAKE_CUDA_MPS=1       the devices belong to an MPS server: blocks of all processes that share a
  *                         device run at once as far as it has room
  *   FAKE_CUDA_DELAY=us    each op of a stream waits for up to so long before it begins (0)

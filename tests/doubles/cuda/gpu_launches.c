@@ -263,7 +263,7 @@ static op *next_block(device_state *d, unsigned *out)
     return o;
 }
 
-/* Another process rings no bell when it gives places up, so one thread looks from time to time. */
+/* Other processes do not ring this one's bells when they give up places, so one thread polls. */
 static void await_places(device_state *d)
 {
     if (d->first < 0 || !places_are_shared() || d->polled) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Devices that several processes share (FAKE_CUDA_SHARED). Each of these processes has a GPU
+ * Lets several processes share devices (FAKE_CUDA_SHARED). Each of these processes has a GPU
  * process of its own, which locks a byte of one file for each block that it runs, so that the
- * blocks of a process that is killed count no more. Under MPS the blocks of all processes are in
- * the places of a device. Without it only one process has blocks there at a time, until all of them
- * have ended. */
+ * blocks of a process that is killed no longer count. Under MPS the blocks of all processes share
+ * the places of a device. Without MPS only one process has blocks there at a time, until all of
+ * them have ended. */
 #include "gpu.h"
 
 #include <fcntl.h>
@@ -13,8 +13,7 @@ enum { MOST_PLACES = 256 };
 
 /* Of the GPU process, guarded by gpu_lock(). A lock belongs to a description of the file. */
 static struct {
-    int files[MOST_PLACES]; /* descriptors plus 1; 0: not yet opened; the first `held` have a lock
-                             */
+    int files[MOST_PLACES]; /* descriptors plus 1; 0: not opened; the first `held` have locks */
     int held;
 } devices[MOST_DEVICES];
 
