@@ -6,7 +6,6 @@
 #include "prepared.h"
 
 static _Thread_local call_group mine;
-static _Thread_local bool paused;
 
 static pthread_key_t at_end; /* runs end_thread() in threads that have opened a group */
 
@@ -19,7 +18,7 @@ bool call_group_is_open(void)
 
 bool call_group_is_paused(void)
 {
-    return paused;
+    return mine.paused;
 }
 
 void call_group_keep_error(call_group *group, ring_status status)
@@ -64,20 +63,19 @@ ring_status call_group_add(prepared_call *call, ring_status status)
 
 static void clear(void)
 {
-    mine = (call_group){.end = &mine.first};
+    mine = (call_group){.end = &mine.first, .paused = mine.paused};
 }
 
 void call_group_pause(call_group *kept)
 {
     *kept = mine;
-    paused = true;
+    mine.paused = true;
     clear();
 }
 
 void call_group_resume(const call_group *kept)
 {
     prepared_drop_all(mine.first);
-    paused = false;
     mine = *kept;
 }
 

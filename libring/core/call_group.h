@@ -29,6 +29,7 @@ typedef struct call_group {
     ring_status status; /* the first error */
     char text[480];
     prepared_call *first, **end;
+    bool paused; /* the thread is in an on_done */
 } call_group;
 /** Closes one nesting level. @param[out] ended  the group, if the outermost level was closed.
  *  @return true if the outermost level was closed. */

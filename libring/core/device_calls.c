@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-/* Bytes of a chunk that are worth one more lane. */
-enum { LANE_BYTES = 64 << 10 };
 /* Seconds that a call waits for ranks that share its accelerator. Ranks that call at the same time
  * are rarely further apart. */
 static const double most_patience = 50e-6;

@@ -12,6 +12,9 @@
 #include "lowering.h"
 #include "prepared.h"
 
+/** Bytes of a chunk or message that are worth one more lane. */
+enum { LANE_BYTES = 64 << 10 };
+
 /** This rank's state in a communicator. */
 struct device_calls {
     const accelerator *by;

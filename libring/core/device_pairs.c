@@ -12,9 +12,6 @@
 
 #include <stdlib.h>
 
-/* Bytes of a message that are worth one more lane. */
-enum { LANE_BYTES = 64 << 10 };
-
 bool device_pairs_run(const ring_comm *comm)
 {
     const struct device_calls *d = comm->device_calls;
