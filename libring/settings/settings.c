@@ -55,8 +55,7 @@ static const setting table[] = {
      "RDMA adapters that connect the hosts, else 1; rank 0's value applies to all",
      "0", SETTING_NUMBER, NUMBER(channels, 0, SETTINGS_MOST_CHANNELS)},
     {"RING_DEVICE_PROGRAMS", NULL, "0 or 1",
-     "1: GPUs run calls themselves if each rank's GPU can access the others' memory; "
-     "0: the host drives these calls",
+     "1: the GPUs of one host run calls themselves; 0: the host drives these calls",
      "1", SETTING_FLAG, FIELD(device_programs)},
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
      "blocks that a call uses on a GPU, at most 64", "16", SETTING_NUMBER,
