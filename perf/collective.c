@@ -177,10 +177,10 @@ static int previous_rank(const perf_case *c)
     return (c->rank + c->ranks - 1) % c->ranks;
 }
 
-/* Groups the send and the receive into one operation of the stream, because neither completes
- * without the other. */
-static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
-                                    const ring_call *call)
+/* Every rank sends to the next one and receives from the previous one. The two calls are a group,
+ * because on a GPU neither completes without the other. */
+static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
+                                const ring_call *call)
 {
     RING_TRY(ring_group_start());
     ring_status status = ring_send(src, c->count, c->dtype, next_rank(c), comm, call);
@@ -188,23 +188,6 @@ static ring_status enqueue_sendrecv(const perf_case *c, const void *src, void *d
         status = ring_recv(dst, c->count, c->dtype, previous_rank(c), comm, call);
     const ring_status ended = ring_group_end();
     return status != RING_OK ? status : ended;
-}
-
-/* Every rank sends to the next one and receives from the previous one. */
-static ring_status run_sendrecv(const perf_case *c, const void *src, void *dst, ring_comm *comm,
-                                const ring_call *call)
-{
-    ring_work *sending;
-    ring_call posted = *call;
-    if (call->stream != NULL)
-        return enqueue_sendrecv(c, src, dst, comm, call);
-    posted.work = &sending;
-    ring_status status = ring_send(src, c->count, c->dtype, next_rank(c), comm, &posted);
-    if (status != RING_OK)
-        return status;
-    status = ring_recv(dst, c->count, c->dtype, previous_rank(c), comm, call);
-    const ring_status sent = ring_wait(&sending);
-    return status != RING_OK ? status : sent;
 }
 
 static perf_expect expect_reduced(const perf_case *c, int block)
