@@ -131,7 +131,9 @@ DEVICE void lane_end(lane_run *r, ring_status status, int32_t rank, call_label t
 }
 
 /** Begins a lane's part of a call.
- *  @return false if the call has been aborted, so that the peers' memory may not be mapped. */
+ *  @return false if the call has been aborted, so that the peers' memory may not be mapped, or if
+ * an earlier call has failed: its number has not been used up, and peers would take this call for
+ * it. */
 DEVICE bool lane_begin(lane_run *r, const device_call *call, uint32_t lane)
 {
     r->call = call;
@@ -139,7 +141,7 @@ DEVICE bool lane_begin(lane_run *r, const device_call *call, uint32_t lane)
     r->links = &call->links[(uint64_t)lane * (uint64_t)call->ranks];
     r->deadline = device_nanoseconds() + call->nanoseconds;
     if (load_relaxed(call->abort) == 0)
-        return true;
+        return load_relaxed(call->stop) == 0;
     lane_end(r, RING_ERR_ABORTED, 0);
     return false;
 }

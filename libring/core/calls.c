@@ -270,9 +270,7 @@ static work *run(work *w, const ring_call *options, bool beside)
     return stays ? w : NULL;
 }
 
-/* Fails the communicator, because other ranks may have started the call and would wait for this
- * rank. */
-static ring_status cannot_start(ring_comm *comm, ring_status status)
+ring_status call_cannot_start(ring_comm *comm, ring_status status)
 {
     char text[1024]; /* room for the longest fail_text() */
     text_format(text, sizeof text, "%s", fail_text());
@@ -366,7 +364,7 @@ ring_status call_launch(const prepared_call *c, bool beside, work **stays)
     if (status == RING_OK && c->call.tagged)
         status = tagged_enlist(w, &c->call, c->options.envelope);
     if (status != RING_OK)
-        return cannot_start(c->comm, status);
+        return call_cannot_start(c->comm, status);
     *stays = run(w, &c->options, beside);
     return RING_OK;
 }
@@ -402,10 +400,10 @@ static ring_status launch(prepared_call *c, ring_status status)
     }
     /* A call is only refused for its arguments; other errors end the communicator. */
     if (status != RING_OK && status != RING_ERR_ARGUMENT && status != RING_ERR_UNSUPPORTED)
-        return cannot_start(c->comm, status);
+        return call_cannot_start(c->comm, status);
     if (call_group_is_open()) {
         const ring_status kept = call_group_add(c, status);
-        return kept == RING_ERR_MEMORY ? cannot_start(c->comm, kept) : kept;
+        return kept == RING_ERR_MEMORY ? call_cannot_start(c->comm, kept) : kept;
     }
     if (status != RING_OK) {
         reports_refuse(c->comm, &c->call);

@@ -6,6 +6,9 @@
 
 #include "prepared.h"
 
+/** Fails the communicator, because other ranks may have started the call and would wait for this
+ * rank. The caller holds the lock. @return @p status, with fail_text() as it was. */
+ring_status call_cannot_start(ring_comm *comm, ring_status status);
 /** Starts a call. The caller holds the lock. @param beside  true if the same group starts calls of
  *  other communicators. @param[out] stays  the work if the caller must wait for it, else NULL. */
 ring_status call_launch(const prepared_call *call, bool beside, work **stays);

@@ -212,7 +212,8 @@ ring_status device_pairs_check_stalled(const ring_comm *comm)
             continue;
         reports_wait(w);
         if (w->call.collective == PLAN_SEND || c->waiting[WAIT_FRAME] != NULL ||
-            c->link->transport->peek(c->link, &frame, &payload) != RING_OK)
+            c->link->transport->peek(c->link, &frame, &payload) != RING_OK ||
+            frame->call != (uint16_t)w->seq) /* of a later send to memory of the host */
             continue;
         const call_signature theirs = signature_of_frame(frame);
         return mismatch_differ(comm, &w->call, w->seq, c->rank, &theirs, w->seq);

@@ -24,12 +24,26 @@ static void refuse_all(const call_group *g)
     }
 }
 
+/* Fails the communicators of which accelerators run calls of the group already. */
+static void fail_started(const call_group *g)
+{
+    for (const prepared_call *c = g->first; c != NULL; c = c->next) {
+        if (c->comm == NULL || c->run == 0 || !comm_is_fine(c->comm))
+            continue;
+        comm_lock(c->comm);
+        fail(g->status, "another call of its group has failed: %s", g->text);
+        (void)call_cannot_start(c->comm, g->status);
+        comm_unlock(c->comm);
+    }
+}
+
 /* Calls of the group on one stream share a stop, so that none of them waits for another to end.
  * @return true if an earlier call of the group has such a stop. */
 static bool share_stop(const prepared_call *calls, prepared_call *c)
 {
-    while (calls != c && (calls->stop == NULL || calls->stop->by != stream_orders(c) ||
-                          calls->options.stream != c->options.stream))
+    while (calls != c &&
+           (calls->stop == NULL || calls->program->call.on_device ||
+            calls->stop->by != stream_orders(c) || calls->options.stream != c->options.stream))
         calls = calls->next;
     if (calls != c)
         c->stop = stop_hold(calls->stop);
@@ -116,19 +130,21 @@ static void start_pairs(call_group *g)
 }
 
 /* Makes the streams stop for the calls of the group, or starts those that accelerators run. All
- * ranks start collectives before sends and receives, whatever the order in the group. Calls that a
+ * ranks start collectives that accelerators run first, and sends and receives that they run last,
+ * whatever the order in the group. Calls that a
  * graph has captured are removed from the list, and take no number now. All calls have started
  * before a stream waits for one of them, because one thread may make the calls of several ranks
  * that share a launch. */
 static void stop_streams(call_group *g)
 {
     call_group_keep_error(g, match_own(g->first));
-    for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next) {
+    for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next)
         if (is_on_device(c, false))
             call_group_keep_error(g, device_call_start(c, -1));
-        else if (!is_on_device(c, true) && stream_orders(c) != NULL && !share_stop(g->first, c))
+    for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next)
+        if (!is_on_device(c, false) && !is_on_device(c, true) && stream_orders(c) != NULL &&
+            !share_stop(g->first, c))
             call_group_keep_error(g, stream_stop(c));
-    }
     start_pairs(g);
     for (prepared_call **at = &g->first, *c; (c = *at) != NULL;) {
         if (!c->captured || c->program == NULL || !c->program->call.on_device) {
@@ -186,10 +202,12 @@ ring_status ring_group_end(void)
                                            "destroyed before its end"));
     if (g.status == RING_OK)
         stop_streams(&g);
-    if (g.status == RING_OK)
+    if (g.status == RING_OK) {
         run_all(&g);
-    else
+    } else {
+        fail_started(&g);
         refuse_all(&g);
+    }
     prepared_drop_all(g.first);
     return g.status == RING_OK ? RING_OK : fail(g.status, "%s", g.text);
 }
