@@ -138,6 +138,8 @@ static void add_seat(program_group *g, accelerator_seat *s)
     for (; at > 0 && g->seats[at - 1]->rank > s->rank; at--)
         g->seats[at] = g->seats[at - 1];
     g->seats[at] = s;
+    for (int i = 0; i < g->count; i++)
+        g->members[i].rank = g->seats[i]->rank;
 }
 
 ring_status program_group_join(uint64_t address, accelerator_seat *s, program_group **out)
@@ -395,11 +397,13 @@ static ring_status launch_here(accelerator_seat *s, pending_launch *p, CUstream 
             RING_TRY(await_event(stream, g->seats[i]->mark));
     }
     RING_TRY(launch(p->function, p->args.ranks * p->args.lanes, &p->args, stream));
-    RING_TRY(record_event(stream, g->launch_end));
+    const ring_status status = record_event(stream, g->launch_end);
+    if (status != RING_OK)
+        g->dead = true;
     s->announced = NULL;
     atomic_store(&g->parked, p->number - 1); /* keeps it close to `launched`: numbers wrap */
     end_pending(g, p);
-    return RING_OK;
+    return status;
 }
 
 /* Launches a run at which all ranks have parked. */
@@ -413,20 +417,32 @@ static ring_status launch_apart(program_group *g, pending_launch *p)
     return RING_OK;
 }
 
+/* The stream writes `passed`, since nothing else would after a release. */
+static ring_status enqueue_words(const accelerator_seat *s, CUstream stream)
+{
+    RING_TRY(write_word(stream, arrived_of(s), s->number));
+    RING_TRY(await_word(stream, s->group->done_there, s->number));
+    return write_word(stream, passed_of(s), s->number);
+}
+
 /* Makes the rank's stream wait by words. If the run was released, its word has been written. The
- * stream writes `passed`, since nothing else would after a release. */
+ * lock is given up meanwhile: if the stream is full, the driver waits for runs that the other ranks
+ * must launch. */
 static ring_status park(accelerator_seat *s)
 {
     program_group *g = s->group;
     const CUstream stream = s->announced;
     s->announced = NULL;
-    RING_TRY(write_word(stream, arrived_of(s), s->number));
-    RING_TRY(await_word(stream, g->done_there, s->number));
-    RING_TRY(write_word(stream, passed_of(s), s->number));
-    if (g->dead)
-        return RING_OK;
+    if (!g->dead) {
+        find_pending(g, s->number)->parking++;
+        atomic_store(&g->parked, s->number);
+    }
+    pthread_mutex_unlock(&g->lock);
+    const ring_status status = enqueue_words(s, stream);
+    pthread_mutex_lock(&g->lock);
+    if (status != RING_OK || g->dead)
+        return status;
     pending_launch *p = find_pending(g, s->number);
-    atomic_store(&g->parked, s->number);
     return ++p->parked == g->count ? launch_apart(g, p) : RING_OK;
 }
 
@@ -458,13 +474,18 @@ static ring_status announce(accelerator_seat *s, const accelerator_run *run, CUs
     bind_call(k, run, &p->args.calls[place]);
     bind_lists(s, run, k->dtype, &p->args.calls[place]);
     RING_TRY(follow(s, stream));
+    if (p->announced > 0 && (p->function != function || p->args.lanes != (uint32_t)k->lanes))
+        return fail(RING_ERR_MISMATCH, "another rank that shares %s has made a different call",
+                    s->of->name);
     p->function = function;
     p->args.lanes = (uint32_t)k->lanes;
     s->number = p->number;
     s->announced = stream;
-    if (++p->announced == g->count && p->parked == 0)
+    atomic_store(&g->members[place].number, p->number);
+    const bool last = ++p->announced == g->count, must_park = p->number % PARKS_ONCE_IN == 0;
+    if (last && p->parking == 0 && !must_park)
         return launch_here(s, p, stream);
-    return p->parked > 0 ? park(s) : record_event(stream, s->mark);
+    return p->parking > 0 || last ? park(s) : record_event(stream, s->mark);
 }
 
 /* ---- Starts ------------------------------------------------------------------------------- */
@@ -477,9 +498,9 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_run *run,
     CUfunction function;
     int blocks;
     RING_TRY(program_kernel(s->of, &function, k->dtype, &blocks));
+    RING_TRY(settle(s)); /* of an earlier call of the same group of calls */
     if (g->dead)
         return fail(RING_ERR_ABORTED, "the communicator has failed");
-    RING_TRY(settle(s)); /* of an earlier call of the same group of calls */
     if (run->after_default)
         RING_TRY(cuda_run_follow_default(s, stream));
     const ring_status status = g->count > 1 ? announce(s, run, stream, function)
@@ -530,10 +551,28 @@ ring_status cuda_run_settle(accelerator_seat *s, uint32_t number, double until)
     return status;
 }
 
+/* A stream has room for some hundred runs. When it is full, the driver waits inside a call until
+ * other ranks have launched some. */
+static ring_status await_launches(const accelerator_seat *s, double timeout)
+{
+    const double end = clock_now() + timeout;
+    while (s->number - atomic_load(&s->group->launched) >= AHEAD_MOST && !s->group->dead) {
+        if (clock_now() > end)
+            return fail(RING_ERR_TIMEOUT,
+                        "%d calls are ahead of this one in streams of %s, and another rank that "
+                        "shares it has not made the first of them before the deadline",
+                        (int)AHEAD_MOST, s->of->name);
+        clock_sleep(1e-4);
+    }
+    return RING_OK;
+}
+
 ring_status cuda_run_start(accelerator_seat *s, const accelerator_run *run, bool captured,
                            uint32_t *number)
 {
     CUstream stream = run->stream != NULL ? run->stream : s->own.stream;
+    if (s->group->count > 1)
+        RING_TRY(await_launches(s, run->timeout));
     if (run->lists[0] != NULL || run->lists[1] != NULL)
         RING_TRY(await_lists(s, run->timeout));
     if (run->gate != NULL)
@@ -577,15 +616,10 @@ ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerat
     RING_TRY(read_verdicts(s, out));
     if (number == 0)
         return RING_OK;
-    bool waits = false;
-    if (g->count > 1) {
-        pthread_mutex_lock(&g->lock);
-        waits = !is_past(number, atomic_load(&g->launched));
-        for (int i = 0; waits && *missing < 0 && i < g->count; i++)
-            if (!is_past(number, g->seats[i]->number))
-                *missing = g->seats[i]->rank;
-        pthread_mutex_unlock(&g->lock);
-    }
+    const bool waits = g->count > 1 && !is_past(number, atomic_load(&g->launched));
+    for (int i = 0; waits && *missing < 0 && i < g->count; i++)
+        if (!is_past(number, atomic_load(&g->members[i].number)))
+            *missing = g->members[i].rank;
     if (!passed)
         return RING_IN_PROGRESS;
     if (waits)

@@ -13,6 +13,10 @@ enum { SEAT_LANES_MOST = 64 };
 
 /** Runs with lists of blocks that may be enqueued at once; a further one waits for the first. */
 enum { LISTED_RUNS = 256 };
+/** Runs by which a rank may be ahead of others that share its launches. Once in PARKS_ONCE_IN runs
+ *  ranks park even if all are in time, because the words by which they do must not fall back too
+ * far: numbers wrap. */
+enum { AHEAD_MOST = 128, PARKS_ONCE_IN = 1 << 30 };
 
 /** The words of a seat in pinned memory. `arrived` and `passed` are numbers of runs. The kernel
  *  writes `passed` at its end, or the rank's stream, if the stream waits for the run by words. */
@@ -27,7 +31,8 @@ typedef struct seat_words {
 typedef struct pending_launch {
     struct pending_launch *next;
     uint32_t number;
-    int announced, parked; /* ranks that have announced it; those of them that wait by words */
+    int announced;       /* ranks that have announced it */
+    int parking, parked; /* those of them that will wait by words, and whose streams do so */
     CUfunction function;
     program_args args;
 } pending_launch;
@@ -47,6 +52,10 @@ typedef struct program_group {
     _Atomic uint32_t launched; /* the latest run that was launched */
     _Atomic uint32_t parked;   /* the latest run for which a rank waits by words */
     int count;
+    struct {
+        int rank;
+        _Atomic uint32_t number;    /* of the latest run that it has announced */
+    } members[DEVICE_LAUNCH_RANKS]; /* by the order of seats; they outlive these */
     accelerator_seat *seats[DEVICE_LAUNCH_RANKS];
     pending_launch *first, **end;
 } program_group;
