@@ -454,7 +454,7 @@ static ring_status join_group(accelerator_seat *s, const accelerator_card *cards
 static ring_status open_inside(accelerator_seat *s, const accelerator_card *cards)
 {
     for (int r = 0; r < s->ranks; r++)
-        if (cards[r].shuts != 0)
+        if (cards[r].shuts != 0 && !is_one_launch(cards, s->ranks))
             return fail(RING_ERR_UNSUPPORTED,
                         "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
                         r);
@@ -467,7 +467,7 @@ static ring_status open_inside(accelerator_seat *s, const accelerator_card *card
 
 static ring_status cuda_open(accelerator_seat *s, const accelerator_card *cards)
 {
-    if (s->derived || is_one_launch(cards, s->ranks))
+    if (s->derived)
         return RING_OK;
     RING_TRY(cuda_enter(s->of));
     const ring_status status = open_inside(s, cards);

@@ -195,6 +195,18 @@ static ring_status reach_all(const ring_comm *comm, struct device_calls *d, seat
     return status;
 }
 
+/* Exchanges the result of this rank's own step. If the GPU has failed, the exchange fails, too, and
+ * the step's reason is returned. */
+static ring_status exchange_step(ring_comm *comm, seat_notice *notices, ring_status why)
+{
+    char text[512];
+    text_format(text, sizeof text, "%s", fail_text());
+    const ring_status status = exchange(comm, notices, why);
+    if (why != RING_OK)
+        (void)fail(status == RING_OK ? why : status, "%s", text);
+    return status;
+}
+
 /* Opens the memory of the other ranks' accelerators, unless the parent's seats have done so.
  * @param[out] by_rooms  true: a rank cannot reach that of another one, and memory of the host is
  * used instead. */
@@ -206,7 +218,7 @@ static ring_status open_all(ring_comm *comm, struct device_calls *d, const accel
         return RING_OK;
     if (*why == RING_OK)
         *why = reach_all(comm, d, OPEN, false, notices);
-    RING_TRY(exchange(comm, notices, *why));
+    RING_TRY(exchange_step(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "reach the memory of the others");
     *by_rooms = *why != RING_OK;
@@ -235,11 +247,7 @@ static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
         RING_TRY(open_all(comm, d, parent, notices, why, &by_rooms));
     if (*why == RING_OK)
         *why = reach_all(comm, d, CONNECT, by_rooms, notices);
-    char text[512];
-    text_format(text, sizeof text, "%s", fail_text());
-    const ring_status status = exchange(comm, notices, *why);
-    if (status != RING_OK) /* if the GPU has failed, the exchange fails by that, too */
-        return *why == RING_OK ? status : fail(status, "%s", text);
+    RING_TRY(exchange_step(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "connect its GPU to the others");
     return RING_OK;
