@@ -606,7 +606,8 @@ static ring_status read_verdicts(const accelerator_seat *s, accelerator_verdict 
     return RING_OK;
 }
 
-/* A run that has passed but was never launched has been released by cuda_run_release(). */
+/* A run that has passed but was never launched has been released by cuda_run_release(). The kernel
+ * may end before its launch is noted in `launched`. */
 ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerator_verdict *out,
                            int *missing)
 {
@@ -622,9 +623,10 @@ ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerat
             *missing = g->members[i].rank;
     if (!passed)
         return RING_IN_PROGRESS;
-    if (waits)
-        *out = (accelerator_verdict){.status = RING_ERR_ABORTED};
-    return waits ? RING_ERR_ABORTED : RING_OK;
+    if (!waits || !g->dead)
+        return RING_OK;
+    *out = (accelerator_verdict){.status = RING_ERR_ABORTED};
+    return RING_ERR_ABORTED;
 }
 
 bool cuda_run_has_passed(const accelerator_seat *s, uint32_t number)

@@ -129,23 +129,26 @@ static void start_pairs(call_group *g)
     }
 }
 
-/* Makes the streams stop for the calls of the group, or starts those that accelerators run. All
- * ranks start collectives that accelerators run first, and sends and receives that they run last,
- * whatever the order in the group. Calls that a
- * graph has captured are removed from the list, and take no number now. All calls have started
- * before a stream waits for one of them, because one thread may make the calls of several ranks
- * that share a launch. */
-static void stop_streams(call_group *g)
+/* Starts the calls of the group that accelerators run, then makes the streams stop for the others.
+ * All ranks do so in this order, whatever the order in the group: collectives, sends and receives,
+ * calls that the host drives. Otherwise two ranks could wait for each other. All collectives have
+ * started before a stream waits for one of them, because one thread may make the calls of several
+ * ranks that share a launch. Calls that a graph has captured are removed from the list, and take no
+ * number now. */
+static void enter_streams(call_group *g)
 {
     call_group_keep_error(g, match_own(g->first));
     for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next)
         if (is_on_device(c, false))
             call_group_keep_error(g, device_call_start(c, -1));
+    const double until = device_call_patience();
+    for (const prepared_call *c = g->first; c != NULL; c = c->next)
+        call_group_keep_error(g, device_call_settle(c, until));
+    start_pairs(g);
     for (prepared_call *c = g->first; c != NULL && g->status == RING_OK; c = c->next)
         if (!is_on_device(c, false) && !is_on_device(c, true) && stream_orders(c) != NULL &&
             !share_stop(g->first, c))
             call_group_keep_error(g, stream_stop(c));
-    start_pairs(g);
     for (prepared_call **at = &g->first, *c; (c = *at) != NULL;) {
         if (!c->captured || c->program == NULL || !c->program->call.on_device) {
             at = &c->next;
@@ -154,9 +157,6 @@ static void stop_streams(call_group *g)
         *at = c->next;
         prepared_drop(c);
     }
-    const double until = device_call_patience();
-    for (const prepared_call *c = g->first; c != NULL; c = c->next)
-        call_group_keep_error(g, device_call_settle(c, until));
 }
 
 /* Starts all calls, then waits for each. While it waits, this thread advances all of them: those of
@@ -201,7 +201,7 @@ ring_status ring_group_end(void)
                                            "ring_group_end: a communicator of the group was "
                                            "destroyed before its end"));
     if (g.status == RING_OK)
-        stop_streams(&g);
+        enter_streams(&g);
     if (g.status == RING_OK) {
         run_all(&g);
     } else {

@@ -605,6 +605,40 @@ static int idle_rank(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* Rank 0 waits for a message from a GPU, and meanwhile the next one arrives, in memory of the host.
+ */
+static int host_overtakes(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { BYTES = 400, LATE_US = 800000 };
+    player p;
+    void *pinned;
+    CUdeviceptr word;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.host_alloc(&pinned, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP));
+    EXPECT_CUDA(cu.host_device_pointer(&word, pinned, 0));
+    atomic_store((_Atomic uint32_t *)pinned, 0);
+    memset(p.host, 5 + rank, BYTES);
+    if (rank == 1) {
+        call.stream = p.streams[1];
+        EXPECT_CUDA(cu.stream_wait_value(call.stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        EXPECT_OK(ring_send(at(p.src, 0), BYTES, RING_UINT8, 0, p.comm, &call));
+        EXPECT_OK(ring_send(p.host, BYTES, RING_UINT8, 0, p.comm, NULL));
+        usleep(LATE_US);
+        atomic_store((_Atomic uint32_t *)pinned, 1);
+    } else {
+        EXPECT_OK(ring_recv(at(p.dst, 0), BYTES, RING_UINT8, 1, p.comm, NULL));
+        EXPECT_OK(ring_recv(p.host, BYTES, RING_UINT8, 1, p.comm, NULL));
+        EXPECT(p.host[0] == 6 && p.host[BYTES - 1] == 6, "wrong bytes");
+    }
+    return leave(&p);
+}
+
+static void test_messages_of_the_host_may_arrive_first(void **state)
+{
+    run(2, host_overtakes);
+}
+
 static void test_a_rank_without_blocks_does_not_matter(void **state)
 {
     run(3, idle_rank);
@@ -617,6 +651,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_graphs_replay_groups),
         cmocka_unit_test(test_failures_name_the_peer),
         cmocka_unit_test(test_a_rank_without_blocks_does_not_matter),
+        cmocka_unit_test(test_messages_of_the_host_may_arrive_first),
     };
     if (argc != 3)
         return 2;

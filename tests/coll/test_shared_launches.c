@@ -249,6 +249,59 @@ static int on_done_starts_calls(int rank, int ranks, harness_board *board, void 
     return leave(p, board);
 }
 
+/* A rank makes more calls than a stream has room for before the other one makes its first. */
+static int far_ahead(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 500, LATE_US = 200000 };
+    player *p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.set_words_async(p->buffers[0], 0, COUNT, p->streams[0]));
+    if (rank == 1)
+        usleep(LATE_US);
+    for (int i = 0; i < CALLS; i++)
+        EXPECT_OK(sum(p, 0));
+    EXPECT(fill(p, 0) == 0, "rank %d", rank);
+    EXPECT_OK(sum(p, 0));
+    EXPECT(expect_sums(p, 0, 1) == 0, "rank %d", rank);
+    return leave(p, board);
+}
+
+/* In a group, the collective comes first on all ranks, although one of them has made it last. The
+ * host drives the message, because the ranks share a GPU. */
+static int message_and_sum(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { LONG = 1 << 20 };
+    player *p;
+    CUdeviceptr message;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.mem_alloc(&message, LONG));
+    EXPECT(fill(p, 0) == 0, "rank %d", rank);
+    void *there = (void *)(uintptr_t)message;
+    call.stream = p->streams[0];
+    EXPECT_OK(ring_group_start());
+    if (rank == 0)
+        EXPECT_OK(ring_send(there, LONG, RING_UINT8, 1, p->comms[0], &call));
+    EXPECT_OK(sum(p, 0));
+    if (rank == 1)
+        EXPECT_OK(ring_recv(there, LONG, RING_UINT8, 0, p->comms[0], &call));
+    EXPECT_OK(ring_group_end());
+    EXPECT(expect_sums(p, 0, 1) == 0, "rank %d", rank);
+    return leave(p, board);
+}
+
+static void test_a_rank_is_far_ahead(void **state)
+{
+    if (!stops)
+        skip_because("a launch would wait for the stream that is stopped");
+    run(2, far_ahead);
+}
+
+static void test_collectives_of_a_group_come_first(void **state)
+{
+    run(2, message_and_sum);
+}
+
 static void test_one_thread_calls_for_all_ranks(void **state)
 {
     run(2, one_thread);
@@ -316,6 +369,20 @@ static int one_of_two(int rank, int ranks, harness_board *board, void *arg)
                       "not made the call") == 0,
            "rank %d", rank);
     EXPECT(strstr(ring_last_error(p->comms[0]), "ring_group_start") != NULL, "no advice");
+    return leave(p, board);
+}
+
+/* The ranks of a launch differ in their types, of which one is wider than the other. */
+static int unlike_types(int rank, int ranks, harness_board *board, void *arg)
+{
+    player *p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    void *buffer = (void *)(uintptr_t)p->buffers[0];
+    ring_call call = RING_CALL_INIT;
+    call.stream = p->streams[0];
+    (void)ring_all_reduce(buffer, buffer, rank == 0 ? COUNT : COUNT / 8,
+                          rank == 0 ? RING_INT8 : RING_FLOAT64, RING_SUM, p->comms[0], &call);
+    EXPECT(expect_end(p, 0, RING_ERR_MISMATCH, "") == 0, "rank %d", rank);
     return leave(p, board);
 }
 
@@ -460,6 +527,11 @@ static void test_one_of_two_ranks_names_the_other(void **state)
     run(2, one_of_two);
 }
 
+static void test_types_of_a_launch_differ(void **state)
+{
+    run(2, unlike_types);
+}
+
 static void test_deadlines_end_launches(void **state)
 {
     if (!stops)
@@ -485,7 +557,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_orders_of_communicators_differ),
         cmocka_unit_test(test_ranks_call_at_drawn_times),
         cmocka_unit_test(test_on_done_starts_calls),
+        cmocka_unit_test(test_a_rank_is_far_ahead),
+        cmocka_unit_test(test_collectives_of_a_group_come_first),
         cmocka_unit_test(test_one_of_two_ranks_names_the_other),
+        cmocka_unit_test(test_types_of_a_launch_differ),
         cmocka_unit_test(test_deadlines_end_launches),
         cmocka_unit_test(test_aborts_end_launches),
     };
@@ -496,5 +571,6 @@ int main(int argc, char **argv)
     fake = fake_cuda_functions();
     (void)cu.init(0); /* the GPU process is forked, so before there are threads */
     setenv("RING_TRANSPORT", "loop", 1);
+    setenv("FAKE_CUDA_LIMITS", "1", 1);
     return cmocka_run_group_tests_name("coll.shared_launches", tests, NULL, NULL);
 }
