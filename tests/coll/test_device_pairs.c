@@ -18,7 +18,7 @@
 #include "unit_test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { ROUNDS = 6, REPLAYS = 20 };
+enum { ROUNDS = 2, REPLAYS = 6 };
 #else
 enum { ROUNDS = 12, REPLAYS = 60 };
 #endif
