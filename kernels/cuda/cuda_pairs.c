@@ -146,15 +146,6 @@ static bool is_other(const accelerator_pairs *p, size_t place, CUstream stream)
     return other != NULL && other != stream;
 }
 
-static ring_status wait_at(CUstream waits, CUevent place, CUstream of)
-{
-    const cuda_driver *api = cuda_driver_load();
-    RING_TRY(
-        cuda_check(api->event_record(place, of), "marking a place in a stream (cuEventRecord)"));
-    return cuda_check(api->stream_wait_event(waits, place, 0),
-                      "making a stream wait (cuStreamWaitEvent)");
-}
-
 static ring_status start_inside(accelerator_seat *s, const accelerator_pairs *pairs,
                                 CUstream stream, bool captured, pairs_args *args)
 {
@@ -164,7 +155,7 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_pairs *pa
     for (size_t i = 0; i < pairs->place_count; i++) {
         after_default |= pairs->places[i].after_default;
         if (is_other(pairs, i, stream))
-            RING_TRY(wait_at(stream, s->place, pairs->places[i].stream));
+            RING_TRY(cuda_run_follow(stream, pairs->places[i].stream, s->place));
     }
     if (after_default)
         RING_TRY(cuda_run_follow_default(s, stream));
@@ -172,7 +163,7 @@ static ring_status start_inside(accelerator_seat *s, const accelerator_pairs *pa
                              captured));
     for (size_t i = 0; i < pairs->place_count; i++)
         if (is_other(pairs, i, stream))
-            RING_TRY(wait_at(pairs->places[i].stream, s->place, stream));
+            RING_TRY(cuda_run_follow(pairs->places[i].stream, stream, s->place));
     return RING_OK;
 }
 

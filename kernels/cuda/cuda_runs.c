@@ -308,14 +308,19 @@ void cuda_run_close(const accelerator_seat *s)
         arena_unpin(s->arena, s->lists.first, s->lists.count);
 }
 
+ring_status cuda_run_follow(CUstream stream, CUstream of, CUevent mark)
+{
+    RING_TRY(record_event(of, mark));
+    return await_event(stream, mark);
+}
+
 ring_status cuda_run_follow_default(const accelerator_seat *s, CUstream stream)
 {
     bool busy;
     RING_TRY(cuda_default_is_busy(&busy));
     if (!busy)
         return RING_OK;
-    RING_TRY(record_event(CUDA_LEGACY_STREAM, s->mark));
-    return await_event(stream, s->mark);
+    return cuda_run_follow(stream, CUDA_LEGACY_STREAM, s->mark);
 }
 
 /* Makes the stream wait for the rank's previous run if that is in another stream, so that the runs

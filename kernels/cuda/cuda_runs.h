@@ -163,6 +163,8 @@ ring_status cuda_run_launch(accelerator_seat *s, CUfunction function, uint32_t b
                             device_call *call, CUstream stream, bool captured);
 /** @return true if the run with that number has passed. */
 bool cuda_run_has_passed(const accelerator_seat *s, uint32_t number);
+/** Makes a stream wait for the work that another one has now. @param mark  is recorded there. */
+ring_status cuda_run_follow(CUstream stream, CUstream of, CUevent mark);
 /** Makes a stream wait for the work that the default stream has now. */
 ring_status cuda_run_follow_default(const accelerator_seat *s, CUstream stream);
 void cuda_run_abort(accelerator_seat *s);
