@@ -45,6 +45,13 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
+/* @return true if the text from @p at to @p end begins with @p word. */
+static bool begins(const char *at, const char *end, const char *word)
+{
+    const size_t length = strlen(word);
+    return (size_t)(end - at) >= length && memcmp(at, word, length) == 0;
+}
+
 /* ---- Values -------------------------------------------------------------------------------- */
 
 /* Appends the character *at to the value, which has *used characters. */
@@ -117,7 +124,7 @@ static void take_items(yaml_entry *list, const char *at, const char *end)
     list->kind = YAML_LIST;
     while (at < end && strchr(" \t\r\n[]{},'\"", *at) != NULL)
         at++;
-    if (at < end && strncmp(at, "null", 4) != 0)
+    if (at < end && !begins(at, end, "null"))
         strcpy(list->value, "items");
 }
 
@@ -134,7 +141,7 @@ static bool take_value(yaml_reader *reader, yaml_entry *entry, const char *after
         take_items(entry, at, reader->end);
         return true;
     }
-    if (reader->end - at >= 2 && (strncmp(at, "[]", 2) == 0 || strncmp(at, "{}", 2) == 0)) {
+    if (begins(at, reader->end, "[]") || begins(at, reader->end, "{}")) {
         entry->kind = YAML_LIST;
         return only_comment(reader, at + 2);
     }
@@ -236,8 +243,8 @@ static bool is_of_list(const yaml_reader *reader, const char *at)
 static bool take_line(yaml_reader *reader)
 {
     const char *at = skip_blanks(reader->line, reader->end);
-    const bool is_marker = reader->end - reader->line == 3 &&
-                           strncmp(reader->line, "---", 3) == 0 && reader->out->count == 0;
+    const bool is_marker = reader->end - reader->line == 3 && reader->out->count == 0 &&
+                           begins(reader->line, reader->end, "---");
     if (at == reader->end || *at == '#' || is_marker)
         return true;
     if (*at == '\t')

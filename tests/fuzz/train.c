@@ -182,6 +182,7 @@ static void seed_accelerate(fuzz_seeds *to)
     fuzz_add_text(to, "{\n  \"deepspeed_config\": {\"zero_stage\": 2},\n  \"num_processes\": 2,\n"
                       "  \"commands\": [\"a\", \"b\"], \"fsdp_config\": {}\n}\n");
     fuzz_add_text(to, "commands:\n- a\n- b\n  c\nfsdp_config: {}\ndebug: false\n");
+    fuzz_add_text(to, "commands:\n- nul"); /* the text ends inside a word */
     fuzz_add_any_text(to, "a: 'it''s'\nb: \"\\\"\\\\\"\n\tc: [1]\n- d\n");
 }
 
