@@ -163,6 +163,12 @@ double harness_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+uint64_t harness_messages_sent(const ring_comm *comm)
+{
+    ring_comm_info info = {.size = sizeof info};
+    return ring_comm_get_info(comm, &info) == RING_OK ? info.messages_sent : UINT64_MAX;
+}
+
 bool harness_is_prompt(double since)
 {
     return harness_now() - since < HARNESS_PROMPT;

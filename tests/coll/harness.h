@@ -69,6 +69,9 @@ uint64_t harness_number(const char *name, uint64_t otherwise);
 /** Seconds of a clock that only goes on. */
 double harness_now(void);
 
+/** @return the messages that this rank's host has sent; UINT64_MAX if that is unknown. */
+uint64_t harness_messages_sent(const ring_comm *comm);
+
 /** Prints and returns 1 unless `condition`. */
 #define EXPECT(condition, ...) \
     do { \

@@ -27,11 +27,6 @@ enum { BUCKET_MOST = 3300000 };
 static const char *transport;
 static cuda_table cu;
 
-#define EXPECT_CUDA(call) \
-    do { \
-        const CUresult expect_result = (call); \
-        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
-    } while (0)
 #define MAIN_STREAM NULL /* PyTorch's current stream is the legacy stream */
 
 /* ---- A rank ------------------------------------------------------------------------------- */

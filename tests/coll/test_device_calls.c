@@ -33,7 +33,6 @@ static cuda_table cu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #define LEGACY ((CUstream)(uintptr_t)1)
-#define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
 
 static void load_driver(void)
 {
@@ -128,12 +127,6 @@ static int expect_sum(player *p, CUstream stream, int round)
     return 0;
 }
 
-static uint64_t messages_of(const player *p)
-{
-    ring_comm_info info = {.size = sizeof info};
-    return ring_comm_get_info(p->comm, &info) == RING_OK ? info.messages_sent : 0;
-}
-
 /* ---- Calls -------------------------------------------------------------------------------- */
 
 /* Stops the rank's stream. @param[out] word  pinned; the stream goes on when it is 1. */
@@ -153,14 +146,14 @@ static int in_turn(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     for (int round = 0; round < ROUNDS; round++) {
         CUstream stream = round % 2 == 0 ? p.stream : p.other;
         EXPECT(give(&p, stream, round) == 0, "rank %d", rank);
         EXPECT_OK(sum(&p, stream, NULL));
         EXPECT(expect_sum(&p, stream, round) == 0, "rank %d", rank);
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     EXPECT_OK(ring_comm_status(p.comm));
     return leave(&p);
 }
@@ -184,14 +177,14 @@ static int without_streams(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     for (int round = 0; round < ROUNDS; round++) {
         const CUstream given = round % 2 == 1 && rank % 2 == 1 ? p.stream : NULL;
         EXPECT(give(&p, given != NULL ? given : LEGACY, round) == 0, "rank %d", rank);
         EXPECT_OK(sum(&p, given, NULL));
         EXPECT(expect_sum(&p, given != NULL ? given : p.other, round) == 0, "rank %d", rank);
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     return leave(&p);
 }
 
@@ -200,7 +193,7 @@ static int after_events(int rank, int ranks, harness_board *board, void *arg)
 {
     player p;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     for (int round = 0; round < 4; round++) {
         ring_event *event;
         ring_work *work;
@@ -219,7 +212,7 @@ static int after_events(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(expect_sum(&p, p.other, round) == 0, "rank %d", rank);
         ring_event_destroy(event);
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     return leave(&p);
 }
 
@@ -230,7 +223,7 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
     ring_prepared *kept;
     ring_call call = RING_CALL_INIT;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     call.prepared = &kept;
     EXPECT_OK(sum(&p, NULL, &call));
     for (int round = 0; round < 4; round++) {
@@ -242,7 +235,7 @@ static int prepared(int rank, int ranks, harness_board *board, void *arg)
         EXPECT(expect_sum(&p, given != NULL ? given : p.other, round) == 0, "rank %d", rank);
     }
     ring_prepared_destroy(kept);
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     return leave(&p);
 }
 
@@ -267,7 +260,7 @@ static int many_lists(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
     EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
     EXPECT(pthread_create(&thread, NULL, open_later, word) == 0, "no thread");
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     call.stream = p.stream;
     for (size_t i = 0; i < CALLS; i++) {
         int32_t *src = (int32_t *)(uintptr_t)p.src, *dst = (int32_t *)(uintptr_t)p.dst;
@@ -275,7 +268,7 @@ static int many_lists(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_OK(ring_all_gather_list(src + i * EACH, dsts, counts, RING_INT32, p.comm, &call));
     }
     pthread_join(thread, NULL);
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     EXPECT_CUDA(cu.copy_to_host_async(p.host, p.dst, sizeof p.host, p.stream));
     EXPECT_CUDA(cu.stream_synchronize(p.stream));
     for (int i = 0; i < 2 * CALLS * EACH; i++) {

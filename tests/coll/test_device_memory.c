@@ -29,8 +29,6 @@ static cuda_table cu;
 static fake_cuda_table fake;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
-
 static void load_driver(void)
 {
     cu = cuda_functions();
@@ -132,12 +130,6 @@ static int32_t element(int rank, int round, int i)
     return i % 1000 + rank * 7 + round * 3;
 }
 
-static uint64_t messages_of(const ring_comm *comm)
-{
-    ring_comm_info info = {.size = sizeof info};
-    return ring_comm_get_info(comm, &info) == RING_OK ? info.messages_sent : 0;
-}
-
 /* Sums in the player's stream, twice, and expects the sum of the communicator's ranks.
  * @param of  [size] ranks of the run, which give their elements. @param by_gpu  no message is sent.
  */
@@ -145,7 +137,7 @@ static int sum(player *p, ring_comm *comm, const int *of, bool by_gpu, int round
 {
     ring_call call = RING_CALL_INIT;
     call.stream = p->stream;
-    const uint64_t before = messages_of(comm);
+    const uint64_t before = harness_messages_sent(comm);
     for (int twice = 0; twice < 2; twice++) {
         for (int i = 0; i < COUNT; i++)
             p->host[i] = element(p->rank, round, i);
@@ -163,7 +155,7 @@ static int sum(player *p, ring_comm *comm, const int *of, bool by_gpu, int round
                    i, p->host[i], want);
         }
     }
-    EXPECT(!by_gpu || messages_of(comm) == before, "the host has moved messages");
+    EXPECT(!by_gpu || harness_messages_sent(comm) == before, "the host has moved messages");
     return 0;
 }
 
@@ -223,9 +215,9 @@ static int many_derived(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(meet(&p) == 0, "rank %d", rank);
     for (int i = 0; i < MOST; i++) {
         EXPECT_OK(ring_comm_dup(world, &derived[i]));
-        const uint64_t messages = messages_of(derived[i]);
+        const uint64_t messages = harness_messages_sent(derived[i]);
         EXPECT(sum(&p, derived[i], all, false, i) == 0, "rank %d, dup %d", rank, i);
-        by_gpus += messages_of(derived[i]) == messages;
+        by_gpus += harness_messages_sent(derived[i]) == messages;
     }
     EXPECT(by_gpus >= 5 && by_gpus < MOST, "GPUs run the calls of %d communicators", by_gpus);
     EXPECT(meet(&p) == 0, "rank %d", rank);
@@ -363,7 +355,7 @@ static int in_unlike_order(int rank, int ranks, harness_board *board, void *arg)
     for (int i = 1; i < COMMS; i++)
         EXPECT_OK(ring_comm_dup(comms[0], &comms[i]));
     for (int i = 0; i < COMMS; i++) {
-        messages[i] = messages_of(comms[i]);
+        messages[i] = harness_messages_sent(comms[i]);
         EXPECT_CUDA(cu.stream_create(&streams[i], CU_STREAM_NON_BLOCKING, 0));
         EXPECT_CUDA(cu.mem_alloc(&buffers[i], LONG * sizeof(int32_t)));
         EXPECT_CUDA(cu.set_words_async(buffers[i], (unsigned)(1 + i), LONG, streams[i]));
@@ -390,7 +382,7 @@ static int in_unlike_order(int rank, int ranks, harness_board *board, void *arg)
                ends[1]);
     }
     for (int i = 0; i < COMMS; i++)
-        EXPECT(messages_of(comms[i]) == messages[i], "the host has moved messages");
+        EXPECT(harness_messages_sent(comms[i]) == messages[i], "the host has moved messages");
     for (int i = COMMS - 1; i >= 0; i--) {
         EXPECT_OK(ring_barrier(comms[0], NULL));
         ring_comm_destroy(comms[i]);

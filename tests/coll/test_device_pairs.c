@@ -29,8 +29,6 @@ static int all_ranks;
 static cuda_table cu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
-
 static void load_driver(void)
 {
     cu = cuda_functions();
@@ -87,12 +85,6 @@ static int leave(player *p)
     free(p->host);
     free(p->want);
     return 0;
-}
-
-static uint64_t messages_of(const player *p)
-{
-    ring_comm_info info = {.size = sizeof info};
-    return ring_comm_get_info(p->comm, &info) == RING_OK ? info.messages_sent : 0;
 }
 
 /* ---- Drawn messages ------------------------------------------------------------------------ */
@@ -217,7 +209,7 @@ static int drawn_groups(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
     CUdeviceptr there;
     EXPECT_CUDA(cu.mem_alloc(&there, 4096 * sizeof(int32_t)));
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     const int rounds = test_is_long() ? 8 * ROUNDS : ROUNDS;
     for (int round = 0; round < rounds; round++) {
         const traffic t = draw_traffic(ranks, round, round % 2 == 0 ? MOST : 2 * ranks, true);
@@ -239,7 +231,7 @@ static int drawn_groups(int rank, int ranks, harness_board *board, void *arg)
             EXPECT_OK(ring_all_reduce(at(there, 0), at(there, 0), 4096, RING_INT32, RING_MAX,
                                       p.comm, NULL));
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     EXPECT_OK(ring_comm_status(p.comm));
     return leave(&p);
 }
@@ -250,7 +242,7 @@ static int ping_pong(int rank, int ranks, harness_board *board, void *arg)
     static const size_t sizes[] = {0, 1, 4096, 70001, 1 << 20, (4 << 20) + 3};
     player p;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) {
         const traffic t = {.of = {{1, 0, sizes[i], 1, 8}, {0, 1, sizes[i], 0, 3}}, .count = 2};
         EXPECT(give(&p, &t, i, p.streams[1]) == 0, "rank %d", rank);
@@ -259,7 +251,7 @@ static int ping_pong(int rank, int ranks, harness_board *board, void *arg)
         EXPECT_CUDA(cu.stream_synchronize(p.streams[2]));
         EXPECT(expect_traffic(&p, i, p.streams[1]) == 0, "rank %d", rank);
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     return leave(&p);
 }
 
@@ -277,7 +269,7 @@ static int many_messages(int rank, int ranks, harness_board *board, void *arg)
     EXPECT_CUDA(cu.copy_to_device_async(p.src, p.host, BUFFER, p.streams[1]));
     ring_call call = RING_CALL_INIT;
     call.stream = p.streams[1];
-    const uint64_t before = messages_of(&p);
+    const uint64_t before = harness_messages_sent(p.comm);
     for (int g = 0; g < (forks ? GROUPS / 10 : GROUPS); g++) {
         EXPECT_OK(ring_group_start());
         for (size_t i = 0; i < EACH; i++) {
@@ -286,7 +278,7 @@ static int many_messages(int rank, int ranks, harness_board *board, void *arg)
         }
         EXPECT_OK(ring_group_end());
     }
-    EXPECT(messages_of(&p) == before, "the host has moved messages");
+    EXPECT(harness_messages_sent(p.comm) == before, "the host has moved messages");
     EXPECT_CUDA(cu.copy_to_host_async(p.host, p.dst, EACH * BYTES, p.streams[1]));
     EXPECT_CUDA(cu.stream_synchronize(p.streams[1]));
     for (int i = 0; i < EACH * BYTES; i++)

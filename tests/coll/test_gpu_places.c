@@ -24,12 +24,6 @@ enum { HOST_COUNT = PIECE / 4 + COUNT };
 static const char *transport;
 static cuda_table cu;
 
-#define EXPECT_CUDA(call) \
-    do { \
-        const CUresult expect_result = (call); \
-        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
-    } while (0)
-
 /* ---- Ranks -------------------------------------------------------------------------------- */
 
 typedef struct player {

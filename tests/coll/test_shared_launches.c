@@ -27,8 +27,6 @@ static bool stops; /* streams may stop before a launch */
 static cuda_table cu;
 static fake_cuda_table fake;
 
-#define EXPECT_CUDA(result) EXPECT((result) == CUDA_SUCCESS, "a call of CUDA failed")
-
 /* ---- Ranks -------------------------------------------------------------------------------- */
 
 /* A rank's communicators, with a stream and a buffer for each. */

@@ -89,12 +89,6 @@ static ring_status sum(vector *v, ring_comm *comm, const ring_call *call)
     return ring_all_reduce(v->far, v->far, v->count, RING_INT32, RING_SUM, comm, call);
 }
 
-static uint64_t sent(ring_comm *comm)
-{
-    ring_comm_info info = {.size = sizeof info};
-    return ring_comm_get_info(comm, &info) == RING_OK ? info.messages_sent : UINT64_MAX;
-}
-
 /* ---- One stream --------------------------------------------------------------------- */
 
 /* No byte is sent or written before the stream reaches the call; later work on the stream sees the
@@ -105,7 +99,7 @@ static int held(ring_comm *comm, int rank, int ranks, harness_board *board)
     vector v = vector_new(COUNT);
     const ring_call call = behind(s);
     EXPECT_OK(ring_barrier(comm, NULL));
-    const uint64_t before = sent(comm);
+    const uint64_t before = harness_messages_sent(comm);
     far_stream_hold(s);
     put(&v, s, rank, 0);
     EXPECT_OK(sum(&v, comm, &call));
@@ -113,12 +107,13 @@ static int held(ring_comm *comm, int rank, int ranks, harness_board *board)
     EXPECT_OK(ring_all_reduce(NULL, NULL, 0, RING_INT32, RING_SUM, comm, &call));
     take(&v, s);
     usleep(5000);
-    EXPECT(sent(comm) == before, "%d messages", (int)(sent(comm) - before));
+    EXPECT(harness_messages_sent(comm) == before, "%d messages",
+           (int)(harness_messages_sent(comm) - before));
     EXPECT(!far_stream_is_idle(s) && v.out[1] == 0, "the stream did not wait");
     far_stream_let_go(s);
     far_stream_synchronize(s);
     EXPECT(expect_sum(&v, ranks, 0) == 0, "rank %d", rank);
-    EXPECT(ranks == 1 || sent(comm) > before, "no messages");
+    EXPECT(ranks == 1 || harness_messages_sent(comm) > before, "no messages");
     far_stream_destroy(s);
     vector_free(&v);
     return 0;
@@ -235,7 +230,7 @@ static int with_options(ring_comm *comm, int rank, int ranks, harness_board *boa
         call.context = &done;
         EXPECT_OK(ring_event_create(&call.after));
         EXPECT_OK(ring_barrier(comm, NULL));
-        const uint64_t before = sent(comm);
+        const uint64_t before = harness_messages_sent(comm);
         far_stream_hold(s);
         put(&v, s, rank, round);
         EXPECT_OK(sum(&v, comm, &call));
@@ -246,7 +241,7 @@ static int with_options(ring_comm *comm, int rank, int ranks, harness_board *boa
             EXPECT_OK(ring_event_set(call.after, RING_OK));
         usleep(3000);
         EXPECT_OK(ring_test(&work, &over));
-        EXPECT(!over && sent(comm) == before, "one of two gates was enough");
+        EXPECT(!over && harness_messages_sent(comm) == before, "one of two gates was enough");
         if (round < 2)
             EXPECT_OK(ring_event_set(call.after, RING_OK));
         else
@@ -521,7 +516,7 @@ static int nothing_late(int rank, int ranks, harness_board *board, void *arg)
     atomic_fetch_add(&board->counters[0], 1);
     EXPECT(harness_await(board, 0, ranks), "a rank is late");
     const double began = harness_now();
-    while (rank == 0 && sent(comm) == 0 && harness_is_prompt(began))
+    while (rank == 0 && harness_messages_sent(comm) == 0 && harness_is_prompt(began))
         usleep(100);
     usleep(5000 * (unsigned)(round + 1)); /* the accelerator is at it for longer */
     if (rank == 0)

@@ -29,12 +29,6 @@ static fake_cuda_table fake;
 
 /* ---- A rank and its GPU ------------------------------------------------------------------ */
 
-#define EXPECT_CUDA(call) \
-    do { \
-        const CUresult expect_result = (call); \
-        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
-    } while (0)
-
 /* Two streams, a vector on the GPU, and pinned memory from and to which it is copied. */
 typedef struct place {
     CUcontext context;

@@ -40,4 +40,11 @@ static inline cuda_table cuda_functions(void)
     return t;
 }
 
+/** EXPECT of tests/coll/harness.h, for a call of the table. */
+#define EXPECT_CUDA(call) \
+    do { \
+        const CUresult expect_result = (call); \
+        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
+    } while (0)
+
 #endif
