@@ -22,12 +22,6 @@ enum { COUNT = 10000, BYTES = COUNT * 4, ROUNDS = 12, REPLAYS = 200, RANKS_MOST 
 static const char *transport;
 static cuda_table cu;
 
-#define EXPECT_CUDA(call) \
-    do { \
-        const CUresult expect_result = (call); \
-        EXPECT(expect_result == CUDA_SUCCESS, "CUDA error %d", expect_result); \
-    } while (0)
-
 /* ---- A rank ------------------------------------------------------------------------------- */
 
 typedef struct player {
@@ -373,23 +367,31 @@ static int renew(player *p)
     return 0;
 }
 
+/* Sits down with the elements of round 0 in src. */
+static int begin_storm(player *p, int rank, int ranks, harness_board *board, int *rounds)
+{
+    const char *text = getenv("RING_TEST_ROUNDS");
+    *rounds = text != NULL ? atoi(text) : 200;
+    EXPECT(sit_down(p, rank, ranks, board) == 0, "rank %d", rank);
+    for (int i = 0; i < COUNT; i++)
+        p->in[i] = element(rank, 0, i);
+    EXPECT_CUDA(cu.copy_async(p->src, (uintptr_t)p->in, BYTES, p->streams[0]));
+    EXPECT_CUDA(cu.stream_synchronize(p->streams[0]));
+    EXPECT_OK(ring_barrier(p->comm, NULL));
+    return 0;
+}
+
 /* Calls of drawn counts with and without a stream. All ranks draw the same numbers; the delays are
  * their own. Kernels change src between the calls. */
 static int storm(int rank, int ranks, harness_board *board, void *arg)
 {
-    const char *text = getenv("RING_TEST_ROUNDS");
-    const int rounds = text != NULL ? atoi(text) : 200;
     unsigned draws = 7;
+    int rounds;
     player p;
-    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(begin_storm(&p, rank, ranks, board, &rounds) == 0, "rank %d", rank);
     CUstream stream = p.streams[0];
     sample_add three = {.words = (void *)(uintptr_t)p.src, .count = COUNT, .value = 3};
     void *parameters[] = {&three};
-    for (int i = 0; i < COUNT; i++)
-        p.in[i] = element(rank, 0, i);
-    EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, stream));
-    EXPECT_CUDA(cu.stream_synchronize(stream));
-    EXPECT_OK(ring_barrier(p.comm, NULL));
     for (int round = 0; round < rounds; round++) {
         const unsigned draw = (unsigned)rand_r(&draws);
         const int count = 1 + (int)(draw % COUNT);
@@ -433,18 +435,13 @@ static void many_calls_of_four(void **state)
  * calls and its delays. */
 static int crossed_storm(int rank, int ranks, harness_board *board, void *arg)
 {
-    const char *text = getenv("RING_TEST_ROUNDS");
-    const int rounds = text != NULL ? atoi(text) : 200;
     unsigned draws = 7;
+    int rounds;
     player p;
-    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(begin_storm(&p, rank, ranks, board, &rounds) == 0, "rank %d", rank);
     player two[2] = {p, p};
     EXPECT_OK(ring_comm_dup(p.comm, &two[1].comm));
     two[1].dst = p.spare;
-    for (int i = 0; i < COUNT; i++)
-        p.in[i] = element(rank, 0, i);
-    EXPECT_CUDA(cu.copy_async(p.src, (uintptr_t)p.in, BYTES, p.streams[0]));
-    EXPECT_CUDA(cu.stream_synchronize(p.streams[0]));
     for (int round = 1; round <= rounds; round++) {
         const int counts[] = {1 + rand_r(&draws) % COUNT, 1 + rand_r(&draws) % COUNT};
         const int first = rand_r(&p.seed) % 2;
