@@ -13,6 +13,7 @@
 #define RING_ACCELERATOR_PROGRAMS_H
 
 #include "accelerator.h"
+#include "device_frames.h"
 #include "program_ops.h"
 
 /** A rank's memory and state on an accelerator. */
@@ -39,10 +40,11 @@ typedef struct accelerator_room {
     uint64_t inode, bytes;
 } accelerator_room;
 
-/** Describes a rank's seat to the other ranks of the host. It is sent to them as plain bytes. */
+/** Describes a rank's seat to the other ranks. It is sent to them as plain bytes. */
 typedef struct accelerator_card {
     unsigned char device[16];  /* id of the device */
     unsigned char process[16]; /* id of the process */
+    int32_t host;              /* number of the host, on which these ids are unique */
     int32_t shuts;             /* 1: other devices must not access its memory  */
     int32_t ordinal;           /* number of the device in its process          */
     int32_t blocks;            /* blocks that can run at once on its device    */
@@ -63,7 +65,8 @@ typedef struct accelerator_terms {
     accelerator_shape shape; /* what each seat has at least; lanes: most channels */
     bool captures;           /* runs may be captured in graphs */
     bool apart;              /* ranks belong to several processes, or all messages are carried */
-    bool by_rooms;           /* messages go through memory of the host */
+    bool by_rooms;           /* messages within a host go through its memory */
+    bool far;                /* ranks are on several hosts, which carry frames between them */
     size_t segment, window; /* most payload bytes of a frame; most frames that a sender may be ahead
                                of the receiver */
     size_t eager, scratch;  /* most bytes that a call may send to one peer eagerly; most bytes of
@@ -131,6 +134,19 @@ typedef struct accelerator_pairs {
     double timeout;
 } accelerator_pairs;
 
+/** The boxes of one lane between this rank and one on another host, in memory of the host. A frame
+ *  with number k, from 1, is in place (k - 1) mod terms.shape.frames. The bytes of a frame are
+ * where device_frame.at says, which is the end of the previous frame's, rounded up to 16, or 0 if
+ * they would not end within terms.shape.window. */
+typedef struct accelerator_boxes {
+    device_frame *in, *out; /* the accelerator writes `out` and reads `in` */
+    char *in_bytes, *out_bytes;
+    device_receipt *in_receipt;        /* of the peer, for frames of `out` */
+    const device_receipt *out_receipt; /* for frames of `in`               */
+    char *memory[2]; /* the memory of all of the seat's boxes: those `in`, those `out` */
+    size_t bytes;    /* of each                                                      */
+} accelerator_boxes;
+
 /** The failure of a run. */
 typedef struct accelerator_verdict {
     ring_status status;
@@ -145,11 +161,13 @@ typedef struct accelerator_programs {
     /** Creates a seat for a rank. @param parent  the seat in the communicator from which this one
      *  is derived, whose memory has room for some more seats, until it is full; NULL: memory is
      *  allocated, for this seat and those that are derived from it. @param lanes  most lanes of its
-     *  calls. @param[out] card  all members are filled in except `process` and `shuts`. */
+     *  calls. @param far  true: ranks are on several hosts.
+     *  @param[out] card  all members are filled in except `process`, `host` and `shuts`. */
     ring_status (*attach)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
-                          int lanes, accelerator_seat **out, accelerator_card *card);
+                          int lanes, bool far, accelerator_seat **out, accelerator_card *card);
     /** Opens the memory of the other ranks' accelerators, if the seat is not derived, and checks at
-     *  the same time as they do that it can be reached. @param cards  [ranks].
+     *  the same time as they do that it can be reached. Ranks on other hosts are left out.
+     *  @param cards  [ranks].
      *  @return RING_ERR_UNSUPPORTED: one cannot be reached. */
     ring_status (*open)(accelerator_seat *s, const accelerator_card *cards);
     /** Connects the seat with the other ranks' seats. @param cards  [ranks]; those of this process
@@ -158,6 +176,8 @@ typedef struct accelerator_programs {
      *  @return RING_ERR_UNSUPPORTED: these accelerators cannot run programs together. */
     ring_status (*connect)(accelerator_seat *s, const accelerator_card *cards, bool by_rooms,
                            accelerator_terms *out);
+    /** Finds the boxes between a connected seat and a rank on another host. */
+    void (*boxes)(const accelerator_seat *s, int rank, int lane, accelerator_boxes *out);
     /** Undoes open() and connect(), even if they have failed. No run may have been started.
      * Afterwards the seat does not access the memory of the other ranks. */
     void (*disconnect)(accelerator_seat *s);

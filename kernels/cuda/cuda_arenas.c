@@ -235,11 +235,20 @@ static void leave_memory(const cuda_arena *a)
 
 /* ---- Arenas ------------------------------------------------------------------------------- */
 
+/* @return the word at @p words, [ranks], of an arena that tells rank @p r about this rank. A rank
+ * on another host writes nothing here, so its own word is set in its place. */
+static CUdeviceptr word_of(const cuda_arena *a, int r, size_t words)
+{
+    const bool is_far = a->peers[r].memory == 0;
+    return (is_far ? a->shared : a->peers[r].memory) + words +
+           (size_t)(is_far ? r : a->rank) * sizeof(uint64_t);
+}
+
 static ring_status allocate(cuda_arena *a)
 {
     const cuda_driver *api = cuda_driver_load();
     void *pinned;
-    RING_TRY(cuda_room_new(a->bytes, &a->room));
+    RING_TRY(cuda_room_new(a->far ? 2 * a->bytes : a->bytes, &a->room));
     RING_TRY(cuda_check(api->mem_alloc(&a->memory, a->bytes), "allocating memory (cuMemAlloc)"));
     RING_TRY(cuda_pin((size_t)PINNED_UNITS * PINNED_UNIT_BYTES, &pinned, &a->pinned_there));
     a->pinned = pinned;
@@ -272,7 +281,7 @@ static void free_arena(cuda_arena *a)
 }
 
 ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ranks, size_t bytes,
-                      cuda_arena **out)
+                      bool far, cuda_arena **out)
 {
     free_left(c);
     cuda_arena *a = calloc(1, sizeof *a);
@@ -284,6 +293,7 @@ ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ran
     a->chores = chores;
     a->rank = rank;
     a->ranks = ranks;
+    a->far = far;
     a->users = 1;
     a->room = -1;
     a->bytes = (1 + units_of(bytes)) * ARENA_UNIT_BYTES + PARTS_BYTES;
@@ -309,7 +319,7 @@ static ring_status write_greetings(cuda_arena *a)
 {
     chore_args marks = {.count = 0}, looks = {.count = 0};
     for (int r = 0; r < a->ranks; r++) {
-        const CUdeviceptr word = a->peers[r].memory + GREETINGS + (size_t)a->rank * 8;
+        const CUdeviceptr word = word_of(a, r, GREETINGS);
         arena_add_chore(&marks, CHORE_MARK, word, 0, 0);
         arena_add_chore(&looks, CHORE_LOOK,
                         a->pinned_there + offsetof(arena_words, looks) + (size_t)r * 8, word, 8);
@@ -372,9 +382,17 @@ void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes)
     (void)await_look(a, CHORE_DRAIN, links, bytes, DRAIN_SECONDS, &drained);
 }
 
+ring_status arena_open_own_room(cuda_arena *a, const accelerator_card *cards)
+{
+    cuda_room *own = &a->peers[a->rank].room;
+    return own->at != NULL ? RING_OK : cuda_room_open(&cards[a->rank].room, own);
+}
+
 ring_status arena_open_rooms(cuda_arena *a, const accelerator_card *cards)
 {
     for (int r = 0; r < a->ranks; r++) {
+        if (cards[r].host != cards[a->rank].host)
+            continue;
         RING_TRY(cuda_room_open(&cards[r].room, &a->peers[r].room));
         a->peers[r].memory = a->peers[r].room.there;
     }
@@ -413,8 +431,7 @@ void arena_drop(cuda_arena *a)
     if (!last)
         return;
     for (int r = 0; connected && r < a->ranks; r++)
-        arena_add_chore(&marks, CHORE_MARK, a->peers[r].memory + (size_t)a->rank * sizeof(uint64_t),
-                        0, 0);
+        arena_add_chore(&marks, CHORE_MARK, word_of(a, r, 0), 0, 0);
     if (connected && arena_work(a, &marks) != RING_OK) {
         arena_keep(a);
         return;

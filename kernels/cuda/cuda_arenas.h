@@ -32,7 +32,7 @@ typedef struct left_part {
 
 /** Another rank's arena, as it is mapped here. */
 typedef struct arena_peer {
-    CUdeviceptr memory; /* to which this rank's GPU writes */
+    CUdeviceptr memory; /* to which this rank's GPU writes; 0: it is on another host */
     bool opened;        /* by IPC */
     cuda_room room;     /* if the memory is a room */
 } arena_peer;
@@ -45,6 +45,8 @@ typedef struct cuda_arena {
     CUdeviceptr memory, shared; /* of the GPU; what the other ranks write to: the same, or a room
                                    with the same offsets */
     size_t bytes;
+    bool far; /* ranks of the membership are on several hosts. The room then has a second half, with
+                 the same offsets, for what this rank sends to other hosts */
     int room; /* descriptor of the room */
     bool used[ARENA_UNITS_MOST];
     char *pinned;
@@ -61,9 +63,10 @@ typedef struct cuda_arena {
 
 /** Allocates an arena with one user, with room for a part of @p bytes and for some small ones. The
  *  thread has entered the device's context in all of these functions.
- *  @param chores  the kernel of chores.h. @param rank  of the membership. */
+ *  @param chores  the kernel of chores.h. @param rank  of the membership. @param far  as in
+ *  cuda_arena. */
 ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ranks, size_t bytes,
-                      cuda_arena **out);
+                      bool far, cuda_arena **out);
 void arena_hold(cuda_arena *a);
 /** The last user gives the memory back. It is freed after all ranks have departed from it. */
 void arena_drop(cuda_arena *a);
@@ -76,7 +79,10 @@ ring_status arena_greet(cuda_arena *a);
 /** Waits up to 10 seconds until the peers have released all messages of these links. Until then
  * they write receipts to this memory, which the end of this process would free. */
 void arena_drain(cuda_arena *a, CUdeviceptr links, size_t bytes);
-/** Opens the rooms of all ranks instead of the memory of their GPUs. @param rooms  [ranks]. */
+/** Opens this rank's room, for ranks on other hosts. */
+ring_status arena_open_own_room(cuda_arena *a, const accelerator_card *cards);
+/** Opens the rooms of all ranks of the host instead of the memory of their GPUs.
+ *  @param cards  [ranks]. */
 ring_status arena_open_rooms(cuda_arena *a, const accelerator_card *cards);
 /** Closes the other ranks' memory. None of them may access this rank's memory any more. */
 void arena_close_peers(cuda_arena *a);

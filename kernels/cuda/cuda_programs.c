@@ -12,12 +12,14 @@
 #include <string.h>
 
 /* The seat of a membership takes at most SEAT_BYTES_MOST, that of a derived communicator at most
- * DERIVED_BYTES_MOST. LANES_ENOUGH lanes with the largest windows already exceed
- * what NVLink moves, so a seat has more of them only with such windows. */
+ * DERIVED_BYTES_MOST. LANES_ENOUGH lanes with the largest windows already exceed what NVLink moves,
+ * so a seat has more of them only with such windows. FAR_LANES_ENOUGH lanes exceed what PCIe moves,
+ * and windows for other hosts are larger, because frames take longer to arrive there. */
 enum {
     SEAT_BYTES_MOST = (10 << 20) - ARENA_UNIT_BYTES,
     DERIVED_BYTES_MOST = 1 << 20,
     LANES_ENOUGH = 16,
+    FAR_LANES_ENOUGH = 4,
     WINDOW_ENOUGH = 32 << 10,
     WINDOW_STEP = 4 << 10
 };
@@ -75,15 +77,17 @@ static seat_layout seat_layout_of(const accelerator_shape *of, int ranks)
 
 /* Lowers the number of lanes and then the windows until the seat fits.
  * @return the shape; it has no lanes if even the smallest seat does not fit. */
-static accelerator_shape choose_shape(int ranks, int lanes, size_t bytes)
+static accelerator_shape choose_shape(int ranks, int lanes, bool far, size_t bytes)
 {
-    accelerator_shape s = {.lanes = lanes, .window = DEVICE_WINDOW_MOST};
+    const int enough = far ? FAR_LANES_ENOUGH : LANES_ENOUGH;
+    accelerator_shape s = {.lanes = lanes,
+                           .window = far ? DEVICE_FAR_WINDOW_MOST : DEVICE_WINDOW_MOST};
     for (;;) {
         s.frames = s.window > WINDOW_ENOUGH ? DEVICE_FRAMES_MOST : DEVICE_FRAMES_MOST / 2;
         s.scratch = s.window / 2;
         if (s.lanes == 0 || seat_layout_of(&s, ranks).all <= bytes)
             return s;
-        if (s.lanes > LANES_ENOUGH || s.window == WINDOW_ENOUGH)
+        if (s.lanes > enough || s.window == WINDOW_ENOUGH)
             s.lanes--;
         else
             s.window -= WINDOW_STEP;
@@ -164,7 +168,7 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     return cuda_room_describe(s->arena->room, &card->room);
 }
 
-static ring_status attach_inside(const accelerator_seat *parent, accelerator_seat *s,
+static ring_status attach_inside(const accelerator_seat *parent, bool far, accelerator_seat *s,
                                  accelerator_card *card)
 {
     CUfunction function;
@@ -173,7 +177,7 @@ static ring_status attach_inside(const accelerator_seat *parent, accelerator_sea
     s->admitted = program_admit(s->of, s->shape.lanes);
     if (parent == NULL) {
         RING_TRY(arena_new(s->of, s->of->programs->chores, s->rank, s->ranks,
-                           seat_layout_of(&s->shape, s->ranks).all, &s->arena));
+                           seat_layout_of(&s->shape, s->ranks).all, far, &s->arena));
     } else {
         arena_hold(parent->arena);
         s->arena = parent->arena;
@@ -185,7 +189,8 @@ static ring_status attach_inside(const accelerator_seat *parent, accelerator_sea
 static void cuda_detach(accelerator_seat *s);
 
 static ring_status cuda_attach(const accelerator *a, const accelerator_seat *parent, int rank,
-                               int ranks, int lanes, accelerator_seat **out, accelerator_card *card)
+                               int ranks, int lanes, bool far, accelerator_seat **out,
+                               accelerator_card *card)
 {
     const cuda_device *c = cuda_device_of(a);
     if (ranks > CHORES_MOST)
@@ -199,11 +204,11 @@ static ring_status cuda_attach(const accelerator *a, const accelerator_seat *par
     s->rank = rank;
     s->ranks = ranks;
     s->derived = parent != NULL;
-    s->shape = choose_shape(ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST,
+    s->shape = choose_shape(ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST, far,
                             s->derived ? DERIVED_BYTES_MOST : SEAT_BYTES_MOST);
     ring_status status = cuda_enter(c);
     if (status == RING_OK) {
-        status = attach_inside(parent, s, card);
+        status = attach_inside(parent, far, s, card);
         cuda_leave();
     }
     *out = s;
@@ -218,7 +223,7 @@ static ring_status cuda_attach(const accelerator *a, const accelerator_seat *par
 
 static bool is_same_device(const accelerator_card *a, const accelerator_card *b)
 {
-    return memcmp(a->device, b->device, sizeof a->device) == 0;
+    return a->host == b->host && memcmp(a->device, b->device, sizeof a->device) == 0;
 }
 
 static bool is_same_process(const accelerator_card *a, const accelerator_card *b)
@@ -324,7 +329,8 @@ static ring_status agree(const accelerator_card *cards, int ranks, bool by_rooms
                         "the GPU of rank %d has room for %d blocks, which is too few for the %d "
                         "ranks and %d processes that share it and the calls of other communicators",
                         r, cards[r].blocks, sharing, processes);
-        out->apart |= !is_same_process(&cards[0], &cards[r]);
+        out->far |= cards[0].host != cards[r].host;
+        out->apart |= out->far || !is_same_process(&cards[0], &cards[r]);
         out->captures = out->captures && sharing == 1;
         limit_rates(&out->rates, cards[r].generation, alone);
         limit_shape(&out->shape, &cards[r].shape, lanes);
@@ -386,24 +392,34 @@ static device_box box_at(CUdeviceptr memory, const accelerator_shape *of, int ra
                         .slots = at(memory, in.slots + end * slots_bytes(of))};
 }
 
+/* @return the number of the box for a rank, of one lane, among those of rank @p of. */
+static size_t end_of(int ranks, int lane, int of, int rank)
+{
+    return (size_t)lane * (size_t)(ranks - 1) + (size_t)(rank - (rank > of));
+}
+
 /* @return this rank's end of the link to a rank, of one lane. */
 static device_link link_to(const accelerator_seat *s, const accelerator_card *cards,
                            const accelerator_shape *agreed, int lane, int rank)
 {
     const seat_peer *peer = &s->peers[rank];
-    const size_t lanes_before = (size_t)lane * (size_t)(s->ranks - 1);
-    const size_t mine = lanes_before + (size_t)(rank - (rank > s->rank));
-    const size_t theirs = lanes_before + (size_t)(s->rank - (s->rank > rank));
-    const CUdeviceptr receipts = s->shared + seat_layout_of(&s->shape, s->ranks).receipts;
-    const CUdeviceptr given = peer->memory + seat_layout_of(&peer->shape, s->ranks).receipts;
-    return (device_link){.in = box_at(s->shared, &s->shape, s->ranks, mine),
-                         .out = box_at(peer->memory, &peer->shape, s->ranks, theirs),
+    const bool near = s->shared == s->memory && is_same_process(&cards[rank], &cards[s->rank]);
+    const size_t mine = end_of(s->ranks, lane, s->rank, rank);
+    const size_t theirs = peer->far ? mine : end_of(s->ranks, lane, rank, s->rank);
+    const accelerator_shape *of = peer->far ? &s->shape : &peer->shape;
+    const CUdeviceptr in = peer->far ? s->far[0].there : s->shared;
+    const CUdeviceptr out = peer->far ? s->far[1].there : peer->memory;
+    const CUdeviceptr receipts = in + seat_layout_of(&s->shape, s->ranks).receipts;
+    const CUdeviceptr given = out + seat_layout_of(of, s->ranks).receipts;
+    return (device_link){.in = box_at(in, &s->shape, s->ranks, mine),
+                         .out = box_at(out, of, s->ranks, theirs),
                          .receipt = at(receipts, mine * sizeof(device_receipt)),
                          .given = at(given, theirs * sizeof(device_receipt)),
                          .frames = agreed->frames,
                          .window = agreed->window,
-                         .apart = s->shared != s->memory ||
-                                  !is_same_process(&cards[rank], &cards[s->rank])};
+                         .apart = peer->far ? DEVICE_FAR
+                                  : near    ? DEVICE_NEAR
+                                            : DEVICE_APART};
 }
 
 /* Clears the seat's words, and writes the links. The GPU copies them from pinned memory. */
@@ -426,6 +442,8 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
     arena_add_chore(&chores, CHORE_CLEAR, s->memory, 0, in.carried);
     if (s->shared != s->memory)
         arena_add_chore(&chores, CHORE_CLEAR, s->shared, 0, in.carried);
+    for (int half = 0; half < 2 && s->far[half].at != NULL; half++)
+        arena_add_chore(&chores, CHORE_CLEAR, s->far[half].there, 0, in.carried);
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
                     bytes);
     s->apart_bytes = terms->apart && s->shared == s->memory ? bytes : 0;
@@ -459,7 +477,8 @@ static ring_status open_inside(accelerator_seat *s, const accelerator_card *card
                         "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
                         r);
     for (int r = 0; r < s->ranks; r++)
-        if (r != s->rank && open_arena(s, cards, r) != RING_OK)
+        if (r != s->rank && cards[r].host == cards[s->rank].host &&
+            open_arena(s, cards, r) != RING_OK)
             return fail(RING_ERR_UNSUPPORTED, "%s", fail_text());
     s->arena->connected = true;
     return arena_greet(s->arena);
@@ -482,14 +501,41 @@ static ring_status connect_inside(accelerator_seat *s, const accelerator_card *c
         arena_close_peers(s->arena);
         RING_TRY(arena_open_rooms(s->arena, cards));
     }
+    const size_t own = s->first * ARENA_UNIT_BYTES;
     for (int r = 0; r < s->ranks; r++)
         s->peers[r] = (seat_peer){.memory = s->arena->peers[cards[r].member].memory +
                                             cards[r].offset,
-                                  .shape = cards[r].shape};
-    s->shared = s->arena->shared + s->first * ARENA_UNIT_BYTES;
+                                  .shape = cards[r].shape,
+                                  .far = cards[r].host != cards[s->rank].host};
+    s->shared = s->arena->shared + own;
+    if (terms->far) {
+        RING_TRY(arena_open_own_room(s->arena, cards));
+        const cuda_room *room = &s->arena->peers[s->arena->rank].room;
+        for (size_t half = 0; half < 2; half++) {
+            s->far[half].at = (char *)room->at + half * s->arena->bytes + own;
+            s->far[half].there = room->there + half * s->arena->bytes + own;
+        }
+    }
     s->connected = s->arena->connected = true;
     RING_TRY(write_links(s, cards, terms));
     return join_group(s, cards);
+}
+
+static void cuda_boxes(const accelerator_seat *s, int rank, int lane, accelerator_boxes *out)
+{
+    const seat_layout layout = seat_layout_of(&s->shape, s->ranks);
+    const size_t end = end_of(s->ranks, lane, s->rank, rank);
+    const size_t receipt = layout.receipts + end * sizeof(device_receipt);
+    const device_box in = box_at((uintptr_t)s->far[0].at, &s->shape, s->ranks, end);
+    const device_box to = box_at((uintptr_t)s->far[1].at, &s->shape, s->ranks, end);
+    *out = (accelerator_boxes){.in = in.frames,
+                               .out = to.frames,
+                               .in_bytes = in.carried,
+                               .out_bytes = to.carried,
+                               .in_receipt = (void *)(s->far[0].at + receipt),
+                               .out_receipt = (void *)(s->far[1].at + receipt),
+                               .memory = {s->far[0].at, s->far[1].at},
+                               .bytes = layout.scratch};
 }
 
 static void cuda_disconnect(accelerator_seat *s)
@@ -589,14 +635,19 @@ static void cuda_drop(void *kept)
 
 /* ---- Detaching ---------------------------------------------------------------------------- */
 
-/* Tells the other ranks that this one no longer accesses their memory. */
+/* Tells the other ranks that this one no longer accesses their memory. Ranks of other hosts access
+ * no memory of this host. */
 static ring_status depart(const accelerator_seat *s)
 {
     chore_args marks = {.count = 0};
     for (int r = 0; r < s->ranks; r++) {
-        const size_t departed = seat_layout_of(&s->peers[r].shape, s->ranks).departed;
-        arena_add_chore(&marks, CHORE_MARK,
-                        s->peers[r].memory + departed + (size_t)s->rank * sizeof(uint64_t), 0, 0);
+        const seat_peer *peer = &s->peers[r];
+        const size_t departed = seat_layout_of(&peer->shape, s->ranks).departed;
+        const size_t own = seat_layout_of(&s->shape, s->ranks).departed;
+        const CUdeviceptr word = peer->far
+                                     ? s->shared + own + (size_t)r * sizeof(uint64_t)
+                                     : peer->memory + departed + (size_t)s->rank * sizeof(uint64_t);
+        arena_add_chore(&marks, CHORE_MARK, word, 0, 0);
     }
     return arena_work(s->arena, &marks);
 }
@@ -651,6 +702,7 @@ ring_status cuda_programs_open(cuda_device *c)
     static const accelerator_programs programs = {.attach = cuda_attach,
                                                   .open = cuda_open,
                                                   .connect = cuda_connect,
+                                                  .boxes = cuda_boxes,
                                                   .disconnect = cuda_disconnect,
                                                   .keep = cuda_keep,
                                                   .drop = cuda_drop,

@@ -64,6 +64,7 @@ typedef struct program_group {
 typedef struct seat_peer {
     CUdeviceptr memory;
     accelerator_shape shape;
+    bool far; /* on another host, so the memory is not mapped */
 } seat_peer;
 
 struct accelerator_seat {
@@ -73,7 +74,12 @@ struct accelerator_seat {
     cuda_arena *arena;
     size_t first;               /* unit of the arena */
     CUdeviceptr memory, shared; /* its parts of the arena's */
-    size_t pinned;              /* unit of the arena's pinned memory, which has the words */
+    struct {
+        char *at; /* NULL: all ranks are on this host */
+        CUdeviceptr there;
+    } far[2];      /* its parts of both halves of the room: what ranks of other hosts send, and what
+                      they receive */
+    size_t pinned; /* unit of the arena's pinned memory, which has the words */
     seat_words *words;
     CUdeviceptr words_there; /* their address for the GPU */
     seat_peer *peers;        /* [ranks] */

@@ -32,10 +32,14 @@
  * not, so every message is carried in the box. A send waits while the box has no room. A slice
  * sends a peer at most half of a box's window, so the box has room for a whole slice, and the
  * slowest rank never waits for room.
+ *
+ * Ranks of two hosts ("far"): each rank has a box of its own for what it sends to the other one, in
+ * memory of the host, and the host carries frames and receipts between the boxes of the two ranks.
  */
 #ifndef RING_CUDA_PROGRAM_ARGS_H
 #define RING_CUDA_PROGRAM_ARGS_H
 
+#include "device_frames.h"
 #include "program_ops.h"
 
 enum {
@@ -44,6 +48,7 @@ enum {
     DEVICE_REFILL = DEVICE_SLOTS << 20, /* messages after which slots are stored as a whole */
     DEVICE_FRAMES_MOST = 64,            /* most frames for which a box has room         */
     DEVICE_WINDOW_MOST = 128 << 10,     /* most carried bytes for which a box has room  */
+    DEVICE_FAR_WINDOW_MOST = 1 << 20,   /* the same, if ranks are on several hosts      */
     DEVICE_PROGRAM_BYTES = 8 << 10,     /* most bytes of a program in shared memory     */
     DEVICE_THREADS = 512,               /* threads of a block                           */
     DEVICE_LAUNCH_RANKS = 16,           /* most ranks of a launch                       */
@@ -52,33 +57,25 @@ enum {
     DEVICE_TRACKS = 2 * DEVICE_PAIR_RANKS + 1
 };
 
-/** device_frame.call of a message of a pair, with its bytes in all lanes. */
-#define DEVICE_PAIR_CALL(bytes) (UINT64_C(1) << 63 | (bytes))
-
 /** The most carried bytes of a frame, the most eager bytes of a call to a peer, and the most bytes
  *  of a slice to a peer of another process, for boxes with a window of so many bytes. */
 #define DEVICE_SEGMENT_BYTES(window) ((window) / 8)
 #define DEVICE_EAGER_BYTES(window) ((window) / 4)
 #define DEVICE_APART_BYTES(window) ((window) / 2)
-/** The words of a slot, and the most elements of a message by words, for elements or partial sums
- * of so many bytes. */
-#define DEVICE_SLOT_WORDS(window) (DEVICE_HEADER_WORDS + (window) / 64)
-#define DEVICE_SLOT_ELEMENTS(window, bytes) ((window) / ((bytes) == 8 ? 128 : 64))
+/** The most elements of 4 bytes of a message by words, the words of a slot, and the most elements
+ * of a message by words, for elements or partial sums of so many bytes. */
+#define DEVICE_SLOT_WIDTH(window) \
+    (((window) < (uint32_t)DEVICE_WINDOW_MOST ? (window) : (uint32_t)DEVICE_WINDOW_MOST) / 64)
+#define DEVICE_SLOT_WORDS(window) (DEVICE_HEADER_WORDS + DEVICE_SLOT_WIDTH(window))
+#define DEVICE_SLOT_ELEMENTS(window, bytes) (DEVICE_SLOT_WIDTH(window) / ((bytes) == 8 ? 2 : 1))
 
-/** How the bytes of a frame are delivered. */
-enum { DEVICE_CARRIED, DEVICE_REFERRED, DEVICE_STORED };
-
-typedef struct device_frame {
-    uint64_t stamp;     /* its number on the link, from 1; written last                 */
-    uint64_t call;      /* the call's number on the communicator, or DEVICE_PAIR_CALL() */
-    uint64_t signature; /* of the call                                                  */
-    uint64_t at;        /* referred to: the sender's address; carried: the offset in the box */
-    uint64_t dst;       /* address of the sender's dst; 0 if it has none                     */
-    uint64_t bytes;     /* of the frame; if stored, of the message                           */
-    uint32_t way;       /* DEVICE_CARRIED, DEVICE_REFERRED or DEVICE_STORED                  */
-    uint32_t last;      /* 1 for the last frame of a message                                 */
-    uint64_t unused;
-} device_frame;
+/** The place of a peer. All messages to peers that are not near are carried, and those to far peers
+ *  are not sent by words. */
+enum {
+    DEVICE_NEAR,
+    DEVICE_APART, /* in another process, or boxes are in rooms      */
+    DEVICE_FAR    /* on another host; boxes are in this rank's room */
+};
 
 /** A box holds messages to a rank, in the receiver's memory: device_frame frames[frames], of which
  *  frame k is in place k mod frames, char carried[window], and slots of messages by words. All
@@ -89,18 +86,12 @@ typedef struct device_box {
     uint64_t *slots; /* [DEVICE_SLOTS][DEVICE_SLOT_WORDS(window)] */
 } device_box;
 
-/** The receiver's progress, in the sender's memory. */
-typedef struct device_receipt {
-    uint64_t taken;    /* frames that the receiver has read                           */
-    uint64_t released; /* messages of which it no longer needs the sender's memory    */
-} device_receipt;
-
 /** One end of a link of one lane, with its counters, in the device's memory. */
 typedef struct device_link {
     device_box in, out;              /* this rank's box; the peer's box                     */
     device_receipt *receipt, *given; /* the peer writes receipt; this rank writes given     */
     uint32_t frames, window;         /* frames, a power of two, and carried bytes of a box  */
-    uint32_t apart; /* 1: the peer is in another process, so everything is carried          */
+    uint32_t apart; /* DEVICE_NEAR, DEVICE_APART or DEVICE_FAR                              */
     uint32_t begun; /* 1: the peer's first frame of the current call has arrived            */
     uint64_t dst;   /* the peer's dst in the current call; 0 if unknown                     */
     uint64_t frames_in, frames_out; /* frames taken and sent                                */

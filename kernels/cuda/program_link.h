@@ -212,7 +212,7 @@ DEVICE const device_frame *lane_peek(lane_run *r, uint32_t peer)
         lane_fail(r, RING_ERR_MISMATCH, peer, {f->call, f->signature});
         return NULL;
     }
-    if (l->begun == 0 && l->apart == 0)
+    if (l->begun == 0 && l->apart == DEVICE_NEAR)
         l->dst = f->dst;
     l->begun = 1;
     return f;

@@ -92,7 +92,7 @@ DEVICE void prepare_pair_send(pair_track *t)
         return;
     t->step = t->bytes - t->done;
     t->moves = true;
-    if (l->apart == 0)
+    if (l->apart == DEVICE_NEAR)
         return;
     t->step = lower(t->step, DEVICE_SEGMENT_BYTES(l->window));
     t->from = t->pair.at + t->done;
@@ -107,11 +107,12 @@ DEVICE void prepare_pair_recv(pair_track *t)
     const frame_label mine = label_of(&t->pair);
     if (load_acquire(&f->stamp) < l->frames_in + 1)
         return;
-    if (f->call != mine.call || f->signature != mine.signature) {
+    const bool referred = f->way == DEVICE_REFERRED;
+    if (f->call != mine.call || f->signature != mine.signature ||
+        (!referred && f->bytes > t->bytes - t->done)) {
         t->state = TRACK_DIFFERS;
         return;
     }
-    const bool referred = f->way == DEVICE_REFERRED;
     t->moves = true;
     t->step = referred ? lower(t->bytes - t->done, PAIR_STEP_BYTES) : f->bytes;
     t->from = lane_payload(l, f) + (referred ? t->done : 0);

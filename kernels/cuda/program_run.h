@@ -85,7 +85,7 @@ DEVICE const operand *local_twin(const program_op *o, const operand *outs, const
 
 DEVICE bool is_apart(const lane_pass *p, const operand *at)
 {
-    return lane_link(&p->run, at->peer)->apart != 0;
+    return lane_link(&p->run, at->peer)->apart != DEVICE_NEAR;
 }
 
 /* Limits the pass to one frame of a carried message. */
@@ -99,7 +99,8 @@ DEVICE void cover_segment(lane_pass *p)
 DEVICE bool is_by_words(const lane_pass *p, const program_op *o, const operand *at)
 {
     return at->peer != OPERAND_LOCAL && at->message < DEVICE_SLOTS &&
-           elements_of(p, o) <= p->run.call->words;
+           elements_of(p, o) <= p->run.call->words &&
+           lane_link(&p->run, at->peer)->apart != DEVICE_FAR;
 }
 
 /* Adds an operand to the ends of the pass. Inputs are added first.
@@ -321,6 +322,8 @@ DEVICE bool prepare_recv(lane_pass *p, const program_op *o, const operand *from)
     if (f == NULL)
         return false;
     p->elements = f->bytes / to->width;
+    if (p->elements > elements_of(p, o) - p->position)
+        return lane_fail(&p->run, RING_ERR_INTERNAL, from->peer, {f->call, f->signature});
     p->last = p->position + p->elements == elements_of(p, o);
     if (f->way != DEVICE_STORED)
         set_copy(p, local_address(p, o, to), lane_payload(lane_link(&p->run, from->peer), f),

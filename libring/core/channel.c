@@ -65,11 +65,11 @@ work *channel_first_waiter(const channel *c)
 bool channel_wants_out(const channel *c)
 {
     return c->posts != NULL || c->waiting[WAIT_ROOM] != NULL || c->waiting[WAIT_FREE] != NULL ||
-           (c->tagged != NULL && tagged_wants_out(c->tagged));
+           (c->tagged != NULL && tagged_wants_out(c->tagged)) || c->proxy_full;
 }
 
 bool channel_is_idle(const channel *c)
 {
     return c->waiting[WAIT_FRAME] == NULL && !channel_wants_out(c) && !channel_holds_frames(c) &&
-           (c->tagged == NULL || !tagged_listens(c->tagged));
+           (c->tagged == NULL || !tagged_listens(c->tagged)) && !c->proxy_listens;
 }

@@ -30,6 +30,7 @@ enum channel_traffic {
     TRAFFIC_PAIR,
     TRAFFIC_TAGGED,
     TRAFFIC_GRANTED,
+    TRAFFIC_DEVICE, /* of calls that accelerators run, see device_proxy.h */
     TRAFFIC_KINDS
 };
 
@@ -84,6 +85,8 @@ typedef struct channel {
     uint64_t poll_mark;               /* equal to comm_sleep.poll_mark if the progress thread sleeps
                                          on this channel */
     struct tagged_peer *tagged;       /* the messages of TRAFFIC_TAGGED; else NULL */
+    bool proxy_listens, proxy_full;   /* of TRAFFIC_DEVICE: device_proxy.c takes frames; the link
+                                         has refused one of it */
 } channel;
 
 /** The state of a work on one of its channels. */

@@ -14,7 +14,7 @@ enum { FIRST_CAPACITY = 16 }; /* capacities are powers of two */
 static size_t place_of(const channel_table *t, enum channel_traffic traffic, int32_t index,
                        int rank)
 {
-    const uint64_t key = (uint64_t)rank << 8 | (uint64_t)index << 2 | (uint64_t)traffic;
+    const uint64_t key = (uint64_t)rank << 9 | (uint64_t)index << 3 | (uint64_t)traffic;
     size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (t->capacity - 1);
     const channel *c;
     while ((c = t->slots[at]) != NULL &&

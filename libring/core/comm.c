@@ -6,6 +6,7 @@
 #include "call_reports.h"
 #include "channel_table.h"
 #include "device_calls.h"
+#include "device_proxy.h"
 #include "engine.h"
 #include "members.h"
 #include "mismatch.h"
@@ -90,6 +91,20 @@ static void await_announced(ring_comm *comm)
             (void)c->link->transport->progress(c->link);
 }
 
+/* Waits up to ten seconds until ranks on other hosts have taken all that this rank's accelerator
+ * has sent, or two seconds if calls are unfinished. */
+static void await_proxy(ring_comm *comm)
+{
+    const double since = clock_now();
+    comm_lock(comm);
+    device_proxy_end(comm);
+    while (comm_is_fine(comm) && device_proxy_busy(comm) != NULL &&
+           clock_now() < since + (comm->works.first != NULL ? 2 : 10))
+        if (!engine_turn(comm, TURN_BYTES))
+            clock_sleep(1e-5);
+    comm_unlock(comm);
+}
+
 /* Frees all parts of a communicator. Parts that a failed start did not create are NULL. */
 static void end_parts(ring_comm *comm)
 {
@@ -100,6 +115,7 @@ static void end_parts(ring_comm *comm)
     if (comm->device_calls != NULL) /* runs may have ended without being collected */
         (void)engine_turn(comm, TURN_BYTES);
     comm_unlock(comm);
+    await_proxy(comm);
     reports_stop(comm);
     opening_stop(comm);
     abort_unfinished(comm);

@@ -53,6 +53,7 @@ typedef struct comm_start {
 typedef struct comm_works {
     work *first, **end;      /* works in flight, in call order */
     work *held, **held_end;  /* works that the next engine turn advances, linked by wait.next */
+    bool held_again;         /* one of them can be advanced in this turn */
     work *pool;              /* idle works */
     work *all;               /* all works, idle or not */
     work *done, **done_end;  /* ended works whose on_done is due, in the order of their ends */
@@ -68,6 +69,7 @@ typedef struct comm_sleep {
     uint32_t wakes_seen;    /* `wakes` when the engine last read it */
     atomic_bool by_thread;  /* the progress thread advances the communicator's orphans */
     bool polls_all;         /* the progress thread sleeps on all channels with this poll_mark */
+    bool brief;             /* and briefly, because no descriptor reports what works wait for */
     uint64_t poll_mark;
 } comm_sleep;
 
@@ -83,6 +85,7 @@ typedef struct comm_memory {
 typedef struct comm_turn {
     size_t bytes, most; /* bytes moved so far, and their limit */
     double looked;      /* when deadlines were last checked */
+    double health;      /* when the accelerators are to be checked next */
 } comm_turn;
 
 /** The collectives that were called so far. */
@@ -99,10 +102,11 @@ typedef struct comm_failure {
     char text[1024];    /* written once, before status */
 } comm_failure;
 
-/** Works that wait for streams of accelerators. */
+/** Events of accelerators, which no descriptor reports. */
 typedef struct comm_streams {
     int32_t stops; /* works whose stream has not reached their stop yet */
-    double step;   /* seconds of the next sleep while stops > 0; 0: before the first */
+    bool carries;  /* graphs may replay calls, whose frames device_proxy.c carries */
+    double step;   /* seconds of the next sleep while there are any; 0: before the first */
 } comm_streams;
 
 /** The communicator's entry in the list of members.c, guarded by the lock there. */

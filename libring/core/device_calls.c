@@ -5,6 +5,7 @@
 
 #include "call_group.h"
 #include "device_pairs.h"
+#include "device_proxy.h"
 #include "lowering.h"
 #include "mismatch.h"
 #include "prepared.h"
@@ -18,6 +19,7 @@ static const double most_patience = 50e-6;
 
 void device_calls_end(struct device_calls *d)
 {
+    device_proxy_free(d);
     if (d->seat != NULL)
         d->by->programs->detach(d->seat);
     free(d);
@@ -56,6 +58,8 @@ bool device_call_runs(const prepared_call *c)
     if (d == NULL || (on_stream && c->stream_of != d->by) ||
         (c->captured && (!d->terms.captures || (has_list(&c->buffers) && !pairs))))
         return false;
+    if (c->captured && d->proxy != NULL && c->comm->settings.progress == PROGRESS_NONE)
+        return false;
     if (pairs && (!d->terms.captures || (facts->pairwise && !may_run_pair(c))))
         return false;
     return (on_stream || c->call.collective != PLAN_BARRIER) && is_of(d->by, &c->buffers);
@@ -70,6 +74,8 @@ ring_status device_call_refuse_capture(const prepared_call *c)
               "why";
     else if (!d->terms.captures)
         why = "ranks of this communicator are threads that share a GPU";
+    else if (d->proxy != NULL && c->comm->settings.progress == PROGRESS_NONE)
+        why = "with RING_PROGRESS=none there is no thread to carry frames to other hosts";
     return fail(
         RING_ERR_UNSUPPORTED,
         "ring_%s: its stream is captured into a graph, but the host drives this call, and a "
@@ -158,6 +164,8 @@ ring_status device_call_start(prepared_call *c, double until)
     const ring_status status = d->by->programs->start(d->seat, &run, c->captured, &c->run);
     if (c->stop != NULL)
         stop_begin(c->stop, d->by, false);
+    if (status == RING_OK && c->captured)
+        device_proxy_stay(c->comm);
     if (status == RING_OK)
         return RING_OK;
     stop_drop(&c->stop);
@@ -208,12 +216,29 @@ static ring_status fail_by_verdict(const ring_comm *comm, const accelerator_verd
     return fail(v->status, "a call that GPUs run failed: %s", ring_status_string(v->status));
 }
 
+/* @return true if no other call on a device has the same or a later run. */
+static bool is_latest(const work *w)
+{
+    const work *other = work_on_device_from(w->comm->works.first);
+    while (other != NULL && (other == w || (int32_t)(other->stream.run - w->stream.run) < 0))
+        other = work_on_device_from(other->next);
+    return other == NULL;
+}
+
+/* The latest call does not end before its last messages have left for other hosts. */
 ring_status device_call_advance(work *w)
 {
     const struct device_calls *d = w->comm->device_calls;
     accelerator_verdict v = {.status = RING_OK};
     int missing;
     const ring_status status = d->by->programs->state(d->seat, w->stream.run, &v, &missing);
+    const channel *busy = status == RING_OK && d->proxy != NULL && is_latest(w)
+                              ? device_proxy_busy(w->comm)
+                              : NULL;
+    if (busy != NULL) {
+        w->wait.last = (channel *)(uintptr_t)busy; /* a deadline names this peer */
+        return RING_IN_PROGRESS;
+    }
     return status == RING_OK || status == RING_IN_PROGRESS ? status : fail_by_verdict(w->comm, &v);
 }
 

@@ -20,7 +20,8 @@ struct device_calls {
     const accelerator *by;
     accelerator_seat *seat;
     accelerator_terms terms;
-    bool aborted; /* its runs were ended and their streams resumed */
+    struct device_proxy *proxy; /* for ranks on other hosts; NULL: all are on this one */
+    bool aborted;               /* its runs were ended and their streams resumed */
 };
 
 /** Frees the state of a communicator whose works have all ended. */

@@ -6,6 +6,7 @@
 #include "call_reports.h"
 #include "channel_table.h"
 #include "device_calls.h"
+#include "device_proxy.h"
 #include "mismatch.h"
 #include "shape.h"
 #include "streams.h"
@@ -176,6 +177,8 @@ ring_status device_pairs_start(prepared_call *first, const prepared_call *end)
                              : fail(RING_ERR_MEMORY, "out of memory while starting a call");
     free(pairs);
     free(places);
+    if (status == RING_OK && first->captured)
+        device_proxy_stay(first->comm);
     for (prepared_call *c = first; c != NULL; c = next_of(first, c->next, end)) {
         c->run = run;
         if (c->stop != NULL)

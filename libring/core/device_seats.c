@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "device_calls.h"
+#include "device_proxy.h"
 #include "tuner.h"
 
 #include <pthread.h>
@@ -18,8 +19,6 @@ static const char *find_obstacle(const ring_comm *comm, const ring_comm *parent)
 {
     if (comm->ranks == 1)
         return "there is one rank";
-    if (comm->plan_world.hosts > 1)
-        return "ranks are on several hosts";
     if (parent != NULL && parent->device_calls == NULL)
         return "it drives those of the communicator from which this one is derived";
     for (int r = 0; r < comm->ranks; r++)
@@ -63,6 +62,7 @@ typedef struct seat_step {
     seat_task task;
     bool by_rooms; /* see accelerator_programs.connect() */
     int rank, ranks, lanes;
+    bool far;                /* ranks are on several hosts */
     accelerator_card *cards; /* [ranks], except to attach */
     accelerator_seat *seat;
     accelerator_card card;   /* of an attached seat */
@@ -85,8 +85,8 @@ static void *run_step(void *context)
     seat_step *s = context;
     const accelerator_programs *programs = s->by->programs;
     if (s->task == ATTACH)
-        s->status = programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes, &s->seat,
-                                     &s->card);
+        s->status = programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes, s->far,
+                                     &s->seat, &s->card);
     else if (s->task == OPEN)
         s->status = programs->open(s->seat, s->cards);
     else
@@ -120,6 +120,7 @@ static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
     s->rank = comm->rank;
     s->ranks = comm->ranks;
     s->lanes = comm->settings.device_blocks;
+    s->far = comm->plan_world.hosts > 1;
     return s;
 }
 
@@ -166,6 +167,7 @@ static ring_status attach(const ring_comm *comm, struct device_calls *d,
     d->seat = s->seat;
     *card = s->card;
     card->shuts = !comm->settings.p2p;
+    card->host = plan_host_of(&comm->plan_world, comm->rank);
     memcpy(card->process, comm->world->cards[comm->rank].process, sizeof card->process);
     free_step(s);
     return status;
@@ -247,6 +249,8 @@ static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
         RING_TRY(open_all(comm, d, parent, notices, why, &by_rooms));
     if (*why == RING_OK)
         *why = reach_all(comm, d, CONNECT, by_rooms, notices);
+    if (*why == RING_OK)
+        *why = device_proxy_new(comm, d);
     RING_TRY(exchange_step(comm, notices, *why));
     if (*why == RING_OK)
         *why = first_failure(notices, comm->ranks, "connect its GPU to the others");
@@ -258,6 +262,7 @@ static ring_status attach_and_connect(ring_comm *comm, struct device_calls *d,
  * exchange keeps ranks from enqueueing calls there meanwhile. */
 static ring_status disconnect(ring_comm *comm, struct device_calls *d, seat_notice *notices)
 {
+    device_proxy_free(d); /* its regions end before their memory does */
     if (d->seat != NULL)
         d->by->programs->disconnect(d->seat);
     const ring_status status = exchange(comm, notices, RING_OK);

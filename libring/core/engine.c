@@ -11,6 +11,7 @@
 #include "channel_table.h"
 #include "device_calls.h"
 #include "device_pairs.h"
+#include "device_proxy.h"
 #include "event.h"
 #include "mismatch.h"
 #include "products.h"
@@ -289,8 +290,8 @@ bool engine_turn(ring_comm *comm, size_t most_bytes)
     engine_end_if_failed(comm);
     if (comm->failure.pending)
         return moved;
-    if (tagged_turn(comm, &moved) == RING_OK && run_held(comm, &moved) == RING_OK &&
-        run_channels(comm, &moved) == RING_OK && !moved)
+    if (tagged_turn(comm, &moved) == RING_OK && device_proxy_turn(comm, &moved) == RING_OK &&
+        run_held(comm, &moved) == RING_OK && run_channels(comm, &moved) == RING_OK && !moved)
         push_links(comm);
     engine_end_if_failed(comm);
     if (moved) {

@@ -12,7 +12,8 @@ enum { SLEEP_MS = 50 };
 
 /* No descriptor reports that a stream has reached its stop, or that a fold of an accelerator is
  * complete. While a work waits for one of these, each sleep is therefore short: it grows from
- * least_step to most_step, in seconds. */
+ * least_step to most_step, in seconds. The same holds for frames that accelerators write for other
+ * hosts. */
 static const double least_step = 50e-6, most_step = 1e-3;
 
 /* @return true if an accelerator folds or copies for a work. */
@@ -31,7 +32,7 @@ static bool awaits_fold(const ring_comm *comm)
 
 static double next_step(ring_comm *comm)
 {
-    if (comm->streams.stops == 0 && !awaits_fold(comm))
+    if (comm->streams.stops == 0 && !awaits_fold(comm) && !comm->streams.carries)
         return 0;
     const double step = comm->streams.step > 0 ? comm->streams.step * 1.125 : least_step;
     comm->streams.step = step < most_step ? step : most_step;
@@ -57,9 +58,10 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     transport_link *l = c->link;
     const transport_frame *frame;
     const void *payload;
-    const bool takes = c->tagged != NULL ? tagged_listens(c->tagged)
-                                         : c->waiting[WAIT_FRAME] != NULL &&
-                                               c->waiting[WAIT_FRAME]->wait.number == c->received;
+    const bool takes = c->proxy_listens    ? true
+                       : c->tagged != NULL ? tagged_listens(c->tagged)
+                                           : c->waiting[WAIT_FRAME] != NULL &&
+                                                 c->waiting[WAIT_FRAME]->wait.number == c->received;
     if (!takes)
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;

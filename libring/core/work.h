@@ -86,6 +86,7 @@ typedef struct work_stream {
     accelerator_stop *stop; /* the work starts when the stream reaches it, and holds it until the
                                end of the work; a run of a device program starts when it drops it */
     bool pending;           /* the stream may not have reached the stop yet */
+    bool queued;            /* not held: earlier runs of the accelerator have not ended */
     uint32_t run;           /* of the accelerator, if it runs the call */
     bool stated;            /* reports_wait() has reported this send or receive */
     bool is_given;          /* the caller passed the stream */
@@ -143,6 +144,13 @@ typedef struct work {
     work_result result;
 } work;
 
+/** @return the first work from @p w on whose call an accelerator runs; NULL if there is none. */
+static inline work *work_on_device_from(work *w)
+{
+    while (w != NULL && !w->call.on_device)
+        w = w->next;
+    return w;
+}
 /** @return the next call number of a collective, or of a send or recv with a peer.
  *  @param packed  the call's packed signature, for the history of collectives.
  *  @param on  the channel of a send or recv; NULL if the peer is this rank itself. */

@@ -111,8 +111,9 @@ static const args_row rows[] = {
     {"memory", 'M', "KIND",
      "of buffers that are not shared: plain (default), registered, far, cuda", take_memory,
      AT(target.memory), .names = memories},
-    {"hosts", 'H', "N", "pretended, on which ranks are in turn; over tcp between them", args_whole,
-     AT(target.hosts), .least = 1, .most = HARNESS_MAX_RANKS},
+    {"hosts", 'H', "N", "pretended, on which ranks are in turn", args_whole, AT(target.hosts),
+     .least = 1, .most = HARNESS_MAX_RANKS},
+    {"wire", 'w', "NAME", "the transport between hosts; default: tcp", args_text, AT(target.wire)},
     {"stream", 's', NULL, "calls on a stream of the GPU", args_flag, AT(target.stream)},
     {"mixed", 'x', NULL, "but on every other rank", args_flag, AT(target.mixed)},
     {"by-host", 'b', NULL, "expect the host to drive calls on GPUs", args_flag, AT(target.by_host)},
@@ -138,8 +139,9 @@ static int sweep_comm(sweep_options *options, int ranks)
 static void set_transports(const sweep_target *target)
 {
     char list[64];
-    snprintf(list, sizeof list, "%s%s", target->transport,
-             target->hosts > 1 && strcmp(target->transport, "tcp") != 0 ? ",tcp" : "");
+    const bool far = target->hosts > 1 && strcmp(target->transport, target->wire) != 0;
+    snprintf(list, sizeof list, "%s%s%s", target->transport, far ? "," : "",
+             far ? target->wire : "");
     setenv("RING_TRANSPORT", list, 1);
 }
 
@@ -147,10 +149,11 @@ int main(int argc, char **argv)
 {
     static const args_program sweep = {"sweep", rows, NULL, "Sweeps collectives against oracles.",
                                        .take = NULL};
-    sweep_options options = {.target = {.transport = "loop", .hosts = 1, .devices = 1},
-                             .mode = SWEEP_PAIRWISE,
-                             .ranks = {1, 2, 3, 4, 5, 7, 8},
-                             .rank_count = 7};
+    sweep_options options = {
+        .target = {.transport = "loop", .wire = "tcp", .hosts = 1, .devices = 1},
+        .mode = SWEEP_PAIRWISE,
+        .ranks = {1, 2, 3, 4, 5, 7, 8},
+        .rank_count = 7};
     args_parse(&sweep, argc, argv, &options);
     set_transports(&options.target);
     if (options.target.algorithm == NULL)

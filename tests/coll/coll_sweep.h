@@ -53,11 +53,12 @@ typedef struct sweep_target {
     const char *transport, *algorithm; /* "": any */
     bool reproducible;                 /* combined in the order of ranks */
     sweep_memory memory;
-    int hosts;    /* that ranks are on, in turn; between them calls go over tcp */
-    bool stream;  /* calls are on a stream of the GPU                        */
-    bool mixed;   /* but only on every other rank                            */
-    bool by_host; /* the host drives calls on memory of GPUs: these cannot   */
-    int devices;  /* that ranks use in turn                                  */
+    int hosts;        /* that ranks are on, in turn             */
+    const char *wire; /* the transport between hosts            */
+    bool stream;      /* calls are on a stream of the GPU                        */
+    bool mixed;       /* but only on every other rank                            */
+    bool by_host;     /* the host drives calls on memory of GPUs: these cannot   */
+    int devices;      /* that ranks use in turn                                  */
 } sweep_target;
 
 /** A buffer with guards at both ends. Calls get `at`; the test reads and writes it through `view`,

@@ -2,6 +2,8 @@
  * Ranks as threads or processes. */
 #include "harness.h"
 
+#include "pretended_host.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,6 +39,14 @@ uint64_t harness_number(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
+void harness_use(const char *transport)
+{
+    const char *wire = getenv("RING_TEST_WIRE");
+    char list[64];
+    snprintf(list, sizeof list, "%s,%s", transport, wire != NULL ? wire : "tcp");
+    setenv("RING_TRANSPORT", harness_number("RING_TEST_HOSTS", 1) > 1 ? list : transport, 1);
+}
+
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm)
 {
     if (rank == 0) {
@@ -50,10 +60,16 @@ ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **
     return ring_comm_init(comm, ranks, &board->id, rank);
 }
 
+static int run_body(const harness_rank *r)
+{
+    pretended_host_set(r->rank % (int)harness_number("RING_TEST_HOSTS", 1));
+    return r->body(r->rank, r->ranks, r->board, r->arg);
+}
+
 static void *thread_main(void *context)
 {
     harness_rank *r = context;
-    r->result = r->body(r->rank, r->ranks, r->board, r->arg);
+    r->result = run_body(r);
     return NULL;
 }
 
@@ -73,7 +89,7 @@ static int run_threads(harness_rank *all, int ranks)
 static void process_main(harness_rank *r)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const int result = r->body(r->rank, r->ranks, r->board, r->arg);
+    const int result = run_body(r);
     fflush(NULL);
     exit(result != 0); /* not _exit: leak checkers report at exit */
 }

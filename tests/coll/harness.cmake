@@ -1,7 +1,8 @@
 # The harness and the sweep, for tests/coll and for tests/gpu, which may be built alone.
 set(coll ${PROJECT_SOURCE_DIR}/tests/coll)
 add_library(ring_test_harness STATIC ${coll}/cases.c ${coll}/harness.c ${coll}/collective_oracle.c
-    ${coll}/permissions.c ${coll}/pinned.c ${coll}/../kernels/halves.c)
+    ${coll}/permissions.c ${coll}/pinned.c ${coll}/pretended_host.c
+    ${coll}/../kernels/halves.c)
 target_include_directories(ring_test_harness PUBLIC ${coll} PRIVATE ${PROJECT_SOURCE_DIR}/tests
     ${PROJECT_SOURCE_DIR}/tests/doubles/ibverbs ${CMOCKA_INCLUDE_DIRS}) # cases.c: cmocka's programs
 target_link_libraries(ring_test_harness PUBLIC ring_api PRIVATE ring_options m ${CMAKE_DL_LIBS})
@@ -15,7 +16,7 @@ endforeach()
 function(add_sweep name library)
     set(coll ${PROJECT_SOURCE_DIR}/tests/coll)
     add_executable(${name} ${coll}/coll_sweep.c ${coll}/sweep_buffers.c ${coll}/sweep_case.c
-        ${coll}/sweep_cases.c ${coll}/sweep_order.c ${coll}/pretended_host.c)
+        ${coll}/sweep_cases.c ${coll}/sweep_order.c)
     set_target_properties(${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)

@@ -52,6 +52,10 @@ typedef enum harness_kind { HARNESS_THREADS, HARNESS_PROCESSES } harness_kind;
 /** Threads for loop and its double rma, processes for everything else. */
 harness_kind harness_kind_of(const char *transport);
 
+/** Sets RING_TRANSPORT. With RING_TEST_HOSTS=N, ranks pretend to be on N hosts in turn; the
+ * transport then joins those of a host, and RING_TEST_WIRE, by default tcp, joins hosts. */
+void harness_use(const char *transport);
+
 /** @return number of ranks that failed (a killed process has failed); `board` may be NULL. */
 int harness_run(harness_kind kind, int ranks, harness_body body, void *arg, harness_board **board);
 void harness_board_free(harness_board *board);

@@ -162,20 +162,21 @@ static ring_status call_it(const trial *t, ring_comm *comm, void *stream)
 
 /* ---- Judging --------------------------------------------------------------------------- */
 
-/* A rank alone has no transport; others that of their host, tcp or both: in either order. */
+/* A rank alone has no transport; others that of their host, the wire or both: in either order. */
 static bool went_over(const sweep_case *c, const sweep_target *target, int rank, const char *used)
 {
     const bool near = rank >= target->hosts || rank + target->hosts < c->ranks;
-    const bool far = target->hosts > 1 && c->ranks > 1 && strcmp(target->transport, "tcp") != 0;
+    const bool far = target->hosts > 1 && c->ranks > 1 &&
+                     strcmp(target->transport, target->wire) != 0;
     size_t length = 0;
     if (c->ranks == 1)
         return strcmp(used, "self") == 0;
     if ((near || !far) && strstr(used, target->transport) == NULL)
         return false;
-    if (far && strstr(used, "tcp") == NULL)
+    if (far && strstr(used, target->wire) == NULL)
         return false;
     length += near || !far ? strlen(target->transport) : 0;
-    length += far ? strlen("tcp") : 0;
+    length += far ? strlen(target->wire) : 0;
     return strlen(used) == length + (near && far);
 }
 

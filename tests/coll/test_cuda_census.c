@@ -314,6 +314,6 @@ int main(int argc, char **argv)
     transport = argv[1];
     owns = strcmp(argv[2], "own") == 0;
     only_prints = argc == 4 && strcmp(argv[3], "print") == 0;
-    setenv("RING_TRANSPORT", transport, 1);
+    harness_use(transport);
     return cmocka_run_group_tests_name("coll.cuda_census", tests, NULL, NULL);
 }

@@ -512,7 +512,7 @@ int main(int argc, char **argv)
     shares = strcmp(argv[1], "shared") == 0;
     is_one_gpu = shares || strcmp(argv[1], "mps") == 0;
     forks = !shares && strcmp(argv[1], "own") != 0;
-    setenv("RING_TRANSPORT", forks ? "shm" : "loop", 1);
+    harness_use(forks ? "shm" : "loop");
     if (!forks) { /* the GPU process is forked, so before there are threads */
         pthread_once(&once, load_driver);
         (void)cu.init(0);

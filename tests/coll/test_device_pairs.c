@@ -649,7 +649,7 @@ int main(int argc, char **argv)
         return 2;
     forks = strcmp(argv[1], "processes") == 0;
     all_ranks = atoi(argv[2]);
-    setenv("RING_TRANSPORT", forks ? "shm" : "loop", 1);
+    harness_use(forks ? "shm" : "loop");
     if (!forks) { /* the GPU process is forked, so before there are threads */
         pthread_once(&once, load_driver);
         (void)cu.init(0);

@@ -484,7 +484,7 @@ int main(int argc, char **argv)
     if (argc < 2 || argc > 3)
         return 2;
     transport = argc == 3 ? argv[2] : "loop";
-    setenv("RING_TRANSPORT", transport, 1);
+    harness_use(transport);
     setenv("FAKE_CUDA_DEADLINE", "10", 0);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         if (strcmp(tests[i].name, argv[1]) == 0) {
