@@ -91,7 +91,11 @@ void tuner_use_device(struct tuner *t, const accelerator_terms *terms)
                                      .maps = !terms->apart,
                                      .reference_min = terms->eager + 1,
                                      .eager_max = terms->eager};
-    t->prices[true] = (plan_prices){.same_host = prices, .other_host = prices};
+    plan_cost_params wire = prices;
+    /* The host passes each message on when it sees it, at both ends. */
+    wire.alpha = wire.alpha_ref = sending_links.alpha + 2 * r->message;
+    wire.beta = fmax(sending_links.beta, prices.beta);
+    t->prices[true] = (plan_prices){.same_host = prices, .other_host = wire};
 }
 
 void tuner_free(struct tuner *t)
@@ -126,9 +130,9 @@ static ring_status cheapest(const struct tuner *t, const tuner_call *call, size_
         const tuner_choice choice = {.algorithm = &all[i],
                                      .chunks = all[i].chunks(planned, t->world, bytes)};
         /* A lane of an accelerator runs its ops in order, so the two directions of a pipeline do
-         * not overlap, which the model assumes. */
-        if (call->on_device && planned == PLAN_ALL_REDUCE && choice.chunks > t->world->ranks &&
-            found.algorithm != NULL)
+         * not overlap, which the model assumes. Between hosts they need not: the wire is slower. */
+        if (call->on_device && !all[i].for_hosts && planned == PLAN_ALL_REDUCE &&
+            choice.chunks > t->world->ranks && found.algorithm != NULL)
             continue;
         RING_TRY(price(t, &choice, call, &cost));
         if (cost < best_price) {

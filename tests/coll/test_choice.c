@@ -147,6 +147,51 @@ static void calls_of_gpus_have_prices_of_their_own(void **state)
     }
 }
 
+/* @return the bytes that the ranks of host 0 send to other hosts in the call. */
+static uint64_t wire_bytes_of(const ring_comm *comm, const call_signature *call)
+{
+    uint64_t sum = 0;
+    tuner_choice choice;
+    assert_int_equal(tuner_choose(comm->tuner, call, &choice), RING_OK);
+    for (int r = 0; r < comm->ranks; r++) {
+        uint64_t sent = 0, taken = 0;
+        plan *p = choice.algorithm->build(
+            &(algo_call){call->collective, &comm->plan_world, r, 0, choice.chunks});
+        assert_non_null(p);
+        plan_far_traffic(p, &comm->plan_world, call->count, ring_dtype_size(call->dtype),
+                         kernel_acc_size(call->dtype), &sent, &taken);
+        sum += plan_host_of(&comm->plan_world, r) == 0 ? sent : 0;
+        plan_free(p);
+    }
+    return sum;
+}
+
+/* Of GPUs on two hosts, each host sends half of a large sum and half of its result, and not as much
+ * for each GPU. */
+static void gpus_of_several_hosts_send_a_share_a_host(void **state)
+{
+    const accelerator_terms terms = {
+        .apart = true,
+        .far = true,
+        .eager = 256 << 10,
+        .rates = {.start = 9e-6, .message = 1e-6, .link = 360e9, .memory = 2.8e12}};
+    static const int32_t hosts[2][8] = {{0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1, 0, 1, 0, 1}};
+    for (int in_turn = 0; in_turn < 2; in_turn++) {
+        ring_comm *comm = world_new(8, false, "");
+        comm->plan_world.hosts = 2;
+        comm->plan_world.host_of = hosts[in_turn];
+        tuner_use_device(comm->tuner, &terms);
+        for (size_t bytes = 4 << 20; bytes <= 256 << 20; bytes *= 4) {
+            const call_signature call = {.collective = PLAN_ALL_REDUCE,
+                                         .dtype = RING_FLOAT32,
+                                         .count = bytes / 4,
+                                         .on_device = true};
+            assert_int_equal(wire_bytes_of(comm, &call), bytes);
+        }
+        world_free(comm);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +199,7 @@ int main(void)
         cmocka_unit_test(types_do_not_disturb_each_other),
         cmocka_unit_test(a_named_algorithm_serves_all_types),
         cmocka_unit_test(calls_of_gpus_have_prices_of_their_own),
+        cmocka_unit_test(gpus_of_several_hosts_send_a_share_a_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
