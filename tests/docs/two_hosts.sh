@@ -36,6 +36,10 @@ there hostname node2
 there ip addr add 10.77.1.2/24 dev veth2
 for link in lo veth1; do ip link set $link up; done
 for link in lo veth2; do there ip link set $link up; done
+for tries in {1..300}; do # the kernel finds out a little later that the pair is up
+    ip link show veth1 | grep -q 'state UP' && there ip link show veth2 | grep -q 'state UP' && break
+    sleep 0.01
+done
 
 printf '127.0.0.1 localhost\n10.77.1.1 node1\n10.77.1.2 node2\n' > "$work/hosts"
 why=$(mount --bind "$work/hosts" /etc/hosts 2>&1) || skip "no names can be given to hosts here: $why"
