@@ -28,6 +28,8 @@
 static const double look_seconds = 1e-3;
 /* Seconds for which a work waits before the health of its accelerator is checked. */
 static const double health_seconds = 10e-3;
+/* The most seconds between two such checks. */
+static const double most_health_pause = 0.1;
 /* Seconds by which an accelerator that checks a call's deadline itself may be later than the
  * engine. It knows which rank is missing. */
 static const double device_grace = 1;
@@ -107,6 +109,50 @@ static bool failed(ring_status status)
     return status != RING_OK && status != RING_IN_PROGRESS;
 }
 
+/* @return true if run @p a of an accelerator ends before run @p b. */
+static bool is_earlier(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* Runs of an accelerator end in the order of their numbers, so the first call on a device stands
+ * for those with the same or later runs. Calls of a group may be in another order than their runs.
+ */
+static ring_status advance_run(work *w)
+{
+    const work *first = work_on_device_from(w->comm->works.first);
+    w->stream.queued = w != first && !is_earlier(w->stream.run, first->stream.run);
+    if (w->stream.queued)
+        return RING_IN_PROGRESS;
+    const ring_status status = device_call_advance(w);
+    return status == RING_IN_PROGRESS ? work_hold(w) : status;
+}
+
+static void hold_again(work *w)
+{
+    w->stream.queued = false;
+    w->comm->works.held_again = true;
+    (void)work_hold(w);
+}
+
+/* If a call on a device has ended, holds the next one, and those for which that does not stand. */
+static void end_part(work *w)
+{
+    ring_comm *comm = w->comm;
+    const bool on_device = w->call.on_device;
+    const uint32_t run = w->stream.run;
+    work_part_done(w);
+    work *first = on_device ? work_on_device_from(comm->works.first) : NULL;
+    if (first == NULL)
+        return;
+    if (first->stream.queued)
+        hold_again(first);
+    for (work *next = first; next != NULL && is_earlier(run, first->stream.run);
+         next = work_on_device_from(next->next))
+        if (next->stream.queued && is_earlier(next->stream.run, first->stream.run))
+            hold_again(next);
+}
+
 static ring_status advance(work *w, bool *moved)
 {
     ring_assert(!w->result.finished && w->wait.on == NULL && w->step.op <= w->program->op_count);
@@ -115,11 +161,8 @@ static ring_status advance(work *w, bool *moved)
         status = products_make(w, moved);
     if (status == RING_IN_PROGRESS)
         return work_hold(w);
-    if (status == RING_OK && w->call.on_device) {
-        status = device_call_advance(w);
-        if (status == RING_IN_PROGRESS)
-            return work_hold(w);
-    }
+    if (status == RING_OK && w->call.on_device)
+        status = advance_run(w);
     if (status == RING_OK && w->call.tagged)
         status = tagged_advance(w, moved);
     else if (status == RING_OK && w->program->to_self && !w->call.on_device)
@@ -128,7 +171,7 @@ static ring_status advance(work *w, bool *moved)
         status = run_ops(w, moved);
     if (status == RING_OK) {
         *moved = true;
-        work_part_done(w);
+        end_part(w);
     } else if (failed(status)) {
         comm_fail(w->comm, w, status);
     }
@@ -151,10 +194,14 @@ static ring_status advance_all(work *w, bool *moved)
 
 static ring_status run_held(ring_comm *comm, bool *moved)
 {
-    work *first = comm->works.held;
-    comm->works.held = NULL;
-    comm->works.held_end = &comm->works.held;
-    return advance_all(first, moved);
+    do {
+        work *first = comm->works.held;
+        comm->works.held = NULL;
+        comm->works.held_end = &comm->works.held;
+        comm->works.held_again = false;
+        RING_TRY(advance_all(first, moved));
+    } while (comm->works.held_again);
+    return RING_OK;
 }
 
 /* Sends queued messages, then advances the waiting works in message order until one cannot
@@ -409,11 +456,14 @@ static ring_status check_stall(ring_comm *comm, work *w, double now)
     return device_pairs_check_stalled(comm);
 }
 
-/* Checks the health of the accelerators for whose streams or folds works wait.
+/* Checks the health of the accelerators for whose streams or folds works wait, ever more rarely: a
+ * check calls the driver.
  * @param[out] affected  a work that waits for a failed accelerator. */
-static ring_status check_accelerators(const ring_comm *comm, double now, work **affected)
+static ring_status check_accelerators(ring_comm *comm, double now, work **affected)
 {
     const accelerator *last = NULL;
+    if (now < comm->turn.health)
+        return RING_OK;
     for (work *w = comm->works.first; w != NULL; w = w->next) {
         const accelerator *a = w->stream.stop != NULL ? w->stream.stop->by : w->by;
         const double waited = now + w->wait.timeout - w->wait.deadline;
@@ -421,6 +471,7 @@ static ring_status check_accelerators(const ring_comm *comm, double now, work **
             continue;
         last = a;
         *affected = w;
+        comm->turn.health = now + (waited / 2 < most_health_pause ? waited / 2 : most_health_pause);
         const ring_status status = a->health(a);
         if (status != RING_OK)
             return fail(RING_ERR_SYSTEM, "the accelerator %s failed: %s", a->name, fail_text());

@@ -10,17 +10,17 @@
 /* The longest sleep. After it, a thread checks deadlines and the progress of other threads. */
 enum { SLEEP_MS = 50 };
 
-/* No descriptor reports that a stream has reached its stop, or that a fold of an accelerator is
- * complete. While a work waits for one of these, each sleep is therefore short: it grows from
+/* No descriptor reports that a stream has reached its stop, or that a run or fold of an accelerator
+ * is complete. While a work waits for one of these, each sleep is therefore short: it grows from
  * least_step to most_step, in seconds. The same holds for frames that accelerators write for other
  * hosts. */
 static const double least_step = 50e-6, most_step = 1e-3;
 
-/* @return true if an accelerator folds or copies for a work. */
-static bool awaits_fold(const ring_comm *comm)
+/* @return true if an accelerator runs a call, or folds or copies for one. */
+static bool awaits_accelerator(const ring_comm *comm)
 {
     for (const work *w = comm->works.held; w != NULL; w = w->wait.next)
-        if (w->step.phase == PHASE_FOLDING)
+        if (w->call.on_device || w->step.phase == PHASE_FOLDING)
             return true;
     for (int32_t i = 0; i < comm->channels.active_count; i++) {
         const posted *first = comm->channels.active[i]->posts;
@@ -32,7 +32,7 @@ static bool awaits_fold(const ring_comm *comm)
 
 static double next_step(ring_comm *comm)
 {
-    if (comm->streams.stops == 0 && !awaits_fold(comm) && !comm->streams.carries)
+    if (comm->streams.stops == 0 && !comm->streams.carries && !awaits_accelerator(comm))
         return 0;
     const double step = comm->streams.step > 0 ? comm->streams.step * 1.125 : least_step;
     comm->streams.step = step < most_step ? step : most_step;
@@ -58,10 +58,10 @@ static bool arm_channel(channel *c, struct pollfd *entry)
     transport_link *l = c->link;
     const transport_frame *frame;
     const void *payload;
-    const bool takes = c->proxy_listens    ? true
-                       : c->tagged != NULL ? tagged_listens(c->tagged)
-                                           : c->waiting[WAIT_FRAME] != NULL &&
-                                                 c->waiting[WAIT_FRAME]->wait.number == c->received;
+    const bool takes = c->proxy_listens ||
+                       (c->tagged != NULL ? tagged_listens(c->tagged)
+                                          : c->waiting[WAIT_FRAME] != NULL &&
+                                                c->waiting[WAIT_FRAME]->wait.number == c->received);
     if (!takes)
         (void)l->transport->peek(l, &frame, &payload);
     c->armed = true;
@@ -218,6 +218,8 @@ bool poll_list_add(poll_list *s, ring_comm *comm)
     s->used += used;
     s->awake |= used == 0;
     const double step = next_step(comm);
+    if (!s->calls)
+        comm->sleep.brief = step > 0;
     s->step = step > 0 && (s->step <= 0 || step < s->step) ? step : s->step;
     return true;
 }

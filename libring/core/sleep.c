@@ -91,8 +91,10 @@ bool sleep_polls_all(const ring_comm *comm)
         return false;
     if (comm->failure.pending) /* the verdict will wake the thread */
         return true;
+    if (comm->streams.carries && !comm->sleep.brief)
+        return false;
     for (const work *w = comm->works.held; w != NULL; w = w->wait.next)
-        if (!work_is_gated(w))
+        if (!work_is_gated(w) && !(w->call.on_device && comm->sleep.brief))
             return false;
     for (int32_t i = 0; i < comm->channels.active_count; i++)
         if (!is_polled(comm->channels.active[i]))

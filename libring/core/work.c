@@ -128,7 +128,7 @@ static void bind_work(work *w, const call_buffers *buffers, program *p, int32_t 
     w->tagged.message = NULL;
     w->tagged.open = w->tagged.met = false;
     w->stream.stop = NULL;
-    w->stream.pending = w->stream.stated = false;
+    w->stream.pending = w->stream.queued = w->stream.stated = false;
     w->result.detached = w->lends = w->result.pending = false;
     w->wait.deadline = 0;
     w->result.finished = false;

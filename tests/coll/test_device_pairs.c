@@ -379,6 +379,36 @@ static void test_groups_are_right(void **state)
     run(3, one_launch);
 }
 
+/* A collective of a group runs before the group's sends and receives, so it may end while they
+ * wait, although it was called after them. */
+static int collective_first(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_work *works[2] = {NULL, NULL};
+    ring_call call = RING_CALL_INIT;
+    player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_OK(ring_group_start());
+    call.work = &works[0];
+    if (rank == 0)
+        EXPECT_OK(ring_recv(at(p.dst, 4096), 16, RING_INT32, 1, p.comm, &call));
+    call.work = &works[1];
+    EXPECT_OK(ring_all_reduce(at(p.src, 0), at(p.dst, 0), 16, RING_INT32, RING_SUM, p.comm, &call));
+    EXPECT_OK(ring_group_end());
+    EXPECT_OK(ring_wait(&works[1]));
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, 2), "rank %d", rank);
+    if (rank == 0)
+        EXPECT_OK(ring_wait(&works[0]));
+    else
+        EXPECT_OK(ring_send(at(p.src, 0), 16, RING_INT32, 0, p.comm, NULL));
+    return leave(&p);
+}
+
+static void test_collectives_of_groups_end_first(void **state)
+{
+    run(2, collective_first);
+}
+
 /* ---- Graphs ------------------------------------------------------------------------------- */
 
 /* One capture has a group in two streams, with more messages than fit into a launch's arguments. */
@@ -640,6 +670,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_are_right),
+        cmocka_unit_test(test_collectives_of_groups_end_first),
         cmocka_unit_test(test_graphs_replay_groups),
         cmocka_unit_test(test_failures_name_the_peer),
         cmocka_unit_test(test_a_rank_without_blocks_does_not_matter),
