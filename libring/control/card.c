@@ -39,7 +39,7 @@ static ring_status namespace_number(const char *path, uint64_t *number)
     return RING_OK;
 }
 
-static ring_status host_hash(unsigned char out[16])
+static ring_status host_hash(const char *id, unsigned char out[16])
 {
     char boot[64];
     uint64_t net;
@@ -49,6 +49,7 @@ static ring_status host_hash(unsigned char out[16])
     crypto_generichash_init(&state, NULL, 0, 16);
     crypto_generichash_update(&state, (const unsigned char *)boot, strlen(boot));
     crypto_generichash_update(&state, (const unsigned char *)&net, sizeof net);
+    crypto_generichash_update(&state, (const unsigned char *)id, strlen(id));
     crypto_generichash_final(&state, out, 16);
     return RING_OK;
 }
@@ -76,7 +77,7 @@ static ring_status process_hash(const unsigned char host[16], unsigned char out[
     return RING_OK;
 }
 
-ring_status card_fill(control_card *card)
+ring_status card_fill(control_card *card, const char *host_id)
 {
     card->pid = (int32_t)getpid();
     card->uid = (uint32_t)geteuid();
@@ -86,7 +87,7 @@ ring_status card_fill(control_card *card)
     if (gethostname(card->hostname, sizeof card->hostname) != 0 && errno != ENAMETOOLONG)
         return fail(RING_ERR_SYSTEM, "reading the host's name (gethostname): %m");
     card->hostname[sizeof card->hostname - 1] = '\0';
-    RING_TRY(host_hash(card->host));
+    RING_TRY(host_hash(host_id, card->host));
     return process_hash(card->host, card->process);
 }
 

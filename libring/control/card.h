@@ -20,15 +20,16 @@ typedef struct control_card {
     uint32_t cpus;             /* the number of CPUs on which it may run               */
     uint32_t cpu_set;          /* hash of the set of these CPUs                        */
     uint32_t runs_programs;    /* 1: it has an accelerator that may run calls          */
-    unsigned char host[16];    /* hash of the boot id and the network namespace        */
+    unsigned char host[16];    /* hash of boot id, network namespace and RING_HOST_ID   */
     unsigned char process[16]; /* hash of host, pid namespace, pid and start time      */
     char hostname[CARD_NAME_MAX];
     unsigned char address[ADDRESS_PACKED]; /* its TCP listener, see address_pack()     */
     char unix_name[CARD_NAME_MAX];         /* its AF_UNIX listener, for its host       */
 } control_card;
 
-/** Fills in the fields that identify this process and its host, and its CPUs. */
-ring_status card_fill(control_card *card);
+/** Fills in the fields that identify this process and its host, and its CPUs.
+ *  @param host_id  RING_HOST_ID. */
+ring_status card_fill(control_card *card, const char *host_id);
 /** Makes the texts of a received card printable. */
 void card_clean(control_card *card);
 /** @return true if both ranks are on one host and of one user, so that AF_UNIX can connect them. */

@@ -69,7 +69,7 @@ static ring_status fill(membership *m, const settings *s, uint32_t transports)
     card->rank = m->world.rank;
     card->transports = transports;
     card->runs_programs = s->device_programs;
-    return card_fill(card);
+    return card_fill(card, s->host_id);
 }
 
 static void init_parts(membership *m)

@@ -105,6 +105,9 @@ static const setting table[] = {
      "interfaces that other ranks connect to, as prefixes, best first; =eth0: exact name; ^docker: "
      "all but these",
      "", SETTING_TEXT, FIELD(interface)},
+    {"RING_HOST_ID", "NCCL_HOSTID", "text",
+     "ranks with different ids are treated as if they were on different hosts", "", SETTING_TEXT,
+     FIELD(host_id)},
     {"RING_IB_DISABLE", "NCCL_IB_DISABLE", "0 or 1", "1: do not use InfiniBand and RoCE", "0",
      SETTING_FLAG, FIELD(ib.disabled)},
     {"RING_IB_HCA", "NCCL_IB_HCA", "list",

@@ -49,6 +49,7 @@ typedef struct settings {
     char rendezvous_dir[512]; /* RING_RENDEZVOUS_DIR: shared directory to find rank 0     */
     char address[256];        /* RING_ADDR: address that peers connect to, "" = chosen    */
     char interface[64];       /* RING_SOCKET_IFNAME: interfaces that peers connect to     */
+    char host_id[64];         /* RING_HOST_ID: tells hosts apart, beside what they show   */
     char fault[128];          /* RING_FAULT: for transport_fault_wrap(), in tests         */
     log_level debug;          /* RING_DEBUG                                               */
     transport_ib ib;          /* RING_IB_..., RING_NET_GDR_LEVEL                          */

@@ -184,6 +184,29 @@ static void test_wrong_settings_are_told_at_once(void **state)
     assert_null(comm);
 }
 
+static void test_ranks_with_other_ids_are_on_other_hosts(void **state)
+{
+    const char *const settings[2][3] = {{"RING_HOST_ID=a", "RING_TRANSPORT=tcp", NULL},
+                                        {"RING_HOST_ID=b", "RING_TRANSPORT=tcp", NULL}};
+    ring_comm *comms[RANKS];
+    ring_config config = at_once();
+    ring_unique_id id;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < RANKS; r++) {
+        config.settings = settings[r % 2];
+        assert_int_equal(ring_comm_init_config(&comms[r], RANKS, &id, r, &config), RING_OK);
+    }
+    reduce_on_all(comms, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+        ring_comm_info info = {.size = sizeof info};
+        assert_int_equal(ring_comm_get_info(comms[r], &info), RING_OK);
+        assert_int_equal(info.hosts, 2);
+        assert_int_equal(info.local_ranks, RANKS / 2);
+    }
+    for (int r = 0; r < RANKS; r++)
+        ring_comm_destroy(comms[r]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +216,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_start_that_fails_prints_its_reason_once),
         cmocka_unit_test(test_one_that_was_only_begun_is_destroyed),
         cmocka_unit_test(test_wrong_settings_are_told_at_once),
+        cmocka_unit_test(test_ranks_with_other_ids_are_on_other_hosts),
     };
     if (argc != 2)
         return 2;

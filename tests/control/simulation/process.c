@@ -168,8 +168,8 @@ int __wrap_gethostname(char *out, size_t bytes)
     return 0;
 }
 
-ring_status __wrap_card_fill(control_card *card);
-ring_status __wrap_card_fill(control_card *card)
+ring_status __wrap_card_fill(control_card *card, const char *host_id);
+ring_status __wrap_card_fill(control_card *card, const char *host_id)
 {
     const int rank = sim_rank();
     card->pid = 100 + rank;

@@ -59,12 +59,12 @@ static void put_word(cJSON *o, const char *name, const char *format, ...)
         cJSON_ReplaceItemInObjectCaseSensitive(o, name, cJSON_CreateString(longer));
 }
 
-/* @return true for settings that may differ between hosts: of the launch, the address, the secret.
- */
+/* @return true for settings that may differ between hosts: of the launch, the address, the host's
+ * id, the secret. */
 static bool may_differ(const settings_row *row)
 {
     return strncmp(row->help, "launch:", 7) == 0 || strcmp(row->name, "RING_ADDR") == 0 ||
-           strncmp(row->name, "RING_SECRET_", 12) == 0;
+           strcmp(row->name, "RING_HOST_ID") == 0 || strncmp(row->name, "RING_SECRET_", 12) == 0;
 }
 
 static void put_settings(cJSON *o)
