@@ -109,11 +109,17 @@ def stage_a(stage, amount):
 # ---- B: figures ---------------------------------------------------------------------------------
 
 
-def measure(stage, amount, collective, ranks, kind, options=(), title="", env=None):
+# Before a program: each process is on a host of its own.
+ON_HOSTS = ("sh", "-c", 'RING_HOST_ID=$RANK exec "$@"', "sh")
+
+
+def measure(stage, amount, collective, ranks, kind, options=(), title="", env=None,
+            device="cuda:0"):
     """ringperf's times of a collective, each a result. @return {bytes: seconds}, out of place."""
     name = f"{collective}, {ranks} {kind}" + ("" if not title else f" {title}")
-    argv = [amount.program("ringperf"), collective, "--device", "cuda:0", *options]
+    argv = [amount.program("ringperf"), collective, "--device", device, *options]
     before = [] if kind == "threads" else [stage.launcher, "-n", str(ranks)]
+    before += ON_HOSTS if kind == "hosts" else []
     argv += ["-g", str(ranks)] if kind == "threads" else []
     times = {}
     with tempfile.TemporaryDirectory(prefix="ringperf-") as folder:
@@ -141,6 +147,14 @@ def share_of_bound(stage, times, ranks, title, copied):
         bound = 2 * ranks * size / (copied * 1e9)
         stage.row(f"all_reduce of 256 MiB, {ranks} {title}, share of the bound",
                   bound / times[size])
+
+
+def share_of_host(stage, times, of_host, title):
+    """@param of_host  the times of the same call with memory of the host."""
+    for size in times.keys() & of_host.keys():
+        if size == max(times):
+            stage.row(f"all_reduce of {size_text(size)}, {title}, share of the rate with the "
+                      "host's memory", of_host[size] / times[size])
 
 
 def measure_all_reduce(stage, amount, ranks, copied):
@@ -241,8 +255,14 @@ def stage_m(stage, amount):
         for stream in (["--stream"], []):
             measure(stage, amount, "all_reduce", 2, "processes", [*stream, *sizes],
                     "under MPS" + (" on a stream" if stream else ""))
-        measure(stage, amount, "all_reduce", 2, "processes", ["--stream", *sizes],
-                "under MPS on a stream through memory of the host", {"RING_P2P": "0"})
+        for kind, env in (("processes", {"RING_P2P": "0", "RING_TRANSPORT": "shm"}),
+                          ("hosts", {"RING_TRANSPORT": "tcp"})):
+            title = "through memory of the host" if kind == "processes" else "over tcp"
+            times = measure(stage, amount, "all_reduce", 2, kind, ["--stream", *sizes],
+                            f"under MPS on a stream {title}", env)
+            of_host = measure(stage, amount, "all_reduce", 2, kind, sizes, "of the host's memory",
+                              env, "cpu")
+            share_of_host(stage, times, of_host, f"2 {kind} {title}")
         measure(stage, amount, "sendrecv", 2, "processes", ["--stream", *sizes],
                 "under MPS on a stream")
         if stage.failures():
