@@ -318,9 +318,11 @@ void fiber_delay(void)
     const unsigned most = __atomic_load_n(&delay_most, __ATOMIC_RELAXED);
     if (most == 0)
         return;
-    if (state == 0)
-        state = __atomic_add_fetch(&delay_seed, 1, __ATOMIC_RELAXED);
-    const unsigned drawn = (unsigned)rand_r(&state);
+    unsigned own = __atomic_load_n(&state, __ATOMIC_RELAXED); /* all fibers of a thread have it */
+    if (own == 0)
+        own = __atomic_add_fetch(&delay_seed, 1, __ATOMIC_RELAXED);
+    const unsigned drawn = (unsigned)rand_r(&own);
+    __atomic_store_n(&state, own, __ATOMIC_RELAXED);
     if (drawn % 8 == 0)
         usleep(drawn / 8 % most);
 }
