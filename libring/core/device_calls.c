@@ -178,13 +178,11 @@ ring_status device_call_start(prepared_call *c, double until)
  * several receives it is the first one that differs from the peer's message. */
 static const work *find_failed(const ring_comm *comm, const accelerator_verdict *v)
 {
-    const work *found = NULL;
-    for (const work *w = comm->works.first; w != NULL; w = w->next) {
-        if (!w->call.on_device)
-            continue;
-        const int32_t later = found == NULL ? -1 : (int32_t)(w->stream.run - found->stream.run);
-        if (later < 0 ||
-            (later == 0 && device_pairs_differ(w, v) && !device_pairs_differ(found, v)))
+    const work *found = work_on_device_from(comm->works.first);
+    for (const work *w = found; w != NULL; w = work_on_device_from(w->next)) {
+        const bool same = w->stream.run == found->stream.run;
+        if (work_run_is_before(w->stream.run, found->stream.run) ||
+            (same && device_pairs_differ(w, v) && !device_pairs_differ(found, v)))
             found = w;
     }
     return found;
@@ -220,7 +218,7 @@ static ring_status fail_by_verdict(const ring_comm *comm, const accelerator_verd
 static bool is_latest(const work *w)
 {
     const work *other = work_on_device_from(w->comm->works.first);
-    while (other != NULL && (other == w || (int32_t)(other->stream.run - w->stream.run) < 0))
+    while (other != NULL && (other == w || work_run_is_before(other->stream.run, w->stream.run)))
         other = work_on_device_from(other->next);
     return other == NULL;
 }

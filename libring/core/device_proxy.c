@@ -43,10 +43,8 @@ struct proxy_peer {
 struct device_proxy {
     int32_t count, next; /* peers; the first one that the next turn serves   */
     accelerator_shape shape;
-    bool stays; /* at work, also if no call is in flight: graphs may replay calls */
-    bool ends;  /* at work, because the communicator ends                         */
-    char *memory[2];
-    bool registered[2];
+    bool ends;       /* at work, also if no call is in flight: the communicator ends */
+    char *memory[2]; /* registered with links that put; NULL: not registered         */
     struct proxy_peer peers[];
 };
 
@@ -95,17 +93,12 @@ static ring_status send_rooms(struct proxy_peer *p, const accelerator_shape *sha
     return RING_OK;
 }
 
-static device_receipt read_receipt(const device_receipt *r)
-{
-    const uint64_t released = __atomic_load_n(&r->released, __ATOMIC_ACQUIRE);
-    return (device_receipt){.taken = __atomic_load_n(&r->taken, __ATOMIC_ACQUIRE),
-                            .released = released};
-}
-
 /* @return true if the accelerator has taken or released more than the peer has been told. */
 static bool has_receipt(const proxy_lane *l, device_receipt *now)
 {
-    *now = read_receipt(l->box.out_receipt);
+    const device_receipt *r = l->box.out_receipt;
+    now->released = __atomic_load_n(&r->released, __ATOMIC_ACQUIRE);
+    now->taken = __atomic_load_n(&r->taken, __ATOMIC_ACQUIRE); /* the accelerator writes it first */
     return now->taken != l->told.taken || now->released != l->told.released;
 }
 
@@ -174,13 +167,21 @@ static ring_status send_receipts(struct proxy_peer *p, const accelerator_shape *
     return RING_OK;
 }
 
+static bool has_frames(const struct proxy_peer *p, const accelerator_shape *shape)
+{
+    for (int32_t lane = 0; lane < shape->lanes; lane++)
+        if (next_frame(&p->lanes[lane], shape) != NULL)
+            return true;
+    return false;
+}
+
 static bool has_unsent(const struct proxy_peer *p, const accelerator_shape *shape)
 {
     device_receipt now;
     for (int32_t lane = 0; lane < shape->lanes; lane++)
-        if (next_frame(&p->lanes[lane], shape) != NULL || has_receipt(&p->lanes[lane], &now))
+        if (has_receipt(&p->lanes[lane], &now))
             return true;
-    return false;
+    return has_frames(p, shape);
 }
 
 /* ---- Receiving --------------------------------------------------------------------------- */
@@ -323,14 +324,6 @@ static ring_status receive_all(struct proxy_peer *p, const accelerator_shape *sh
     return status;
 }
 
-static bool has_frames(const struct proxy_peer *p, const accelerator_shape *shape)
-{
-    for (int32_t lane = 0; lane < shape->lanes; lane++)
-        if (next_frame(&p->lanes[lane], shape) != NULL)
-            return true;
-    return false;
-}
-
 /* Serves a peer. It may have ended its communicator when it had received all that it needs, so a
  * closed link is a failure only if frames are to be sent over it. */
 static ring_status serve_peer(const struct device_proxy *proxy, struct proxy_peer *p, bool *moved)
@@ -338,7 +331,7 @@ static ring_status serve_peer(const struct device_proxy *proxy, struct proxy_pee
     channel *c = p->on;
     const work *w = work_on_device_from(c->comm->works.first);
     ring_status status = RING_OK;
-    if (!p->lost && c->dialed && c->link != placeholder_link()) {
+    if (!p->lost && c->link != placeholder_link()) {
         channel_activate(c);
         status = receive_all(p, &proxy->shape, moved);
     }
@@ -357,13 +350,13 @@ static ring_status serve_peer(const struct device_proxy *proxy, struct proxy_pee
     return status;
 }
 
-/* What is carried does not count in the turn, so that calls that the host drives get their part. */
+/* Carried bytes do not count in the turn, so that calls that the host drives get their part. */
 ring_status device_proxy_turn(ring_comm *comm, bool *moved)
 {
     struct device_proxy *proxy = proxy_of(comm);
     if (proxy == NULL)
         return RING_OK;
-    const bool works = proxy->stays || proxy->ends ||
+    const bool works = comm->streams.carries || proxy->ends ||
                        work_on_device_from(comm->works.first) != NULL;
     const size_t before = comm->turn.bytes;
     for (int32_t i = 0; i < proxy->count; i++) {
@@ -395,9 +388,9 @@ const channel *device_proxy_busy(const ring_comm *comm)
     for (int32_t i = 0; proxy != NULL && i < proxy->count; i++) {
         const struct proxy_peer *p = &proxy->peers[i];
         const transport_link *l = p->on->link;
-        if (!p->lost && (has_unsent(p, &proxy->shape) || channel_holds_frames(p->on) ||
-                         l->transport->flushed(l) < l->frames_sent ||
-                         (proxy->ends && !is_heard(p, &proxy->shape))))
+        if (!p->lost &&
+            (has_unsent(p, &proxy->shape) || l->transport->flushed(l) < l->frames_sent ||
+             (proxy->ends && !is_heard(p, &proxy->shape))))
             return p->on;
     }
     return NULL;
@@ -405,12 +398,11 @@ const channel *device_proxy_busy(const ring_comm *comm)
 
 void device_proxy_stay(ring_comm *comm)
 {
-    struct device_proxy *proxy = proxy_of(comm);
-    if (proxy == NULL)
+    if (proxy_of(comm) == NULL)
         return;
     comm_lock(comm);
-    orphans_count(comm, proxy->stays ? 0 : 1);
-    proxy->stays = comm->streams.carries = true;
+    orphans_count(comm, comm->streams.carries ? 0 : 1);
+    comm->streams.carries = true;
     sleep_wake_callers(comm);
     comm_unlock(comm);
 }
@@ -420,21 +412,12 @@ void device_proxy_end(ring_comm *comm)
     struct device_proxy *proxy = proxy_of(comm);
     if (proxy == NULL)
         return;
-    orphans_count(comm, -(int)proxy->stays);
-    proxy->stays = comm->streams.carries = false;
+    orphans_count(comm, comm->streams.carries ? -1 : 0);
+    comm->streams.carries = false;
     proxy->ends = true;
 }
 
 /* ---- Creation ------------------------------------------------------------------------------ */
-
-/* Registers the boxes with links that put bytes. */
-static void register_boxes(struct device_proxy *proxy, const accelerator_boxes *of)
-{
-    for (int half = 0; half < 2; half++) {
-        proxy->memory[half] = of->memory[half];
-        proxy->registered[half] = region_add(of->memory[half], of->bytes, REGION_PLAIN) == RING_OK;
-    }
-}
 
 static ring_status add_peer(ring_comm *comm, const struct device_calls *d, int rank)
 {
@@ -449,8 +432,10 @@ static ring_status add_peer(ring_comm *comm, const struct device_calls *d, int r
         d->by->programs->boxes(d->seat, rank, lane, &p->lanes[lane].box);
         p->lanes[lane].whole = UINT64_MAX;
     }
-    if (comm->links.reaches && proxy->count == 1)
-        register_boxes(proxy, &p->lanes[0].box);
+    const accelerator_boxes *of = &p->lanes[0].box;
+    for (int half = 0; half < 2 && comm->links.reaches && proxy->count == 1; half++)
+        if (region_add(of->memory[half], of->bytes, REGION_PLAIN) == RING_OK)
+            proxy->memory[half] = of->memory[half];
     return RING_OK;
 }
 
@@ -478,7 +463,7 @@ void device_proxy_free(struct device_calls *d)
     if (proxy == NULL)
         return;
     for (int half = 0; half < 2; half++)
-        if (proxy->registered[half])
+        if (proxy->memory[half] != NULL)
             (void)region_remove(proxy->memory[half]);
     for (int32_t i = 0; i < proxy->count; i++)
         free(proxy->peers[i].lanes);

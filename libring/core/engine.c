@@ -109,19 +109,13 @@ static bool failed(ring_status status)
     return status != RING_OK && status != RING_IN_PROGRESS;
 }
 
-/* @return true if run @p a of an accelerator ends before run @p b. */
-static bool is_earlier(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) < 0;
-}
-
 /* Runs of an accelerator end in the order of their numbers, so the first call on a device stands
  * for those with the same or later runs. Calls of a group may be in another order than their runs.
  */
 static ring_status advance_run(work *w)
 {
     const work *first = work_on_device_from(w->comm->works.first);
-    w->stream.queued = w != first && !is_earlier(w->stream.run, first->stream.run);
+    w->stream.queued = w != first && !work_run_is_before(w->stream.run, first->stream.run);
     if (w->stream.queued)
         return RING_IN_PROGRESS;
     const ring_status status = device_call_advance(w);
@@ -147,9 +141,9 @@ static void end_part(work *w)
         return;
     if (first->stream.queued)
         hold_again(first);
-    for (work *next = first; next != NULL && is_earlier(run, first->stream.run);
+    for (work *next = first; next != NULL && work_run_is_before(run, first->stream.run);
          next = work_on_device_from(next->next))
-        if (next->stream.queued && is_earlier(next->stream.run, first->stream.run))
+        if (next->stream.queued && work_run_is_before(next->stream.run, first->stream.run))
             hold_again(next);
 }
 

@@ -151,6 +151,11 @@ static inline work *work_on_device_from(work *w)
         w = w->next;
     return w;
 }
+/** @return true if an accelerator ends run @p a before run @p b. Numbers wrap. */
+static inline bool work_run_is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
 /** @return the next call number of a collective, or of a send or recv with a peer.
  *  @param packed  the call's packed signature, for the history of collectives.
  *  @param on  the channel of a send or recv; NULL if the peer is this rank itself. */
