@@ -9,7 +9,6 @@
 #include "coll_sweep.h"
 #include "args.h"
 #include "harness.h"
-#include "pretended_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +61,6 @@ static int sweep_rank(int rank, int ranks, harness_board *board, void *arg)
 {
     const sweep_options *options = arg;
     ring_comm *comm;
-    pretended_host_set(rank % options->target.hosts);
     if (options->target.memory == SWEEP_CUDA)
         sweep_use_gpu(rank % options->target.devices);
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
@@ -138,11 +136,11 @@ static int sweep_comm(sweep_options *options, int ranks)
 
 static void set_transports(const sweep_target *target)
 {
-    char list[64];
-    const bool far = target->hosts > 1 && strcmp(target->transport, target->wire) != 0;
-    snprintf(list, sizeof list, "%s%s%s", target->transport, far ? "," : "",
-             far ? target->wire : "");
-    setenv("RING_TRANSPORT", list, 1);
+    char hosts[16];
+    snprintf(hosts, sizeof hosts, "%d", target->hosts);
+    setenv("RING_TEST_HOSTS", hosts, 1);
+    setenv("RING_TEST_WIRE", target->wire, 1);
+    harness_use(target->transport);
 }
 
 int main(int argc, char **argv)

@@ -43,8 +43,10 @@ void harness_use(const char *transport)
 {
     const char *wire = getenv("RING_TEST_WIRE");
     char list[64];
-    snprintf(list, sizeof list, "%s,%s", transport, wire != NULL ? wire : "tcp");
-    setenv("RING_TRANSPORT", harness_number("RING_TEST_HOSTS", 1) > 1 ? list : transport, 1);
+    wire = wire != NULL ? wire : "tcp";
+    snprintf(list, sizeof list, "%s,%s", transport, wire);
+    const bool one = harness_number("RING_TEST_HOSTS", 1) == 1 || strcmp(transport, wire) == 0;
+    setenv("RING_TRANSPORT", one ? transport : list, 1);
 }
 
 ring_status harness_join(int rank, int ranks, harness_board *board, ring_comm **comm)
@@ -157,6 +159,29 @@ int harness_run(harness_kind kind, int ranks, harness_body body, void *arg, harn
     else
         harness_board_free(shared);
     return failed;
+}
+
+typedef struct apart {
+    int ranks;
+    harness_body body;
+    void *arg;
+    int (*start)(void);
+} apart;
+
+static int as_threads(int rank, int ranks, harness_board *board, void *arg)
+{
+    const apart *a = arg;
+    EXPECT(a->start == NULL || a->start() == 0, "not started");
+    return harness_run(HARNESS_THREADS, a->ranks, a->body, a->arg, NULL);
+}
+
+int harness_run_apart(const char *transport, int ranks, harness_body body, void *arg,
+                      int (*start)(void))
+{
+    apart threads = {ranks, body, arg, start};
+    return harness_kind_of(transport) == HARNESS_THREADS
+               ? harness_run(HARNESS_PROCESSES, 1, as_threads, &threads, NULL)
+               : harness_run(HARNESS_PROCESSES, ranks, body, arg, NULL);
 }
 
 int harness_run_beside(int ranks, harness_body body, void *arg,

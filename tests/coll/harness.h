@@ -60,7 +60,12 @@ void harness_use(const char *transport);
 int harness_run(harness_kind kind, int ranks, harness_body body, void *arg, harness_board **board);
 void harness_board_free(harness_board *board);
 
-/** The same for processes, with `beside` called here once they are started. */
+/** Runs ranks over a transport: as processes, or as threads of one process of their own, which have
+ *  no memory, driver or GPU of earlier runs. @param start  called in that process before there are
+ *  threads, e.g. because it forks; NULL: nothing. @return number of ranks that failed. */
+int harness_run_apart(const char *transport, int ranks, harness_body body, void *arg,
+                      int (*start)(void));
+/** The same as harness_run() for processes, with `beside` called here once they are started. */
 int harness_run_beside(int ranks, harness_body body, void *arg,
                        void (*beside)(harness_board *board, void *arg));
 

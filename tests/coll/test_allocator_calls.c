@@ -301,18 +301,9 @@ static int train(int rank, int ranks, harness_board *board, void *arg)
     return end(&t);
 }
 
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
-    return harness_run(HARNESS_THREADS, RANKS, train, NULL, NULL);
-}
-
 static void training_ends_with_right_values(void **state)
 {
-    const int failed = harness_kind_of(transport) == HARNESS_THREADS
-                           ? harness_run(HARNESS_PROCESSES, 1, as_threads, NULL, NULL)
-                           : harness_run(HARNESS_PROCESSES, RANKS, train, NULL, NULL);
-    assert_int_equal(failed, 0);
+    assert_int_equal(harness_run_apart(transport, RANKS, train, NULL, start_gpu), 0);
 }
 
 int main(int argc, char **argv)

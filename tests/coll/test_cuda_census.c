@@ -293,17 +293,9 @@ static int rank_main(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
-    return harness_run(HARNESS_THREADS, RANKS, rank_main, NULL, NULL);
-}
-
 static void counts_are_within_budgets(void **state)
 {
-    const int failed = is_process() ? harness_run(HARNESS_PROCESSES, RANKS, rank_main, NULL, NULL)
-                                    : harness_run(HARNESS_PROCESSES, 1, as_threads, NULL, NULL);
-    assert_int_equal(failed, 0);
+    assert_int_equal(harness_run_apart(transport, RANKS, rank_main, NULL, start_gpu), 0);
 }
 
 int main(int argc, char **argv)

@@ -108,24 +108,9 @@ static int expect_sum(const player *p, int round, int count)
     return 0;
 }
 
-typedef struct job {
-    harness_body body;
-    int ranks;
-} job;
-
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    const job *j = arg;
-    return harness_run(HARNESS_THREADS, j->ranks, j->body, NULL, NULL);
-}
-
-/* Runs the ranks in processes of their own, or as threads of one. @return those that failed. */
 static int run(int ranks, harness_body body)
 {
-    job j = {body, ranks};
-    return harness_kind_of(near) == HARNESS_THREADS
-               ? harness_run(HARNESS_PROCESSES, 1, as_threads, &j, NULL)
-               : harness_run(HARNESS_PROCESSES, ranks, body, NULL, NULL);
+    return harness_run_apart(near, ranks, body, NULL, NULL);
 }
 
 /* ---- Frames in flight ----------------------------------------------------------------------- */

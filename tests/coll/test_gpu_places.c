@@ -97,18 +97,9 @@ static bool has_threads(void)
     return harness_kind_of(transport) == HARNESS_THREADS;
 }
 
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    const harness_body *body = arg;
-    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
-    return harness_run(HARNESS_THREADS, RANKS, *body, NULL, NULL);
-}
-
 static void run(harness_body body)
 {
-    const int failed = has_threads() ? harness_run(HARNESS_PROCESSES, 1, as_threads, &body, NULL)
-                                     : harness_run(HARNESS_PROCESSES, RANKS, body, NULL, NULL);
-    assert_int_equal(failed, 0);
+    assert_int_equal(harness_run_apart(transport, RANKS, body, NULL, start_gpu), 0);
 }
 
 /* ---- Default streams ---------------------------------------------------------------------- */

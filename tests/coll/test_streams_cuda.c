@@ -117,29 +117,6 @@ static uint64_t sent(ring_comm *comm)
     return ring_comm_get_info(comm, &info) == RING_OK ? info.messages_sent : UINT64_MAX;
 }
 
-/* ---- Runs --------------------------------------------------------------------------------- */
-
-typedef struct job {
-    int ranks;
-    harness_body body;
-    void *arg;
-} job;
-
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    const job *j = arg;
-    return harness_run(HARNESS_THREADS, j->ranks, j->body, j->arg, NULL);
-}
-
-/* Threads share a process, and a GPU, that other runs do not have. @return ranks that failed. */
-static int run_apart(int ranks, harness_body body, void *arg)
-{
-    job threads = {ranks, body, arg};
-    return harness_kind_of(transport_name) == HARNESS_THREADS
-               ? harness_run(HARNESS_PROCESSES, 1, as_threads, &threads, NULL)
-               : harness_run(HARNESS_PROCESSES, ranks, body, arg, NULL);
-}
-
 /* ---- Order -------------------------------------------------------------------------------- */
 
 /* The stream waits for an event of another one, which waits for a word. */
@@ -191,7 +168,7 @@ static int held(int rank, int ranks, harness_board *board, void *arg)
 static void test_a_call_takes_its_place_in_a_stream(void **state)
 {
     for (int ranks = 1; ranks <= RANKS_MOST; ranks++)
-        assert_int_equal(run_apart(ranks, held, NULL), 0);
+        assert_int_equal(harness_run_apart(transport_name, ranks, held, NULL, NULL), 0);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -228,7 +205,7 @@ static int captured(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_a_graph_cannot_keep_calls_of_the_host(void **state)
 {
-    assert_int_equal(run_apart(2, captured, NULL), 0);
+    assert_int_equal(harness_run_apart(transport_name, 2, captured, NULL, NULL), 0);
 }
 
 /* ---- Ends --------------------------------------------------------------------------------- */
@@ -314,7 +291,8 @@ static void test_an_end_lets_streams_go(void **state)
     const bool threads = harness_kind_of(transport_name) == HARNESS_THREADS;
     for (ending how = BREAK; how < ENDINGS; how++)
         if (!threads || how != DEATH)
-            assert_int_equal(run_apart(2, ended, &how), how == DEATH ? 1 : 0);
+            assert_int_equal(harness_run_apart(transport_name, 2, ended, &how, NULL),
+                             how == DEATH ? 1 : 0);
 }
 
 /* ---- Calls of the driver that fail -------------------------------------------------------- */

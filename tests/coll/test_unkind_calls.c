@@ -112,25 +112,9 @@ static void delay(player *p)
 
 /* ---- Runs --------------------------------------------------------------------------------- */
 
-typedef struct job {
-    int ranks;
-    harness_body body;
-} job;
-
-static int as_threads(int rank, int ranks, harness_board *board, void *arg)
-{
-    const job *j = arg;
-    EXPECT(start_gpu() == 0, "no GPU"); /* forks, so before there are threads */
-    return harness_run(HARNESS_THREADS, j->ranks, j->body, NULL, NULL);
-}
-
 static void run(int ranks, harness_body body)
 {
-    job threads = {ranks, body};
-    const int failed = harness_kind_of(transport) == HARNESS_THREADS
-                           ? harness_run(HARNESS_PROCESSES, 1, as_threads, &threads, NULL)
-                           : harness_run(HARNESS_PROCESSES, ranks, body, NULL, NULL);
-    assert_int_equal(failed, 0);
+    assert_int_equal(harness_run_apart(transport, ranks, body, NULL, start_gpu), 0);
 }
 
 /* ---- Without a stream ---------------------------------------------------------------------- */
