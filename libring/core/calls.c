@@ -335,15 +335,11 @@ static ring_status check_fine(ring_comm *comm)
     return fail(comm_verdict(comm), "%s", comm->failure.text);
 }
 
-/* As check_fine(), but first collects failures of graph replays, since no work reports them. */
+/* As check_fine(), but first collects failures of graph replays. */
 static ring_status check_ready(ring_comm *comm)
 {
-    const bool looks = comm->device_calls != NULL && comm->works.first == NULL;
-    const ring_status status = looks ? device_calls_check(comm) : RING_OK;
-    if (status != RING_OK && comm_is_fine(comm)) {
-        comm_fail(comm, NULL, status);
-        failure_await(comm);
-    }
+    device_calls_collect(comm);
+    failure_await(comm);
     return check_fine(comm);
 }
 

@@ -183,6 +183,11 @@ ring_status ring_comm_status(const ring_comm *comm)
         return RING_ERR_ARGUMENT;
     if (atomic_load_explicit(&comm->starting, memory_order_acquire))
         return RING_IN_PROGRESS;
+    ring_comm *of = (ring_comm *)(uintptr_t)comm;
+    if (of->device_calls != NULL && comm_try_lock(of)) {
+        device_calls_collect(of);
+        comm_unlock(of);
+    }
     const int broken = atomic_load_explicit(&comm->failure.status, memory_order_acquire);
     return broken != RING_OK ? (ring_status)broken : control_verdict(comm->world);
 }

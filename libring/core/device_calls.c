@@ -260,15 +260,17 @@ bool device_call_is_timed(const work *w)
            missing < 0;
 }
 
-ring_status device_calls_check(const ring_comm *comm)
+void device_calls_collect(ring_comm *comm)
 {
     const struct device_calls *d = comm->device_calls;
     accelerator_verdict v = {.status = RING_OK};
     int missing;
-    if (d == NULL || d->by->programs->state(d->seat, 0, &v, &missing) == RING_OK)
-        return RING_OK;
-    return fail(v.status, "a call in a graph failed: %s, at rank %d (%s)",
-                ring_status_string(v.status), v.peer, comm_host(comm, v.peer));
+    if (d == NULL || comm->works.first != NULL || !comm_is_fine(comm) ||
+        d->by->programs->state(d->seat, 0, &v, &missing) == RING_OK)
+        return;
+    (void)fail(v.status, "a call in a graph failed: %s, at rank %d (%s)",
+               ring_status_string(v.status), v.peer, comm_host(comm, v.peer));
+    comm_fail(comm, NULL, v.status);
 }
 
 void device_calls_abort(ring_comm *comm)

@@ -58,9 +58,9 @@ ring_status device_call_advance(work *w);
 int device_call_missing(const work *w);
 /** @return true while the accelerator may check the deadline of a run that it has not ended. */
 bool device_call_is_timed(const work *w);
-/** Collects the failures of graph replays. Call it while no call is in flight.
- *  @return RING_OK, or the error of a replay. */
-ring_status device_calls_check(const ring_comm *comm);
+/** Ends the communicator if a graph's replay has failed, which no work reports. While calls are in
+ *  flight it does nothing, because one of them may have failed instead. */
+void device_calls_collect(ring_comm *comm);
 /** Ends the runs if the communicator has failed. Any thread may call it. */
 void device_calls_wake(ring_comm *comm);
 /** Ends the runs and resumes their streams. */

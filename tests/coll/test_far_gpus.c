@@ -8,10 +8,12 @@
 #include "device_calls.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "unit_test.h"
@@ -108,9 +110,14 @@ static int expect_sum(const player *p, int round, int count)
     return 0;
 }
 
+static int run_with(int ranks, harness_body body, void *arg)
+{
+    return harness_run_apart(near, ranks, body, arg, NULL);
+}
+
 static int run(int ranks, harness_body body)
 {
-    return harness_run_apart(near, ranks, body, NULL, NULL);
+    return run_with(ranks, body, NULL);
 }
 
 /* ---- Frames in flight ----------------------------------------------------------------------- */
@@ -355,6 +362,129 @@ static void calls_over_bad_links_are_right_or_fail(void **state)
     unsetenv("RING_TIMEOUT");
 }
 
+/* ---- Faults in each phase ------------------------------------------------------------------- */
+
+typedef struct trial {
+    enum { BEFORE, STARTED, CARRIED, CAPTURED, REPLAYED } phase;
+    enum { ABORT, DEADLINE, LOST, CUT } fault;
+} trial;
+
+static const char *const phases[] = {"before a call", "when only other hosts have made a call",
+                                     "while frames are carried", "after a capture", "in a replay"};
+static const char *const ends[] = {"abort", "deadline", "lost host", "cut wire"};
+
+/* Rank 1 is alone on its host, and is what fails. */
+static bool makes_call(const player *p, const trial *t)
+{
+    return p->rank != 1 || t->phase == CARRIED;
+}
+
+static uint64_t bytes_received(const player *p)
+{
+    pthread_mutex_lock(&p->comm->lock);
+    const uint64_t bytes = p->comm->info.bytes_received;
+    pthread_mutex_unlock(&p->comm->lock);
+    return bytes;
+}
+
+/* Closes all connections of this process to other hosts. */
+static void cut_wire(void)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0 && peer.ss_family != AF_UNIX)
+            (void)shutdown(fd, SHUT_RDWR);
+    }
+}
+
+/* Brings the rank to the phase, in which it has made its call or replay, or has captured one. */
+static int reach(player *p, const trial *t, CUgraphExec *exec)
+{
+    const bool replays = t->phase == CAPTURED || t->phase == REPLAYED;
+    if (t->phase == BEFORE)
+        return 0;
+    if (replays) {
+        CUgraph graph;
+        EXPECT_CUDA(cu.begin_capture(p->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        EXPECT_OK(sum(p, COUNT, NULL));
+        EXPECT_CUDA(cu.end_capture(p->stream, &graph));
+        EXPECT_CUDA(cu.graph_instantiate(exec, graph, 0));
+        EXPECT_CUDA(cu.graph_launch(*exec, p->stream));
+        EXPECT(expect_sum(p, 0, COUNT) == 0, "rank %d", p->rank);
+        EXPECT_OK(ring_barrier(p->comm, NULL));
+    }
+    if (t->phase == REPLAYED && p->rank != 1)
+        EXPECT_CUDA(cu.graph_launch(*exec, p->stream));
+    if (!replays && makes_call(p, t))
+        EXPECT_OK(sum(p, COUNT, NULL));
+    if (t->phase == CARRIED && p->rank == 1)
+        for (const double since = harness_now(); bytes_received(p) < FRAME; usleep(1000))
+            EXPECT(harness_is_prompt(since), "no frame has arrived");
+    return 0;
+}
+
+/* The streams of all ranks pass what has failed, the communicator says why, and later calls and
+ * replays end at once. */
+static int fault_in_a_phase(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const ring_status expected[] = {RING_ERR_ABORTED, RING_ERR_TIMEOUT, RING_ERR_PEER,
+                                           RING_ERR_PEER};
+    const trial *t = arg;
+    player p;
+    CUgraphExec exec = NULL;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT_OK(ring_barrier(p.comm, NULL));
+    EXPECT(reach(&p, t, &exec) == 0, "rank %d", rank);
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    const double since = harness_now();
+    if (rank == 1 && t->fault == ABORT)
+        EXPECT_OK(ring_comm_abort(p.comm, "enough"));
+    if (rank == 1 && t->fault == LOST)
+        raise(SIGKILL);
+    if (rank == 1 && t->fault == CUT)
+        cut_wire();
+    if (rank == 1 && t->fault == DEADLINE) { /* its host stands still */
+        pthread_mutex_lock(&p.comm->lock);
+        usleep(4000000);
+        pthread_mutex_unlock(&p.comm->lock);
+    }
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    while (ring_comm_status(p.comm) == RING_OK && harness_is_prompt(since))
+        usleep(1000);
+    EXPECT(ring_comm_status(p.comm) == expected[t->fault], "rank %d: %d: %s", rank,
+           (int)ring_comm_status(p.comm), ring_last_error(p.comm));
+    EXPECT(sum_and_wait(&p, FEW) == expected[t->fault], "rank %d: a later call", rank);
+    if (exec != NULL)
+        EXPECT_CUDA(cu.graph_launch(exec, p.stream));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    leave(&p);
+    EXPECT(harness_is_prompt(since), "rank %d: the end took %.1f s", rank, harness_now() - since);
+    return 0;
+}
+
+/* Ranks 0 and 2 are on one host, rank 1 on the other. */
+static void faults_end_every_phase(void **state)
+{
+    if (harness_kind_of(near) == HARNESS_THREADS)
+        skip_because("ranks are threads, which cannot be lost alone");
+    for (int phase = BEFORE; phase <= REPLAYED; phase++)
+        for (int fault = ABORT; fault <= CUT; fault++) {
+            trial t = {phase, fault};
+            if (fault == DEADLINE && (phase == BEFORE || phase == CAPTURED))
+                continue; /* nothing waits */
+            setenv("RING_FAULT", phase == CARRIED ? "delay=0.05" : "delay=0", 1);
+            setenv("RING_TIMEOUT", fault == DEADLINE ? "3" : "60", 1);
+            const int failed = run_with(3, fault_in_a_phase, &t) - (fault == LOST);
+            if (failed != 0)
+                fprintf(stderr, "%s %s\n", ends[fault], phases[phase]);
+            assert_int_equal(failed, 0);
+        }
+    unsetenv("RING_FAULT");
+    unsetenv("RING_TIMEOUT");
+}
+
 /* ---- Graphs --------------------------------------------------------------------------------- */
 
 /* A replay after the communicator has ended changes nothing. */
@@ -400,6 +530,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_library_copies_no_bytes),
         cmocka_unit_test(a_rank_may_leave_after_its_calls),
         cmocka_unit_test(calls_over_bad_links_are_right_or_fail),
+        cmocka_unit_test(faults_end_every_phase),
         cmocka_unit_test(graphs_replay_calls_until_the_end),
     };
     if (argc != 2)
