@@ -143,13 +143,14 @@ static void serve_once(void)
     serve_clients(now, now - due);
 }
 
+/* A wait without a deadline ends after days, since CONTROL_NEVER does not fit into a timespec. */
 bool control_wait(pthread_cond_t *changed, double deadline)
 {
-    const double latest = clock_now() + 1e6; /* CONTROL_NEVER does not fit into a timespec */
+    const double latest = clock_now() + 1e6;
     const double moment = deadline < latest ? deadline : latest;
     const struct timespec until = {.tv_sec = (time_t)moment,
                                    .tv_nsec = (long)((moment - (double)(time_t)moment) * 1e9)};
-    return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT;
+    return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT || moment < deadline;
 }
 
 static void *run(void *unused)

@@ -10,6 +10,7 @@
 #include "listeners.h"
 #include "losses.h"
 #include "membership.h"
+#include "numbers.h"
 #include "peers.h"
 #include "verdict.h"
 
@@ -130,15 +131,17 @@ static int list_missing(const membership *m, char *out, size_t bytes)
 /* Fails the start with the list of the missing ranks. */
 static void time_out(membership *m)
 {
-    char ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
+    const double limit = m->world.settings.init_timeout;
+    char number[NUMBER_LIMIT_MAX], ranks[200], place[ADDRESS_TEXT_MAX] = "?", text[CONTROL_TEXT];
     net_address at = {.length = sizeof at.at};
     if (getsockname(m->rendezvous.source.fd, &at.at.any, &at.length) == 0)
         address_text(&at, place);
     const int count = list_missing(m, ranks, sizeof ranks);
     text_format(text, sizeof text,
-                "%s %s of %d did not reach rank 0 (%s at %s) in time (RING_INIT_TIMEOUT=%g)%s",
+                "%s %s of %d did not reach rank 0 (%s at %s) in time (RING_INIT_TIMEOUT=%s%s)%s",
                 count == 1 ? "rank" : "ranks", ranks, m->world.size, m->world.cards[0].hostname,
-                place, m->world.settings.init_timeout,
+                place, number_limit_text(limit, number),
+                limit >= NUMBER_NO_LIMIT ? " at rank 0, but another rank has a deadline" : "",
                 address_is_loopback(&at) ? "; only ranks on this host can reach that address" : "");
     verdict_decide(m, RING_ERR_TIMEOUT, text);
 }

@@ -8,6 +8,7 @@
 
 #include "encryption.h"
 #include "losses.h"
+#include "numbers.h"
 #include "peers.h"
 #include "verdict.h"
 
@@ -20,8 +21,10 @@
 /* Warns if this rank's value of a setting differs from rank 0's. */
 static void warn_overruled(const char *name, double mine, double theirs)
 {
+    char my_text[NUMBER_LIMIT_MAX], their_text[NUMBER_LIMIT_MAX];
     if (mine > theirs || mine < theirs)
-        log_warn("%s=%g on this rank, but rank 0's %g applies to all ranks", name, mine, theirs);
+        log_warn("%s=%s on this rank, but rank 0's %s applies to all ranks", name,
+                 number_limit_text(mine, my_text), number_limit_text(theirs, their_text));
 }
 
 /* Adopts rank 0's settings. */

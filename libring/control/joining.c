@@ -207,9 +207,8 @@ static ring_status await_cards(membership *m)
     while (m->state < STATE_LINKING && !membership_has_failed(m))
         if (!control_wait(&m->changed, limit))
             return fail(RING_ERR_TIMEOUT,
-                        "rank 0 did not report within %g s (RING_INIT_TIMEOUT) that all ranks have "
-                        "joined; is it stopped?",
-                        m->world.settings.init_timeout);
+                        "rank 0 did not report in time (RING_INIT_TIMEOUT) that all ranks have "
+                        "joined; is it stopped?");
     return m->state >= STATE_LINKING ? RING_OK : verdict_status(m);
 }
 

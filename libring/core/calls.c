@@ -233,10 +233,10 @@ static ring_status read_options(const char *name, const ring_call *given, ring_c
         return fail(RING_ERR_ARGUMENT, "ring_%s: ring_call.size is 0; start from RING_CALL_INIT",
                     name);
     memcpy(options, given, min_size(given->size, sizeof *options));
-    if (!(options->timeout >= 0))
+    if (!(options->timeout >= 0) && options->timeout != RING_TIMEOUT_NONE)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_%s: ring_call.timeout is %g; it must be a positive number of seconds, or "
-                    "0 for RING_TIMEOUT",
+                    "ring_%s: ring_call.timeout is %g; it must be a positive number of seconds, "
+                    "RING_TIMEOUT_NONE, or 0 for RING_TIMEOUT",
                     name, options->timeout);
     return RING_OK;
 }
@@ -427,7 +427,7 @@ static ring_status prepare_locked(prepared_call *c, plan_shape *shape, const rin
     RING_TRY(check_fine(c->comm));
     RING_TRY(check(c, shape, options));
     const ring_call *o = &c->options;
-    if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout > 0 ||
+    if (o->work != NULL || o->on_done != NULL || o->after != NULL || o->timeout != 0 ||
         o->scale != NULL || o->envelope != NULL || o->stream != NULL)
         return fail(RING_ERR_ARGUMENT,
                     "ring_%s: ring_call.prepared cannot be combined with other options; pass those "

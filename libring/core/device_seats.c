@@ -6,6 +6,7 @@
 #include "calls.h"
 #include "device_calls.h"
 #include "device_proxy.h"
+#include "numbers.h"
 #include "tuner.h"
 
 #include <pthread.h>
@@ -48,6 +49,9 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
 }
 
 /* ---- Steps in time ------------------------------------------------------------------------ */
+
+/* s: the time in which the driver must answer if RING_INIT_TIMEOUT has the value none. */
+#define DRIVER_SECONDS 30.0
 
 typedef enum seat_task { ATTACH, OPEN, CONNECT } seat_task;
 
@@ -126,8 +130,10 @@ static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
 
 /* Runs the step in a thread, and waits for it.
  * @return its result. RING_ERR_TIMEOUT: it is not finished, and @p s must not be used any more. */
-static ring_status finish_in_time(seat_step *s, double seconds)
+static ring_status finish_in_time(const ring_comm *comm, seat_step *s)
 {
+    const double limit = comm->settings.init_timeout;
+    const double seconds = limit < NUMBER_NO_LIMIT ? limit / 2 : DRIVER_SECONDS;
     pthread_t thread;
     const double end = clock_now() + seconds;
     const struct timespec until = {.tv_sec = (time_t)end,
@@ -146,10 +152,11 @@ static ring_status finish_in_time(seat_step *s, double seconds)
     else
         pthread_detach(thread);
     if (!finished)
-        return fail(RING_ERR_TIMEOUT,
-                    "the driver of %s did not answer within %.3g s (half of RING_INIT_TIMEOUT); is "
-                    "a stream stopped?",
-                    s->by->name, seconds);
+        return fail(
+            RING_ERR_TIMEOUT,
+            "the driver of %s did not answer within %.3g s (half of RING_INIT_TIMEOUT, if that "
+            "is not none); is a stream stopped?",
+            s->by->name, seconds);
     return s->status == RING_OK ? RING_OK : fail(s->status, "%s", s->text);
 }
 
@@ -161,7 +168,7 @@ static ring_status attach(const ring_comm *comm, struct device_calls *d,
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
     s->parent = parent;
-    const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
+    const ring_status status = finish_in_time(comm, s);
     if (status == RING_ERR_TIMEOUT)
         return status;
     d->seat = s->seat;
@@ -187,7 +194,7 @@ static ring_status reach_all(const ring_comm *comm, struct device_calls *d, seat
     s->by_rooms = by_rooms;
     for (int r = 0; r < comm->ranks; r++)
         s->cards[r] = notices[r].card;
-    const ring_status status = finish_in_time(s, comm->settings.init_timeout / 2);
+    const ring_status status = finish_in_time(comm, s);
     if (status == RING_ERR_TIMEOUT) {
         d->seat = NULL; /* the thread uses it */
         return status;

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "handle.h"
 #include "lists.h"
+#include "numbers.h"
 #include "placeholder_link.h"
 #include "products.h"
 #include "progress_thread.h"
@@ -101,7 +102,8 @@ ring_status work_rebind(work *w, program *p)
 
 double work_timeout(const ring_comm *comm, const ring_call *options)
 {
-    return options->timeout > 0 ? options->timeout : comm->settings.timeout;
+    const double limit = options->timeout != 0 ? options->timeout : comm->settings.timeout;
+    return limit > 0 && limit < NUMBER_NO_LIMIT ? limit : NUMBER_NO_LIMIT;
 }
 
 /* Binds all fields except the call number and the held resources. */

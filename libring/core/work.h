@@ -171,7 +171,8 @@ ring_status work_take_messages(work *w);
 /** Closes the gates of the call's works until the stream reaches @p stop. They hold @p stop until
  *  they end. */
 void work_stop(work *lead, accelerator_stop *stop);
-/** @return the timeout of a call with these options, in seconds after it can start. */
+/** @return the timeout of a call with these options, in seconds after it can start; at most
+ *  NUMBER_NO_LIMIT. */
 double work_timeout(const ring_comm *comm, const ring_call *options);
 /** @return true while the event that it waits for is not set. */
 bool work_awaits_event(const work *w);

@@ -18,6 +18,7 @@
 typedef enum setting_kind {
     SETTING_TEXT,
     SETTING_SECONDS,
+    SETTING_LIMIT,
     SETTING_FLAG,
     SETTING_NUMBER,
     SETTING_ENCRYPTION,
@@ -85,12 +86,12 @@ static const setting table[] = {
      "yields its core before each turn if CPUs copy the data; thread: by a thread that does not "
      "yield; none: only during this process's calls to libring",
      "auto", SETTING_PROGRESS, FIELD(progress)},
-    {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails", "600", SETTING_SECONDS,
-     FIELD(timeout)},
+    {"RING_TIMEOUT", NULL, "s", "a call that takes longer fails; none: no limit", "600",
+     SETTING_LIMIT, FIELD(timeout)},
     {"RING_PEER_TIMEOUT", NULL, "s", "a peer that is silent for longer is considered lost", "15",
      SETTING_SECONDS, FIELD(peer_timeout)},
-    {"RING_INIT_TIMEOUT", NULL, "s", "time in which all ranks must join", "60", SETTING_SECONDS,
-     FIELD(init_timeout)},
+    {"RING_INIT_TIMEOUT", NULL, "s", "time in which all ranks must join; none: no limit", "60",
+     SETTING_LIMIT, FIELD(init_timeout)},
     {"RING_SECRET_FILE", NULL, "path",
      "file (mode 0600, at least 16 bytes) with the secret that proves membership", "", SETTING_TEXT,
      FIELD(secret_file)},
@@ -278,6 +279,8 @@ static const char *setting_parse(const setting *s, const char *value, settings *
                    : range_of("a text with a length", 0, (int)s->size - 1);
     case SETTING_SECONDS:
         return number_seconds(value, field) ? NULL : NUMBER_SECONDS_TEXT;
+    case SETTING_LIMIT:
+        return number_limit(value, field) ? NULL : NUMBER_LIMIT_TEXT;
     case SETTING_FLAG:
         *(bool *)field = strcmp(value, "1") == 0;
         return *(bool *)field || strcmp(value, "0") == 0 ? NULL : "0 or 1";

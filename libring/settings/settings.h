@@ -40,9 +40,9 @@ typedef struct settings {
     bool checksum;            /* RING_CHECKSUM: of frames over tcp                        */
     encryption encrypt;       /* RING_ENCRYPT: of data over tcp                           */
     progress_mode progress;   /* RING_PROGRESS                                            */
-    double timeout;           /* RING_TIMEOUT: of a call, s                               */
+    double timeout;           /* RING_TIMEOUT: of a call, s, or NUMBER_NO_LIMIT           */
     double peer_timeout;      /* RING_PEER_TIMEOUT: of a silent peer, s                   */
-    double init_timeout;      /* RING_INIT_TIMEOUT: of the start, s                       */
+    double init_timeout;      /* RING_INIT_TIMEOUT: of the start, s, or NUMBER_NO_LIMIT   */
     bool insecure;            /* RING_INSECURE                                            */
     char secret_file[512];    /* RING_SECRET_FILE                                         */
     int secret_fd;            /* RING_SECRET_FD: inherited descriptor of a file, -1: none */

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_digit(char c)
 {
@@ -82,4 +84,21 @@ bool number_real(const char *text, double *value)
 bool number_seconds(const char *text, double *seconds)
 {
     return number_real(text, seconds) && *seconds >= 0.01 && *seconds <= NUMBER_SECONDS_MOST;
+}
+
+bool number_limit(const char *text, double *seconds)
+{
+    if (strcasecmp(text, "none") != 0)
+        return number_seconds(text, seconds);
+    *seconds = NUMBER_NO_LIMIT;
+    return true;
+}
+
+const char *number_limit_text(double seconds, char out[NUMBER_LIMIT_MAX])
+{
+    NUMBERS_AS_IN_C;
+    if (seconds >= NUMBER_NO_LIMIT)
+        return strcpy(out, "none");
+    (void)snprintf(out, NUMBER_LIMIT_MAX, "%g", seconds);
+    return out;
 }

@@ -35,4 +35,13 @@ bool number_real(const char *text, double *value);
 /** Parses a time-out within the range of NUMBER_SECONDS_TEXT. */
 bool number_seconds(const char *text, double *seconds);
 
+/** A time limit that never passes, in calculations with times. Its name in settings is "none". */
+#define NUMBER_NO_LIMIT NUMBER_SECONDS_MOST
+#define NUMBER_LIMIT_TEXT NUMBER_SECONDS_TEXT ", or none"
+/** As number_seconds(); "none" in any case means NUMBER_NO_LIMIT. */
+bool number_limit(const char *text, double *seconds);
+enum { NUMBER_LIMIT_MAX = 16 };
+/** Writes such a limit, as "none" or "2.5". @return @p out. */
+const char *number_limit_text(double seconds, char out[NUMBER_LIMIT_MAX]);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Promises of calls beside right sums: handles, order, errors, deadlines, counters.
  * Usage: test_coll_calls TRANSPORT */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -132,6 +133,11 @@ static int wrong_arguments_are_refused_before_anything_is_sent(int rank, int ran
     EXPECT(strstr(ring_last_error(NULL), "use sum, then divide") != NULL, "%s",
            ring_last_error(NULL));
     ring_call call = RING_CALL_INIT;
+    call.timeout = -2;
+    EXPECT_REFUSED(ring_barrier(comm, &call), "ring_call.timeout is -2");
+    call.timeout = (double)NAN;
+    EXPECT_REFUSED(ring_barrier(comm, &call), "RING_TIMEOUT_NONE");
+    call.timeout = 0;
     call.stream = x;
     EXPECT(ring_barrier(comm, &call) == RING_ERR_UNSUPPORTED, "stream");
     EXPECT_OK(ring_comm_status(comm)); /* nothing was sent: the communicator lives */
@@ -284,6 +290,62 @@ static int missing_rank_is_a_timeout(int rank, int ranks, harness_board *board, 
     return 0;
 }
 
+/* RING_TIMEOUT is over when rank 0 makes the call. */
+static int late_by(int rank, int ranks, harness_board *board, void *timeout)
+{
+    float x = 1;
+    ring_comm *comm;
+    ring_call call = RING_CALL_INIT;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    call.timeout = *(double *)timeout;
+    usleep(rank == 0 ? 800000 : 0);
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call));
+    EXPECT(x == (float)ranks, "sum %g", (double)x);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* A rank that ends ends the calls that have no deadline. */
+static int lost_without_deadline(int rank, int ranks, harness_board *board, void *timeout)
+{
+    float x = 1;
+    ring_comm *comm;
+    ring_call call = RING_CALL_INIT;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    call.timeout = *(double *)timeout;
+    const double since = harness_now();
+    if (rank == 0)
+        _exit(0);
+    EXPECT(ring_all_reduce(&x, &x, 1, RING_FLOAT32, RING_SUM, comm, &call) == RING_ERR_PEER, "%s",
+           ring_last_error(comm));
+    EXPECT(harness_is_prompt(since), "took %.1f s", harness_now() - since);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+static void test_calls_may_have_no_deadline(void **state)
+{
+    static const struct {
+        const char *timeout, *init;
+        double of_call;
+    } cases[] = {{"0.3", "60", RING_TIMEOUT_NONE},
+                 {"0.3", "none", (double)INFINITY},
+                 {"none", "none", 0},
+                 {"none", "60", RING_TIMEOUT_NONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double of_call = cases[i].of_call;
+        setenv("RING_TIMEOUT", cases[i].timeout, 1);
+        setenv("RING_INIT_TIMEOUT", cases[i].init, 1);
+        assert_int_equal(harness_run(cases_kind(), 3, late_by, &of_call, NULL), 0);
+        if (cases_kind() == HARNESS_PROCESSES)
+            assert_int_equal(harness_run(HARNESS_PROCESSES, 3, lost_without_deadline, &of_call,
+                                         NULL),
+                             0);
+    }
+    unsetenv("RING_TIMEOUT");
+    unsetenv("RING_INIT_TIMEOUT");
+}
+
 static void *abort_soon(void *comm)
 {
     usleep(50000);
@@ -415,6 +477,7 @@ int main(int argc, char **argv)
         CASE_ALONE(wrong_arguments_are_refused_before_anything_is_sent, 2),
         cmocka_unit_test(test_different_calls_are_shown_on_all_ranks),
         CASE_ALONE(missing_rank_is_a_timeout, 2),
+        cmocka_unit_test(test_calls_may_have_no_deadline),
         CASE_ALONE(abort_ends_waiting_calls_everywhere, 3),
         CASE_ALONE(leaving_with_an_unfinished_call_ends_it_everywhere, 2),
         CASE(leaving_in_order_disturbs_nobody, 3),

@@ -532,6 +532,20 @@ static int late_rank(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* Rank 1 makes the call when RING_TIMEOUT is over. */
+static int late_without_deadline(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    ring_call call = RING_CALL_INIT;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    call.timeout = RING_TIMEOUT_NONE;
+    usleep(rank == 1 ? 2500000 : 0);
+    EXPECT_OK(sum(&p, p.stream, &call));
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT_OK(ring_comm_status(p.comm));
+    return leave(&p);
+}
+
 /* No stream reaches the call before its deadline, so no kernel can check it. After the deadline the
  * streams pass the call, and write nothing to its buffers. */
 static int never_reached(int rank, int ranks, harness_board *board, void *arg)
@@ -671,6 +685,9 @@ static void test_failures_end_streams(void **state)
         run(2, aborted);
         run(2, other_counts);
     }
+    setenv("RING_TIMEOUT", "1", 1);
+    run(2, late_without_deadline);
+    unsetenv("RING_TIMEOUT");
     run(2, never_reached);
     run(2, default_stream_is_busy);
     run(2, other_memory);

@@ -107,6 +107,47 @@ static void test_a_start_that_fails_is_told_by_the_first_call(void **state)
     ring_comm_destroy(comm);
 }
 
+static const char *const no_deadline[] = {"RING_INIT_TIMEOUT=none", NULL};
+
+/* The deadline of the environment is over when rank 1 begins. */
+static void test_a_start_without_deadline_waits_for_late_ranks(void **state)
+{
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comms[2];
+    setenv("RING_INIT_TIMEOUT", "0.3", 1);
+    config.settings = no_deadline;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    assert_int_equal(ring_comm_init_config(&comms[0], 2, &id, 0, &config), RING_OK);
+    usleep(1000000);
+    assert_int_equal(ring_comm_status(comms[0]), RING_IN_PROGRESS);
+    assert_int_equal(ring_comm_init_config(&comms[1], 2, &id, 1, &config), RING_OK);
+    reduce_on_all(comms, 2);
+    for (int r = 0; r < 2; r++)
+        ring_comm_destroy(comms[r]);
+    unsetenv("RING_INIT_TIMEOUT");
+}
+
+static void test_the_earliest_deadline_counts(void **state)
+{
+    static const char *const soon[] = {"RING_INIT_TIMEOUT=0.5", NULL};
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comms[2];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < 2; r++) {
+        config.settings = r == 0 ? no_deadline : soon;
+        assert_int_equal(ring_comm_init_config(&comms[r], 3, &id, r, &config), RING_OK);
+    }
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ring_barrier(comms[r], NULL), RING_ERR_TIMEOUT);
+        assert_non_null(strstr(ring_last_error(NULL), "rank 2 of 3 did not reach"));
+        assert_non_null(strstr(ring_last_error(NULL),
+                               "RING_INIT_TIMEOUT=none at rank 0, but another rank has"));
+        ring_comm_destroy(comms[r]);
+    }
+}
+
 /* A program that looks at no status. */
 static void ignore_all(int quiet)
 {
@@ -213,6 +254,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ranks_begin_and_compute), /* forks before there is a heap */
         cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
         cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),
+        cmocka_unit_test(test_a_start_without_deadline_waits_for_late_ranks),
+        cmocka_unit_test(test_the_earliest_deadline_counts),
         cmocka_unit_test(test_a_start_that_fails_prints_its_reason_once),
         cmocka_unit_test(test_one_that_was_only_begun_is_destroyed),
         cmocka_unit_test(test_wrong_settings_are_told_at_once),

@@ -85,6 +85,8 @@ has "value from the environment" "$out" '^RING_TIMEOUT +7 s  \(environment\)$'
 has "its default" "$out" 'default 600'
 has "value by NCCL's name" "$out" '^RING_DEBUG +info  \(NCCL_DEBUG\)$'
 has "value by default" "$out" '^RING_PEER_TIMEOUT +15 s  \(default\)$'
+run env RING_TIMEOUT=none "$ringinfo" env
+has "no deadline" "$out" '^RING_TIMEOUT +none  \(environment\)$'
 for name in RING_TRANSPORT RING_ALGO RING_INIT_TIMEOUT RING_SECRET_FILE RING_INSECURE RING_SIMD \
     RING_DATA RING_RANK MASTER_PORT; do
     has "env lists $name" "$out" "^$name "

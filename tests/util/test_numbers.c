@@ -82,6 +82,24 @@ static void timeouts_may_be_longer_than_lives(void **state)
         assert_false(number_seconds(wrong[i], &value));
 }
 
+static void limits_may_be_none(void **state)
+{
+    static const char *const good[][2] = {{"none", "none"},
+                                          {"None", "none"},
+                                          {"1e14", "none"},
+                                          {"2.50", "2.5"},
+                                          {"99e12", "9.9e+13"}};
+    static const char *const wrong[] = {"", "no", "none ", "nones", "inf", "-1"};
+    char text[NUMBER_LIMIT_MAX];
+    double value;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(number_limit(good[i][0], &value));
+        assert_string_equal(number_limit_text(value, text), good[i][1]);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(number_limit(wrong[i], &value));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -90,6 +108,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_keep_their_bounds),
         cmocka_unit_test(reals_are_finite_and_not_negative),
         cmocka_unit_test(timeouts_may_be_longer_than_lives),
+        cmocka_unit_test(limits_may_be_none),
     };
     return cmocka_run_group_tests_name("util.numbers", tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@
  *     ring_comm_destroy(comm);
  *
  * Rules that hold everywhere:
- *  - No call blocks forever: each has a deadline (RING_TIMEOUT, or ring_call.timeout).
+ *  - No call blocks forever: each has a deadline (RING_TIMEOUT, or ring_call.timeout), unless it is
+ *    set to none. Even then a call ends when a rank that it needs was lost.
  *  - Ranks call the collectives of a communicator in the same order with the same arguments. If
  *    calls differ, every rank gets an error that names both calls.
  *  - The library borrows buffers from the start of a call until the call completes. Until then the
@@ -158,7 +159,8 @@ typedef struct ring_unique_id {
 ring_status ring_get_unique_id(ring_unique_id *id);
 
 /** Joins the communicator @p id as @p rank of @p size. Collective: returns when all ranks have
- *  joined, or after RING_INIT_TIMEOUT with an error that lists the missing ranks.
+ *  joined, or after RING_INIT_TIMEOUT (unless that has the value none) with an error that lists the
+ *  missing ranks.
  *  Ranks may be processes, or threads of one process. A failure is also printed as one line on
  *  standard error, because there is no communicator to ask for the reason.
  *  @param[out] comm  free it with ring_comm_destroy(); NULL on failure.
@@ -372,6 +374,10 @@ typedef struct ring_envelope {
     int tag;
 } ring_envelope;
 
+/** As ring_call.timeout: the call has no deadline, as with RING_TIMEOUT=none. It ends when it is
+ *  complete, or with the communicator. */
+#define RING_TIMEOUT_NONE (-1.0)
+
 /** A call that was prepared with ring_call.prepared. */
 typedef struct ring_prepared ring_prepared;
 /** Options of one call; pass NULL for none. Start from RING_CALL_INIT. Fields beyond `size` bytes
@@ -383,7 +389,7 @@ typedef struct ring_call {
                             at once; see below */
     double timeout;    /**< seconds until RING_ERR_TIMEOUT, from the start of the call, or from the
                             time at which `after` is set and `stream` has reached the call; 0:
-                            RING_TIMEOUT */
+                            RING_TIMEOUT; or RING_TIMEOUT_NONE */
     ring_event *after; /**< not NULL: nothing is read, written or sent before this event is set */
     ring_done on_done; /**< not NULL: called when the call has ended. Without `work`, the call also
                             returns at once, and has no handle */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NAME_WIDTH = 18, SETTING_WIDTH = 22 };
 
@@ -90,9 +91,10 @@ void show_findings(const report *r, bool color)
 static void show_setting(const settings_row *row, bool color)
 {
     const bool is_default = strncmp(row->source, "default", 7) == 0, is_set = *row->value != '\0';
+    const bool is_seconds = strcmp(row->unit, "s") == 0 && strcasecmp(row->value, "none") != 0;
     printf("%s%-*s%s %s%s  (%s)\n", if_color(color, BOLD), SETTING_WIDTH, row->name,
-           if_color(color, PLAIN), is_set ? row->value : "-",
-           is_set && strcmp(row->unit, "s") == 0 ? " s" : "", row->source);
+           if_color(color, PLAIN), is_set ? row->value : "-", is_set && is_seconds ? " s" : "",
+           row->source);
     printf("%-*s %s [%s", SETTING_WIDTH, "", row->help, row->unit);
     if (*row->fallback != '\0' && !is_default)
         printf("; default %s", row->fallback);

@@ -93,9 +93,9 @@ static ring_status choose_patience(setup *s)
 {
     const char *text = texts_get(&s->j.exports, "RING_INIT_TIMEOUT");
     s->patience = PATIENCE_DEFAULT;
-    if (text == NULL || *text == '\0' || number_seconds(text, &s->patience))
+    if (text == NULL || *text == '\0' || number_limit(text, &s->patience))
         return RING_OK;
-    return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want " NUMBER_SECONDS_TEXT, text);
+    return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want " NUMBER_LIMIT_TEXT, text);
 }
 
 /* Fills in the job, when the ranks are placed. */
