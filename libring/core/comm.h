@@ -58,6 +58,8 @@ typedef struct comm_works {
     work *all;               /* all works, idle or not */
     work *done, **done_end;  /* ended works whose on_done is due, in the order of their ends */
     bool calls_done;         /* a thread is calling on_done functions */
+    uint64_t started;        /* the number of the latest work, see work.number */
+    uint64_t told;           /* the work whose on_done that thread is calling; 0: none */
     _Atomic int32_t waiters; /* calls that threads wait for; a waiting thread advances all works */
     _Atomic int orphans;     /* works in flight that no thread waits for */
 } comm_works;

@@ -15,6 +15,7 @@ static work *next_done(ring_comm *comm)
     if (comm->works.done == NULL)
         comm->works.done_end = &comm->works.done;
     w->result.pending = false;
+    comm->works.told = w->number;
     return w;
 }
 
@@ -52,9 +53,12 @@ void comm_unlock(ring_comm *comm)
         on_done(context, status);
         call_group_resume(&kept);
         comm_lock(comm);
+        comm->works.told = 0;
     }
-    if (tells)
+    if (tells) {
         comm->works.calls_done = false;
+        sleep_wake_callers(comm); /* ring_comm_flush() waits for on_done functions, too */
+    }
     const bool leaves = leaves_orphans(comm);
     pthread_mutex_unlock(&comm->lock);
     if (leaves)

@@ -74,40 +74,79 @@ static void pause_unlocked(ring_comm *comm, unsigned *looks, double deadline)
     comm_lock(comm);
 }
 
-/* @return when to stop waiting. An event that is not set is not a failure of this rank or its
- * peers, so after the call's timeout only the wait ends, and the call continues.
- * @param[in,out] gate_deadline  when that timeout ends; 0: it has not started. */
-static double give_up_at(const work *w, double now, double deadline, double *gate_deadline)
+/* What a thread waits for: a work, or all works that were started up to `last`. */
+typedef struct wait_aim {
+    ring_comm *comm;
+    const work *work; /* NULL: all works whose numbers are at most `last` */
+    uint64_t last;
+} wait_aim;
+
+/* @return true if the works have ended, and their on_done functions have returned. */
+static bool are_over(const ring_comm *comm, uint64_t last)
 {
-    if (!work_awaits_event(w))
+    const comm_works *works = &comm->works;
+    const work *due = works->done;
+    if (comm->failure.pending || (works->first != NULL && works->first->number <= last))
+        return false;
+    while (due != NULL && due->number > last)
+        due = due->result.next;
+    return due == NULL && (works->told == 0 || works->told > last);
+}
+
+static bool is_reached(const wait_aim *aim)
+{
+    return aim->work != NULL ? aim->work->result.finished : are_over(aim->comm, aim->last);
+}
+
+/* @return the longest timeout of the works if all of them wait for events, else 0. */
+static double patience_of(const wait_aim *aim)
+{
+    double longest = 0;
+    if (aim->work != NULL)
+        return work_awaits_event(aim->work) ? aim->work->wait.timeout : 0;
+    for (const work *w = aim->comm->works.first; w != NULL && w->number <= aim->last; w = w->next) {
+        if (!work_awaits_event(w))
+            return 0;
+        longest = w->wait.timeout > longest ? w->wait.timeout : longest;
+    }
+    return longest;
+}
+
+/* @return when to stop waiting. An event that is not set is not a failure of this rank or its
+ * peers, so after the calls' timeout only the wait ends, and the calls continue.
+ * @param[in,out] gate_deadline  when that timeout ends; 0: it has not started. */
+static double give_up_at(const wait_aim *aim, double now, double deadline, double *gate_deadline)
+{
+    const double patience = patience_of(aim);
+    if (patience <= 0)
         return deadline;
     if (*gate_deadline <= 0)
-        *gate_deadline = now + w->wait.timeout;
+        *gate_deadline = now + patience;
     return deadline > 0 && deadline < *gate_deadline ? deadline : *gate_deadline;
 }
 
-static void wait_until(work *w, double deadline)
+static void wait_until(const wait_aim *aim, double deadline)
 {
-    ring_comm *comm = w->comm;
+    ring_comm *comm = aim->comm;
     double gate_deadline = 0;
     unsigned looks = 0;
-    if (!w->result.finished)
+    if (!is_reached(aim))
         (void)glance(comm); /* the first answer often arrives within a few reads */
-    while (!w->result.finished) {
+    while (!is_reached(aim)) {
         if (engine_turn(comm, TURN_BYTES))
             looks = 0;
-        if (w->result.finished)
+        if (is_reached(aim))
             return;
         if (looks == 0) {
             looks = 1;
             if (glance(comm))
                 continue;
         }
-        const double now = clock_now(), end = give_up_at(w, now, deadline, &gate_deadline);
+        const double now = clock_now(), end = give_up_at(aim, now, deadline, &gate_deadline);
         if (end > 0 && now >= end)
             return;
         engine_look(comm, now);
-        if (!w->result.finished)
+        if (!is_reached(aim))
             pause_unlocked(comm, &looks, end > 0 ? end : now + 1);
     }
 }
@@ -128,9 +167,18 @@ ring_status wait_for_work(work *w, double deadline)
     w->result.waiters++;
     work_set_orphan(w, false);
     comm_count_waiter(comm, 1);
-    wait_until(w, deadline);
+    wait_until(&(wait_aim){.comm = comm, .work = w}, deadline);
     comm_count_waiter(comm, -1);
     if (--w->result.waiters == 0 && !w->result.finished)
         work_set_orphan(w, true);
     return w->result.finished ? RING_OK : RING_IN_PROGRESS;
+}
+
+ring_status wait_for_all(ring_comm *comm, double deadline)
+{
+    const wait_aim aim = {.comm = comm, .last = comm->works.started};
+    comm_count_waiter(comm, 1);
+    wait_until(&aim, deadline);
+    comm_count_waiter(comm, -1);
+    return is_reached(&aim) ? RING_OK : RING_IN_PROGRESS;
 }

@@ -11,6 +11,9 @@
  *  the wait stops only if the work's gate is still closed after its timeout.
  *  @return RING_OK if the work has ended, else RING_IN_PROGRESS. */
 ring_status wait_for_work(work *w, double deadline);
+/** As wait_for_work(), for all works that were started before this call, and their on_done
+ *  functions. Works of later calls are not waited for. */
+ring_status wait_for_all(ring_comm *comm, double deadline);
 /** Pauses briefly after a pass over several works that have not ended.
  *  @param[in,out] looks  the number of such passes. @return true if there were so many of them that
  *  the caller should sleep instead. */

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Implements the public calls that wait for or test handles: one handle, all of several, or any of
- * several. A call enters a handle before it uses it, and leaves it afterwards (handle.h). */
+ * several; and the one that waits for all calls of a communicator. A call enters a handle before it
+ * uses it, and leaves it afterwards (handle.h). */
 #include "call_group.h"
+#include "device_calls.h"
 #include "engine.h"
 #include "handle.h"
 #include "sleep.h"
 #include "wait.h"
 
 #include <sched.h>
+
+/* Seconds from which a wait has no deadline, so that sums with the clock are exact enough. */
+static const double FOREVER = 1e9;
 
 /* Recycles a work whose handle has ended and is in use by no thread. The caller holds the lock. */
 static void drop_work(work *w)
@@ -143,6 +148,41 @@ ring_status ring_wait_all(ring_work **works, size_t count)
     }
     const ring_status waited = wait_for_each(works, count, "wait_all");
     return first != RING_OK ? first : waited;
+}
+
+/* ---- All calls of a communicator ------------------------------------------------------ */
+
+static ring_status flush(ring_comm *comm, double deadline)
+{
+    comm_lock(comm);
+    ring_status status = wait_for_all(comm, deadline);
+    device_calls_collect(comm);
+    if (status == RING_OK && comm->failure.pending)
+        status = RING_IN_PROGRESS;
+    if (status == RING_OK)
+        status = comm_verdict(comm);
+    const bool crowded = comm->crowded;
+    comm_unlock(comm);
+    if (status == RING_IN_PROGRESS && crowded)
+        sched_yield(); /* as in poll_entered() */
+    return status == RING_OK || status == RING_IN_PROGRESS ? status
+                                                           : fail(status, "%s", comm->failure.text);
+}
+
+ring_status ring_comm_flush(ring_comm *comm, double seconds)
+{
+    if (comm == NULL || !(seconds >= 0))
+        return fail(RING_ERR_ARGUMENT, "ring_comm_flush: %s",
+                    comm == NULL ? "comm is NULL" : "seconds must be 0 or more");
+    RING_TRY(call_group_refuse("comm_flush"));
+    if (call_group_is_paused())
+        return fail(RING_ERR_USAGE,
+                    "ring_comm_flush: an on_done function must not wait; the call whose end it "
+                    "reports would wait for it");
+    if (comm->generation == fork_generation() && atomic_load(&comm->starting))
+        return RING_OK; /* calls wait for the start, so none has started */
+    RING_TRY(comm_check_own(comm, "comm_flush"));
+    return flush(comm, seconds < FOREVER ? clock_now() + seconds : 0);
 }
 
 /* ---- Testing ------------------------------------------------------------------------ */

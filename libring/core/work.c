@@ -42,6 +42,7 @@ void work_recycle(work *w)
 
 static void append(ring_comm *comm, work *w)
 {
+    w->number = ++comm->works.started;
     w->next = NULL;
     w->link = comm->works.end;
     *comm->works.end = w;

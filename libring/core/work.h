@@ -119,6 +119,7 @@ typedef struct work {
     ring_comm *comm;
     struct work *next, **link; /* in the list of works in flight, in call order; or in the pool */
     struct work *sibling;      /* in the list of all works of the communicator */
+    uint64_t number;           /* among the works that were started, from 1 */
     call_signature call;
     uint64_t signature, seq;
     call_buffers buffers;

@@ -260,6 +260,25 @@ static int many_calls_then_the_end(int rank, int ranks, harness_board *board, vo
     return 0;
 }
 
+/* A flush waits for calls that GPUs run, on streams that have not reached them and without one. */
+static int flushed(int rank, int ranks, harness_board *board, void *arg)
+{
+    player p;
+    _Atomic uint32_t *word;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
+    EXPECT_OK(sum(&p, p.stream, NULL));
+    EXPECT(ring_comm_flush(p.comm, 0) == RING_IN_PROGRESS, "a call before its stream");
+    EXPECT(ring_comm_flush(p.comm, 0.05) == RING_IN_PROGRESS, "a call before its stream");
+    atomic_store(word, 1);
+    EXPECT_OK(ring_comm_flush(p.comm, HARNESS_PROMPT));
+    EXPECT(expect_sum(&p, p.stream, 0) == 0, "rank %d", rank);
+    EXPECT_OK(ring_comm_flush(p.comm, 0));
+    return leave(&p);
+}
+
 /* Calls wait for events, with and without a stream. */
 static int after_events(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -435,6 +454,7 @@ static void test_calls_run_in_their_order(void **state)
     count = COUNT;
     run(2, in_groups);
     run(2, after_events);
+    run(2, flushed);
     run(2, many_lists);
     run(2, prepared);
     if (shares)

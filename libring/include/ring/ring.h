@@ -260,6 +260,22 @@ ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring
  *          still write to shared memory (kill it and call again). */
 ring_status ring_comm_shrink(ring_comm *broken, ring_comm **out);
 
+/** Waits until all calls on @p comm that this rank has started before have ended: calls of any
+ *  thread, on streams (even if the stream has not reached the call), prepared calls, buckets,
+ *  tagged messages, and calls without a handle. Their on_done functions have returned, too. It
+ *  waits neither for other ranks nor for later calls, nor for replays of graphs. The communicator
+ *  stays usable, and handles stay valid. The calls have their own deadlines. Any thread may call
+ *  it.
+ *  @param seconds  the longest wait; 0: only advances and checks the calls, without blocking;
+ *                  INFINITY (or any number from 1e9): until the calls have ended.
+ *  @return RING_OK if all of these calls have ended, or there are none, as during a nonblocking
+ *          start;
+ *          RING_IN_PROGRESS after @p seconds, or if the events for which all remaining calls wait
+ *          were not set within the calls' timeouts, in which case the calls continue;
+ *          RING_ERR_ARGUMENT; RING_ERR_USAGE if a group is open in this thread, or in an on_done
+ *          function; or the error that ended the communicator. */
+ring_status ring_comm_flush(ring_comm *comm, double seconds);
+
 /** Leaves the communicator and frees it. NULL is allowed. Calls in flight are aborted, or end with
  *  the failure that ended the communicator earlier. Their handles may still be waited for, and
  *  return that error. Other ranks can finish calls that need no more data from this rank. A process
