@@ -109,6 +109,15 @@ ring_status ring_group_start(void)
     return RING_OK;
 }
 
+ring_status ring_group_drop(void)
+{
+    if (!call_group_is_open())
+        return fail(RING_ERR_USAGE, "ring_group_drop: no group is open in this thread");
+    prepared_drop_all(mine.first);
+    clear();
+    return RING_OK;
+}
+
 /* ---- Set-up of the process ------------------------------------------------------------------ */
 
 static void in_parent(void)

@@ -331,6 +331,72 @@ static int wrong_use_is_told(ring_comm *comm, int rank, int ranks, harness_board
     return 0;
 }
 
+/* ---- Dropping ----------------------------------------------------------------------------------
+ */
+
+/* Rank 0 drops calls of every kind and of all levels, one of them refused, then makes those that
+ * the other ranks make. */
+static int dropped(ring_comm *comm, int rank, int ranks, harness_board *board)
+{
+    enum { LONG = 100000 };
+    static _Thread_local int32_t x[LONG];
+    size_t counts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    int32_t y[8];
+    ring_work *work = (ring_work *)(uintptr_t)1;
+    ring_event *event;
+    ring_prepared *prepared;
+    _Atomic int done = 0;
+    ring_call call = RING_CALL_INIT, with_done = RING_CALL_INIT;
+    call.prepared = &prepared;
+    for (int i = 0; i < LONG; i++)
+        x[i] = rank + 1;
+    EXPECT(ring_group_drop() == RING_ERR_USAGE, "no group is open");
+    EXPECT(harness_says("no group is open in this thread"), "%s", ring_last_error(NULL));
+    EXPECT_OK(ring_all_reduce(x, x, LONG, RING_INT32, RING_SUM, comm, &call));
+    EXPECT_OK(ring_event_create(&event));
+    call = (ring_call)RING_CALL_INIT;
+    call.work = &work;
+    call.after = event;
+    with_done.on_done = count_done;
+    with_done.context = &done;
+    for (int round = 0; round < 3 && rank == 0; round++) {
+        EXPECT_OK(ring_group_start());
+        EXPECT_OK(ring_all_reduce(x, x, LONG, RING_INT32, RING_SUM, comm, &call));
+        EXPECT_OK(ring_prepared_start(prepared, &with_done));
+        EXPECT_OK(ring_group_start());
+        EXPECT_OK(ring_send(x, 1, RING_INT32, ranks - 1, comm, NULL));
+        EXPECT(ring_broadcast(y, y, 1, RING_INT32, ranks, comm, NULL) == RING_ERR_ARGUMENT, "root");
+        EXPECT_OK(ring_all_gather_v(x, y, counts, NULL, RING_INT32, comm, NULL));
+        EXPECT_OK(ring_group_drop());
+        EXPECT(ring_group_end() == RING_ERR_USAGE, "a level is still open");
+        EXPECT(work == NULL && done == 0 && x[0] == 1, "a dropped call was started");
+    }
+    ring_event_destroy(event);
+    EXPECT_OK(ring_comm_flush(comm, 0)); /* there are no calls */
+    EXPECT_OK(ring_all_reduce(x, x, LONG, RING_INT32, RING_SUM, comm, NULL));
+    EXPECT(x[0] == ranks * (ranks + 1) / 2, "%d", (int)x[0]);
+    EXPECT_OK(ring_group_start()); /* a new group has nothing of the dropped ones */
+    EXPECT_OK(ring_all_gather_v(x, y, counts, NULL, RING_INT32, comm, NULL));
+    EXPECT_OK(ring_group_end());
+    EXPECT(y[ranks - 1] == x[0] && done == 0, "%d", (int)y[ranks - 1]);
+    EXPECT(exchange(rank, ranks, comm, 1000, 0) == 0, "numbers are lost");
+    ring_prepared_destroy(prepared);
+    return 0;
+}
+
+/* The calls of a communicator that was destroyed meanwhile are dropped, too. */
+static int dropped_after_the_end(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_comm *comm;
+    int32_t x = 0;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    EXPECT_OK(ring_group_start());
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL));
+    ring_comm_destroy(comm);
+    EXPECT_OK(ring_group_drop());
+    return 0;
+}
+
 /* ---- Threads and processes ----------------------------------------------------------------------
  */
 
@@ -492,6 +558,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_one_thread_calls_for_several_ranks),
         cmocka_unit_test(test_errors_of_one_call_and_of_all),
         CASE(wrong_use_is_told, 2),
+        CASE(dropped, 1, 2, 3),
+        CASE_ALONE(dropped_after_the_end, 1, 2),
         cmocka_unit_test(test_threads_children_and_callbacks_have_no_part_in_it),
     };
     cases_begin(argc, argv);

@@ -750,7 +750,7 @@ ring_status ring_recv(void *dst, size_t count, ring_dtype dtype, int peer, ring_
  * its process. */
 
 /** Opens a group, or one more level of the open one; each level needs a ring_group_end() in this
- *  thread. The calls in a group
+ *  thread, or all levels one ring_group_drop(). The calls in a group
  *   - are checked when they are made, and return RING_OK or the error for which they are refused.
  *     Buffers and events are borrowed from then on, arrays of counts only until the call returns;
  *   - with ring_call.work, set *work to NULL; ring_group_end() sets it to the handle, unless the
@@ -772,6 +772,13 @@ ring_status ring_group_start(void);
  *  is open in this thread, or a communicator of its calls was destroyed.
  *  Cost: an allocation per call. */
 ring_status ring_group_end(void);
+
+/** Closes all levels of this thread's group and forgets its calls, including refused ones. The
+ *  calls are not started, take no place in the order of calls, and release their buffers and
+ *  events. Handles stay NULL, and on_done is not called. The communicators stay usable. Ranks that
+ *  have made the matching calls wait until this rank makes them again, or their deadlines pass.
+ *  @return RING_OK; RING_ERR_USAGE: no group is open in this thread. */
+ring_status ring_group_drop(void);
 
 /* ---- Prepared calls ----------------------------------------------------------------
  * With ring_call.prepared, a call of any kind is checked and kept, and nothing is sent, as with
