@@ -139,6 +139,9 @@ unsigned fork_generation(void);
 /** Starts a thread of the library, as pthread_create() does, with all signals blocked, so that
  *  signals are delivered to the program's own threads. @return 0 or an errno. */
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
+/** Takes a lock that another thread may hold for longer. @param deadline  of clock_now().
+ *  @return false if the lock was not free by then. */
+bool thread_lock_by(pthread_mutex_t *lock, double deadline);
 
 /* ---- Arithmetic ------------------------------------------------------------------ */
 

@@ -87,6 +87,12 @@ void control_leave(control_world *world);
 /** Frees the communicator, after control_leave() if that was not called. @p world may be NULL. */
 void control_free(control_world *world);
 
+/** As control_leave(), in a process that exits: returns at once, and stops no thread and closes no
+ *  connection. @return false if control's lock was not free by @p deadline. */
+bool control_leave_at_exit(control_world *world, double deadline);
+/** Waits until the goodbye of control_leave_at_exit() has arrived, or @p deadline. */
+void control_await_goodbye(control_world *world, double deadline);
+
 /* ---- More communicators of one membership ------------------------------------------------ */
 
 /** Makes a communicator of some ranks of @p of, each of which calls this with the same arguments.

@@ -35,6 +35,11 @@ void control_lock(void)
     pthread_mutex_lock(&loop.lock);
 }
 
+bool control_lock_by(double deadline)
+{
+    return thread_lock_by(&loop.lock, deadline);
+}
+
 void control_unlock(void)
 {
     pthread_mutex_unlock(&loop.lock);

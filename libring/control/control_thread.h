@@ -40,6 +40,8 @@ typedef struct control_source {
 /** Acquire and release the lock. */
 void control_lock(void);
 void control_unlock(void);
+/** As control_lock(), until @p deadline. @return false if the lock was not free by then. */
+bool control_lock_by(double deadline);
 /** Waits until @p changed is signalled or @p deadline has passed, and releases the lock meanwhile.
  *  @return false if the deadline has passed. */
 bool control_wait(pthread_cond_t *changed, double deadline);

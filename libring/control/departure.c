@@ -132,12 +132,11 @@ void departure_tick(membership *m, double now)
 
 /* ---- For callers ------------------------------------------------------------------- */
 
-/* Says goodbye, if control_start() was called, and closes the connections. */
-static void leave(membership *m)
+/* Says goodbye, if control_start() was called, unless that was done before. */
+static void say_goodbye(membership *m)
 {
-    if (!m->served)
+    if (m->state == STATE_LEAVING)
         return;
-    control_lock();
     m->state = STATE_LEAVING;
     m->goodbyes.stop_by = clock_now() + LEAVING_SECONDS;
     acceptor_close(&m->tcp);
@@ -147,6 +146,15 @@ static void leave(membership *m)
     if (m->bulletins[BULLETIN_LASTING].count == 0) /* else these dialers deliver lasting notes */
         peers_drop_dialers(m, HANDSHAKE_CONTROL);
     tick_leaving(m, clock_now()); /* sends the goodbyes before the lock is released */
+}
+
+/* Says goodbye and closes the connections. */
+static void leave(membership *m)
+{
+    if (!m->served)
+        return;
+    control_lock();
+    say_goodbye(m);
     while (!is_complete(m) && clock_now() < m->goodbyes.stop_by)
         (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
@@ -192,6 +200,27 @@ void control_leave(control_world *world)
         leave(g->member);
 }
 
+bool control_leave_at_exit(control_world *world, double deadline)
+{
+    group *g = group_of(world);
+    if (!control_lock_by(deadline))
+        return false;
+    if (detach(g) && g->member->served)
+        say_goodbye(g->member);
+    control_unlock();
+    return true;
+}
+
+void control_await_goodbye(control_world *world, double deadline)
+{
+    membership *m = group_of(world)->member;
+    if (!control_lock_by(deadline))
+        return;
+    while (m->state == STATE_LEAVING && m->served && !is_complete(m) && clock_now() < deadline)
+        (void)control_wait(&m->changed, deadline);
+    control_unlock();
+}
+
 void control_free(control_world *world)
 {
     if (world == NULL)
@@ -204,6 +233,8 @@ void control_free(control_world *world)
     control_unlock();
     if (g != &m->all)
         group_free(g);
-    if (last)
+    if (last) {
+        leave(m); /* control_leave_at_exit() has not closed the connections */
         membership_free(m);
+    }
 }

@@ -36,16 +36,32 @@ static void let_go(ring_comm *comm)
         pthread_cond_broadcast(&process.left);
 }
 
-ring_comm *members_next(ring_comm *last)
+/* As members_next(). The caller holds the lock of the list. */
+static ring_comm *step(ring_comm *last, bool all)
 {
-    pthread_mutex_lock(&process.lock);
     ring_comm *c = last != NULL ? last->member.next : process.first;
-    while (c != NULL && !has_orphans(c))
+    while (c != NULL && !all && !has_orphans(c))
         c = c->member.next;
     if (c != NULL)
         c->member.users++;
     if (last != NULL)
         let_go(last);
+    return c;
+}
+
+ring_comm *members_next(ring_comm *last)
+{
+    pthread_mutex_lock(&process.lock);
+    ring_comm *c = step(last, false);
+    pthread_mutex_unlock(&process.lock);
+    return c;
+}
+
+ring_comm *members_next_at_exit(ring_comm *last, double deadline)
+{
+    if (!thread_lock_by(&process.lock, deadline))
+        return NULL;
+    ring_comm *c = step(last, true);
     pthread_mutex_unlock(&process.lock);
     return c;
 }

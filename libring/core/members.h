@@ -15,6 +15,9 @@ void members_remove(ring_comm *comm);
  *  is not freed, until it is passed as @p last. @param last  NULL in the first call.
  *  @return the next communicator; NULL after the last one. */
 ring_comm *members_next(ring_comm *last);
+/** As members_next(), over all communicators. @return NULL, too, if the list was not free by
+ *  @p deadline. */
+ring_comm *members_next_at_exit(ring_comm *last, double deadline);
 /** Keeps a communicator from being freed until members_let_go(). */
 void members_hold(ring_comm *comm);
 void members_let_go(ring_comm *comm);

@@ -23,6 +23,7 @@ typedef enum setting_kind {
     SETTING_NUMBER,
     SETTING_ENCRYPTION,
     SETTING_PROGRESS,
+    SETTING_EXIT,
     SETTING_DISTANCE,
     SETTING_LEVEL,
     SETTING_DESCRIPTOR,
@@ -92,6 +93,11 @@ static const setting table[] = {
      SETTING_SECONDS, FIELD(peer_timeout)},
     {"RING_INIT_TIMEOUT", NULL, "s", "time in which all ranks must join; none: no limit", "60",
      SETTING_LIMIT, FIELD(init_timeout)},
+    {"RING_EXIT", NULL, "name",
+     "what a process that exits without ring_comm_destroy() is to the other ranks; lost: a lost "
+     "rank, which ends its communicators; leave: a rank that has left, if none of its calls is in "
+     "flight",
+     "lost", SETTING_EXIT, FIELD(at_exit)},
     {"RING_SECRET_FILE", NULL, "path",
      "file (mode 0600, at least 16 bytes) with the secret that proves membership", "", SETTING_TEXT,
      FIELD(secret_file)},
@@ -248,6 +254,7 @@ static const char *const encryption_words[] = {[ENCRYPT_NO] = "0",
                                                NULL};
 static const char *const progress_words[] = {
     [PROGRESS_AUTO] = "auto", [PROGRESS_THREAD] = "thread", [PROGRESS_NONE] = "none", NULL};
+static const char *const exit_words[] = {[EXIT_LOST] = "lost", [EXIT_LEAVE] = "leave", NULL};
 
 /* Stores the index of a word. @param words  ended by NULL. */
 static bool parse_word(const char *value, const char *const *words, int *out)
@@ -292,6 +299,8 @@ static const char *setting_parse(const setting *s, const char *value, settings *
         return parse_word(value, encryption_words, field) ? NULL : "0, 1, aes256gcm or chacha20";
     case SETTING_PROGRESS:
         return parse_word(value, progress_words, field) ? NULL : "auto, thread or none";
+    case SETTING_EXIT:
+        return parse_word(value, exit_words, field) ? NULL : "lost or leave";
     case SETTING_DISTANCE:
         return pci_distance_parse(value, field) ? NULL : "LOC, PIX, PXB, PHB or SYS, or 0 to 5";
     case SETTING_LEVEL:

@@ -26,6 +26,12 @@ typedef enum progress_mode {
     PROGRESS_NONE    /* no thread: progress only during calls of this process */
 } progress_mode;
 
+/** RING_EXIT: what a process that exits without ring_comm_destroy() is to the other ranks. */
+typedef enum exit_mode {
+    EXIT_LOST, /* a lost rank */
+    EXIT_LEAVE /* a rank that has left, if none of its calls is in flight */
+} exit_mode;
+
 typedef struct settings {
     char transport[128];      /* RING_TRANSPORT: the list as it was given, "" = all       */
     char algo[32];            /* RING_ALGO: "" = the cost model chooses                   */
@@ -43,6 +49,7 @@ typedef struct settings {
     double timeout;           /* RING_TIMEOUT: of a call, s, or NUMBER_NO_LIMIT           */
     double peer_timeout;      /* RING_PEER_TIMEOUT: of a silent peer, s                   */
     double init_timeout;      /* RING_INIT_TIMEOUT: of the start, s, or NUMBER_NO_LIMIT   */
+    exit_mode at_exit;        /* RING_EXIT                                                */
     bool insecure;            /* RING_INSECURE                                            */
     char secret_file[512];    /* RING_SECRET_FILE                                         */
     int secret_fd;            /* RING_SECRET_FD: inherited descriptor of a file, -1: none */

@@ -279,6 +279,24 @@ static int flushed(int rank, int ranks, harness_board *board, void *arg)
     return leave(&p);
 }
 
+/* A process whose calls have ended exits without destroying the communicator, and is not lost. */
+static int exits(int rank, int ranks, harness_board *board, void *arg)
+{
+    static player p;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(give(&p, p.stream, 0) == 0, "rank %d", rank);
+    EXPECT_OK(sum(&p, p.stream, NULL));
+    EXPECT(expect_sum(&p, p.stream, 0) == 0, "rank %d", rank);
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    if (rank == 1)
+        return 0;
+    usleep(700000);
+    EXPECT_OK(ring_comm_status(p.comm));
+    ring_comm_destroy(p.comm);
+    return 0;
+}
+
 /* Calls wait for events, with and without a stream. */
 static int after_events(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -462,6 +480,11 @@ static void test_calls_run_in_their_order(void **state)
     run(2, ahead);
     if (harness_number("RING_TEST_HOSTS", 1) > 1) /* the host carries frames */
         return;
+    if (forks) {
+        setenv("RING_EXIT", "leave", 1);
+        run(2, exits);
+        unsetenv("RING_EXIT");
+    }
     setenv("RING_PROGRESS", "none", 1);
     run(2, many_calls_then_the_end);
     unsetenv("RING_PROGRESS");

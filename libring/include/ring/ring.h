@@ -279,7 +279,8 @@ ring_status ring_comm_flush(ring_comm *comm, double seconds);
 /** Leaves the communicator and frees it. NULL is allowed. Calls in flight are aborted, or end with
  *  the failure that ended the communicator earlier. Their handles may still be waited for, and
  *  return that error. Other ranks can finish calls that need no more data from this rank. A process
- *  that exits without calling it counts as a lost rank, whatever its exit status. In a forked child
+ *  that exits without calling it counts as a lost rank, whatever its exit status, unless
+ *  RING_EXIT=leave is set and none of its calls is in flight: then it leaves. In a forked child
  *  it does nothing, because the communicator belongs to the parent process; any other call on the
  *  communicator returns RING_ERR_USAGE there. */
 void ring_comm_destroy(ring_comm *comm);
