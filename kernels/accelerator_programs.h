@@ -102,6 +102,7 @@ typedef struct accelerator_run {
     const double *scale_at;  /* the factor of RING_PREMUL_SUM in the accelerator's memory, read when
                                 the run begins; NULL: it is `scale` */
     double scale;
+    bool holds;     /* if the run fails, `stream` stays stopped there until release() */
     double timeout; /* seconds after the run's start on the accelerator                 */
     double until;   /* for ranks that share a launch: the time until which start() waits for the
                        others; < 0: it does not wait, and settle() must follow          */
@@ -131,6 +132,7 @@ typedef struct accelerator_pairs {
     size_t count;
     const accelerator_place *places; /* the streams that the run waits for, and that wait for it */
     size_t place_count;
+    bool holds; /* as in accelerator_run */
     double timeout;
 } accelerator_pairs;
 
@@ -209,8 +211,12 @@ typedef struct accelerator_programs {
     /** Ends all runs that are in progress or begin later. Any thread may call it, and it makes no
      *  call into the driver. */
     void (*abort)(accelerator_seat *s);
-    /** After abort(), lets those streams continue whose runs have not begun. */
+    /** After abort(), lets those streams continue whose runs have not begun, or hold them. If ranks
+     *  share launches, this holds for the streams of all of them. */
     void (*release)(accelerator_seat *s);
+    /** Changes the number of communicators of the process that may keep streams stopped for any
+     *  time (`holds`). While there are any, detach() does not wait for streams. */
+    void (*count_holders)(const accelerator *a, int change);
     /** Frees the seat. Its runs must be complete; after abort() its memory is not used again. */
     void (*detach)(accelerator_seat *s);
 } accelerator_programs;

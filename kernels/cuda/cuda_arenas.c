@@ -189,6 +189,8 @@ static struct {
     pthread_mutex_t lock;
     left_arena *first;
     cuda_arena *kept; /* until the process ends */
+    cuda_arena *late; /* to be freed when that may wait for streams */
+    int holders;      /* communicators that may keep streams stopped */
 } left = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool have_all_departed(const left_arena *m)
@@ -280,10 +282,48 @@ static void free_arena(cuda_arena *a)
     free(a);
 }
 
+/* Writes to the other ranks' memory that this rank has departed, and frees the arena. */
+static void end_arena(cuda_arena *a)
+{
+    chore_args marks = {.count = 0};
+    const bool connected = a->connected;
+    for (int r = 0; connected && r < a->ranks; r++)
+        arena_add_chore(&marks, CHORE_MARK, word_of(a, r, 0), 0, 0);
+    if (connected && arena_work(a, &marks) != RING_OK) {
+        arena_keep(a);
+        return;
+    }
+    arena_close_peers(a);
+    a->connected = connected;
+    free_arena(a);
+}
+
+/* Frees the late arenas of a device, and what is left of others. This waits for all streams. */
+static void free_late(const cuda_device *c)
+{
+    cuda_arena *late = NULL;
+    pthread_mutex_lock(&left.lock);
+    for (cuda_arena **from = &left.late, *a; (a = *from) != NULL;) {
+        if (a->of != c) {
+            from = &a->next;
+            continue;
+        }
+        *from = a->next;
+        a->next = late;
+        late = a;
+    }
+    pthread_mutex_unlock(&left.lock);
+    for (cuda_arena *a = late, *next; a != NULL; a = next) {
+        next = a->next;
+        end_arena(a);
+    }
+    free_left(c);
+}
+
 ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ranks, size_t bytes,
                       bool far, cuda_arena **out)
 {
-    free_left(c);
+    free_late(c);
     cuda_arena *a = calloc(1, sizeof *a);
     if (a == NULL || (a->peers = calloc((size_t)ranks, sizeof *a->peers)) == NULL) {
         free(a);
@@ -422,23 +462,27 @@ void arena_keep(cuda_arena *a)
     pthread_mutex_unlock(&left.lock);
 }
 
+void arena_count_holders(const accelerator *a, int change)
+{
+    (void)a;
+    pthread_mutex_lock(&left.lock);
+    left.holders += change;
+    pthread_mutex_unlock(&left.lock);
+}
+
 void arena_drop(cuda_arena *a)
 {
-    chore_args marks = {.count = 0};
     pthread_mutex_lock(&a->lock);
-    const bool last = --a->users == 0, connected = a->connected;
+    const bool last = --a->users == 0;
     pthread_mutex_unlock(&a->lock);
     if (!last)
         return;
-    for (int r = 0; connected && r < a->ranks; r++)
-        arena_add_chore(&marks, CHORE_MARK, word_of(a, r, 0), 0, 0);
-    if (connected && arena_work(a, &marks) != RING_OK) {
-        arena_keep(a);
-        return;
-    }
     const cuda_device *c = a->of;
-    arena_close_peers(a);
-    a->connected = connected;
-    free_arena(a);
-    free_left(c);
+    pthread_mutex_lock(&left.lock);
+    a->next = left.late;
+    left.late = a;
+    const bool may_wait = left.holders == 0;
+    pthread_mutex_unlock(&left.lock);
+    if (may_wait)
+        free_late(c);
 }

@@ -57,7 +57,7 @@ typedef struct cuda_arena {
     left_part *left;
     CUfunction chores;       /* the kernel */
     uint32_t launched;       /* number of the latest launch of it */
-    struct cuda_arena *next; /* in the list of those that are kept */
+    struct cuda_arena *next; /* in the list of those that are kept, or freed late */
     bool kept;
 } cuda_arena;
 
@@ -68,8 +68,11 @@ typedef struct cuda_arena {
 ring_status arena_new(const cuda_device *c, CUfunction chores, int rank, int ranks, size_t bytes,
                       bool far, cuda_arena **out);
 void arena_hold(cuda_arena *a);
-/** The last user gives the memory back. It is freed after all ranks have departed from it. */
+/** The last user gives the memory back. It is freed after all ranks have departed from it, by the
+ *  next arena_new() if communicators may keep streams stopped, because that waits for streams. */
 void arena_drop(cuda_arena *a);
+/** As accelerator_programs.count_holders(). */
+void arena_count_holders(const accelerator *a, int change);
 /** Keeps the arena until the process ends, for a user that may go on using it and never drops it.
  */
 void arena_keep(cuda_arena *a);

@@ -54,7 +54,8 @@ static ring_status pin_pairs(accelerator_seat *s, size_t count, bool captured, d
     for (;;) {
         sweep_kept(s);
         *first = arena_pin(s->arena, units);
-        if (*first < PINNED_UNITS || s->pairs == NULL || clock_now() > end)
+        if (*first < PINNED_UNITS || s->pairs == NULL || clock_now() > end ||
+            atomic_load(&s->words->abort) != 0)
             break;
         clock_sleep(1e-4);
     }
@@ -107,13 +108,14 @@ static void write_pairs(const accelerator_pairs *given, device_pair *out, pairs_
     }
 }
 
-static ring_status make_args(accelerator_seat *s, const accelerator_pairs *given, bool captured,
-                             pairs_args *args)
+static ring_status make_args(accelerator_seat *s, const accelerator_pairs *given, CUstream stream,
+                             bool captured, pairs_args *args)
 {
     device_pair *out = args->few;
     size_t first;
     *args = (pairs_args){.call = s->call};
     args->call.nanoseconds = cuda_run_nanoseconds(given->timeout);
+    cuda_run_hold(s, given->holds, stream, &args->call);
     if (given->count > UINT16_MAX)
         return fail(RING_ERR_UNSUPPORTED, "a group has %zu sends and receives; a GPU runs up to %d",
                     given->count, UINT16_MAX);
@@ -172,7 +174,7 @@ ring_status cuda_pairs_start(accelerator_seat *s, const accelerator_pairs *pairs
 {
     CUstream stream = first_stream(s, pairs);
     pairs_args args;
-    RING_TRY(make_args(s, pairs, captured, &args));
+    RING_TRY(make_args(s, pairs, stream, captured, &args));
     for (size_t i = 0; i < pairs->place_count; i++)
         if (pairs->places[i].gate != NULL)
             RING_TRY(s->of->base.stop(&s->of->base, stream, pairs->places[i].gate));

@@ -683,8 +683,10 @@ static void cuda_detach(accelerator_seat *s)
     const bool may_run = s->words != NULL && (s->captured || !cuda_run_await_end(s));
     program_dismiss(s->of, s->admitted, 1);
     cuda_pairs_close(s);
-    if (may_run)
+    if (may_run) {
         cuda_run_abort(s);
+        cuda_run_let_go(s);
+    }
     if (!may_run && cuda_enter(s->of) == RING_OK) {
         give_memory_back(s);
         cuda_leave();
@@ -712,6 +714,7 @@ ring_status cuda_programs_open(cuda_device *c)
                                                   .state = cuda_run_state,
                                                   .abort = cuda_run_abort,
                                                   .release = cuda_run_release,
+                                                  .count_holders = arena_count_holders,
                                                   .detach = cuda_detach};
     int cooperative = 0;
     c->programs = calloc(1, sizeof *c->programs);

@@ -16,6 +16,7 @@
 #include "kernel_args.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Kernels ------------------------------------------------------------------------------ */
 
@@ -121,8 +122,9 @@ ring_status program_group_new(cuda_arena *a, program_group **out)
     arena_hold(a);
     g->arena = a;
     g->pinned = pinned;
-    g->done_there = pinned_there(a, pinned);
-    atomic_init((_Atomic uint32_t *)pinned_at(a, pinned), 0);
+    g->words = memset(pinned_at(a, pinned), 0, sizeof *g->words);
+    g->done_there = pinned_there(a, pinned) + offsetof(group_words, done);
+    g->release_there = pinned_there(a, pinned) + offsetof(group_words, release);
     pthread_mutex_lock(&groups.lock);
     g->next = groups.first;
     groups.first = g;
@@ -228,9 +230,17 @@ uint64_t cuda_run_nanoseconds(double timeout)
     return timeout < 1e9 ? (uint64_t)(timeout * 1e9) : (uint64_t)1e18;
 }
 
-static void bind_call(const kept_program *k, const accelerator_run *run, device_call *call)
+void cuda_run_hold(const accelerator_seat *s, bool holds, CUstream stream, device_call *call)
+{
+    if (holds && stream != s->own.stream)
+        call->release = (const uint64_t *)(uintptr_t)s->group->release_there;
+}
+
+static void bind_call(const kept_program *k, const accelerator_run *run, CUstream stream,
+                      device_call *call)
 {
     *call = k->call;
+    cuda_run_hold(k->seat, run->holds, stream, call);
     call->src = (char *)(uintptr_t)run->src;
     call->dst = run->dst;
     call->scale_at = run->scale_at;
@@ -355,7 +365,7 @@ static ring_status run_alone(accelerator_seat *s, const accelerator_run *run, CU
 {
     kept_program *k = (kept_program *)(uintptr_t)run->kept;
     program_args args = {.ranks = 1, .lanes = (uint32_t)k->lanes};
-    bind_call(k, run, &args.calls[0]);
+    bind_call(k, run, stream, &args.calls[0]);
     bind_lists(s, run, k->dtype, &args.calls[0]);
     k->captured |= captured;
     return cuda_run_launch(s, function, args.lanes, &args, &args.calls[0], stream, captured);
@@ -476,7 +486,7 @@ static ring_status announce(accelerator_seat *s, const accelerator_run *run, CUs
         return fail(RING_ERR_MEMORY, "starting a call on a GPU");
     while (g->seats[place] != s)
         place++;
-    bind_call(k, run, &p->args.calls[place]);
+    bind_call(k, run, stream, &p->args.calls[place]);
     bind_lists(s, run, k->dtype, &p->args.calls[place]);
     RING_TRY(follow(s, stream));
     if (p->announced > 0 && (p->function != function || p->args.lanes != (uint32_t)k->lanes))
@@ -519,6 +529,8 @@ static ring_status await_lists(const accelerator_seat *s, double timeout)
 {
     const double end = clock_now() + timeout;
     while (!cuda_run_has_passed(s, s->number + 1 - LISTED_RUNS)) {
+        if (atomic_load(&s->words->abort) != 0)
+            return fail(RING_ERR_ABORTED, "the communicator has failed");
         if (clock_now() > end)
             return fail(RING_ERR_TIMEOUT,
                         "%d calls with lists of blocks are ahead of this one in streams of %s, and "
@@ -561,7 +573,8 @@ ring_status cuda_run_settle(accelerator_seat *s, uint32_t number, double until)
 static ring_status await_launches(const accelerator_seat *s, double timeout)
 {
     const double end = clock_now() + timeout;
-    while (s->number - atomic_load(&s->group->launched) >= AHEAD_MOST && !s->group->dead) {
+    while (s->number - atomic_load(&s->group->launched) >= AHEAD_MOST && !s->group->dead &&
+           atomic_load(&s->words->abort) == 0) {
         if (clock_now() > end)
             return fail(RING_ERR_TIMEOUT,
                         "%d calls are ahead of this one in streams of %s, and another rank that "
@@ -652,6 +665,11 @@ void cuda_run_abort(accelerator_seat *s)
     atomic_store(&s->words->abort, 1);
 }
 
+void cuda_run_let_go(accelerator_seat *s)
+{
+    atomic_store(&s->group->words->release, 1);
+}
+
 /* Completes the pending runs without launching them. The words are written in the group's stream,
  * after the runs that it has launched, because they must only grow. That stream no longer waits for
  * the rank's stream, which may wait for a launched run itself if two ranks share it: the kernel
@@ -659,6 +677,7 @@ void cuda_run_abort(accelerator_seat *s)
 void cuda_run_release(accelerator_seat *s)
 {
     program_group *g = s->group;
+    cuda_run_let_go(s);
     if (cuda_enter(s->of) != RING_OK)
         return;
     pthread_mutex_lock(&g->lock);

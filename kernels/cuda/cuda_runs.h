@@ -27,6 +27,12 @@ typedef struct seat_words {
     device_verdict verdicts[SEAT_LANES_MOST];
 } seat_words;
 
+/** The words of a group in pinned memory. */
+typedef struct group_words {
+    _Atomic uint64_t release; /* 1: failed runs let their streams continue */
+    _Atomic uint32_t done;    /* the latest run of the group's stream that is complete */
+} group_words;
+
 /** A run of a group that has not been launched. */
 typedef struct pending_launch {
     struct pending_launch *next;
@@ -44,11 +50,12 @@ typedef struct program_group {
     int users;
     pthread_mutex_t lock;
     atomic_bool dead;
-    CUstream stream;           /* if there are several seats */
-    CUevent launch_end;        /* of the latest run that was launched in a rank's stream */
-    cuda_arena *arena;         /* of one seat */
-    size_t pinned;             /* its unit that has `done` */
-    CUdeviceptr done_there;    /* the latest run of the group's stream that is complete; pinned */
+    CUstream stream;    /* if there are several seats */
+    CUevent launch_end; /* of the latest run that was launched in a rank's stream */
+    cuda_arena *arena;  /* of one seat */
+    size_t pinned;      /* its unit that has the words */
+    group_words *words;
+    CUdeviceptr done_there, release_there;
     _Atomic uint32_t launched; /* the latest run that was launched */
     _Atomic uint32_t parked;   /* the latest run for which a rank waits by words */
     int count;
@@ -163,6 +170,8 @@ ring_status cuda_run_state(const accelerator_seat *s, uint32_t number, accelerat
 bool cuda_run_await_end(const accelerator_seat *s);
 /** @return the timeout of a run, in nanoseconds. */
 uint64_t cuda_run_nanoseconds(double timeout);
+/** Lets a run with @p holds hold @p stream if it fails. @param call  of the run. */
+void cuda_run_hold(const accelerator_seat *s, bool holds, CUstream stream, device_call *call);
 /** Launches a kernel of @p blocks blocks for the seat alone, in the order of its runs. The caller
  *  holds the group's lock. @param call  in @p args; it gets the run's number. */
 ring_status cuda_run_launch(accelerator_seat *s, CUfunction function, uint32_t blocks, void *args,
@@ -174,6 +183,9 @@ ring_status cuda_run_follow(CUstream stream, CUstream of, CUevent mark);
 /** Makes a stream wait for the work that the default stream has now. */
 ring_status cuda_run_follow_default(const accelerator_seat *s, CUstream stream);
 void cuda_run_abort(accelerator_seat *s);
+/** Ends the runs that hold their streams because they have failed, and lets later ones hold none.
+ */
+void cuda_run_let_go(accelerator_seat *s);
 void cuda_run_release(accelerator_seat *s);
 
 #endif

@@ -125,6 +125,8 @@ typedef struct device_call {
     const uint64_t *abort;     /* set by the host to end the call */
     uint64_t *stop;            /* set when a lane of the rank has failed; in device memory */
     uint64_t *ended;           /* lanes of this run that have ended; in device memory */
+    const uint64_t
+        *release;     /* if the run fails, it ends when the host has set this; NULL: at once */
     uint32_t *passed; /* receives `run` when all lanes have ended; NULL: the stream writes it */
     char *src, *dst, *scratch; /* scratch: [lanes][scratch_bytes] */
     const uint64_t *bases[2];  /* [ranks] of src and dst: address of each block, minus its offset in

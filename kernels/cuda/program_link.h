@@ -146,11 +146,22 @@ DEVICE bool lane_begin(lane_run *r, const device_call *call, uint32_t lane)
     return false;
 }
 
+/* Holds a run that has failed, and so its stream, until the host releases it. The host reads the
+ * verdict meanwhile. */
+DEVICE void await_release(const device_call *call)
+{
+    if (call->release == NULL || (load_relaxed(call->stop) == 0 && load_relaxed(call->abort) == 0))
+        return;
+    while (load_relaxed(call->release) == 0)
+        device_pause();
+}
+
 /** Counts a lane that has ended. The last lane tells the host, and streams that wait for the run.
  * By then all results are visible at system scope, and no lane accesses memory any more: other
  * threads of a block have passed the last barrier, after which they only return. */
 DEVICE void count_end(const device_call *call, uint32_t lanes)
 {
+    await_release(call);
     if (call->passed == NULL || (lanes > 1 && add_release(call->ended, 1) + 1 < lanes))
         return;
     if (lanes > 1) {

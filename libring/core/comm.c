@@ -112,6 +112,7 @@ static void end_parts(ring_comm *comm)
     members_remove(comm);
     comm_lock(comm);
     failure_await(comm); /* while call reports can still arrive and explain the failure */
+    engine_release_streams(comm);
     if (comm->device_calls != NULL) /* runs may have ended without being collected */
         (void)engine_turn(comm, TURN_BYTES);
     comm_unlock(comm);
@@ -170,6 +171,7 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
     comm_lock(comm);
     comm_verdict(comm);
+    engine_release_streams(comm);
     comm_unlock(comm);
     sleep_wake(comm);
     return RING_OK;

@@ -106,8 +106,10 @@ typedef struct comm_failure {
 
 /** Events of accelerators, which no descriptor reports. */
 typedef struct comm_streams {
-    int32_t stops; /* works whose stream has not reached their stop yet */
-    bool carries;  /* graphs may replay calls, whose frames device_proxy.c carries */
+    int32_t stops;              /* works whose stream has not reached their stop yet */
+    bool carries;               /* graphs may replay calls, whose frames device_proxy.c carries */
+    const accelerator *held_of; /* may keep streams stopped for this communicator; else NULL */
+    bool released; /* this rank has let go of the streams of failed calls (RING_HOLD_STREAMS) */
     double step;   /* seconds of the next sleep while there are any; 0: before the first */
 } comm_streams;
 

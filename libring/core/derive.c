@@ -122,7 +122,8 @@ static ring_status end_calls(ring_comm *broken)
     comm_lock(broken);
     failure_await(broken);
     const ring_status verdict = comm_verdict(broken);
-    engine_end_if_failed(broken);
+    if (verdict != RING_OK)
+        engine_release_streams(broken);
     comm_unlock(broken);
     if (verdict != RING_OK)
         return RING_OK;

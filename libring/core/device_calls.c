@@ -158,6 +158,7 @@ ring_status device_call_start(prepared_call *c, double until)
                                  .gate = o->after != NULL ? &c->stop : NULL,
                                  .scale_at = c->buffers.products.at,
                                  .scale = c->buffers.products.scale,
+                                 .holds = c->comm->settings.hold_streams,
                                  .timeout = work_timeout(c->comm, o),
                                  .until = until};
     RING_TRY(stream_check_capture(c));
@@ -276,10 +277,12 @@ void device_calls_collect(ring_comm *comm)
 void device_calls_abort(ring_comm *comm)
 {
     struct device_calls *d = comm->device_calls;
-    if (d == NULL || d->aborted)
+    if (d == NULL || d->released)
         return;
-    d->aborted = true;
     d->by->programs->abort(d->seat);
+    if (streams_stay(comm))
+        return;
+    d->released = true;
     d->by->programs->release(d->seat);
 }
 

@@ -21,7 +21,7 @@ struct device_calls {
     accelerator_seat *seat;
     accelerator_terms terms;
     struct device_proxy *proxy; /* for ranks on other hosts; NULL: all are on this one */
-    bool aborted;               /* its runs were ended and their streams resumed */
+    bool released;              /* its runs were ended and their streams resumed */
 };
 
 /** Frees the state of a communicator whose works have all ended. */
@@ -63,7 +63,7 @@ bool device_call_is_timed(const work *w);
 void device_calls_collect(ring_comm *comm);
 /** Ends the runs if the communicator has failed. Any thread may call it. */
 void device_calls_wake(ring_comm *comm);
-/** Ends the runs and resumes their streams. */
+/** Ends the runs, and resumes their streams unless these stay stopped (streams_stay()). */
 void device_calls_abort(ring_comm *comm);
 
 #endif

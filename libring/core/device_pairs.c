@@ -156,6 +156,7 @@ static ring_status start_list(prepared_call *first, const prepared_call *end, pa
                                      .count = list->count,
                                      .places = list->places,
                                      .place_count = list->place_count,
+                                     .holds = first->comm->settings.hold_streams,
                                      .timeout = list->timeout};
     return d->by->programs->start_pairs(d->seat, &pairs, first->captured, run);
 }

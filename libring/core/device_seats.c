@@ -7,6 +7,7 @@
 #include "device_calls.h"
 #include "device_proxy.h"
 #include "numbers.h"
+#include "streams.h"
 #include "tuner.h"
 
 #include <pthread.h>
@@ -302,10 +303,8 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
     return RING_OK;
 }
 
-ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_comm *parent)
+static ring_status open_seat(ring_comm *comm, const accelerator *a, const ring_comm *parent)
 {
-    if (a == NULL || a->programs == NULL)
-        return RING_OK;
     const char *obstacle = find_obstacle(comm, parent);
     if (obstacle != NULL) {
         log_info("calls on GPUs are driven by the host: %s", obstacle);
@@ -323,4 +322,18 @@ ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_
     const ring_status status = open_or_disconnect(comm, d, of, notices);
     free(notices);
     return status;
+}
+
+ring_status device_calls_open(ring_comm *comm, const accelerator *a, const ring_comm *parent)
+{
+    if (a == NULL || a->programs == NULL)
+        return RING_OK;
+    RING_TRY(open_seat(comm, a, parent));
+    comm_lock(comm);
+    if (streams_stay(comm)) {
+        comm->streams.held_of = a;
+        a->programs->count_holders(a, 1);
+    }
+    comm_unlock(comm);
+    return RING_OK;
 }

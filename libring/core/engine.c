@@ -315,6 +315,17 @@ void engine_end_if_failed(ring_comm *comm)
         device_calls_abort(comm);
 }
 
+void engine_release_streams(ring_comm *comm)
+{
+    const accelerator *a = comm->streams.held_of;
+    comm->streams.released = true;
+    comm->streams.held_of = NULL;
+    engine_end_if_failed(comm);
+    works_release_streams(comm);
+    if (a != NULL)
+        a->programs->count_holders(a, -1);
+}
+
 static void begin_turn(ring_comm *comm, size_t most_bytes)
 {
     comm->turn.bytes = 0;

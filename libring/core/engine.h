@@ -15,5 +15,8 @@ bool engine_turn(ring_comm *comm, size_t most_bytes);
 void engine_look(ring_comm *comm, double now);
 /** Ends all works if the communicator has failed. */
 void engine_end_if_failed(ring_comm *comm);
+/** Lets the streams continue that stay stopped at failed calls (RING_HOLD_STREAMS), and all that
+ *  stop later. Ends the works if the communicator has failed. */
+void engine_release_streams(ring_comm *comm);
 
 #endif

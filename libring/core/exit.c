@@ -53,7 +53,7 @@ static void end(ring_comm *comm)
                 comm->rank, comm_host(comm, comm->rank));
     atomic_store_explicit(&comm->failure.status, RING_ERR_ABORTED, memory_order_release);
     if (comm->device_calls != NULL)
-        comm->device_calls->aborted = true;
+        comm->device_calls->released = true;
 }
 
 static void leave(ring_comm *comm, double until)

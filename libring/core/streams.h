@@ -23,6 +23,13 @@ const accelerator *stream_orders(const prepared_call *c);
  *  this may block until the stream has room. */
 ring_status stream_stop(prepared_call *c);
 
+/** @return true if streams stay stopped at calls that have failed (RING_HOLD_STREAMS), until this
+ *  rank aborts, shrinks or destroys the communicator. */
+static inline bool streams_stay(const ring_comm *comm)
+{
+    return comm->settings.hold_streams && !comm->streams.released;
+}
+
 /** Makes the caller the only holder of a stop of @p by. */
 static inline void stop_begin(accelerator_stop *stop, const accelerator *by, bool is_mark)
 {

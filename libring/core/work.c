@@ -36,6 +36,8 @@ static work *take_from_pool(ring_comm *comm)
 
 void work_recycle(work *w)
 {
+    if (w->stream.stop != NULL)
+        return; /* it holds its stream */
     w->next = w->comm->works.pool;
     w->comm->works.pool = w;
 }
@@ -370,7 +372,8 @@ void work_finish(work *w, ring_status status)
         lists_release(w);
     if (w->stream.stop != NULL) {
         work_pass_stop(w);
-        stop_drop(&w->stream.stop);
+        if (status == RING_OK || w->stream.stop->is_mark || !streams_stay(comm))
+            stop_drop(&w->stream.stop);
     }
     w->result.status = status;
     w->result.finished = true;
@@ -383,6 +386,13 @@ void work_finish(work *w, ring_status status)
     } else if (w->result.detached) {
         work_recycle(w);
     }
+}
+
+void works_release_streams(ring_comm *comm)
+{
+    for (work *w = comm->works.all; w != NULL; w = w->sibling)
+        if (w->result.finished)
+            stop_drop(&w->stream.stop);
 }
 
 void works_free(ring_comm *comm)

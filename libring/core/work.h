@@ -84,7 +84,8 @@ typedef struct work_gate {
 /** The place of a work in the stream of an accelerator. */
 typedef struct work_stream {
     accelerator_stop *stop; /* the work starts when the stream reaches it, and holds it until the
-                               end of the work; a run of a device program starts when it drops it */
+                               end of the work, or longer if the work fails (streams_stay()); a run
+                               of a device program starts when it drops it */
     bool pending;           /* the stream may not have reached the stop yet */
     bool queued;            /* not held: earlier runs of the accelerator have not ended */
     uint32_t run;           /* of the accelerator, if it runs the call */
@@ -212,6 +213,8 @@ ring_status work_hold(work *w);
 /** Marks a work as an orphan or not. An orphan is a work in flight that no thread waits for. The
  *  progress thread, and threads that wait for other works, advance it. */
 void work_set_orphan(work *w, bool orphan);
+/** Lets the streams continue that failed works hold (streams_stay()). */
+void works_release_streams(ring_comm *comm);
 /** Frees all works; handles that callers still hold keep the calls' results. */
 void works_free(ring_comm *comm);
 

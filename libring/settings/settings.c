@@ -62,6 +62,10 @@ static const setting table[] = {
     {"RING_DEVICE_BLOCKS", "NCCL_MAX_CTAS", "number",
      "blocks that a call uses on a GPU, at most 64", "16", SETTING_NUMBER,
      NUMBER(device_blocks, 1, 64)},
+    {"RING_HOLD_STREAMS", NULL, "0 or 1",
+     "1: if a communicator fails, streams stay stopped at its calls until this rank aborts or "
+     "destroys it; 0: they continue, and results are undefined",
+     "0", SETTING_FLAG, FIELD(hold_streams)},
     {"RING_NVTX", NULL, "0 or 1",
      "1: each call is a range (NVTX) for NVIDIA's profilers, on the thread that makes it; it "
      "needs CUDA's NVTX library",

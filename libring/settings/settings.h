@@ -40,6 +40,7 @@ typedef struct settings {
                                  negated, replaces 0 */
     bool device_programs;     /* RING_DEVICE_PROGRAMS: GPUs run calls themselves          */
     int device_blocks;        /* RING_DEVICE_BLOCKS: most blocks of a call that GPUs run  */
+    bool hold_streams;        /* RING_HOLD_STREAMS: failed calls keep streams stopped     */
     bool nvtx;                /* RING_NVTX: profilers show calls                          */
     bool p2p;                 /* RING_P2P: GPUs access each other's memory                */
     bool reproducible;        /* RING_REPRODUCIBLE: sums are combined in the order of ranks */

@@ -285,7 +285,9 @@ ring_status ring_comm_flush(ring_comm *comm, double seconds);
  *  communicator returns RING_ERR_USAGE there. */
 void ring_comm_destroy(ring_comm *comm);
 
-/** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. Any thread may
+/** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. If the
+ *  communicator has already failed, it keeps its first error. In both cases this rank's calls have
+ *  ended when it returns, and streams that RING_HOLD_STREAMS has stopped continue. Any thread may
  *  call it at any time. @param reason  part of the error message on every rank. */
 ring_status ring_comm_abort(ring_comm *comm, const char *reason);
 
@@ -453,7 +455,9 @@ typedef struct ring_call {
  * drives return RING_ERR_UNSUPPORTED: a replay could block inside the driver, with its lock held,
  * until the host has driven the call, which needs the driver.
  *  - If the communicator or its accelerator fails, the stream continues and the results are
- *    undefined; ring_comm_status() and later calls report the failure. ring_comm_destroy() does not
+ *    undefined; ring_comm_status() and later calls report the failure. With RING_HOLD_STREAMS=1 the
+ *    stream stays stopped at the call until this rank calls ring_comm_abort(), ring_comm_shrink()
+ *    or ring_comm_destroy() for the communicator (docs/devices.md). ring_comm_destroy() does not
  *    wait for the stream.
  *  - With RING_PROGRESS=none a call on a stream needs `work`, and advances only while a thread is
  *    in a call of libring. */
