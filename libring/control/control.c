@@ -13,6 +13,7 @@
 #include "last_word.h"
 #include "membership.h"
 #include "own_address.h"
+#include "verdict.h"
 
 #include <sodium.h>
 
@@ -62,6 +63,7 @@ typedef struct joiner {
     const settings *settings;
     launch_info launch;
     uint32_t transports;
+    control_stop *stop; /* or NULL */
     ring_status failed; /* this rank's failure before joining, for control_refuse(); or RING_OK */
     const char *why;    /* the text of that failure */
     double deadline;    /* of the start */
@@ -89,9 +91,43 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
     return gathering_run(m, &j->credential, &j->listener);
 }
 
+/* Proposes the verdict of an aborted start. The caller holds the lock. */
+static void propose_stop(const control_stop *stop)
+{
+    char text[CONTROL_TEXT];
+    const control_world *world = stop->world;
+    if (world == NULL || stop->reason[0] == '\0')
+        return;
+    text_format(text, sizeof text, "aborted by rank %d (%s): %s", world->rank,
+                world->cards[world->rank].hostname, stop->reason);
+    verdict_propose(group_of(stop->world), RING_ERR_ABORTED, text);
+}
+
+/* Sets the world that control_stop_start() aborts. */
+static void set_stop(joiner *j, control_world *world)
+{
+    if (j->stop == NULL)
+        return;
+    control_lock();
+    j->stop->world = world;
+    propose_stop(j->stop);
+    control_unlock();
+}
+
+void control_stop_start(control_stop *stop, const char *reason)
+{
+    control_lock();
+    if (stop->reason[0] == '\0') {
+        text_format(stop->reason, sizeof stop->reason, "%s", reason);
+        propose_stop(stop);
+    }
+    control_unlock();
+}
+
 /* Reports the failure to the other ranks, unless they have been notified: the membership has
- * announced it, or a handshake has failed with RING_ERR_CONFIG, whose reason both ranks get. Frees
- * the membership before that, since the reason may be a lack of memory or descriptors. */
+ * announced it, or a handshake has failed with RING_ERR_CONFIG, whose reason both ranks get. An
+ * aborted start ends without searching for other ranks. Frees the membership before the report,
+ * since the reason may be a lack of memory or descriptors. */
 static ring_status report_failure(joiner *j, membership *m, ring_status status)
 {
     char text[CONTROL_TEXT];
@@ -100,11 +136,12 @@ static ring_status report_failure(joiner *j, membership *m, ring_status status)
                                  : m == NULL || (!m->start.at_rank_0 &&
                                                  control_verdict(&m->world) != RING_ERR_CONFIG);
     text_format(text, sizeof text, "%s", fail_text());
+    set_stop(j, NULL);
     const last_word word = {j->launch.rank, j->launch.size, status, text, j->deadline};
     control_free(m != NULL ? &m->world : NULL);
-    if (must_report && word.rank == 0)
+    if (must_report && status != RING_ERR_ABORTED && word.rank == 0)
         last_word_to_joiners(&j->credential, &word, j->listener);
-    else if (must_report)
+    else if (must_report && status != RING_ERR_ABORTED)
         last_word_to_rank_0(&j->credential, &word);
     return fail(status, "%s", text);
 }
@@ -116,8 +153,10 @@ static ring_status join_membership(joiner *j, id_exchange *x, control_world **ou
     ring_status status = j->failed != RING_OK ? fail(j->failed, "%s", j->why)
                                               : membership_new(j->settings, &j->launch,
                                                                j->transports, &dispatch_table, &m);
-    if (status == RING_OK)
+    if (status == RING_OK) {
+        set_stop(j, &m->world);
         status = start(j, m, x);
+    }
     if (status != RING_OK)
         return report_failure(j, m, status);
     *out = &m->world;
@@ -220,11 +259,12 @@ static ring_status join(joiner *j, const ring_unique_id *id, control_world **out
 }
 
 ring_status control_join(const settings *s, const ring_unique_id *id, int size, int rank,
-                         uint32_t transports, control_world **out)
+                         uint32_t transports, control_stop *stop, control_world **out)
 {
     joiner j = {.settings = s,
                 .launch = {.size = size, .rank = rank, .launcher = "unique id"},
-                .transports = transports};
+                .transports = transports,
+                .stop = stop};
     return join(&j, id, out);
 }
 

@@ -50,11 +50,21 @@ typedef struct control_world {
  *  released if rank 0 does not join within RING_INIT_TIMEOUT. See ring_get_unique_id(). */
 ring_status control_make_id(ring_unique_id *id);
 
+/** Lets other threads abort a start. Zero it before the start; it must outlive the start. */
+typedef struct control_stop {
+    control_world *world; /* the start's, while it exists; guarded by control's lock, as is: */
+    char reason[256];     /* why the start is to be aborted; "": it is not */
+} control_stop;
+
 /** Joins: every rank proves its membership, and gets the cards of all ranks.
- *  @param transports  bit mask for this rank's card. @param[out] out  to be freed by
- *  control_free(). */
+ *  @param transports  bit mask for this rank's card. @param stop  may be NULL.
+ *  @param[out] out  to be freed by control_free(). */
 ring_status control_join(const settings *s, const ring_unique_id *id, int size, int rank,
-                         uint32_t transports, control_world **out);
+                         uint32_t transports, control_stop *stop, control_world **out);
+/** Aborts the start at this rank, and at all ranks that have joined: its verdict is
+ *  RING_ERR_ABORTED. Returns at once. If the start has succeeded meanwhile, ends its communicator,
+ *  which must not be freed yet. @param reason  must not be "". */
+void control_stop_start(control_stop *stop, const char *reason);
 /** Joins with the rank, size and address that the launcher has put into the environment. */
 ring_status control_join_env(const settings *s, uint32_t transports, control_world **out);
 

@@ -77,12 +77,14 @@ bool departure_compose(membership *m, connection *c, control_message *out)
 /* ---- Leaving ----------------------------------------------------------------------- */
 
 /* @return true if rank 0 of a failed start must wait for ranks that have not connected yet, since
- * they would dial until their deadline. If the start has timed out, rank 0 does not wait again. */
+ * they would dial until their deadline. If the start has timed out, rank 0 does not wait again; if
+ * it was aborted, it ends at once. */
 static bool awaits_latecomers(const membership *m)
 {
     int done = m->start.notified;
     if (m->rendezvous.source.fd < 0 || !membership_has_failed(m) ||
-        control_verdict(&m->world) == RING_ERR_TIMEOUT)
+        control_verdict(&m->world) == RING_ERR_TIMEOUT ||
+        control_verdict(&m->world) == RING_ERR_ABORTED)
         return false;
     for (int r = 0; r < m->world.size; r++)
         done += m->ranks[r].lost != LOSS_NONE;
@@ -116,7 +118,9 @@ static void tick_leaving(membership *m, double now)
 {
     for (connection *c = m->connections; c != NULL; c = c->next) {
         connection_write(c);
-        const bool must_wait = !c->edge && m->world.rank == 0 && awaits_latecomers(m);
+        /* A joining rank whose card has not arrived does not read the verdict yet. */
+        const bool must_wait = !c->edge && m->world.rank == 0 &&
+                               (awaits_latecomers(m) || !c->has_card);
         if (!connection_is_busy(c) && !must_wait && !is_needed(m))
             connection_shut(c);
     }

@@ -40,7 +40,7 @@ bool joining_compose(membership *m, connection *c, control_message *out)
         out->body.join.card = m->world.cards[m->world.rank];
         return true;
     }
-    if (m->state == STATE_JOINING || c->announced_seated)
+    if (m->state == STATE_JOINING || c->announced_seated || membership_has_failed(m))
         return false;
     c->announced_seated = true;
     control_message_begin(out, CONTROL_SEATED, m->world.rank);
@@ -101,7 +101,9 @@ static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
     m->start.root_at = d->to;
-    if (status == RING_OK)
+    if (membership_has_failed(m)) /* before this rank has joined, so rank 0 need not know */
+        fd_close(&fd);
+    else if (status == RING_OK)
         on_found(m, &d->handshake, fd);
     else
         verdict_decide(m, status, fail_text());

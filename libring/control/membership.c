@@ -121,7 +121,9 @@ ring_status membership_new(const settings *s, const launch_info *launch, uint32_
 ring_status membership_serve(membership *m)
 {
     RING_TRY(control_enter(&m->client));
+    control_lock();
     m->served = true;
+    control_unlock();
     return RING_OK;
 }
 

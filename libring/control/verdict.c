@@ -101,7 +101,7 @@ void verdict_receive(membership *m, connection *c, const control_message *reason
     consider(m, reason);
 }
 
-static void propose(group *g, ring_status status, const char *text)
+void verdict_propose(group *g, ring_status status, const char *text)
 {
     control_message reason;
     control_message_reason(&reason, CONTROL_PROPOSAL, g->member->world.rank, status, text);
@@ -115,7 +115,7 @@ void verdict_propose_own(membership *m, ring_status status)
     text_format(text, sizeof text, "rank %d (%s): %s", m->world.rank,
                 m->world.cards[m->world.rank].hostname, fail_text());
     for (group *g = m->groups; g != NULL; g = g->next)
-        propose(g, status, text);
+        verdict_propose(g, status, text);
 }
 
 ring_status verdict_status(const membership *m)
@@ -156,7 +156,7 @@ static void accuse(group *g)
                 control_left(&g->world, g->suspect) ? "left the communicator while it was needed"
                                                     : "was lost",
                 g->suspicion);
-    propose(g, RING_ERR_PEER, text);
+    verdict_propose(g, RING_ERR_PEER, text);
 }
 
 void verdict_tick(membership *m, double now)
@@ -193,7 +193,7 @@ static void await_verdict(const group *g)
 void control_propose(control_world *world, ring_status status, const char *text)
 {
     control_lock();
-    propose(group_of(world), status, text);
+    verdict_propose(group_of(world), status, text);
     control_unlock();
 }
 
@@ -225,7 +225,7 @@ void control_report(control_world *world, ring_status status, const char *text)
     if (status == RING_OK)
         return;
     control_lock();
-    propose(g, status, text);
+    verdict_propose(g, status, text);
     await_verdict(g);
     control_unlock();
 }

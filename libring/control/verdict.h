@@ -15,6 +15,8 @@ void verdict_receive(membership *m, connection *c, const control_message *reason
 /** Proposes to end all communicators of this rank because it has failed. The reason is its rank and
  *  host, and fail_text(). */
 void verdict_propose_own(membership *m, ring_status status);
+/** Proposes this failure as the verdict of a communicator, unless it has one. */
+void verdict_propose(group *g, ring_status status, const char *text);
 /** Makes this failure the verdict of the start, unless there is one, and announces it. */
 void verdict_decide(membership *m, ring_status status, const char *text);
 /** Fails with the verdict of the start. @return its status, with its text in fail_text(). */

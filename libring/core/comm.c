@@ -27,8 +27,8 @@ static ring_status await_start(const ring_comm *comm)
         return RING_OK;
     if (atomic_load_explicit(&comm->starting, memory_order_acquire)) {
         pthread_mutex_lock(&s->lock);
-        while (atomic_load(&comm->starting))
-            pthread_cond_wait(&s->over, &s->lock); /* at most RING_INIT_TIMEOUT */
+        while (atomic_load(&comm->starting)) /* for RING_INIT_TIMEOUT, or until it is aborted */
+            pthread_cond_wait(&s->over, &s->lock);
         pthread_mutex_unlock(&s->lock);
     }
     return s->status == RING_OK ? RING_OK : fail(s->status, "%s", comm->failure.text);
@@ -139,10 +139,20 @@ static void end_parts(ring_comm *comm)
     control_free(comm->world);
 }
 
+/* Aborts a nonblocking start that has not ended. @return false if it has. */
+static bool stop_start(ring_comm *comm, const char *reason)
+{
+    if (comm->start == NULL || !atomic_load(&comm->starting))
+        return false;
+    control_stop_start(&comm->start->stop, reason);
+    return true;
+}
+
 static void join_start(ring_comm *comm)
 {
     if (comm->start == NULL)
         return;
+    (void)stop_start(comm, "the communicator was destroyed during its start");
     pthread_join(comm->start->thread, NULL);
     pthread_cond_destroy(&comm->start->over);
     pthread_mutex_destroy(&comm->start->lock);
@@ -165,9 +175,13 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
 {
     if (comm == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
+    if (reason == NULL || reason[0] == '\0')
+        reason = "no reason given";
+    if (comm->generation == fork_generation() && stop_start(comm, reason))
+        return RING_OK;
     RING_TRY(comm_check_own(comm, "comm_abort"));
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank, comm_host(comm, comm->rank),
-         reason != NULL ? reason : "no reason given");
+         reason);
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
     comm_lock(comm);
     comm_verdict(comm);

@@ -46,6 +46,7 @@ typedef struct comm_start {
     ring_unique_id id;
     uint32_t mask;
     const accelerator *accelerator;
+    control_stop stop;
     ring_status status;
 } comm_start;
 

@@ -53,6 +53,8 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
 
 /* s: the time in which the driver must answer if RING_INIT_TIMEOUT has the value none. */
 #define DRIVER_SECONDS 30.0
+/* s: the pause between two looks whether the communicator has failed while the driver is busy. */
+#define LOOK_SECONDS 0.02
 
 typedef enum seat_task { ATTACH, OPEN, CONNECT } seat_task;
 
@@ -129,48 +131,60 @@ static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
     return s;
 }
 
-/* Runs the step in a thread, and waits for it.
- * @return its result. RING_ERR_TIMEOUT: it is not finished, and @p s must not be used any more. */
-static ring_status finish_in_time(const ring_comm *comm, seat_step *s)
+/* Waits until the step has finished, the communicator has failed, or @p end. */
+static bool await_step(const ring_comm *comm, seat_step *s, double end)
 {
-    const double limit = comm->settings.init_timeout;
-    const double seconds = limit < NUMBER_NO_LIMIT ? limit / 2 : DRIVER_SECONDS;
-    pthread_t thread;
-    const double end = clock_now() + seconds;
-    const struct timespec until = {.tv_sec = (time_t)end,
-                                   .tv_nsec = (long)((end - (double)(time_t)end) * 1e9)};
-    int waited = 0;
-    if (thread_start(&thread, run_step, s) != 0)
-        return fail(RING_ERR_SYSTEM, "cannot start a thread");
     pthread_mutex_lock(&s->lock);
-    while (!s->finished && waited == 0)
-        waited = pthread_cond_timedwait(&s->over, &s->lock, &until);
+    while (!s->finished && clock_now() < end && comm_is_fine(comm)) {
+        const double look = clock_now() + LOOK_SECONDS;
+        const struct timespec until = {.tv_sec = (time_t)look,
+                                       .tv_nsec = (long)((look - (double)(time_t)look) * 1e9)};
+        (void)pthread_cond_timedwait(&s->over, &s->lock, &until);
+    }
     const bool finished = s->finished;
     s->abandoned = !finished;
     pthread_mutex_unlock(&s->lock);
-    if (finished)
+    return finished;
+}
+
+/* Runs the step in a thread, and waits for it.
+ * @param[out] finished  false: @p s must not be used any more. @return its result. */
+static ring_status finish_in_time(ring_comm *comm, seat_step *s, bool *finished)
+{
+    const double limit = comm->settings.init_timeout;
+    const double seconds = limit < NUMBER_NO_LIMIT ? limit / 2 : DRIVER_SECONDS;
+    const char *name = s->by->name;
+    pthread_t thread;
+    *finished = true;
+    if (thread_start(&thread, run_step, s) != 0)
+        return fail(RING_ERR_SYSTEM, "cannot start a thread");
+    *finished = await_step(comm, s, clock_now() + seconds);
+    if (*finished)
         pthread_join(thread, NULL);
     else
         pthread_detach(thread);
-    if (!finished)
+    if (!*finished)
+        RING_TRY(comm_check_alive(comm));
+    if (!*finished)
         return fail(
             RING_ERR_TIMEOUT,
             "the driver of %s did not answer within %.3g s (half of RING_INIT_TIMEOUT, if that "
             "is not none); is a stream stopped?",
-            s->by->name, seconds);
+            name, seconds);
     return s->status == RING_OK ? RING_OK : fail(s->status, "%s", s->text);
 }
 
 /* Attaches this rank. @param[out] card  the facts that the other ranks need to connect to it. */
-static ring_status attach(const ring_comm *comm, struct device_calls *d,
-                          const accelerator_seat *parent, accelerator_card *card)
+static ring_status attach(ring_comm *comm, struct device_calls *d, const accelerator_seat *parent,
+                          accelerator_card *card)
 {
     seat_step *s = new_step(comm, d);
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
     s->parent = parent;
-    const ring_status status = finish_in_time(comm, s);
-    if (status == RING_ERR_TIMEOUT)
+    bool finished;
+    const ring_status status = finish_in_time(comm, s, &finished);
+    if (!finished)
         return status;
     d->seat = s->seat;
     *card = s->card;
@@ -182,8 +196,8 @@ static ring_status attach(const ring_comm *comm, struct device_calls *d,
 }
 
 /* Opens the memory of the other ranks, or connects to it. */
-static ring_status reach_all(const ring_comm *comm, struct device_calls *d, seat_task task,
-                             bool by_rooms, const seat_notice *notices)
+static ring_status reach_all(ring_comm *comm, struct device_calls *d, seat_task task, bool by_rooms,
+                             const seat_notice *notices)
 {
     seat_step *s = new_step(comm, d);
     if (s == NULL || (s->cards = malloc((size_t)comm->ranks * sizeof *s->cards)) == NULL) {
@@ -195,8 +209,9 @@ static ring_status reach_all(const ring_comm *comm, struct device_calls *d, seat
     s->by_rooms = by_rooms;
     for (int r = 0; r < comm->ranks; r++)
         s->cards[r] = notices[r].card;
-    const ring_status status = finish_in_time(comm, s);
-    if (status == RING_ERR_TIMEOUT) {
+    bool finished;
+    const ring_status status = finish_in_time(comm, s, &finished);
+    if (!finished) {
         d->seat = NULL; /* the thread uses it */
         return status;
     }

@@ -170,13 +170,14 @@ ring_status comm_derive(ring_comm *parent, uint64_t id, const int *ranks, int co
 
 /* ---- Nonblocking starts ------------------------------------------------------------- */
 
-static ring_status join_and_begin(const comm_start *s)
+static ring_status join_and_begin(comm_start *s)
 {
     log_set_rank(s->comm->rank, s->comm->ranks);
     const double started = clock_now();
     control_world *world;
     s->comm->accelerator = s->accelerator;
-    RING_TRY(control_join(&s->settings, &s->id, s->comm->ranks, s->comm->rank, s->mask, &world));
+    RING_TRY(control_join(&s->settings, &s->id, s->comm->ranks, s->comm->rank, s->mask, &s->stop,
+                          &world));
     return begin(s->comm, world, false, s->accelerator, started);
 }
 
@@ -322,7 +323,7 @@ static ring_status init_by_id(ring_comm **comm, int size, const ring_unique_id *
     settings_note_unfit(&s, links_use_adapters(mask), a != NULL);
     if (config->nonblocking)
         return init_apart(comm, size, id, rank, &s, mask, a);
-    RING_TRY(control_join(&s, id, size, rank, mask, &world));
+    RING_TRY(control_join(&s, id, size, rank, mask, NULL, &world));
     return comm_new(world, NULL, a, started, comm);
 }
 

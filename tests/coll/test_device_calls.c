@@ -690,33 +690,77 @@ static int destroyed(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
-/* A stream of the GPU is stopped while a communicator is made, and the driver waits for it. The
- * start ends nevertheless, and the host drives the communicator's calls. */
-static int start_beside_a_stopped_stream(int rank, int ranks, harness_board *board, void *arg)
+/* Makes a stream of this rank's GPU that is stopped until *word is 1. */
+static int sit_beside_a_stopped_stream(player *p, int rank, int ranks, _Atomic uint32_t **word)
 {
     CUcontext context;
-    _Atomic uint32_t *word;
-    player p = {.rank = rank, .ranks = ranks};
+    *p = (player){.rank = rank, .ranks = ranks};
     pthread_once(&once, load_driver);
     EXPECT_CUDA(cu.init(0));
     EXPECT_CUDA(cu.primary_retain(&context, is_one_gpu ? 0 : rank));
     EXPECT_CUDA(cu.set_current(context));
-    EXPECT_CUDA(cu.stream_create(&p.stream, CU_STREAM_NON_BLOCKING, 0));
-    EXPECT(close_stream(&p, &word) == 0, "rank %d", rank);
+    EXPECT_CUDA(cu.stream_create(&p->stream, CU_STREAM_NON_BLOCKING, 0));
+    EXPECT(close_stream(p, word) == 0, "rank %d", rank);
     fake_cuda_functions().permit(true); /* the thread of the start goes on when the stream does */
+    return 0;
+}
+
+static int let_go(const player *p, _Atomic uint32_t *word)
+{
+    EXPECT(cu.stream_query(p->stream) == CUDA_ERROR_NOT_READY, "the stream went on by itself");
+    atomic_store(word, 1);
+    EXPECT_CUDA(cu.stream_synchronize(p->stream));
+    return 0;
+}
+
+/* A stream of the GPU is stopped while a communicator is made, and the driver waits for it. The
+ * start ends nevertheless, and the host drives the communicator's calls. */
+static int start_beside_a_stopped_stream(int rank, int ranks, harness_board *board, void *arg)
+{
+    _Atomic uint32_t *word;
+    player p;
+    EXPECT(sit_beside_a_stopped_stream(&p, rank, ranks, &word) == 0, "rank %d", rank);
     EXPECT_OK(harness_join(rank, ranks, board, &p.comm));
     EXPECT_OK(ring_barrier(p.comm, NULL));
-    EXPECT(cu.stream_query(p.stream) == CUDA_ERROR_NOT_READY, "the stream went on by itself");
-    atomic_store(word, 1);
-    EXPECT_CUDA(cu.stream_synchronize(p.stream));
+    EXPECT(let_go(&p, word) == 0, "rank %d", rank);
     ring_comm_destroy(p.comm);
     return 0;
+}
+
+/* Such a start is aborted while the driver waits. */
+static int abort_beside_a_stopped_stream(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_config config = RING_CONFIG_INIT;
+    _Atomic uint32_t *word;
+    player p;
+    EXPECT(sit_beside_a_stopped_stream(&p, rank, ranks, &word) == 0, "rank %d", rank);
+    config.nonblocking = 1;
+    if (rank == 0)
+        EXPECT_OK(ring_get_unique_id(&board->id));
+    atomic_fetch_add(&board->counters[0], rank == 0);
+    EXPECT(harness_await(board, 0, 1), "rank 0 is late");
+    EXPECT_OK(ring_comm_init_config(&p.comm, ranks, &board->id, rank, &config));
+    usleep(500000);
+    EXPECT(ring_comm_status(p.comm) == RING_IN_PROGRESS, "%d", (int)ring_comm_status(p.comm));
+    atomic_fetch_add(&board->counters[1], 1);
+    EXPECT(harness_await(board, 1, ranks), "a rank is late");
+    const double since = harness_now();
+    if (rank == 1)
+        EXPECT_OK(ring_comm_abort(p.comm, "enough"));
+    EXPECT(ring_barrier(p.comm, NULL) == RING_ERR_ABORTED, "%s", ring_last_error(NULL));
+    EXPECT(strstr(ring_last_error(p.comm), "enough") != NULL, "%s", ring_last_error(p.comm));
+    EXPECT(harness_is_prompt(since), "took %g s", harness_now() - since);
+    ring_comm_destroy(p.comm);
+    EXPECT(harness_is_prompt(since), "took %g s", harness_now() - since);
+    return let_go(&p, word);
 }
 
 static void test_starts_end_beside_stopped_streams(void **state)
 {
     setenv("RING_INIT_TIMEOUT", "4", 1);
     run(2, start_beside_a_stopped_stream);
+    setenv("RING_INIT_TIMEOUT", "none", 1);
+    run(2, abort_beside_a_stopped_stream);
     unsetenv("RING_INIT_TIMEOUT");
 }
 

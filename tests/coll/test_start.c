@@ -2,6 +2,7 @@
  * Tests nonblocking starts: one thread joins as several ranks, and the first call that needs the
  * communicator returns the error of a start that failed.
  * Usage: test_coll_start TRANSPORT */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,141 @@ static void test_the_earliest_deadline_counts(void **state)
     }
 }
 
+/* ---- Aborting ------------------------------------------------------------------- */
+
+enum { ATTEMPTS = 5 };
+
+typedef enum ending { ABORT, DESTROY, ENDINGS } ending;
+
+/* Ends a start of @p ranks in which only some ranks take part, at one of them.
+ * @param present  bits: the ranks that begin. @return seconds until all of them have ended. */
+static double end_start(int ranks, int present, int by, ending how, useconds_t after)
+{
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comms[RANKS];
+    config.settings = no_deadline;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < ranks; r++)
+        if (present >> r & 1)
+            assert_int_equal(ring_comm_init_config(&comms[r], ranks, &id, r, &config), RING_OK);
+    usleep(after);
+    const double since = harness_now();
+    if (how == ABORT)
+        assert_int_equal(ring_comm_abort(comms[by], "enough"), RING_OK);
+    else
+        ring_comm_destroy(comms[by]);
+    for (int r = 0; r < ranks; r++) {
+        if (!(present >> r & 1) || (r == by && how == DESTROY))
+            continue;
+        while (ring_comm_status(comms[r]) <= RING_IN_PROGRESS && harness_is_prompt(since)) {
+            usleep(100);
+            if (harness_now() - since > 0.3) /* it may not have met the other ranks */
+                (void)ring_comm_abort(comms[r], "enough: the communicator is destroyed");
+        }
+        if (ring_comm_status(comms[r]) != RING_ERR_ABORTED)
+            print_error("rank %d: %s\n", r, ring_last_error(comms[r]));
+        assert_int_equal(ring_comm_status(comms[r]), RING_ERR_ABORTED);
+        assert_non_null(strstr(ring_last_error(comms[r]), how == ABORT ? "enough" : "destroyed"));
+        assert_int_equal(ring_barrier(comms[r], NULL), RING_ERR_ABORTED);
+    }
+    for (int r = 0; r < ranks; r++)
+        if ((present >> r & 1) && !(r == by && how == DESTROY))
+            ring_comm_destroy(comms[r]);
+    return harness_now() - since;
+}
+
+/* The time is judged by the best attempt, since machines may be busy. */
+static void ends_at_once(int ranks, int present, int by)
+{
+    for (ending how = ABORT; how < ENDINGS; how++) {
+        double best = HARNESS_PROMPT;
+        for (int i = 0; i < ATTEMPTS; i++) {
+            const double seconds = end_start(ranks, present, by, how, i < 2 ? 0 : 100000);
+            best = seconds < best ? seconds : best;
+        }
+        print_message("%d ranks, %#x begin, rank %d ends: %.1f ms\n", ranks, present, by,
+                      1e3 * best);
+        assert_true(best < 0.4);
+    }
+}
+
+static void test_a_start_without_the_others_ends_at_once(void **state)
+{
+    ends_at_once(2, 0x1, 0);
+    ends_at_once(2, 0x2, 1);
+}
+
+static void test_an_aborted_start_ends_on_all_ranks(void **state)
+{
+    ends_at_once(4, 0x7, 0);
+    ends_at_once(4, 0x7, 2);
+}
+
+/* All ranks have begun, and are at any point of the start. Ranks may have left the start when it is
+ * aborted; then their communicator ends. */
+static void test_any_phase_of_a_start_can_be_aborted(void **state)
+{
+    for (int i = 0; i < 40; i++)
+        (void)end_start(RANKS, 0xf, i % RANKS, (ending)(i / RANKS % 2), (useconds_t)(i * 150));
+}
+
+static void *first_call(void *comm)
+{
+    static ring_status status;
+    status = ring_barrier(comm, NULL);
+    return &status;
+}
+
+static void test_abort_ends_a_first_call_that_waits_for_the_start(void **state)
+{
+    ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comm;
+    pthread_t thread;
+    void *status;
+    config.settings = no_deadline;
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    assert_int_equal(ring_comm_init_config(&comm, 2, &id, 0, &config), RING_OK);
+    assert_int_equal(pthread_create(&thread, NULL, first_call, comm), 0);
+    usleep(50000);
+    assert_int_equal(ring_comm_abort(comm, NULL), RING_OK);
+    assert_int_equal(pthread_join(thread, &status), 0);
+    assert_int_equal(*(ring_status *)status, RING_ERR_ABORTED);
+    assert_non_null(strstr(ring_last_error(comm), "no reason given"));
+    ring_comm_destroy(comm);
+}
+
+/* Ranks 0 to 2 of 4, in their own processes or threads; rank 2 aborts. */
+static int abort_among_processes(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_config config = at_once();
+    ring_comm *first, *comm;
+    ring_unique_id id;
+    EXPECT_OK(harness_join(rank, ranks, board, &first));
+    if (rank == 0)
+        EXPECT_OK(ring_get_unique_id(&id));
+    EXPECT_OK(ring_broadcast(&id, &id, sizeof id, RING_UINT8, 0, first, NULL));
+    config.settings = no_deadline;
+    EXPECT_OK(ring_comm_init_config(&comm, ranks + 1, &id, rank, &config));
+    usleep(200000);
+    const double since = harness_now();
+    if (rank == 2)
+        EXPECT_OK(ring_comm_abort(comm, "enough"));
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_ABORTED, "%s", ring_last_error(NULL));
+    EXPECT(harness_says("aborted by rank 2 (") && harness_says("): enough"), "%s",
+           ring_last_error(NULL));
+    EXPECT(harness_is_prompt(since), "took %g s", harness_now() - since);
+    ring_comm_destroy(comm);
+    ring_comm_destroy(first);
+    return 0;
+}
+
+static void test_ranks_apart_learn_of_an_abort(void **state)
+{
+    run(3, abort_among_processes);
+}
+
 /* A program that looks at no status. */
 static void ignore_all(int quiet)
 {
@@ -252,10 +388,15 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_begin_and_compute), /* forks before there is a heap */
+        cmocka_unit_test(test_ranks_apart_learn_of_an_abort),
         cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
         cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),
         cmocka_unit_test(test_a_start_without_deadline_waits_for_late_ranks),
         cmocka_unit_test(test_the_earliest_deadline_counts),
+        cmocka_unit_test(test_a_start_without_the_others_ends_at_once),
+        cmocka_unit_test(test_an_aborted_start_ends_on_all_ranks),
+        cmocka_unit_test(test_any_phase_of_a_start_can_be_aborted),
+        cmocka_unit_test(test_abort_ends_a_first_call_that_waits_for_the_start),
         cmocka_unit_test(test_a_start_that_fails_prints_its_reason_once),
         cmocka_unit_test(test_one_that_was_only_begun_is_destroyed),
         cmocka_unit_test(test_wrong_settings_are_told_at_once),

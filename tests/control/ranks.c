@@ -277,7 +277,7 @@ ring_status join_by_id(const ring_unique_id *id, int size, int rank, uint32_t tr
     settings s;
     *out = NULL;
     RING_TRY(settings_read(&s));
-    return control_join(&s, id, size, rank, transports, out);
+    return control_join(&s, id, size, rank, transports, NULL, out);
 }
 
 ring_status join_by_env(uint32_t transports, control_world **out)

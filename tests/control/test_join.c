@@ -207,7 +207,7 @@ static ring_status refuse_or_join(int rank, int size, void *context)
     RING_TRY(settings_read(&s));
     if (rank == u->victim)
         return control_refuse(&s, &u->id, size, rank, fail(RING_ERR_CONFIG, "an invalid value"));
-    RING_TRY(control_join(&s, &u->id, size, rank, 5, &world));
+    RING_TRY(control_join(&s, &u->id, size, rank, 5, NULL, &world));
     control_free(world);
     return RING_OK;
 }

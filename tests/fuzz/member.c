@@ -96,7 +96,7 @@ static ring_status live_as_rank_0(member *other)
     control_world *w;
     must(settings_read(&s) == RING_OK);
     s.init_timeout = s.peer_timeout = PATIENCE;
-    RING_TRY(control_join(&s, &other->id, RANKS, 0, 1, &w));
+    RING_TRY(control_join(&s, &other->id, RANKS, 0, 1, NULL, &w));
     ring_status status = control_agree(w, RING_OK);
     atomic_store(&other->agreed, true);
     if (status == RING_OK)

@@ -179,7 +179,7 @@ typedef struct ring_config {
     /** 1: return at once, so that one thread can join as several ranks or join several
      *  communicators. ring_comm_status() returns RING_IN_PROGRESS until the start has ended. The
      *  first call that needs the communicator waits for the start, and returns the error if the
-     *  start has failed. */
+     *  start has failed. ring_comm_abort() and ring_comm_destroy() end a start in progress. */
     int nonblocking;
     /** 1: do not print a failure, because the caller shows ring_last_error(NULL). */
     int quiet;
@@ -278,17 +278,24 @@ ring_status ring_comm_flush(ring_comm *comm, double seconds);
 
 /** Leaves the communicator and frees it. NULL is allowed. Calls in flight are aborted, or end with
  *  the failure that ended the communicator earlier. Their handles may still be waited for, and
- *  return that error. Other ranks can finish calls that need no more data from this rank. A process
- *  that exits without calling it counts as a lost rank, whatever its exit status, unless
- *  RING_EXIT=leave is set and none of its calls is in flight: then it leaves. In a forked child
- *  it does nothing, because the communicator belongs to the parent process; any other call on the
- *  communicator returns RING_ERR_USAGE there. */
+ *  return that error. A start in progress is aborted, as by ring_comm_abort(). Other ranks can
+ *  finish calls that need no more data from this rank. A process that exits without calling it
+ *  counts as a lost rank, whatever its exit status, unless RING_EXIT=leave is set and none of its
+ *  calls is in flight: then it leaves. In a forked child it does nothing, because the communicator
+ *  belongs to the parent process; any other call on it returns RING_ERR_USAGE there. */
 void ring_comm_destroy(ring_comm *comm);
 
 /** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. If the
  *  communicator has already failed, it keeps its first error. In both cases this rank's calls have
  *  ended when it returns, and streams that RING_HOLD_STREAMS has stopped continue. Any thread may
- *  call it at any time. @param reason  part of the error message on every rank. */
+ *  call it at any time.
+ *  A start in progress (ring_config.nonblocking) fails with that error within a fraction of a
+ *  second, on this rank and on the ranks that have joined; the call does not wait for that. A rank
+ *  that has not joined yet is not notified: it waits until RING_INIT_TIMEOUT, or until it is
+ *  aborted, too.
+ *  @param reason  part of the error message on every rank; may be NULL.
+ *  @return RING_OK; RING_ERR_ARGUMENT; RING_ERR_USAGE in a forked child; or the error of a start
+ *          that has failed. */
 ring_status ring_comm_abort(ring_comm *comm, const char *reason);
 
 /** @return RING_OK, or the error that ended the communicator; RING_IN_PROGRESS while a nonblocking

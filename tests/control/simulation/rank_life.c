@@ -171,7 +171,7 @@ static bool does(int rank, fault_kind kind)
 static ring_status join_or_refuse(int rank, control_world **world)
 {
     if (!does(rank, REFUSE))
-        return control_join(&now.settings, &now.id, now.size, rank, 1, world);
+        return control_join(&now.settings, &now.id, now.size, rank, 1, NULL, world);
     return control_refuse(&now.settings, &now.id, now.size, rank, fail(RING_ERR_MEMORY, "refused"));
 }
 
