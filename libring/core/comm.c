@@ -165,6 +165,8 @@ void ring_comm_destroy(ring_comm *comm)
     if (comm == NULL || comm->generation != fork_generation())
         return;
     join_start(comm);
+    if (atomic_load(&comm->splits) > 0)
+        abort_unfinished(comm); /* members_remove() waits for the splits, which then end */
     if (comm->world != NULL)
         end_parts(comm);
     pthread_mutex_destroy(&comm->lock);
@@ -208,14 +210,20 @@ ring_status ring_comm_status(const ring_comm *comm)
     return broken != RING_OK ? (ring_status)broken : control_verdict(comm->world);
 }
 
+static bool has_rank(const ring_comm *comm)
+{
+    return comm != NULL &&
+           !(atomic_load_explicit(&comm->starting, memory_order_acquire) && comm->start->derived);
+}
+
 int ring_comm_rank(const ring_comm *comm)
 {
-    return comm != NULL ? comm->rank : -1;
+    return has_rank(comm) ? comm->rank : -1;
 }
 
 int ring_comm_size(const ring_comm *comm)
 {
-    return comm != NULL ? comm->ranks : -1;
+    return has_rank(comm) ? comm->ranks : -1;
 }
 
 const char *ring_last_error(const ring_comm *comm)

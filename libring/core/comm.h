@@ -38,6 +38,8 @@ typedef struct scratch {
 
 /** The arguments and state of a nonblocking start, which runs in its own thread. */
 typedef struct comm_start {
+    ring_status (*create)(struct comm_start *s); /* its thread runs this */
+    bool derived; /* by a split, so that the rank is not known before the end of the start */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t over;
@@ -158,6 +160,7 @@ struct ring_comm {
     comm_history history;
     struct comm_start *start; /* NULL unless its start was nonblocking */
     atomic_bool starting;
+    _Atomic int splits; /* splits of this communicator in progress */
     comm_failure failure;
     comm_streams streams;
     comm_member member;

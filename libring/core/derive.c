@@ -2,15 +2,19 @@
  *
  * Implements split, dup and shrink, which derive a communicator from a parent. A split gathers the
  * arguments of all ranks with one all_gather over the parent. Derived communicators share the
- * control connections of the parent, and dial links only when a call needs them. No rank returns
- * its communicator before all ranks have created their parts.
+ * control connections of the parent, and dial links only when a call needs them. No rank gets its
+ * communicator before all ranks have created their parts. A nonblocking split starts its calls on
+ * the parent in the caller's thread, and does the rest in a thread of its own.
  */
 #include "call_group.h"
 #include "call_reports.h"
+#include "device_seats.h"
 #include "engine.h"
 #include "init.h"
+#include "members.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A rank's arguments of a split, gathered as two numbers. */
 typedef struct split_card {
@@ -39,41 +43,145 @@ static int choose_ranks(const ring_comm *parent, const split_card *cards, int *r
     return count;
 }
 
+/* A split in progress. Both of its calls are started at once, so that they keep their places in the
+ * order of the parent's calls; the all_reduce of the results waits for an event. */
+typedef struct split {
+    comm_start start; /* of a nonblocking split; its `comm` is NULL for RING_SPLIT_NONE */
+    ring_comm *parent;
+    settings settings;
+    int32_t worst;       /* the worst of all ranks' results */
+    ring_event *created; /* this rank's part of the communicator, or not */
+    ring_work *gathering, *agreement;
+    split_card mine, cards[]; /* [parent->ranks] */
+} split;
+
 /* Creates this rank's part of the communicator. */
-static ring_status derive(ring_comm *parent, const split_card *cards, ring_comm **out)
+static ring_status derive(const split *s)
 {
-    if (cards[parent->rank].colour < 0)
+    ring_comm *parent = s->parent;
+    control_world *world;
+    if (s->start.comm == NULL)
         return RING_OK;
+    const double started = clock_now();
     int *ranks = malloc((size_t)parent->ranks * sizeof *ranks);
     if (ranks == NULL)
         return fail(RING_ERR_MEMORY, "out of memory while splitting a communicator of %d rank%s",
                     parent->ranks, plural(parent->ranks));
-    const int count = choose_ranks(parent, cards, ranks);
-    const ring_status status = comm_derive(parent, cards[ranks[0]].id, ranks, count, out);
+    const int count = choose_ranks(parent, s->cards, ranks);
+    const ring_status status = control_derive(parent->world, s->cards[ranks[0]].id, ranks, count,
+                                              &world);
     free(ranks);
-    return status;
+    RING_TRY(status);
+    world->settings = s->settings;
+    return comm_begin(s->start.comm, world, parent, NULL, started);
 }
 
 /* @return the worst of all ranks' results. */
-static ring_status agree(ring_comm *parent, ring_status mine)
+static ring_status agree(split *s, ring_status mine)
 {
-    int32_t worst = (int32_t)mine;
-    RING_TRY(ring_all_reduce(&worst, &worst, 1, RING_INT32, RING_MAX, parent, NULL));
+    s->worst = (int32_t)mine;
+    (void)ring_event_set(s->created, RING_OK);
+    RING_TRY(ring_wait(&s->agreement));
+    const ring_status worst = (ring_status)s->worst;
     return worst == RING_OK || mine != RING_OK ? mine
-                                               : fail((ring_status)worst,
+                                               : fail(worst,
                                                       "ring_comm_split: another rank could not "
                                                       "create its part of the communicator: %s",
-                                                      ring_status_string((ring_status)worst));
+                                                      ring_status_string(worst));
 }
 
-static ring_status split(ring_comm *parent, split_card *cards, const split_card *mine,
-                         ring_comm **out)
+/* Completes a split, after which the parent may be freed. */
+static ring_status finish_split(split *s)
 {
-    RING_TRY(ring_all_gather(mine, cards, CARD_NUMBERS, RING_INT64, parent, NULL));
-    const ring_status status = agree(parent, derive(parent, cards, out));
-    if (status != RING_OK)
-        return comm_undo(out, status);
-    return *out != NULL ? comm_open_seat(parent, out) : RING_OK;
+    ring_comm *parent = s->parent, *comm = s->start.comm;
+    ring_status status = ring_wait(&s->gathering);
+    if (status == RING_OK)
+        status = derive(s);
+    status = agree(s, status);
+    if (status == RING_OK && comm != NULL)
+        status = device_calls_open(comm, parent->accelerator, parent);
+    ring_event_destroy(s->created);
+    atomic_fetch_sub(&parent->splits, 1);
+    members_let_go(parent);
+    return status;
+}
+
+static ring_status finish_start(comm_start *start)
+{
+    return finish_split((split *)start);
+}
+
+static void *finish_alone(void *context)
+{
+    (void)finish_split(context);
+    free(context);
+    return NULL;
+}
+
+/* Completes the split in a thread of its own. @return false if it could not be started. */
+static bool finish_apart(split *s)
+{
+    pthread_t thread;
+    if (s->start.comm != NULL)
+        return comm_start_apart(&s->start) == RING_OK;
+    return thread_start(&thread, finish_alone, s) == 0 && pthread_detach(thread) == 0;
+}
+
+/* Starts both calls. If the second one cannot be started, the parent has failed. */
+static ring_status start_calls(split *s)
+{
+    ring_call gather = RING_CALL_INIT, reduce = RING_CALL_INIT;
+    gather.work = &s->gathering;
+    reduce.work = &s->agreement;
+    reduce.after = s->created;
+    RING_TRY(ring_all_gather(&s->mine, s->cards, CARD_NUMBERS, RING_INT64, s->parent, &gather));
+    return ring_all_reduce(&s->worst, &s->worst, 1, RING_INT32, RING_MAX, s->parent, &reduce);
+}
+
+static void free_split(split *s)
+{
+    if (s == NULL)
+        return;
+    ring_comm_destroy(s->start.comm);
+    ring_event_destroy(s->created);
+    free(s);
+}
+
+/* @return NULL if there is no memory. */
+static split *new_split(ring_comm *parent, const split_card *mine, const settings *with)
+{
+    split *s = calloc(1, sizeof *s + (size_t)parent->ranks * sizeof *s->cards);
+    if (s == NULL)
+        return NULL;
+    s->parent = parent;
+    s->settings = *with;
+    s->mine = *mine;
+    s->start.create = finish_start;
+    s->start.derived = true;
+    s->start.comm = mine->colour >= 0 ? comm_alloc(-1, -1) : NULL;
+    if ((s->start.comm != NULL || mine->colour < 0) && ring_event_create(&s->created) == RING_OK)
+        return s;
+    free_split(s);
+    return NULL;
+}
+
+static ring_status run_split(split *s, bool nonblocking, ring_comm **out)
+{
+    ring_comm *comm = s->start.comm;
+    ring_status status = start_calls(s);
+    if (status != RING_OK) {
+        (void)ring_wait(&s->gathering); /* it has failed, too */
+        free_split(s);
+        return status;
+    }
+    members_hold(s->parent);
+    atomic_fetch_add(&s->parent->splits, 1);
+    *out = comm;
+    if (nonblocking && finish_apart(s))
+        return RING_OK;
+    status = finish_split(s);
+    free(s);
+    return status == RING_OK ? RING_OK : comm_undo(out, status);
 }
 
 /* Reports the all_gather as refused, because the other ranks would wait in it for this rank. */
@@ -88,26 +196,56 @@ static ring_status refuse(ring_comm *parent, ring_status status)
     return status;
 }
 
-ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out)
+/* Reads the settings in which a derived communicator may differ from its parent. */
+static ring_status read_own_settings(const char *const *entries, settings *s)
 {
+    static const char *const own[] = {"RING_EXIT=", "RING_NVTX=", "RING_PROGRESS="};
+    for (const char *const *e = entries; e != NULL && *e != NULL; e++) {
+        size_t i = 0;
+        while (i < sizeof own / sizeof own[0] && strncmp(*e, own[i], strlen(own[i])) != 0)
+            i++;
+        if (i == sizeof own / sizeof own[0])
+            return fail(RING_ERR_CONFIG,
+                        "ring_comm_split_config: %.100s: a derived communicator has the settings "
+                        "of its parent, except RING_EXIT, RING_NVTX and RING_PROGRESS",
+                        *e);
+    }
+    return settings_override(s, entries);
+}
+
+static ring_status prepare_split(ring_comm *parent, const split_card *mine,
+                                 const ring_config *config, ring_config *given, split **s)
+{
+    settings with = parent->world->settings;
+    RING_TRY(call_group_refuse("comm_split"));
+    RING_TRY(comm_read_config(config, "comm_split_config", given));
+    RING_TRY(read_own_settings(given->settings, &with));
+    *s = new_split(parent, mine, &with);
+    return *s != NULL
+               ? RING_OK
+               : fail(RING_ERR_MEMORY, "out of memory while splitting a communicator of %d rank%s",
+                      parent->ranks, plural(parent->ranks));
+}
+
+ring_status ring_comm_split_config(ring_comm *parent, int colour, int key,
+                                   const ring_config *config, ring_comm **out)
+{
+    ring_config given;
+    split *s;
     if (parent == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_comm_split: parent is NULL");
     RING_TRY(comm_check_own(parent, "comm_split"));
     if (out == NULL)
         return refuse(parent, fail(RING_ERR_ARGUMENT, "ring_comm_split: out is NULL"));
     *out = NULL;
-    ring_status open = call_group_refuse("comm_split");
-    if (open != RING_OK)
-        return refuse(parent, open);
-    split_card *cards = malloc((size_t)parent->ranks * sizeof *cards);
-    if (cards == NULL)
-        return refuse(parent, fail(RING_ERR_MEMORY,
-                                   "out of memory while splitting a communicator of %d rank%s",
-                                   parent->ranks, plural(parent->ranks)));
     const split_card mine = {.colour = colour, .key = key, .id = control_new_id(parent->world)};
-    const ring_status status = split(parent, cards, &mine, out);
-    free(cards);
-    return status;
+    const ring_status status = prepare_split(parent, &mine, config, &given, &s);
+    return status == RING_OK ? run_split(s, given.nonblocking, out) : refuse(parent, status);
+}
+
+ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out)
+{
+    return ring_comm_split_config(parent, colour, key, NULL, out);
 }
 
 ring_status ring_comm_dup(ring_comm *parent, ring_comm **out)

@@ -85,7 +85,7 @@ static ring_status start(ring_comm *comm, bool derived)
 
 /* ---- Making --------------------------------------------------------------------- */
 
-static ring_comm *comm_alloc(int rank, int ranks)
+ring_comm *comm_alloc(int rank, int ranks)
 {
     ring_comm *comm = calloc(1, sizeof *comm);
     if (comm == NULL) {
@@ -130,6 +130,23 @@ ring_status comm_undo(ring_comm **comm, ring_status status)
     return fail(status, "%s", text);
 }
 
+ring_status comm_begin(ring_comm *comm, control_world *world, const ring_comm *parent,
+                       const accelerator *a, double started)
+{
+    comm->rank = world->rank;
+    comm->ranks = world->size;
+    comm->crowded = parent != NULL && parent->crowded;
+    comm->accelerator = parent != NULL ? parent->accelerator : a;
+    const ring_status status = begin(comm, world, parent != NULL, a, started);
+    if (status == RING_OK)
+        return RING_OK;
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    if (control_verdict(comm->world) == RING_OK) /* or other ranks would wait for this one */
+        control_report(comm->world, status, text);
+    return fail(status, "%s", text);
+}
+
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,
                      double started, ring_comm **out)
 {
@@ -138,19 +155,11 @@ ring_status comm_new(control_world *world, const ring_comm *parent, const accele
         control_free(world);
         return RING_ERR_MEMORY;
     }
-    comm->crowded = parent != NULL && parent->crowded;
-    comm->accelerator = parent != NULL ? parent->accelerator : a;
-    const ring_status status = begin(comm, world, parent != NULL, a, started);
-    if (status == RING_OK) {
-        *out = comm;
-        return RING_OK;
-    }
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "%s", fail_text());
-    if (control_verdict(comm->world) == RING_OK) /* or other ranks would wait for this one */
-        control_report(comm->world, status, text);
-    ring_comm_destroy(comm);
-    return fail(status, "%s", text);
+    const ring_status status = comm_begin(comm, world, parent, a, started);
+    if (status != RING_OK)
+        return comm_undo(&comm, status);
+    *out = comm;
+    return RING_OK;
 }
 
 ring_status comm_open_seat(const ring_comm *parent, ring_comm **comm)
@@ -185,7 +194,7 @@ static void *run_start(void *context)
 {
     comm_start *s = context;
     ring_comm *comm = s->comm;
-    s->status = join_and_begin(s);
+    s->status = s->create(s);
     memset(&s->id, 0, sizeof s->id); /* it contains the job's key */
     if (s->status != RING_OK) {
         text_format(comm->failure.text, sizeof comm->failure.text, "%s", fail_text());
@@ -198,7 +207,7 @@ static void *run_start(void *context)
     return NULL;
 }
 
-static ring_status start_apart(comm_start *s, ring_comm **out)
+ring_status comm_start_apart(comm_start *s)
 {
     ring_comm *comm = s->comm;
     pthread_mutex_init(&s->lock, NULL);
@@ -206,15 +215,12 @@ static ring_status start_apart(comm_start *s, ring_comm **out)
     comm->start = s;
     atomic_store(&comm->starting, true);
     const int error = thread_start(&s->thread, run_start, s);
-    if (error == 0) {
-        *out = comm;
+    if (error == 0)
         return RING_OK;
-    }
     comm->start = NULL;
+    atomic_store(&comm->starting, false);
     pthread_cond_destroy(&s->over);
     pthread_mutex_destroy(&s->lock);
-    free(s);
-    ring_comm_destroy(comm);
     return fail(RING_ERR_SYSTEM, "starting the thread that creates the communicator: %s",
                 strerror(error));
 }
@@ -222,12 +228,12 @@ static ring_status start_apart(comm_start *s, ring_comm **out)
 /* ---- For callers --------------------------------------------------------------------- */
 
 /* Fields that an older caller's struct lacks stay zero; fields of a later version are ignored. */
-static ring_status read_config(const ring_config *given, ring_config *config)
+ring_status comm_read_config(const ring_config *given, const char *call, ring_config *config)
 {
     *config = (ring_config)RING_CONFIG_INIT;
     if (given != NULL && given->size == 0)
         return fail(RING_ERR_ARGUMENT,
-                    "ring_comm_init_config: ring_config.size is 0; start from RING_CONFIG_INIT");
+                    "ring_%s: ring_config.size is 0; start from RING_CONFIG_INIT", call);
     if (given != NULL)
         memcpy(config, given, min_size(given->size, sizeof *config));
     return RING_OK;
@@ -284,12 +290,19 @@ static ring_status init_apart(ring_comm **out, int size, const ring_unique_id *i
         free(start);
         return fail(RING_ERR_MEMORY, "out of memory while creating the communicator");
     }
+    start->create = join_and_begin;
     start->comm = comm;
     start->settings = *s;
     start->id = *id;
     start->mask = mask;
     start->accelerator = a;
-    return start_apart(start, out);
+    const ring_status status = comm_start_apart(start);
+    if (status == RING_OK) {
+        *out = comm;
+        return RING_OK;
+    }
+    free(start);
+    return comm_undo(&comm, status);
 }
 
 /* Logs an error of a start, because a program that ignores the error has no communicator from which
@@ -333,7 +346,7 @@ ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_
     ring_config given;
     if (comm != NULL)
         *comm = NULL;
-    const ring_status status = read_config(config, &given);
+    const ring_status status = comm_read_config(config, "comm_init_config", &given);
     return log_failure(&given,
                        status == RING_OK ? init_by_id(comm, size, id, rank, &given) : status);
 }

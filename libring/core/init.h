@@ -6,6 +6,18 @@
 
 #include "comm.h"
 
+/** Reads the caller's ring_config. @param given  NULL: none. @param call  for the error. */
+ring_status comm_read_config(const ring_config *given, const char *call, ring_config *config);
+
+/** Allocates a communicator, for comm_begin(). @return NULL if there is no memory. */
+ring_comm *comm_alloc(int rank, int ranks);
+/** As comm_new(), in a communicator of comm_alloc(), which the caller destroys after a failure. */
+ring_status comm_begin(ring_comm *comm, control_world *world, const ring_comm *parent,
+                       const accelerator *a, double started);
+/** Starts s->comm by s->create(), in a thread of its own. The communicator frees @p s, unless this
+ *  fails. */
+ring_status comm_start_apart(comm_start *s);
+
 /** Creates a communicator over @p world, and takes ownership of @p world even if it fails.
  *  @param parent  the communicator from which it is derived; NULL: none.
  *  @param a  the accelerator that may run its calls; NULL: none.

@@ -7,7 +7,7 @@ target_include_directories(ring_test_harness PUBLIC ${coll} PRIVATE ${PROJECT_SO
     ${PROJECT_SOURCE_DIR}/tests/doubles/ibverbs ${CMOCKA_INCLUDE_DIRS}) # cases.c: cmocka's programs
 target_link_libraries(ring_test_harness PUBLIC ring_api PRIVATE ring_options m ${CMAKE_DL_LIBS})
 # permissions.c wraps what creates, registers and destroys.
-foreach(function comm_init comm_init_config comm_init_env comm_split comm_dup comm_create
+foreach(function comm_init comm_init_config comm_init_env comm_split comm_split_config comm_dup comm_create
         comm_exclude comm_shrink comm_destroy mem_alloc mem_free mem_register mem_deregister)
     target_link_options(ring_test_harness INTERFACE -Wl,--wrap=ring_${function})
 endforeach()

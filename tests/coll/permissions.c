@@ -56,6 +56,9 @@ WRAP(ring_comm_init_config,
 WRAP(ring_comm_init_env, (ring_comm * *out), (out))
 WRAP(ring_comm_split, (ring_comm * parent, int colour, int key, ring_comm **out),
      (parent, colour, key, out))
+WRAP(ring_comm_split_config,
+     (ring_comm * parent, int colour, int key, const ring_config *config, ring_comm **out),
+     (parent, colour, key, config, out))
 WRAP(ring_comm_dup, (ring_comm * parent, ring_comm **out), (parent, out))
 WRAP(ring_comm_create, (ring_comm * parent, const int *ranks, int count, int tag, ring_comm **out),
      (parent, ranks, count, tag, out))

@@ -3,6 +3,7 @@
  * and that their calls do not interfere with each other. Usage: test_coll_split TRANSPORT */
 #include <dirent.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,181 @@ static int a_refused_split_is_told_to_all(int rank, int ranks, harness_board *bo
     EXPECT(status == (rank == 1 ? RING_ERR_ARGUMENT : RING_ERR_MISMATCH) && half == NULL, "%s: %s",
            ring_status_string(status), ring_last_error(NULL));
     EXPECT(strstr(ring_last_error(NULL), "out is NULL") != NULL, "%s", ring_last_error(NULL));
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* ---- Splits that return at once -------------------------------------------------------------- */
+
+static ring_config at_once(void)
+{
+    ring_config config = RING_CONFIG_INIT;
+    config.nonblocking = 1;
+    return config;
+}
+
+/* Waits without a call that itself waits for the start. */
+static ring_status await_split(const ring_comm *comm)
+{
+    ring_status status;
+    for (const double since = harness_now();
+         (status = ring_comm_status(comm)) == RING_IN_PROGRESS && harness_is_prompt(since);)
+        usleep(1000);
+    return status;
+}
+
+/* Rank 0 is late, and meanwhile the others have started their next calls on the parent. Some ranks
+ * block, some do not, and some get no communicator. */
+static int a_split_in_the_background(int rank, int ranks, harness_board *board, void *arg)
+{
+    const ring_config config = at_once();
+    ring_comm *comm, *part = (ring_comm *)(uintptr_t)1;
+    ring_work *work;
+    int32_t x = rank;
+    ring_call call = RING_CALL_INIT;
+    call.work = &work;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const int colour = rank == 3 ? RING_SPLIT_NONE : rank % 2;
+    if (rank == 0) {
+        EXPECT(harness_await(board, 0, ranks - 2), "a rank waits in its split");
+        EXPECT_OK(ring_comm_split(comm, colour, 0, &part));
+    } else {
+        EXPECT_OK(ring_comm_split_config(comm, colour, 0, rank != 2 ? &config : NULL, &part));
+    }
+    EXPECT((part == NULL) == (rank == 3), "rank %d has a communicator", rank);
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, &call));
+    if (rank == 1) {
+        EXPECT(ring_comm_status(part) == RING_IN_PROGRESS, "the split has ended without rank 0");
+        EXPECT(ring_comm_rank(part) == -1 && ring_comm_size(part) == -1, "a rank before the end");
+    }
+    atomic_fetch_add(&board->counters[0], 1);
+    if (rank != 3)
+        EXPECT_OK(await_split(part));
+    EXPECT_OK(ring_wait(&work));
+    EXPECT(x == ranks * (ranks - 1) / 2, "%d", (int)x);
+    if (rank % 2 == 0) {
+        const int want[] = {0, 2, 4};
+        EXPECT(expect_order(part, rank, want, 3) == 0, "rank %d", rank);
+    } else if (rank == 1) {
+        EXPECT(ring_comm_rank(part) == 0 && ring_comm_size(part) == 1, "not alone");
+    }
+    EXPECT_OK(ring_barrier(comm, NULL));
+    ring_comm_destroy(part);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The first call on the new communicator waits for the split; so does its end. */
+static int calls_wait_for_the_split(int rank, int ranks, harness_board *board, void *arg)
+{
+    const ring_config config = at_once();
+    ring_comm *comm, *parts[3], *none;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    for (int i = 0; i < 3; i++) {
+        if (rank == 0)
+            usleep(20000);
+        EXPECT_OK(ring_comm_split_config(comm, 0, i % 2 == 0 ? rank : -rank, &config, &parts[i]));
+    }
+    EXPECT(expect_sum(parts[1], rank, ranks * (ranks - 1) / 2) == 0, "the second one");
+    EXPECT(ring_comm_rank(parts[1]) == ranks - 1 - rank, "rank %d", ring_comm_rank(parts[1]));
+    EXPECT_OK(ring_comm_split_config(parts[1], RING_SPLIT_NONE, 0, &config, &none));
+    EXPECT(none == NULL, "rank %d", rank);
+    EXPECT_OK(ring_comm_flush(parts[1], HARNESS_PROMPT));
+    for (int i = 0; i < 3; i++)
+        ring_comm_destroy(parts[i]);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The parent is destroyed, or aborted by another rank, before all ranks have called. */
+static int a_parent_that_ends(int rank, int ranks, harness_board *board, void *arg)
+{
+    const ring_config config = at_once();
+    const bool aborts = arg != NULL;
+    ring_comm *comm, *part = NULL, *none;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    const double since = harness_now();
+    if (rank != 0) {
+        EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
+        EXPECT_OK(ring_comm_split_config(comm, RING_SPLIT_NONE, 0, &config, &none));
+    }
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    if (aborts && rank == 0)
+        EXPECT_OK(ring_comm_abort(comm, "enough"));
+    if (!aborts && rank == 1)
+        ring_comm_destroy(comm);
+    if (rank != 0) {
+        EXPECT(await_split(part) == RING_ERR_ABORTED, "%s", ring_last_error(part));
+        EXPECT(strstr(ring_last_error(part), aborts ? "enough" : "unfinished calls") != NULL, "%s",
+               ring_last_error(part));
+        EXPECT(ring_barrier(part, NULL) == RING_ERR_ABORTED, "a call");
+    }
+    EXPECT(harness_is_prompt(since), "%.2f s", harness_now() - since);
+    atomic_fetch_add(&board->counters[1], 1);
+    EXPECT(harness_await(board, 1, ranks), "a rank is late");
+    ring_comm_destroy(part);
+    if (aborts || rank != 1)
+        ring_comm_destroy(comm);
+    return 0;
+}
+
+static int a_parent_is_aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    static int aborts;
+    return a_parent_that_ends(rank, ranks, board, &aborts);
+}
+
+/* One thread, one rank after the other. */
+static void test_one_thread_splits_for_several_ranks(void **state)
+{
+    enum { RANKS = 4 };
+    const ring_config config = at_once();
+    ring_unique_id id;
+    ring_comm *comms[RANKS], *halves[RANKS];
+    ring_work *works[RANKS];
+    int32_t x[RANKS];
+    assert_int_equal(ring_get_unique_id(&id), RING_OK);
+    for (int r = 0; r < RANKS; r++)
+        assert_int_equal(ring_comm_init_config(&comms[r], RANKS, &id, r, &config), RING_OK);
+    for (int r = 0; r < RANKS; r++)
+        assert_int_equal(ring_comm_split_config(comms[r], r % 2, 0, &config, &halves[r]), RING_OK);
+    for (int r = 0; r < RANKS; r++) {
+        ring_call call = RING_CALL_INIT;
+        call.work = &works[r];
+        x[r] = r;
+        assert_int_equal(ring_all_reduce(&x[r], &x[r], 1, RING_INT32, RING_SUM, halves[r], &call),
+                         RING_OK);
+    }
+    assert_int_equal(ring_wait_all(works, RANKS), RING_OK);
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(x[r], r % 2 == 0 ? 2 : 4);
+        assert_int_equal(ring_comm_rank(halves[r]), r / 2);
+        ring_comm_destroy(halves[r]);
+    }
+    for (int r = 0; r < RANKS; r++)
+        ring_comm_destroy(comms[r]);
+}
+
+/* Only some settings may differ from the parent's; the other ranks hear of a refusal. */
+static int settings_of_a_split(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const char *const own[] = {"RING_PROGRESS=none", "RING_EXIT=leave", NULL};
+    static const char *const not_own[] = {"RING_EXIT=leave", "RING_ALGO=ring", NULL};
+    ring_config config = RING_CONFIG_INIT;
+    ring_comm *comm, *part;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    config.settings = rank == 0 ? own : NULL;
+    EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
+    EXPECT(expect_sum(part, rank, ranks * (ranks - 1) / 2) == 0, "rank %d", rank);
+    ring_comm_destroy(part);
+    config.settings = rank == 1 ? not_own : NULL;
+    const ring_status status = ring_comm_split_config(comm, 0, 0, &config, &part);
+    EXPECT(status == (rank == 1 ? RING_ERR_CONFIG : RING_ERR_MISMATCH) && part == NULL, "%s: %s",
+           ring_status_string(status), ring_last_error(NULL));
+    EXPECT(harness_says("RING_ALGO=ring: a derived communicator"), "%s", ring_last_error(NULL));
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
     ring_comm_destroy(comm);
     return 0;
 }
@@ -346,6 +522,12 @@ int main(int argc, char **argv)
         CASE_ALONE(a_split_has_the_ranks_of_a_colour_by_key, 6),
         cmocka_unit_test(test_a_colour_of_its_own_is_a_rank_alone),
         CASE_ALONE(a_refused_split_is_told_to_all, 2),
+        CASE_ALONE(a_split_in_the_background, 5),
+        CASE_ALONE(calls_wait_for_the_split, 1, 2, 3),
+        CASE_ALONE(a_parent_that_ends, 3),
+        CASE_ALONE(a_parent_is_aborted, 3),
+        CASE_ALONE(settings_of_a_split, 2),
+        cmocka_unit_test(test_one_thread_splits_for_several_ranks),
         CASE(many_communicators_cost_little_and_do_not_meet, 2),
         cmocka_unit_test(test_communicators_in_use_cost_no_descriptors),
         CASE(a_dup_is_made_while_works_run_on_the_parent, 3),

@@ -215,6 +215,24 @@ ring_status ring_comm_init_env(ring_comm **comm);
  *  Cost: an all_gather of 16 bytes per rank and an all_reduce of 4 bytes. */
 ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **out);
 
+/** ring_comm_split() with options. Ranks may pass different options, and some of them may call
+ *  ring_comm_split().
+ *  @param config  NULL: none.
+ *   - nonblocking: returns at once. The split has its place in the order of the parent's calls, and
+ *     the next calls on the parent may be made. Until it has ended, ring_comm_status(*out) returns
+ *     RING_IN_PROGRESS, and ring_comm_rank() and ring_comm_size() return -1; all other calls on
+ *     *out wait for it, including ring_comm_destroy(). If it fails, *out has failed with the
+ *     reason. With RING_SPLIT_NONE, *out is NULL, and this rank takes part in the background. One
+ *     thread can split for several ranks, one after the other. Destroying the parent meanwhile
+ *     aborts the split, as it aborts calls.
+ *   - settings: only RING_EXIT, RING_NVTX and RING_PROGRESS; the others are those of the parent.
+ *   - quiet has no effect, because failures are not printed.
+ *  @return the results of ring_comm_split(), of a nonblocking one only those before its start;
+ *          RING_ERR_CONFIG if a setting is wrong or cannot differ from the parent's, in which case
+ *          the other ranks get RING_ERR_MISMATCH with the reason. */
+ring_status ring_comm_split_config(ring_comm *parent, int colour, int key,
+                                   const ring_config *config, ring_comm **out);
+
 /** Creates a second communicator of the same ranks, for example for a library or another thread.
  *  Calls on it neither wait for calls on the parent nor match them. Same as ring_comm_split() with
  *  one colour. */
