@@ -37,9 +37,11 @@ struct roll_caller {
     int wanted, tag; /* the number of ranks to wait for; the tag of the list */
     int round;       /* the number of the round that the call is in; 0: none yet */
     double deadline;
-    bool complains;         /* it has announced that the round cannot succeed */
-    bool answered;          /* `answer` is set */
-    control_message answer; /* the note that has closed the round */
+    const control_list *despite_end; /* ends the wait if one of its ranks is lost, but not with the
+                                        communicator; NULL: the end of that does */
+    bool complains;                  /* it has announced that the round cannot succeed */
+    bool answered;                   /* `answer` is set */
+    control_message answer;          /* the note that has closed the round */
     struct roll_caller *next;
 };
 
@@ -328,48 +330,58 @@ static ring_status enter_round(membership *m, struct roll_caller *c)
     return RING_OK;
 }
 
-static ring_status verdict_of(const group *g)
+/* @return RING_OK, or the reason why the call cannot succeed: the verdict of the communicator @p g,
+ * or, if that does not matter, the loss of a rank of the list. */
+static ring_status find_obstacle(const struct roll_caller *c, const group *g)
 {
-    return fail(control_verdict(&g->world), "%s", g->text);
+    if (c->despite_end == NULL)
+        return group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text) : RING_OK;
+    for (int i = 0; i < c->despite_end->count; i++) {
+        const int rank = c->despite_end->ranks[i];
+        if (g->member->ranks[group_member_rank(g, rank)].lost != LOSS_NONE)
+            return fail(RING_ERR_PEER, "rank %d (%s), which must call, too, was lost", rank,
+                        g->world.cards[rank].hostname);
+    }
+    return RING_OK;
 }
 
-/* Waits for the answer, and enters the next round when the call was too late for one. A verdict of
- * the communicator @p ends ends the call at once; but with @p complains, this rank first announces
- * the verdict to the other ranks of the round, and waits until it is closed.
+/* Waits for the answer, and enters the next round when the call was too late for one. An obstacle
+ * in the communicator @p of ends the call at once; but with @p complains, this rank first announces
+ * it to the other ranks of the round, and waits until it is closed.
  * @return RING_OK if c->answer is set. */
-static ring_status await_answer(membership *m, struct roll_caller *c, const group *ends,
+static ring_status await_answer(membership *m, struct roll_caller *c, const group *of,
                                 bool complains)
 {
     const double patience = m->world.settings.peer_timeout + BULLETIN_GRACE_SECONDS;
     double limit = c->deadline + patience;
     for (;;) {
-        const bool over = group_is_decided(ends);
+        const ring_status obstacle = find_obstacle(c, of);
         if (c->answered)
             return RING_OK;
-        if (over && !complains)
-            return verdict_of(ends);
+        if (obstacle != RING_OK && !complains)
+            return obstacle;
         RING_TRY(enter_round(m, c));
-        if (over && !c->complains) {
+        if (obstacle != RING_OK && !c->complains) {
             c->complains = true;
             limit = clock_now() + patience;
-            announce_arrival(m, c, control_verdict(&ends->world), ends->text);
+            announce_arrival(m, c, obstacle, fail_text());
         }
         roll_tick(m, clock_now());
-        if (!c->answered && !control_wait(&m->changed, limit))
-            return over ? verdict_of(ends)
-                        : fail(RING_ERR_TIMEOUT, "timed out waiting for the list of arrived ranks");
+        if (!c->answered && !control_wait(&m->changed, limit)) {
+            RING_TRY(find_obstacle(c, of));
+            return fail(RING_ERR_TIMEOUT, "timed out waiting for the list of arrived ranks");
+        }
     }
 }
 
 /* Adds the call to the list of waiting calls, and waits for its answer. @return RING_OK if all
  * ranks have arrived, RING_IN_PROGRESS if c->answer lists those that have, or an error. */
-static ring_status call_roll(membership *m, struct roll_caller *c, const group *ends,
-                             bool complains)
+static ring_status call_roll(membership *m, struct roll_caller *c, const group *of, bool complains)
 {
     struct roll_caller **at = &m->calls.callers;
     c->next = *at;
     *at = c;
-    const ring_status status = await_answer(m, c, ends, complains);
+    const ring_status status = await_answer(m, c, of, complains);
     while (*at != c) /* other calls may have been added meanwhile */
         at = &(*at)->next;
     *at = c->next;
@@ -481,9 +493,9 @@ static ring_status name_missing(const group *g, const control_list *list,
 
 /* Calls the roll of a list of ranks, and names the missing ranks. The caller holds the lock. */
 static ring_status call_list(const group *g, const control_list *list, struct roll_caller *c,
-                             const group *ends, bool complains)
+                             const group *of, bool complains)
 {
-    const ring_status status = call_roll(g->member, c, ends, complains);
+    const ring_status status = call_roll(g->member, c, of, complains);
     return status == RING_IN_PROGRESS ? name_missing(g, list, &c->answer) : status;
 }
 
@@ -495,6 +507,7 @@ ring_status control_agree_id(control_world *world, const control_list *list, uin
                             .key = key_of(g, list),
                             .wanted = list->count,
                             .tag = list->tag,
+                            .despite_end = list->despite_end ? list : NULL,
                             .deadline = list->deadline};
     RING_TRY(check_size(m));
     if (list->count == 1) {

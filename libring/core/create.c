@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-enum { EXCLUDE_TAG = -1 }; /* callers' tags are 0 or more */
+/* The tags of lists of ranks that remain; callers' tags are 0 or more. */
+enum { EXCLUDE_TAG = -1, EXCLUDE_ABORT_TAG = -2 };
 
 /* ---- Lists --------------------------------------------------------------------------------- */
 
@@ -57,7 +58,8 @@ static ring_status check_call(const ring_comm *parent, const int *ranks, int cou
 static ring_status make(ring_comm *parent, control_list *list, ring_comm **out)
 {
     uint64_t id;
-    RING_TRY(comm_check_alive(parent));
+    if (!list->despite_end)
+        RING_TRY(comm_check_alive(parent));
     list->deadline = clock_now() + parent->settings.timeout;
     RING_TRY(control_agree_id(parent->world, list, &id));
     const ring_status mine = comm_derive(parent, id, list->ranks, list->count, out);
@@ -92,23 +94,49 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
     return make_all(parent, &list, out, "comm_create");
 }
 
-ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out)
+/* Ends the communicator and this rank's calls. Once all remaining ranks have done so, none of them
+ * accesses the buffers of these calls any more. */
+static ring_status end_calls(ring_comm *comm)
 {
-    RING_TRY(check_call(comm, ranks, count, out, "comm_exclude"));
+    comm_lock(comm);
+    failure_await(comm);
+    comm_unlock(comm);
+    return ring_comm_abort(comm, "ring_comm_exclude_abort() leaves ranks out of it");
+}
+
+static ring_status exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out,
+                           bool aborts)
+{
+    const char *call = aborts ? "comm_exclude_abort" : "comm_exclude";
+    RING_TRY(check_call(comm, ranks, count, out, call));
     if (is_listed(ranks, count, comm->rank))
         return fail(RING_ERR_ARGUMENT,
-                    "ring_comm_exclude: the list contains this rank (%d); only ranks that are not "
-                    "in the list may call ring_comm_exclude()",
-                    comm->rank);
+                    "ring_%s: the list contains this rank (%d); only ranks that are not in the "
+                    "list may call ring_%s()",
+                    call, comm->rank, call);
     int *staying = malloc((size_t)comm->ranks * sizeof *staying);
     if (staying == NULL)
-        return fail(RING_ERR_MEMORY, "ring_comm_exclude: out of memory while listing %d ranks",
+        return fail(RING_ERR_MEMORY, "ring_%s: out of memory while listing %d ranks", call,
                     comm->ranks);
-    control_list list = {.ranks = staying, .tag = EXCLUDE_TAG};
+    control_list list = {.ranks = staying,
+                         .tag = aborts ? EXCLUDE_ABORT_TAG : EXCLUDE_TAG,
+                         .despite_end = aborts};
     for (int r = 0; r < comm->ranks; r++)
         if (!is_listed(ranks, count, r))
             staying[list.count++] = r;
-    const ring_status status = make_all(comm, &list, out, "comm_exclude");
+    ring_status status = aborts ? end_calls(comm) : RING_OK;
+    if (status == RING_OK)
+        status = make_all(comm, &list, out, call);
     free(staying);
     return status;
+}
+
+ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out)
+{
+    return exclude(comm, ranks, count, out, false);
+}
+
+ring_status ring_comm_exclude_abort(ring_comm *comm, const int *ranks, int count, ring_comm **out)
+{
+    return exclude(comm, ranks, count, out, true);
 }

@@ -8,7 +8,8 @@ target_include_directories(ring_test_harness PUBLIC ${coll} PRIVATE ${PROJECT_SO
 target_link_libraries(ring_test_harness PUBLIC ring_api PRIVATE ring_options m ${CMAKE_DL_LIBS})
 # permissions.c wraps what creates, registers and destroys.
 foreach(function comm_init comm_init_config comm_init_env comm_split comm_split_config comm_dup comm_create
-        comm_exclude comm_shrink comm_destroy mem_alloc mem_free mem_register mem_deregister)
+        comm_exclude comm_exclude_abort comm_shrink comm_destroy mem_alloc mem_free mem_register
+        mem_deregister)
     target_link_options(ring_test_harness INTERFACE -Wl,--wrap=ring_${function})
 endforeach()
 

@@ -64,6 +64,8 @@ WRAP(ring_comm_create, (ring_comm * parent, const int *ranks, int count, int tag
      (parent, ranks, count, tag, out))
 WRAP(ring_comm_exclude, (ring_comm * comm, const int *ranks, int count, ring_comm **out),
      (comm, ranks, count, out))
+WRAP(ring_comm_exclude_abort, (ring_comm * comm, const int *ranks, int count, ring_comm **out),
+     (comm, ranks, count, out))
 WRAP(ring_comm_shrink, (ring_comm * broken, ring_comm **out), (broken, out))
 WRAP_VOID(ring_comm_destroy, (ring_comm * comm), (comm))
 WRAP(ring_mem_alloc, (void **out, size_t bytes), (out, bytes))

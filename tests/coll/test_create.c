@@ -133,6 +133,9 @@ static int refused(int rank, int ranks, harness_board *board, void *arg)
            "%s", ring_last_error(NULL));
     EXPECT(ring_comm_exclude(comm, twice, 2, &out) == RING_ERR_ARGUMENT && harness_says("twice"),
            "%s", ring_last_error(NULL));
+    EXPECT(ring_comm_exclude_abort(comm, &rank, 1, &out) == RING_ERR_ARGUMENT &&
+               harness_says("ring_comm_exclude_abort: the list contains this rank"),
+           "%s", ring_last_error(NULL));
     EXPECT_OK(ring_group_start());
     EXPECT(ring_comm_create(comm, both, 2, 0, &out) == RING_ERR_USAGE &&
                harness_says("group is open"),
@@ -301,6 +304,103 @@ static int some_are_left_out_and_the_parent_lives(int rank, int ranks, harness_b
     return bad;
 }
 
+/* ---- Leaving some out beside an abort -------------------------------------------------------- */
+
+static ring_status await_end(const ring_comm *comm)
+{
+    const double since = harness_now();
+    while (ring_comm_status(comm) == RING_OK && harness_is_prompt(since))
+        usleep(500);
+    return ring_comm_status(comm);
+}
+
+/* Of five ranks, rank 1 is in a call and rank 3 is idle while the others leave them out; then these
+ * leave rank 2 out. */
+static int some_are_left_out_beside_an_abort(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const int out[] = {3, 1}, want[] = {0, 2, 4}, again[] = {1}, two[] = {0, 4};
+    static float x[5][70000];
+    ring_comm *comm, *fewer, *pair;
+    ring_work *work = NULL;
+    ring_call call = RING_CALL_INIT;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    call.work = &work;
+    if (rank != 3)
+        EXPECT_OK(ring_all_reduce(x[rank], x[rank], 70000, RING_FLOAT32, RING_SUM, comm, &call));
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    if (rank % 2 == 0)
+        EXPECT_OK(ring_comm_exclude_abort(comm, out, 2, &fewer));
+    EXPECT(ring_wait(&work) == (rank == 3 ? RING_OK : RING_ERR_ABORTED), "rank %d", rank);
+    EXPECT(await_end(comm) == RING_ERR_ABORTED &&
+               strstr(ring_last_error(comm), "leaves ranks out of it") != NULL,
+           "%s", ring_last_error(comm));
+    if (rank % 2 == 0) {
+        int bad = expect_members(fewer, rank, want, 3);
+        atomic_fetch_add(&board->counters[1], 1);
+        EXPECT(harness_await(board, 1, 3), "a rank is late");
+        if (rank != 2) {
+            EXPECT_OK(ring_comm_exclude_abort(fewer, again, 1, &pair));
+            bad = bad || expect_members(pair, rank, two, 2);
+            ring_comm_destroy(pair);
+        }
+        EXPECT(bad == 0 && await_end(fewer) == RING_ERR_ABORTED, "%s", ring_last_error(fewer));
+        ring_comm_destroy(fewer);
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The communicator keeps its first error, and all ranks remain. */
+static int none_are_left_out_of_one_that_has_failed(int rank, int ranks, harness_board *board,
+                                                    void *arg)
+{
+    static const int all[] = {0, 1, 2};
+    ring_comm *comm, *same;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 1)
+        EXPECT_OK(ring_comm_abort(comm, "enough"));
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_ABORTED, "the barrier");
+    EXPECT_OK(ring_comm_exclude_abort(comm, NULL, 0, &same));
+    EXPECT(strstr(ring_last_error(comm), "enough") != NULL, "%s", ring_last_error(comm));
+    ring_comm_destroy(comm);
+    const int bad = expect_members(same, rank, all, 3);
+    ring_comm_destroy(same);
+    return bad;
+}
+
+/* Rank 1, which remains, does not call; then it does, which is a new round. */
+static int missing_beside_an_abort(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const int out[] = {2}, want[] = {0, 1};
+    ring_comm *comm, *two = NULL;
+    int bad = 0;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 0) {
+        EXPECT(ring_comm_exclude_abort(comm, out, 1, &two) == RING_ERR_TIMEOUT && two == NULL,
+               "made");
+        EXPECT(harness_says("1 of 2 ranks did not call") && harness_says("rank 1 ("), "%s",
+               ring_last_error(NULL));
+        atomic_store(&board->counters[0], 1);
+    }
+    EXPECT(harness_await(board, 0, 1), "rank 0 waits");
+    EXPECT(await_end(comm) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+    if (rank < 2) {
+        EXPECT_OK(ring_comm_exclude_abort(comm, out, 1, &two));
+        bad = expect_members(two, rank, want, 2);
+        ring_comm_destroy(two);
+    }
+    ring_comm_destroy(comm);
+    return bad;
+}
+
+static void test_a_rank_that_remains_is_missing_beside_an_abort(void **state)
+{
+    setenv("RING_TIMEOUT", "2", 1);
+    run(3, missing_beside_an_abort);
+    setenv("RING_TIMEOUT", "60", 1);
+}
+
 /* ---- Starts that return at once; forks ------------------------------------------------------- */
 
 static int a_parent_may_still_be_starting(int rank, int ranks, harness_board *board, void *arg)
@@ -361,6 +461,9 @@ int main(int argc, char **argv)
         CASE(threads_make_several_at_once, 3),
         CASE(two_threads_with_one_list_and_tag, 2),
         CASE_ALONE(some_are_left_out_and_the_parent_lives, 5),
+        CASE_ALONE(some_are_left_out_beside_an_abort, 5),
+        CASE_ALONE(none_are_left_out_of_one_that_has_failed, 3),
+        cmocka_unit_test(test_a_rank_that_remains_is_missing_beside_an_abort),
         CASE_ALONE(a_parent_may_still_be_starting, 3),
         cmocka_unit_test(test_a_forked_child_is_refused),
     };

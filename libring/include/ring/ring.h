@@ -265,6 +265,24 @@ ring_status ring_comm_create(ring_comm *parent, const int *ranks, int count, int
  *  @param ranks  [count] the ranks to leave out, in any order; with count 0 all ranks remain. */
 ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
+/** As ring_comm_exclude(), but first ends @p comm on all ranks, with RING_ERR_ABORTED unless it has
+ *  failed already. It is comparable to ncclCommShrink() with NCCL_SHRINK_ABORT. The ranks that are
+ *  left out may be in calls, hang, or have ended, and they are not waited for. If one of them is
+ *  stopped or cut off, messages of the others may need up to RING_PEER_TIMEOUT to get around it.
+ *
+ *  On success the remaining ranks no longer access each other's buffers of calls on @p comm. If a
+ *  rank that is left out accesses outputs of such a call in place (memory of ring_mem_alloc(),
+ *  registered memory, or GPUs of threads) and the call had not ended, it may write them until it
+ *  learns of the end: within seconds, but one that is stopped when it continues. Do not reuse or
+ *  free such outputs before that, or before that rank has ended. All other buffers may be reused.
+ *  @return RING_OK, or an error, after which the remaining ranks may call again, with the same or
+ *          more ranks to leave out: RING_ERR_TIMEOUT if not all of them called within RING_TIMEOUT
+ *          after the first one; RING_ERR_PEER if one of them was lost; RING_ERR_MEMORY on all of
+ *          them; RING_ERR_USAGE if another thread of this rank waits with the same list. After
+ *          RING_ERR_ARGUMENT @p comm continues.
+ *  Cost: that of ring_comm_abort() and ring_comm_create(). */
+ring_status ring_comm_exclude_abort(ring_comm *comm, const int *ranks, int count, ring_comm **out);
+
 /** Creates a communicator of the survivors of a failed communicator. Collective over the survivors:
  *  waits until all of them have called it, for at most RING_TIMEOUT. A rank that has not called by
  *  then is left out. The survivors keep their order. When the call returns, all calls of the
