@@ -188,6 +188,7 @@ static int exits_beside_a_thread(int rank, int ranks, harness_board *board, void
     if (rank != 1)
         return expect_loss(comm, board);
     EXPECT(pthread_create(&thread, NULL, call_forever, comm) == 0, "no thread");
+    pthread_detach(thread);
     usleep(50000);
     return leave_now(board);
 }
@@ -210,7 +211,7 @@ static void *make_calls(void *arg)
 static int exits_between_calls_of_threads(int rank, int ranks, harness_board *board, void *arg)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
+    pthread_t thread;
     ring_comm *comm;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     if (rank != 1) {
@@ -218,8 +219,10 @@ static int exits_between_calls_of_threads(int rank, int ranks, harness_board *bo
         ring_comm_destroy(comm);
         return 0;
     }
-    for (int i = 0; i < THREADS; i++)
-        EXPECT(pthread_create(&threads[i], NULL, make_calls, comm) == 0, "no thread");
+    for (int i = 0; i < THREADS; i++) {
+        EXPECT(pthread_create(&thread, NULL, make_calls, comm) == 0, "no thread");
+        pthread_detach(thread);
+    }
     usleep(50000);
     return leave_now(board);
 }
