@@ -167,6 +167,8 @@ static const setting table[] = {
      "0: ucx connects by worker addresses, for fabrics without IP; 1: by socket addresses, or by "
      "worker addresses where that is impossible",
      "1", ELSEWHERE},
+    {"RING_NCCL_VERSION", NULL, "version",
+     "the version of NCCL that libring's libnccl.so.2 reports to programs", "2.28.9", ELSEWHERE},
     {"RING_RANK", NULL, "number", "launch: this process's rank, from 0", "", ELSEWHERE},
     {"RING_SIZE", NULL, "number", "launch: number of ranks", "", ELSEWHERE},
     {"RING_LOCAL_RANK", NULL, "number", "launch: this process's number on its host", "", ELSEWHERE},

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NCCL's collectives and messages over libring's calls on streams. Types and operations have the
+ * same numbers in both libraries. */
+#include "nccl_comm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Beginning and ending ------------------------------------------------------------------ */
+
+/* A call under way in its function. */
+typedef struct entered_call {
+    ncclComm_t comm;
+    ncclResult_t result;
+    CUstream stream;
+    ring_call options;
+} entered_call;
+
+static bool refuse(entered_call *c, ncclResult_t result)
+{
+    c->result = result;
+    nccl_group_note(result);
+    return false;
+}
+
+/* Enters the communicator. NCCL's NULL is the legacy stream, and calls of 0 elements do nothing.
+ * @return false if the function must return c->result. */
+static bool begin(entered_call *c, const char *call, ncclComm_t comm, size_t count,
+                  ncclDataType_t type, cudaStream_t stream)
+{
+    const ncclResult_t entered = nccl_enter(comm, call);
+    if (entered != ncclSuccess)
+        return refuse(c, entered);
+    c->comm = comm;
+    c->stream = stream != NULL ? stream : (CUstream)(uintptr_t)1;
+    c->options = (ring_call)RING_CALL_INIT;
+    c->options.stream = c->stream;
+    c->result = ncclSuccess;
+    if ((unsigned)type >= ncclNumTypes)
+        c->result = nccl_refuse(ncclInvalidArgument, "%s: %d is not a type of NCCL", call,
+                                (int)type);
+    else if (count > 0)
+        c->result = nccl_group_enter();
+    if (count > 0 && c->result == ncclSuccess)
+        return true;
+    nccl_leave(comm);
+    return refuse(c, c->result);
+}
+
+static ncclResult_t end(entered_call *c, ring_status status)
+{
+    nccl_leave(c->comm);
+    c->result = nccl_result(status);
+    nccl_group_note(c->result);
+    return c->result;
+}
+
+/* @return true for collectives of one rank, which are copies in its stream and can be captured. */
+static bool is_alone(const entered_call *c, int root)
+{
+    return ring_comm_size(c->comm->ring) == 1 && root == 0 && c->options.scale == NULL;
+}
+
+static ring_status copy(const entered_call *c, const void *src, void *dst, size_t count,
+                        ncclDataType_t type)
+{
+    const cuda_driver *api = cuda_driver_load();
+    const size_t bytes = count * ring_dtype_size((ring_dtype)type);
+    CUcontext old;
+    if (src == dst)
+        return RING_OK;
+    RING_TRY(cuda_check(api->push_current(c->comm->context), "cuCtxPushCurrent"));
+    const ring_status status = cuda_check(api->copy_async((CUdeviceptr)(uintptr_t)dst,
+                                                          (CUdeviceptr)(uintptr_t)src, bytes,
+                                                          c->stream),
+                                          "copying in a communicator of one rank (cuMemcpyAsync)");
+    (void)api->pop_current(&old);
+    return status;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------- */
+
+static double half_value(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    const double value = exponent == 31  ? (double)(mantissa == 0 ? INFINITY : NAN)
+                         : exponent == 0 ? ldexp(mantissa, -24)
+                                         : ldexp(1024 + mantissa, exponent - 25);
+    return (bits & 0x8000) != 0 ? -value : value;
+}
+
+static double bfloat_value(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* Reads a factor in memory of the host. @return false if premultiplied sums of the type are not
+ * supported. */
+static bool read_factor(const void *scalar, ncclDataType_t type, double *out)
+{
+    uint16_t bits;
+    float single;
+    memcpy(&bits, scalar, sizeof bits);
+    if (type == ncclFloat16 || type == ncclBfloat16) {
+        *out = type == ncclFloat16 ? half_value(bits) : bfloat_value(bits);
+        return true;
+    }
+    if (type == ncclFloat32) {
+        memcpy(&single, scalar, sizeof single);
+        *out = single;
+        return true;
+    }
+    if (type == ncclFloat64)
+        memcpy(out, scalar, sizeof *out);
+    return type == ncclFloat64;
+}
+
+/* @return the place of a new operation; -1: no memory. */
+static int add_operation(ncclComm_t comm, const premultiplied *p)
+{
+    int at = 0;
+    pthread_mutex_lock(&comm->lock);
+    while (at < comm->operation_count && comm->operations[at].used)
+        at++;
+    if (at == comm->operation_count) {
+        premultiplied *longer = realloc(comm->operations, (size_t)(at + 1) * sizeof *longer);
+        if (longer == NULL) {
+            pthread_mutex_unlock(&comm->lock);
+            return -1;
+        }
+        comm->operations = longer;
+        comm->operation_count++;
+    }
+    comm->operations[at] = *p;
+    pthread_mutex_unlock(&comm->lock);
+    return at;
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t comm)
+{
+    premultiplied p = {.used = true, .type = type};
+    if (op == NULL || scalar == NULL)
+        return nccl_refuse(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: op or scalar is NULL");
+    if (residence == ncclScalarDevice && type == ncclFloat64)
+        p.on_device = scalar;
+    else if (residence == ncclScalarDevice)
+        return nccl_refuse(ncclInvalidUsage,
+                           "ncclRedOpCreatePreMulSum: libring supports a scalar in memory of the "
+                           "GPU only for ncclFloat64; pass it as ncclScalarHostImmediate");
+    else if (!read_factor(scalar, type, &p.factor))
+        return nccl_refuse(ncclInvalidUsage,
+                           "ncclRedOpCreatePreMulSum: libring supports float16, bfloat16, float32 "
+                           "and float64, and not type %d",
+                           (int)type);
+    NCCL_TRY(nccl_enter(comm, "ncclRedOpCreatePreMulSum"));
+    const int at = add_operation(comm, &p);
+    nccl_leave(comm);
+    if (at < 0)
+        return nccl_refuse(ncclSystemError, "ncclRedOpCreatePreMulSum: out of memory");
+    *op = (ncclRedOp_t)(ncclNumOps + at);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
+{
+    const int at = (int)op - ncclNumOps;
+    if (at < 0)
+        return nccl_refuse(ncclInvalidArgument, "ncclRedOpDestroy: operation %d was not created",
+                           (int)op);
+    NCCL_TRY(nccl_enter(comm, "ncclRedOpDestroy"));
+    pthread_mutex_lock(&comm->lock);
+    const bool known = at < comm->operation_count && comm->operations[at].used;
+    if (known)
+        comm->operations[at].used = false;
+    pthread_mutex_unlock(&comm->lock);
+    nccl_leave(comm);
+    return known ? ncclSuccess
+                 : nccl_refuse(ncclInvalidArgument,
+                               "ncclRedOpDestroy: operation %d was not created, or is destroyed",
+                               (int)op);
+}
+
+/* Sets the operation, and copies its factor to `factor`, which libring reads before the call
+ * returns. */
+static ring_status take_operation(entered_call *c, ncclRedOp_t op, ncclDataType_t type,
+                                  double *factor, ring_op *out)
+{
+    const int at = (int)op - ncclNumOps;
+    *out = (ring_op)op;
+    if (at < 0)
+        return RING_OK;
+    *out = RING_PREMUL_SUM;
+    pthread_mutex_lock(&c->comm->lock);
+    const bool known = at < c->comm->operation_count && c->comm->operations[at].used;
+    const premultiplied p = known ? c->comm->operations[at] : (premultiplied){.used = false};
+    pthread_mutex_unlock(&c->comm->lock);
+    *factor = p.factor;
+    c->options.scale = p.on_device != NULL ? p.on_device : factor;
+    if (known && p.type == type)
+        return RING_OK;
+    return fail(RING_ERR_ARGUMENT, "operation %d was not created for type %d", (int)op, (int)type);
+}
+
+/* ---- Collectives --------------------------------------------------------------------------- */
+
+typedef ring_status (*reduction)(const void *src, void *dst, size_t count, ring_dtype dtype,
+                                 ring_op op, ring_comm *comm, const ring_call *call);
+
+static ncclResult_t reduce_by(reduction by, const char *name, const void *src, void *dst,
+                              size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                              cudaStream_t stream)
+{
+    entered_call c;
+    double factor;
+    ring_op ring;
+    if (!begin(&c, name, comm, count, type, stream))
+        return c.result;
+    const ring_status status = take_operation(&c, op, type, &factor, &ring);
+    if (status == RING_OK && is_alone(&c, 0))
+        return end(&c, copy(&c, src, dst, count, type));
+    if (status == RING_OK)
+        return end(&c, by(src, dst, count, (ring_dtype)type, ring, comm->ring, &c.options));
+    nccl_leave(comm);
+    (void)refuse(&c, nccl_refuse(ncclInvalidArgument, "%s: %s", name, fail_text()));
+    return c.result;
+}
+
+ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    return reduce_by(ring_all_reduce, "ncclAllReduce", src, dst, count, type, op, comm, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    return reduce_by(ring_reduce_scatter, "ncclReduceScatter", src, dst, count, type, op, comm,
+                     stream);
+}
+
+ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    double factor;
+    ring_op ring;
+    if (!begin(&c, "ncclReduce", comm, count, type, stream))
+        return c.result;
+    const ring_status status = take_operation(&c, op, type, &factor, &ring);
+    if (status == RING_OK && is_alone(&c, root))
+        return end(&c, copy(&c, src, dst, count, type));
+    if (status == RING_OK)
+        return end(&c, ring_reduce(src, dst, count, (ring_dtype)type, ring, root, comm->ring,
+                                   &c.options));
+    nccl_leave(comm);
+    (void)refuse(&c, nccl_refuse(ncclInvalidArgument, "ncclReduce: %s", fail_text()));
+    return c.result;
+}
+
+ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclBroadcast", comm, count, type, stream))
+        return c.result;
+    if (is_alone(&c, root))
+        return end(&c, copy(&c, src, dst, count, type));
+    return end(&c, ring_broadcast(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
+}
+
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream)
+{
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclAllGather", comm, count, type, stream))
+        return c.result;
+    if (is_alone(&c, 0))
+        return end(&c, copy(&c, src, dst, count, type));
+    return end(&c, ring_all_gather(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
+}
+
+ncclResult_t ncclGather(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclGather", comm, count, type, stream))
+        return c.result;
+    if (is_alone(&c, root))
+        return end(&c, copy(&c, src, dst, count, type));
+    return end(&c, ring_gather(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
+}
+
+ncclResult_t ncclScatter(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                         ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclScatter", comm, count, type, stream))
+        return c.result;
+    if (is_alone(&c, root))
+        return end(&c, copy(&c, src, dst, count, type));
+    return end(&c, ring_scatter(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
+}
+
+/* libring's all_to_all is not in place, so the stream copies what is sent first. */
+static ring_status exchange_in_place(entered_call *c, void *buffer, size_t count, ring_dtype type)
+{
+    const cuda_driver *api = cuda_driver_load();
+    const size_t bytes = count * ring_dtype_size(type) * (size_t)ring_comm_size(c->comm->ring);
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)buffer;
+    CUdeviceptr copy = 0;
+    CUcontext old;
+    RING_TRY(cuda_check(api->push_current(c->comm->context), "cuCtxPushCurrent"));
+    ring_status status = cuda_check(api->mem_alloc_async(&copy, bytes, c->stream),
+                                    "allocating the copy of a call in place (cuMemAllocAsync)");
+    if (status == RING_OK)
+        status = cuda_check(api->copy_async(copy, at, bytes, c->stream), "cuMemcpyAsync");
+    if (status == RING_OK)
+        status = ring_all_to_all((void *)(uintptr_t)copy, buffer, count, type, c->comm->ring,
+                                 &c->options);
+    if (status == RING_OK && nccl_group_is_open())
+        status = nccl_group_add_memory(c->comm, copy, c->stream);
+    else if (copy != 0)
+        (void)api->mem_free_async(copy, c->stream);
+    (void)api->pop_current(&old);
+    return status;
+}
+
+ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclAlltoAll", comm, count, type, stream))
+        return c.result;
+    if (is_alone(&c, 0))
+        return end(&c, copy(&c, src, dst, count, type));
+    return end(&c, src == dst ? exchange_in_place(&c, dst, count, (ring_dtype)type)
+                              : ring_all_to_all(src, dst, count, (ring_dtype)type, comm->ring,
+                                                &c.options));
+}
+
+/* ---- Messages ------------------------------------------------------------------------------ */
+
+ncclResult_t ncclSend(const void *src, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclSend", comm, count, type, stream))
+        return c.result;
+    return end(&c, ring_send(src, count, (ring_dtype)type, peer, comm->ring, &c.options));
+}
+
+ncclResult_t ncclRecv(void *dst, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    entered_call c;
+    if (!begin(&c, "ncclRecv", comm, count, type, stream))
+        return c.result;
+    return end(&c, ring_recv(dst, count, (ring_dtype)type, peer, comm->ring, &c.options));
+}
