@@ -142,6 +142,9 @@ static const args_row rows[] = {
      args_whole, AT(master_port), .least = 1, .most = PORT_MAX},
     {"export", 'x', "NAME[=VALUE]", "Give this variable to every rank, on every host",
      .take = take_export},
+    {"nccl", 0, NULL,
+     "Let the ranks use libring in place of NCCL: preload libring's libnccl.so.2 (docs/nccl.md)",
+     args_flag, AT(nccl)},
     {"bind-to", 0, "core|none|auto",
      "core: bind each rank to the core of its slot; auto (default): bind the ranks of a host to "
      "equal shares of its cores, if a share has a core for each thread of a rank",

@@ -20,7 +20,7 @@ typedef struct options {
     int master_port, ssh_port;  /* 0: not given */
     const char *remote_ringrun; /* path of ringrun on the other hosts; NULL: its path here */
     const char *log_dir;
-    bool tag_output, dry_run, no_ssh;
+    bool tag_output, dry_run, no_ssh, nccl;
     bool elastic; /* elastic training was requested, and the notice was printed */
     job_binding binding;
     int kill_wait;  /* seconds from a signal that is passed on until SIGKILL */

@@ -98,6 +98,35 @@ static ring_status choose_patience(setup *s)
     return fail(RING_ERR_CONFIG, "RING_INIT_TIMEOUT=%.100s: want " NUMBER_LIMIT_TEXT, text);
 }
 
+/* Adds libring's libnccl.so.2 to LD_PRELOAD. It is installed with the libraries, and is beside the
+ * programs' folder in a build. */
+static ring_status preload_nccl(setup *s)
+{
+    static const char *const folders[] = {LAUNCH_LIBRARIES, ".."};
+    char own[4096], entry[8192];
+    const char *given = texts_get(&s->j.exports, "LD_PRELOAD");
+    given = given != NULL ? given : getenv("LD_PRELOAD");
+    const bool more = given != NULL && *given != '\0';
+    if (!command_own_path(own, sizeof own))
+        return fail(RING_ERR_SYSTEM, "cannot find the path of ringrun (/proc/self/exe): %m");
+    const int folder = (int)(strrchr(own, '/') - own);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const size_t name = strlen("LD_PRELOAD=");
+        text_format(entry, sizeof entry, "LD_PRELOAD=%.*s/%s/ring-nccl/libnccl.so.2", folder, own,
+                    folders[i]);
+        if (access(entry + name, R_OK) != 0)
+            continue;
+        if (more && !text_append(entry, sizeof entry, ":%s", given))
+            return fail(RING_ERR_CONFIG, "--nccl: LD_PRELOAD is too long");
+        texts_put(&s->j.exports, entry);
+        return RING_OK;
+    }
+    return fail(RING_ERR_CONFIG,
+                "--nccl: there is no %s/ring-nccl/libnccl.so.2 as seen from %.*s; is libring "
+                "installed completely?",
+                LAUNCH_LIBRARIES, folder, own);
+}
+
 /* Fills in the job, when the ranks are placed. */
 static ring_status fill_job(const options *o, setup *s)
 {
@@ -117,6 +146,8 @@ static ring_status fill_job(const options *o, setup *s)
     }
     for (size_t i = 0; i < o->exports.count; i++)
         texts_put(&s->j.exports, o->exports.items[i]);
+    if (o->nccl)
+        RING_TRY(preload_nccl(s));
     char room[HOST_ADDRESS_MAX];
     const char *known = known_address(o, s, room);
     const char *address = known != NULL ? known : s->places.shares[0].host;
