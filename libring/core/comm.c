@@ -139,10 +139,11 @@ static void end_parts(ring_comm *comm)
     control_free(comm->world);
 }
 
-/* Aborts a nonblocking start that has not ended. @return false if it has. */
+/* Aborts a nonblocking start that has not ended. @return false if it has, or is a split, which the
+ * parent's calls end. */
 static bool stop_start(ring_comm *comm, const char *reason)
 {
-    if (comm->start == NULL || !atomic_load(&comm->starting))
+    if (comm->start == NULL || comm->start->derived || !atomic_load(&comm->starting))
         return false;
     control_stop_start(&comm->start->stop, reason);
     return true;
@@ -164,9 +165,11 @@ void ring_comm_destroy(ring_comm *comm)
 {
     if (comm == NULL || comm->generation != fork_generation())
         return;
+    if (atomic_load(&comm->splits) > 0) {
+        abort_unfinished(comm);
+        members_remove(comm); /* waits for the splits, which end now */
+    }
     join_start(comm);
-    if (atomic_load(&comm->splits) > 0)
-        abort_unfinished(comm); /* members_remove() waits for the splits, which then end */
     if (comm->world != NULL)
         end_parts(comm);
     pthread_mutex_destroy(&comm->lock);

@@ -212,6 +212,29 @@ static int a_parent_is_aborted(int rank, int ranks, harness_board *board, void *
     return a_parent_that_ends(rank, ranks, board, &aborts);
 }
 
+/* A new communicator is destroyed or aborted before the split has ended, which is waited for. */
+static int the_new_one_ends_at_once(ring_comm *comm, int rank, int ranks, harness_board *board)
+{
+    const ring_config config = at_once();
+    ring_comm *part;
+    ring_status status = RING_OK;
+    for (int i = 0; i < 2; i++) {
+        if (rank == 0)
+            usleep(200000);
+        EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
+        if (i == 1 && rank == 1)
+            EXPECT_OK(ring_comm_abort(part, "too early"));
+        for (const double since = harness_now();
+             i == 1 && (status = ring_comm_status(part)) != RING_ERR_ABORTED &&
+             harness_is_prompt(since);)
+            usleep(1000);
+        EXPECT(i == 0 || status == RING_ERR_ABORTED, "%s", ring_status_string(status));
+        ring_comm_destroy(part);
+    }
+    EXPECT(expect_sum(comm, rank, ranks * (ranks - 1) / 2) == 0, "the parent");
+    return 0;
+}
+
 /* One thread, one rank after the other. */
 static void test_one_thread_splits_for_several_ranks(void **state)
 {
@@ -526,6 +549,7 @@ int main(int argc, char **argv)
         CASE_ALONE(calls_wait_for_the_split, 1, 2, 3),
         CASE_ALONE(a_parent_that_ends, 3),
         CASE_ALONE(a_parent_is_aborted, 3),
+        CASE(the_new_one_ends_at_once, 2, 3),
         CASE_ALONE(settings_of_a_split, 2),
         cmocka_unit_test(test_one_thread_splits_for_several_ranks),
         CASE(many_communicators_cost_little_and_do_not_meet, 2),
