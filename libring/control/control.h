@@ -139,11 +139,12 @@ typedef struct control_list {
     const int *ranks; /* [count] ranks of the communicator */
     int count, tag;   /* concurrent calls with the same ranks must have different tags */
     double deadline;  /* may differ between ranks; the earliest one counts */
-    bool despite_end; /* the communicator may have ended, but no rank of the list may be lost */
+    bool despite_end; /* the communicator may have ended, but all ranks of the list are there */
 } control_list;
 
 /** Agrees on the id of a new communicator with the ranks of the list, all of which must call this.
- *  A verdict of @p world ends the wait, or, with list->despite_end, the loss of a listed rank.
+ *  A verdict of @p world ends the wait, or, with list->despite_end, the loss or leave of a listed
+ *  rank.
  *  @param[out] id  equal on all ranks of the list, for control_derive().
  *  @return RING_OK; RING_ERR_TIMEOUT if ranks had not called by the earliest deadline, which the
  * text names; RING_ERR_USAGE if another thread of this rank waits with the same list and tag; or

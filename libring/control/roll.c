@@ -37,8 +37,8 @@ struct roll_caller {
     int wanted, tag; /* the number of ranks to wait for; the tag of the list */
     int round;       /* the number of the round that the call is in; 0: none yet */
     double deadline;
-    const control_list *despite_end; /* ends the wait if one of its ranks is lost, but not with the
-                                        communicator; NULL: the end of that does */
+    const control_list *despite_end; /* ends the wait if one of its ranks is lost or leaves, but not
+                                        with the communicator; NULL: the end of that does */
     bool complains;                  /* it has announced that the round cannot succeed */
     bool answered;                   /* `answer` is set */
     control_message answer;          /* the note that has closed the round */
@@ -331,16 +331,18 @@ static ring_status enter_round(membership *m, struct roll_caller *c)
 }
 
 /* @return RING_OK, or the reason why the call cannot succeed: the verdict of the communicator @p g,
- * or, if that does not matter, the loss of a rank of the list. */
+ * or, if that does not matter, a rank of the list that was lost or has left. */
 static ring_status find_obstacle(const struct roll_caller *c, const group *g)
 {
     if (c->despite_end == NULL)
         return group_is_decided(g) ? fail(control_verdict(&g->world), "%s", g->text) : RING_OK;
     for (int i = 0; i < c->despite_end->count; i++) {
         const int rank = c->despite_end->ranks[i];
-        if (g->member->ranks[group_member_rank(g, rank)].lost != LOSS_NONE)
-            return fail(RING_ERR_PEER, "rank %d (%s), which must call, too, was lost", rank,
-                        g->world.cards[rank].hostname);
+        const bool lost = g->member->ranks[group_member_rank(g, rank)].lost != LOSS_NONE;
+        if (lost || control_left(&g->world, rank))
+            return fail(RING_ERR_PEER, "rank %d (%s), which must call, too, %s", rank,
+                        g->world.cards[rank].hostname,
+                        lost ? "was lost" : "has left the communicator");
     }
     return RING_OK;
 }

@@ -394,6 +394,24 @@ static int missing_beside_an_abort(int rank, int ranks, harness_board *board, vo
     return bad;
 }
 
+/* Rank 1, which should remain, destroys the communicator instead. */
+static int leaves_beside_an_abort(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const int out[] = {2};
+    ring_comm *comm, *two;
+    const double since = harness_now();
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 0) {
+        EXPECT(ring_comm_exclude_abort(comm, out, 1, &two) == RING_ERR_PEER, "made");
+        EXPECT(harness_says("rank 1 (") && harness_says("has left"), "%s", ring_last_error(NULL));
+        EXPECT(harness_is_prompt(since), "%.1f s", harness_now() - since);
+    } else {
+        EXPECT(await_end(comm) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+    }
+    ring_comm_destroy(comm);
+    return 0;
+}
+
 static void test_a_rank_that_remains_is_missing_beside_an_abort(void **state)
 {
     setenv("RING_TIMEOUT", "2", 1);
@@ -463,6 +481,7 @@ int main(int argc, char **argv)
         CASE_ALONE(some_are_left_out_and_the_parent_lives, 5),
         CASE_ALONE(some_are_left_out_beside_an_abort, 5),
         CASE_ALONE(none_are_left_out_of_one_that_has_failed, 3),
+        CASE_ALONE(leaves_beside_an_abort, 3),
         cmocka_unit_test(test_a_rank_that_remains_is_missing_beside_an_abort),
         CASE_ALONE(a_parent_may_still_be_starting, 3),
         cmocka_unit_test(test_a_forked_child_is_refused),

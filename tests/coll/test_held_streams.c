@@ -280,6 +280,38 @@ static void test_a_shrink_lets_streams_go(void **state)
     assert_int_equal(harness_run_apart(transport_name, RANKS, shrinks, NULL, NULL), 1);
 }
 
+/* Rank GUILTY does nothing, and the communicator has not failed. */
+static int leave_one_out(int rank, int ranks, harness_board *board, void *arg)
+{
+    static const int out[] = {GUILTY};
+    const trial t = {.fault = ABORT, .kind = SUMS};
+    CUgraphExec exec;
+    ring_work *started = NULL;
+    player p, of_rest;
+    EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(begin(&p, &t, &exec, &started) == 0, "rank %d", rank);
+    EXPECT(meet(board, 0, ranks) == 0, "rank %d", rank);
+    if (rank != GUILTY) {
+        of_rest = p;
+        EXPECT_OK(ring_comm_exclude_abort(p.comm, out, 1, &of_rest.comm));
+        EXPECT(ring_wait(&started) == RING_ERR_ABORTED, "rank %d", rank);
+        EXPECT_CUDA(cu.stream_synchronize(p.stream));
+        EXPECT_OK(make_call(&of_rest, &t, NULL));
+        EXPECT_CUDA(cu.stream_synchronize(p.stream));
+        EXPECT_OK(ring_comm_status(of_rest.comm));
+        EXPECT(meet(board, 1, 2) == 0, "rank %d", rank);
+        ring_comm_destroy(of_rest.comm);
+    }
+    EXPECT(harness_await(board, 1, 2), "a rank is late");
+    ring_comm_destroy(p.comm);
+    return 0;
+}
+
+static void test_leaving_ranks_out_lets_streams_go(void **state)
+{
+    assert_int_equal(harness_run_apart(transport_name, RANKS, leave_one_out, NULL, NULL), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +319,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_recvs_hold_streams),
         cmocka_unit_test(test_replays_hold_streams),
         cmocka_unit_test(test_a_shrink_lets_streams_go),
+        cmocka_unit_test(test_leaving_ranks_out_lets_streams_go),
     };
     if (argc != 2)
         return 2;

@@ -276,10 +276,12 @@ ring_status ring_comm_exclude(ring_comm *comm, const int *ranks, int count, ring
  *  learns of the end: within seconds, but one that is stopped when it continues. Do not reuse or
  *  free such outputs before that, or before that rank has ended. All other buffers may be reused.
  *  @return RING_OK, or an error, after which the remaining ranks may call again, with the same or
- *          more ranks to leave out: RING_ERR_TIMEOUT if not all of them called within RING_TIMEOUT
- *          after the first one; RING_ERR_PEER if one of them was lost; RING_ERR_MEMORY on all of
- *          them; RING_ERR_USAGE if another thread of this rank waits with the same list. After
- *          RING_ERR_ARGUMENT @p comm continues.
+ *          more ranks to leave out:
+ *          RING_ERR_TIMEOUT if not all of them called within RING_TIMEOUT after the first one;
+ *          RING_ERR_PEER if one of them was lost, or has destroyed @p comm;
+ *          RING_ERR_MEMORY on all of them if one of them lacks memory;
+ *          RING_ERR_USAGE if another thread of this rank waits with the same list.
+ *          After RING_ERR_ARGUMENT @p comm continues.
  *  Cost: that of ring_comm_abort() and ring_comm_create(). */
 ring_status ring_comm_exclude_abort(ring_comm *comm, const int *ranks, int count, ring_comm **out);
 
