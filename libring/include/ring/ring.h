@@ -221,10 +221,10 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
  *   - nonblocking: returns at once. The split has its place in the order of the parent's calls, and
  *     the next calls on the parent may be made. Until it has ended, ring_comm_status(*out) returns
  *     RING_IN_PROGRESS, and ring_comm_rank() and ring_comm_size() return -1; all other calls on
- *     *out wait for it, including ring_comm_destroy(). If it fails, *out has failed with the
- *     reason. With RING_SPLIT_NONE, *out is NULL, and this rank takes part in the background. One
- *     thread can split for several ranks, one after the other. Destroying the parent meanwhile
- *     aborts the split, as it aborts calls.
+ *     *out wait for it, including ring_comm_destroy() and ring_comm_abort(). Aborting or destroying
+ *     the parent aborts it, like other calls. If it fails, *out has failed with the reason. With
+ *     RING_SPLIT_NONE, *out is NULL, and this rank takes part in the background. One thread can
+ *     split for several ranks, one after the other.
  *   - settings: only RING_EXIT, RING_NVTX and RING_PROGRESS; the others are those of the parent.
  *   - quiet has no effect, because failures are not printed.
  *  @return the results of ring_comm_split(), of a nonblocking one only those before its start;
