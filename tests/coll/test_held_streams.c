@@ -38,6 +38,19 @@ static void load_driver(void)
     cu = cuda_functions();
 }
 
+/* The GPU process is forked, so before there are threads. */
+static int start_gpu(void)
+{
+    pthread_once(&once, load_driver);
+    EXPECT_CUDA(cu.init(0));
+    return 0;
+}
+
+static int run_with(harness_body body, void *arg)
+{
+    return harness_run_apart(transport_name, RANKS, body, arg, start_gpu);
+}
+
 /* ---- A rank ------------------------------------------------------------------------------- */
 
 typedef struct player {
@@ -225,7 +238,7 @@ static void try_all(trial_kind kind)
         trial t = {f, kind};
         if ((f == LOST && threads) || (f == MISMATCH && kind == RECVS))
             continue;
-        assert_int_equal(harness_run_apart(transport_name, RANKS, fails, &t, NULL), f == LOST);
+        assert_int_equal(run_with(fails, &t), f == LOST);
     }
 }
 
@@ -277,7 +290,7 @@ static void test_a_shrink_lets_streams_go(void **state)
 {
     if (harness_kind_of(transport_name) == HARNESS_THREADS)
         skip_because("ranks are threads, which cannot be lost alone");
-    assert_int_equal(harness_run_apart(transport_name, RANKS, shrinks, NULL, NULL), 1);
+    assert_int_equal(run_with(shrinks, NULL), 1);
 }
 
 /* Rank GUILTY does nothing, and the communicator has not failed. */
@@ -309,7 +322,7 @@ static int leave_one_out(int rank, int ranks, harness_board *board, void *arg)
 
 static void test_leaving_ranks_out_lets_streams_go(void **state)
 {
-    assert_int_equal(harness_run_apart(transport_name, RANKS, leave_one_out, NULL, NULL), 0);
+    assert_int_equal(run_with(leave_one_out, NULL), 0);
 }
 
 int main(int argc, char **argv)
