@@ -204,6 +204,7 @@ static int fails(int rank, int ranks, harness_board *board, void *arg)
     CUgraphExec exec = NULL;
     ring_work *started = NULL;
     EXPECT(sit_down(&p, rank, ranks, board) == 0, "rank %d", rank);
+    EXPECT(meet(board, 4, ranks) == 0, "rank %d", rank); /* no barrier is under way any more */
     EXPECT(begin(&p, t, &exec, &started) == 0, "rank %d", rank);
     EXPECT(meet(board, 0, ranks) == 0, "rank %d", rank);
     if (rank == GUILTY && t->fault == ABORT)
