@@ -36,13 +36,12 @@ static void add_habit(options *o, const char *name, const char *value)
         add_setting(o, name, value);
 }
 
-static bool is_set(const ncclConfig_t *c, size_t end, int value)
-{
-    return c->size >= end && value != NCCL_CONFIG_UNDEF_INT;
-}
-
-#define IS_SET(config, member) \
-    is_set(config, offsetof(ncclConfig_t, member) + sizeof(int), (config)->member)
+/* Older versions of the struct end with padding, so its size does not tell its members. */
+#define HAS(config, member, since) \
+    ((config)->version >= (since) && \
+     (config)->size >= offsetof(ncclConfig_t, member) + sizeof(config)->member)
+#define IS_SET(config, member, since) \
+    (HAS(config, member, since) && (config)->member != NCCL_CONFIG_UNDEF_INT)
 
 /* Reads the members that the caller's version of the struct has. @param derived  the communicator
  * uses the links of its parent, so its config cannot choose any. */
@@ -61,15 +60,15 @@ static ncclResult_t read_config(const ncclConfig_t *c, bool derived, const char 
     o->blocking = c->blocking == NCCL_CONFIG_UNDEF_INT ? o->blocking : c->blocking != 0;
     if (derived)
         return ncclSuccess;
-    if (IS_SET(c, maxCTAs)) {
+    if (IS_SET(c, maxCTAs, NCCL_VERSION(2, 17, 0))) {
         text_format(number, sizeof number, "%d", c->maxCTAs < 64 ? c->maxCTAs : 64);
         add_setting(o, "RING_DEVICE_BLOCKS", number);
     }
-    if (IS_SET(c, trafficClass)) {
+    if (IS_SET(c, trafficClass, NCCL_VERSION(2, 25, 0))) {
         text_format(number, sizeof number, "%d", c->trafficClass);
         add_setting(o, "RING_IB_TC", number);
     }
-    if (c->size >= offsetof(ncclConfig_t, netName) + sizeof c->netName && c->netName != NULL)
+    if (HAS(c, netName, NCCL_VERSION(2, 17, 0)) && c->netName != NULL)
         add_setting(o, "RING_TRANSPORT",
                     strcmp(c->netName, "Socket") == 0 ? "loop,shm,tcp"
                     : strcmp(c->netName, "IB") == 0   ? "loop,shm,verbs"
@@ -92,38 +91,51 @@ static ncclResult_t options_of(const ncclConfig_t *c, ncclComm_t parent, const c
     return read_config(c, parent != NULL, call, o);
 }
 
-/* ---- Making and freeing -------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------------------------- */
 
-/* The device is that of this thread. Without one it becomes device 0, as with CUDA's runtime. */
-static ncclResult_t find_device(ncclComm_t comm, const char *call)
+/* Without a context, this thread's device becomes device 0, as with CUDA's runtime.
+ * @param[out] context  of the device. @return NULL if it fails. */
+static const cuda_driver *enter_device(CUcontext *context, const char *call)
 {
     const cuda_driver *api = cuda_driver_load();
-    if (api == NULL)
-        return nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, fail_text());
-    ring_status status = cuda_check(api->get_current(&comm->context), "cuCtxGetCurrent");
-    if (status == RING_OK && comm->context == NULL)
-        status = cuda_check(api->primary_retain(&comm->context, 0), "cuDevicePrimaryCtxRetain");
+    ring_status status = api != NULL ? RING_OK : RING_ERR_UNSUPPORTED;
     if (status == RING_OK)
-        status = cuda_check(api->set_current(comm->context), "cuCtxSetCurrent");
+        status = cuda_check(api->get_current(context), "cuCtxGetCurrent");
+    if (status == RING_OK && *context == NULL)
+        status = cuda_check(api->primary_retain(context, 0), "cuDevicePrimaryCtxRetain");
     if (status == RING_OK)
-        status = cuda_check(api->get_device(&comm->device), "cuCtxGetDevice");
-    return status == RING_OK ? ncclSuccess
-                             : nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, fail_text());
+        status = cuda_check(api->set_current(*context), "cuCtxSetCurrent");
+    if (status == RING_OK)
+        return api;
+    char why[512];
+    text_format(why, sizeof why, "%s", fail_text());
+    (void)nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, why);
+    return NULL;
 }
 
-static ncclResult_t comm_new(const options *o, const char *call, ncclComm_t *out)
+/* A derived communicator has the device of its parent. */
+static ncclResult_t comm_new(const options *o, ncclComm_t parent, const char *call, ncclComm_t *out)
 {
+    const cuda_driver *api = NULL;
     ncclComm_t comm = calloc(1, sizeof *comm);
     if (comm == NULL)
         return nccl_refuse(ncclSystemError, "%s: out of memory", call);
     comm->blocking = o->blocking;
+    comm->references = 1;
     pthread_mutex_init(&comm->lock, NULL);
-    const ncclResult_t result = find_device(comm, call);
-    if (result != ncclSuccess)
-        nccl_free(comm);
-    else
-        *out = comm;
-    return result;
+    if (parent != NULL) {
+        comm->device = parent->device;
+        comm->context = parent->context;
+    } else {
+        api = enter_device(&comm->context, call);
+    }
+    if (parent == NULL &&
+        (api == NULL || nccl_cuda(api->get_device(&comm->device), call) != ncclSuccess)) {
+        nccl_release(comm);
+        return ncclUnhandledCudaError;
+    }
+    *out = comm;
+    return ncclSuccess;
 }
 
 static bool starts_apart(const options *o)
@@ -138,8 +150,7 @@ static ncclResult_t give(ncclComm_t comm, ring_status status, ncclComm_t *out)
     if (status == RING_OK && nccl_group_is_open())
         result = nccl_group_add_start(comm, out);
     if (result != ncclSuccess) {
-        nccl_free(comm);
-        nccl_group_note(result);
+        nccl_end(comm, false);
         return result;
     }
     *out = comm;
@@ -162,7 +173,7 @@ static ncclResult_t join(ncclComm_t *out, int size, const ncclUniqueId *id, int 
                            call, rank, size);
     *out = NULL;
     NCCL_TRY(options_of(config, NULL, call, &o));
-    NCCL_TRY(comm_new(&o, call, &comm));
+    NCCL_TRY(comm_new(&o, NULL, call, &comm));
     given.settings = o.settings;
     given.nonblocking = starts_apart(&o);
     return give(comm,
@@ -179,13 +190,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
 {
-    return join(comm, ranks, &id, rank, NULL, "ncclCommInitRank");
+    return nccl_group_note(join(comm, ranks, &id, rank, NULL, "ncclCommInitRank"));
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
-    return join(comm, ranks, &id, rank, config, "ncclCommInitRankConfig");
+    return nccl_group_note(join(comm, ranks, &id, rank, config, "ncclCommInitRankConfig"));
 }
 
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int id_count,
@@ -196,7 +207,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int
                            "ncclCommInitRankScalable: %d ids for %d ranks; 1 to %d are possible, "
                            "and ids must not be NULL",
                            id_count, ranks, ranks);
-    return join(comm, ranks, &ids[0], rank, config, "ncclCommInitRankScalable");
+    return nccl_group_note(join(comm, ranks, &ids[0], rank, config, "ncclCommInitRankScalable"));
 }
 
 static ncclResult_t use_device(const cuda_driver *api, int device)
@@ -231,7 +242,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices)
         const ncclResult_t used = use_device(api, devices != NULL ? devices[i] : i);
         nccl_group_note(used);
         if (used == ncclSuccess)
-            (void)join(&comms[i], count, &id, i, NULL, "ncclCommInitAll"); /* noted, too */
+            nccl_group_note(join(&comms[i], count, &id, i, NULL, "ncclCommInitAll"));
     }
     (void)api->set_current(before);
     return ncclGroupEnd();
@@ -254,18 +265,18 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
     NCCL_TRY(nccl_enter(comm, "ncclCommSplit"));
     ncclResult_t result = options_of(config, comm, "ncclCommSplit", &o);
     if (result == ncclSuccess)
-        result = comm_new(&o, "ncclCommSplit", &part);
+        result = comm_new(&o, comm, "ncclCommSplit", &part);
     if (result == ncclSuccess) {
         given.nonblocking = starts_apart(&o);
         const ring_status status = ring_comm_split_config(comm->ring, color, key, &given,
                                                           &part->ring);
         if (status == RING_OK && part->ring == NULL)
-            nccl_free(part); /* of no color */
+            nccl_end(part, false); /* of no color */
         else
             result = give(part, status, out);
     }
     nccl_leave(comm);
-    return result;
+    return nccl_group_note(result);
 }
 
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *out,
@@ -279,10 +290,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_
                            "NCCL_SHRINK_ABORT, and newcomm must not be NULL",
                            (unsigned)flags);
     *out = NULL;
+    if (nccl_group_is_open())
+        return nccl_group_note(
+            nccl_refuse(ncclInvalidUsage, "ncclCommShrink: libring does not support it in a group; "
+                                          "call it after ncclGroupEnd()"));
     NCCL_TRY(nccl_enter(comm, "ncclCommShrink"));
     ncclResult_t result = options_of(config, comm, "ncclCommShrink", &o);
     if (result == ncclSuccess)
-        result = comm_new(&o, "ncclCommShrink", &rest);
+        result = comm_new(&o, comm, "ncclCommShrink", &rest);
     if (result == ncclSuccess)
         result = give(rest,
                       (flags & NCCL_SHRINK_ABORT) != 0
@@ -304,25 +319,17 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     return nccl_result(status);
 }
 
-/* Frees a communicator when no other thread is inside. */
-static void end(ncclComm_t comm)
-{
-    while (atomic_load(&comm->users) > 0)
-        clock_sleep(1e-5);
-    nccl_free(comm);
-}
-
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     if (comm == NULL)
         return ncclSuccess;
     NCCL_TRY(nccl_enter_any(comm, "ncclCommDestroy"));
     if (ring_comm_status(comm->ring) == RING_OK)
-        (void)ring_comm_flush(comm->ring,
-                              INFINITY); /* after an error there is nothing to wait for */
-    atomic_store(&comm->aborted, true);
+        (void)ring_comm_flush(comm->ring, INFINITY); /* fails with the calls for which it waits */
+    atomic_fetch_add(&comm->references, 1); /* an abort in another thread may end it first */
     nccl_leave(comm);
-    end(comm);
+    nccl_end(comm, false);
+    nccl_release(comm);
     return ncclSuccess;
 }
 
@@ -333,11 +340,11 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         return ncclSuccess;
     NCCL_TRY(nccl_enter_any(comm, "ncclCommAbort"));
     const bool starts = ring_comm_status(comm->ring) == RING_IN_PROGRESS;
-    if (starts || ring_comm_flush(comm->ring, 0) != RING_OK)
-        (void)ring_comm_abort(comm->ring, "ncclCommAbort");
-    atomic_store(&comm->aborted, true);
+    const bool aborts = starts || ring_comm_flush(comm->ring, 0) != RING_OK;
+    atomic_fetch_add(&comm->references, 1);
     nccl_leave(comm);
-    end(comm);
+    nccl_end(comm, aborts);
+    nccl_release(comm);
     return ncclSuccess;
 }
 
@@ -353,7 +360,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
         status = ring_comm_flush(comm->ring, 0);
         atomic_store(&comm->flushes, status == RING_IN_PROGRESS);
     }
-    *error = nccl_result(status);
+    *error = nccl_result_of(comm->ring, status);
     nccl_leave(comm);
     return ncclSuccess;
 }
@@ -402,26 +409,26 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
+    CUcontext context;
     CUdeviceptr there = 0;
     if (memory == NULL)
         return nccl_refuse(ncclInvalidArgument, "ncclMemAlloc: ptr is NULL");
     *memory = NULL;
-    const cuda_driver *api = cuda_driver_load();
-    if (api == NULL || cuda_check(api->mem_alloc(&there, bytes), "cuMemAlloc") != RING_OK)
-        return nccl_refuse(ncclUnhandledCudaError, "ncclMemAlloc: %s", fail_text());
+    const cuda_driver *api = enter_device(&context, "ncclMemAlloc");
+    if (api == NULL)
+        return ncclUnhandledCudaError;
+    NCCL_TRY(nccl_cuda(api->mem_alloc(&there, bytes), "ncclMemAlloc (cuMemAlloc)"));
     *memory = (void *)(uintptr_t)there;
     return ncclSuccess;
 }
 
 ncclResult_t ncclMemFree(void *memory)
 {
-    if (memory == NULL)
-        return ncclSuccess;
-    const cuda_driver *api = cuda_driver_load();
-    if (api == NULL ||
-        cuda_check(api->mem_free((CUdeviceptr)(uintptr_t)memory), "cuMemFree") != RING_OK)
-        return nccl_refuse(ncclUnhandledCudaError, "ncclMemFree: %s", fail_text());
-    return ncclSuccess;
+    CUcontext context;
+    const cuda_driver *api = memory != NULL ? enter_device(&context, "ncclMemFree") : NULL;
+    if (memory == NULL || api == NULL)
+        return memory == NULL ? ncclSuccess : ncclUnhandledCudaError;
+    return nccl_cuda(api->mem_free((CUdeviceptr)(uintptr_t)memory), "ncclMemFree (cuMemFree)");
 }
 
 /* The handle is the memory, so that it is not NULL and needs no list. */

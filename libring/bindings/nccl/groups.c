@@ -21,9 +21,10 @@ static _Thread_local struct {
     int depth;
     bool open; /* libring's group */
     ncclResult_t result;
+    ncclComm_t *comms; /* of the calls */
     group_start *starts;
     group_memory *memories;
-    int start_count, memory_count;
+    int comm_count, start_count, memory_count;
 } group;
 
 /* Appends a member of @p bytes to a list whose capacity is the power of two from its length on.
@@ -44,15 +45,34 @@ bool nccl_group_is_open(void)
     return group.depth > 0;
 }
 
-void nccl_group_note(ncclResult_t result)
+ncclResult_t nccl_group_note(ncclResult_t result)
 {
-    if (group.depth > 0 && group.result == ncclSuccess)
+    if (group.depth > 0 && group.result == ncclSuccess && result != ncclInProgress)
         group.result = result;
+    return result;
 }
 
-ncclResult_t nccl_group_enter(void)
+static ncclResult_t keep(ncclComm_t comm)
 {
-    if (group.depth == 0 || group.open)
+    for (int i = group.comm_count - 1; i >= 0; i--)
+        if (group.comms[i] == comm)
+            return ncclSuccess;
+    void *list = group.comms;
+    ncclComm_t *c = append(&list, &group.comm_count, sizeof *c);
+    group.comms = list;
+    if (c == NULL)
+        return nccl_refuse(ncclSystemError, "out of memory while adding a call to a group");
+    *c = comm;
+    atomic_fetch_add(&comm->references, 1);
+    return ncclSuccess;
+}
+
+ncclResult_t nccl_group_enter(ncclComm_t comm)
+{
+    if (group.depth == 0)
+        return ncclSuccess;
+    NCCL_TRY(keep(comm));
+    if (group.open)
         return ncclSuccess;
     const ring_status status = ring_group_start();
     group.open = status == RING_OK;
@@ -67,44 +87,49 @@ ncclResult_t nccl_group_add_start(ncclComm_t comm, ncclComm_t *out)
     if (s == NULL)
         return nccl_refuse(ncclSystemError, "out of memory while starting a communicator");
     *s = (group_start){comm, out};
+    atomic_fetch_add(&comm->references, 1);
     return ncclSuccess;
 }
 
-ring_status nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream)
+ncclResult_t nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream)
 {
     void *list = group.memories;
     group_memory *m = append(&list, &group.memory_count, sizeof *m);
     group.memories = list;
     if (m == NULL)
-        return fail(RING_ERR_MEMORY, "out of memory while adding a call to a group");
+        return nccl_refuse(ncclSystemError, "out of memory while adding a call to a group");
     *m = (group_memory){comm, memory, stream};
-    return RING_OK;
+    return ncclSuccess;
 }
 
-/* If the start has failed, the communicator is freed. */
+/* Waits until a communicator of a blocking start is ready. */
 static ncclResult_t await_start(ncclComm_t comm)
 {
     ring_comm_info info = {.size = sizeof info};
-    const ncclResult_t result = nccl_result(ring_comm_get_info(comm->ring, &info)); /* it waits */
-    if (result != ncclSuccess)
-        nccl_free(comm);
-    else
-        atomic_store(&comm->ready, true);
+    NCCL_TRY(nccl_enter_any(comm, "ncclGroupEnd"));
+    const ncclResult_t result = comm->blocking ? nccl_result(ring_comm_get_info(comm->ring, &info))
+                                               : ncclInProgress;
+    atomic_store(&comm->ready, result == ncclSuccess);
+    nccl_leave(comm);
     return result;
 }
 
-static ncclResult_t await_starts(void)
+/* @param drops  the group has failed, so other ranks may never start: nothing is waited for. */
+static ncclResult_t end_starts(bool drops)
 {
     ncclResult_t result = ncclSuccess;
     for (int i = 0; i < group.start_count; i++) {
         const group_start *s = &group.starts[i];
-        const ncclResult_t own = s->comm->blocking ? await_start(s->comm) : ncclInProgress;
-        if (own != ncclSuccess && own != ncclInProgress)
+        const ncclResult_t own = drops ? ncclInvalidUsage : await_start(s->comm);
+        if (own != ncclSuccess && own != ncclInProgress) {
+            nccl_end(s->comm, true);
             *s->out = NULL;
+        }
+        nccl_release(s->comm);
         if (result == ncclSuccess || result == ncclInProgress)
             result = own != ncclSuccess ? own : result;
     }
-    return result;
+    return drops ? ncclSuccess : result;
 }
 
 static void free_memories(void)
@@ -119,19 +144,43 @@ static void free_memories(void)
     }
 }
 
+/* Makes the calls of the group, or drops them if one was refused or a communicator has ended. */
+static ncclResult_t end_calls(bool drops)
+{
+    int inside = 0;
+    ncclResult_t result = ncclSuccess;
+    while (!drops && inside < group.comm_count && result == ncclSuccess) {
+        result = nccl_enter_any(group.comms[inside], "ncclGroupEnd");
+        inside += result == ncclSuccess;
+    }
+    if (group.open && (drops || result != ncclSuccess))
+        (void)ring_group_drop();
+    else if (group.open)
+        result = nccl_result(ring_group_end());
+    free_memories();
+    for (int i = 0; i < inside; i++)
+        nccl_leave(group.comms[i]);
+    for (int i = 0; i < group.comm_count; i++)
+        nccl_release(group.comms[i]);
+    return result;
+}
+
 /* Ends the outermost level. @param drops  the calls are not made. */
 static ncclResult_t end(bool drops)
 {
     const ncclResult_t noted = group.result;
-    ncclResult_t result = ncclSuccess;
-    if (group.open)
-        result = nccl_result(drops || noted != ncclSuccess ? ring_group_drop() : ring_group_end());
-    free_memories();
-    const ncclResult_t started = await_starts();
+    char text[512];
+    if (noted != ncclSuccess)
+        text_format(text, sizeof text, "%s", fail_text()); /* of the call that was refused */
+    const ncclResult_t called = end_calls(drops || noted != ncclSuccess);
+    const ncclResult_t started = end_starts(drops || noted != ncclSuccess);
+    free(group.comms);
     free(group.starts);
     free(group.memories);
     memset(&group, 0, sizeof group);
-    return noted != ncclSuccess ? noted : result != ncclSuccess ? result : started;
+    if (noted != ncclSuccess)
+        return nccl_refuse(noted, "%s", text);
+    return called != ncclSuccess ? called : started;
 }
 
 ncclResult_t ncclGroupStart(void)

@@ -41,19 +41,22 @@ static bool begin(entered_call *c, const char *call, ncclComm_t comm, size_t cou
         c->result = nccl_refuse(ncclInvalidArgument, "%s: %d is not a type of NCCL", call,
                                 (int)type);
     else if (count > 0)
-        c->result = nccl_group_enter();
+        c->result = nccl_group_enter(comm);
     if (count > 0 && c->result == ncclSuccess)
         return true;
     nccl_leave(comm);
     return refuse(c, c->result);
 }
 
-static ncclResult_t end(entered_call *c, ring_status status)
+static ncclResult_t end_with(const entered_call *c, ncclResult_t result)
 {
     nccl_leave(c->comm);
-    c->result = nccl_result(status);
-    nccl_group_note(c->result);
-    return c->result;
+    return nccl_group_note(result);
+}
+
+static ncclResult_t end(const entered_call *c, ring_status status)
+{
+    return end_with(c, nccl_result(status));
 }
 
 /* @return true for collectives of one rank, which are copies in its stream and can be captured. */
@@ -62,21 +65,19 @@ static bool is_alone(const entered_call *c, int root)
     return ring_comm_size(c->comm->ring) == 1 && root == 0 && c->options.scale == NULL;
 }
 
-static ring_status copy(const entered_call *c, const void *src, void *dst, size_t count,
-                        ncclDataType_t type)
+static ncclResult_t copy(const entered_call *c, const void *src, void *dst, size_t count,
+                         ncclDataType_t type)
 {
     const cuda_driver *api = cuda_driver_load();
     const size_t bytes = count * ring_dtype_size((ring_dtype)type);
     CUcontext old;
     if (src == dst)
-        return RING_OK;
-    RING_TRY(cuda_check(api->push_current(c->comm->context), "cuCtxPushCurrent"));
-    const ring_status status = cuda_check(api->copy_async((CUdeviceptr)(uintptr_t)dst,
-                                                          (CUdeviceptr)(uintptr_t)src, bytes,
-                                                          c->stream),
-                                          "copying in a communicator of one rank (cuMemcpyAsync)");
+        return ncclSuccess;
+    NCCL_TRY(nccl_cuda(api->push_current(c->comm->context), "cuCtxPushCurrent"));
+    const CUresult copied = api->copy_async((CUdeviceptr)(uintptr_t)dst,
+                                            (CUdeviceptr)(uintptr_t)src, bytes, c->stream);
     (void)api->pop_current(&old);
-    return status;
+    return nccl_cuda(copied, "copying in a communicator of one rank (cuMemcpyAsync)");
 }
 
 /* ---- Operations ---------------------------------------------------------------------------- */
@@ -186,24 +187,22 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 }
 
 /* Sets the operation, and copies its factor to `factor`, which libring reads before the call
- * returns. */
-static ring_status take_operation(entered_call *c, ncclRedOp_t op, ncclDataType_t type,
-                                  double *factor, ring_op *out)
+ * returns. @return false if the operation was not created for the type. */
+static bool take_operation(entered_call *c, ncclRedOp_t op, ncclDataType_t type, double *factor,
+                           ring_op *out)
 {
     const int at = (int)op - ncclNumOps;
-    *out = (ring_op)op;
+    *out = at < 0 ? (ring_op)op : RING_PREMUL_SUM;
     if (at < 0)
-        return RING_OK;
-    *out = RING_PREMUL_SUM;
+        return true;
     pthread_mutex_lock(&c->comm->lock);
-    const bool known = at < c->comm->operation_count && c->comm->operations[at].used;
+    const bool known = at < c->comm->operation_count && c->comm->operations[at].used &&
+                       c->comm->operations[at].type == type;
     const premultiplied p = known ? c->comm->operations[at] : (premultiplied){.used = false};
     pthread_mutex_unlock(&c->comm->lock);
     *factor = p.factor;
     c->options.scale = p.on_device != NULL ? p.on_device : factor;
-    if (known && p.type == type)
-        return RING_OK;
-    return fail(RING_ERR_ARGUMENT, "operation %d was not created for type %d", (int)op, (int)type);
+    return known;
 }
 
 /* ---- Collectives --------------------------------------------------------------------------- */
@@ -211,55 +210,45 @@ static ring_status take_operation(entered_call *c, ncclRedOp_t op, ncclDataType_
 typedef ring_status (*reduction)(const void *src, void *dst, size_t count, ring_dtype dtype,
                                  ring_op op, ring_comm *comm, const ring_call *call);
 
+/* @param by  NULL: a reduce to @p root. */
 static ncclResult_t reduce_by(reduction by, const char *name, const void *src, void *dst,
-                              size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                              cudaStream_t stream)
+                              size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                              ncclComm_t comm, cudaStream_t stream)
 {
     entered_call c;
     double factor;
     ring_op ring;
     if (!begin(&c, name, comm, count, type, stream))
         return c.result;
-    const ring_status status = take_operation(&c, op, type, &factor, &ring);
-    if (status == RING_OK && is_alone(&c, 0))
-        return end(&c, copy(&c, src, dst, count, type));
-    if (status == RING_OK)
-        return end(&c, by(src, dst, count, (ring_dtype)type, ring, comm->ring, &c.options));
-    nccl_leave(comm);
-    (void)refuse(&c, nccl_refuse(ncclInvalidArgument, "%s: %s", name, fail_text()));
-    return c.result;
+    if (!take_operation(&c, op, type, &factor, &ring))
+        return end_with(&c, nccl_refuse(ncclInvalidArgument,
+                                        "%s: operation %d was not created for type %d", name,
+                                        (int)op, (int)type));
+    if (is_alone(&c, root))
+        return end_with(&c, copy(&c, src, dst, count, type));
+    if (by == NULL)
+        return end(&c, ring_reduce(src, dst, count, (ring_dtype)type, ring, root, comm->ring,
+                                   &c.options));
+    return end(&c, by(src, dst, count, (ring_dtype)type, ring, comm->ring, &c.options));
 }
 
 ncclResult_t ncclAllReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return reduce_by(ring_all_reduce, "ncclAllReduce", src, dst, count, type, op, comm, stream);
+    return reduce_by(ring_all_reduce, "ncclAllReduce", src, dst, count, type, op, 0, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return reduce_by(ring_reduce_scatter, "ncclReduceScatter", src, dst, count, type, op, comm,
+    return reduce_by(ring_reduce_scatter, "ncclReduceScatter", src, dst, count, type, op, 0, comm,
                      stream);
 }
 
 ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    entered_call c;
-    double factor;
-    ring_op ring;
-    if (!begin(&c, "ncclReduce", comm, count, type, stream))
-        return c.result;
-    const ring_status status = take_operation(&c, op, type, &factor, &ring);
-    if (status == RING_OK && is_alone(&c, root))
-        return end(&c, copy(&c, src, dst, count, type));
-    if (status == RING_OK)
-        return end(&c, ring_reduce(src, dst, count, (ring_dtype)type, ring, root, comm->ring,
-                                   &c.options));
-    nccl_leave(comm);
-    (void)refuse(&c, nccl_refuse(ncclInvalidArgument, "ncclReduce: %s", fail_text()));
-    return c.result;
+    return reduce_by(NULL, "ncclReduce", src, dst, count, type, op, root, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
@@ -269,7 +258,7 @@ ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataTyp
     if (!begin(&c, "ncclBroadcast", comm, count, type, stream))
         return c.result;
     if (is_alone(&c, root))
-        return end(&c, copy(&c, src, dst, count, type));
+        return end_with(&c, copy(&c, src, dst, count, type));
     return end(&c, ring_broadcast(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
 }
 
@@ -286,7 +275,7 @@ ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataTyp
     if (!begin(&c, "ncclAllGather", comm, count, type, stream))
         return c.result;
     if (is_alone(&c, 0))
-        return end(&c, copy(&c, src, dst, count, type));
+        return end_with(&c, copy(&c, src, dst, count, type));
     return end(&c, ring_all_gather(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
 }
 
@@ -297,7 +286,7 @@ ncclResult_t ncclGather(const void *src, void *dst, size_t count, ncclDataType_t
     if (!begin(&c, "ncclGather", comm, count, type, stream))
         return c.result;
     if (is_alone(&c, root))
-        return end(&c, copy(&c, src, dst, count, type));
+        return end_with(&c, copy(&c, src, dst, count, type));
     return end(&c, ring_gather(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
 }
 
@@ -308,32 +297,33 @@ ncclResult_t ncclScatter(const void *src, void *dst, size_t count, ncclDataType_
     if (!begin(&c, "ncclScatter", comm, count, type, stream))
         return c.result;
     if (is_alone(&c, root))
-        return end(&c, copy(&c, src, dst, count, type));
+        return end_with(&c, copy(&c, src, dst, count, type));
     return end(&c, ring_scatter(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
 }
 
 /* libring's all_to_all is not in place, so the stream copies what is sent first. */
-static ring_status exchange_in_place(entered_call *c, void *buffer, size_t count, ring_dtype type)
+static ncclResult_t exchange_in_place(entered_call *c, void *buffer, size_t count, ring_dtype type)
 {
     const cuda_driver *api = cuda_driver_load();
     const size_t bytes = count * ring_dtype_size(type) * (size_t)ring_comm_size(c->comm->ring);
-    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)buffer;
-    CUdeviceptr copy = 0;
+    CUdeviceptr aside = 0;
     CUcontext old;
-    RING_TRY(cuda_check(api->push_current(c->comm->context), "cuCtxPushCurrent"));
-    ring_status status = cuda_check(api->mem_alloc_async(&copy, bytes, c->stream),
-                                    "allocating the copy of a call in place (cuMemAllocAsync)");
-    if (status == RING_OK)
-        status = cuda_check(api->copy_async(copy, at, bytes, c->stream), "cuMemcpyAsync");
-    if (status == RING_OK)
-        status = ring_all_to_all((void *)(uintptr_t)copy, buffer, count, type, c->comm->ring,
-                                 &c->options);
-    if (status == RING_OK && nccl_group_is_open())
-        status = nccl_group_add_memory(c->comm, copy, c->stream);
-    else if (copy != 0)
-        (void)api->mem_free_async(copy, c->stream);
+    NCCL_TRY(nccl_cuda(api->push_current(c->comm->context), "cuCtxPushCurrent"));
+    ncclResult_t result = nccl_cuda(api->mem_alloc_async(&aside, bytes, c->stream),
+                                    "allocating memory for ncclAlltoAll in place "
+                                    "(cuMemAllocAsync)");
+    if (result == ncclSuccess)
+        result = nccl_cuda(api->copy_async(aside, (CUdeviceptr)(uintptr_t)buffer, bytes, c->stream),
+                           "cuMemcpyAsync");
+    if (result == ncclSuccess)
+        result = nccl_result(ring_all_to_all((void *)(uintptr_t)aside, buffer, count, type,
+                                             c->comm->ring, &c->options));
+    if (result == ncclSuccess && nccl_group_is_open())
+        result = nccl_group_add_memory(c->comm, aside, c->stream);
+    else if (aside != 0)
+        (void)api->mem_free_async(aside, c->stream);
     (void)api->pop_current(&old);
-    return status;
+    return result;
 }
 
 ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -343,10 +333,10 @@ ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType
     if (!begin(&c, "ncclAlltoAll", comm, count, type, stream))
         return c.result;
     if (is_alone(&c, 0))
-        return end(&c, copy(&c, src, dst, count, type));
-    return end(&c, src == dst ? exchange_in_place(&c, dst, count, (ring_dtype)type)
-                              : ring_all_to_all(src, dst, count, (ring_dtype)type, comm->ring,
-                                                &c.options));
+        return end_with(&c, copy(&c, src, dst, count, type));
+    if (src == dst)
+        return end_with(&c, exchange_in_place(&c, dst, count, (ring_dtype)type));
+    return end(&c, ring_all_to_all(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
 }
 
 /* ---- Messages ------------------------------------------------------------------------------ */

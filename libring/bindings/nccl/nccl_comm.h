@@ -4,7 +4,8 @@
  * share: results with their texts, and the open group of a thread.
  *
  * Every function of NCCL that takes a communicator enters it first and leaves it last, so that
- * ncclCommAbort() in another thread can free it when no thread is inside.
+ * ncclCommAbort() in another thread can end it when no thread is inside. An open group is not
+ * inside; it keeps the struct by a reference.
  */
 #ifndef RING_NCCL_COMM_H
 #define RING_NCCL_COMM_H
@@ -35,11 +36,12 @@ struct ncclComm {
     int device;
     CUcontext context;
     bool blocking;
-    _Atomic bool ready;   /* the start has ended */
-    _Atomic bool aborted; /* no thread may enter any more */
-    _Atomic bool flushes; /* ncclCommFinalize() has returned ncclInProgress */
-    _Atomic int users;    /* threads inside */
-    pthread_mutex_t lock; /* of the operations */
+    _Atomic bool ready;     /* the start has ended */
+    _Atomic bool ended;     /* no thread may enter any more; the one that sets it ends it */
+    _Atomic bool flushes;   /* ncclCommFinalize() has returned ncclInProgress */
+    _Atomic int users;      /* threads inside */
+    _Atomic int references; /* the caller's, and those of open groups */
+    pthread_mutex_t lock;   /* of the operations */
     premultiplied *operations;
     int operation_count;
 };
@@ -47,10 +49,12 @@ struct ncclComm {
 /* ---- results.c ---- */
 /** Sets this thread's error text. @return @p result. */
 ncclResult_t nccl_refuse(ncclResult_t result, const char *format, ...) RING_PRINTF(2, 3);
-/** @return the result of NCCL for libring's status, with libring's text. */
+/** @return the result of NCCL for libring's status, with libring's text of this thread. */
 ncclResult_t nccl_result(ring_status status);
-/** @return this thread's latest error text. */
-const char *nccl_text(void);
+/** As nccl_result(), with the text of the communicator's error. */
+ncclResult_t nccl_result_of(const ring_comm *comm, ring_status status);
+/** @return the result of a call of CUDA's driver. */
+ncclResult_t nccl_cuda(CUresult result, const char *call);
 
 /* ---- entry.c ---- */
 /** Enters a communicator that may still be starting. If it succeeds, call nccl_leave(). */
@@ -58,20 +62,25 @@ ncclResult_t nccl_enter_any(ncclComm_t comm, const char *call);
 /** As nccl_enter_any(), but fails before the start has ended. */
 ncclResult_t nccl_enter(ncclComm_t comm, const char *call);
 void nccl_leave(ncclComm_t comm);
-/** Frees a communicator that no thread has entered. */
-void nccl_free(ncclComm_t comm);
+/** Ends a communicator, unless another thread does. Call it from outside of the communicator; it
+ *  waits until no thread is inside, and gives up the caller's reference.
+ *  @param aborts  ends the calls under way, also those of other ranks. */
+void nccl_end(ncclComm_t comm, bool aborts);
+/** Gives up a reference. */
+void nccl_release(ncclComm_t comm);
 
 /* ---- groups.c ---- */
 /** @return true in an open group. */
 bool nccl_group_is_open(void);
-/** Opens libring's group if one of NCCL is open. Calls and starts of communicators do not mix. */
-ncclResult_t nccl_group_enter(void);
+/** If a group is open, opens libring's, too, and keeps the communicator until its end. Calls and
+ *  starts of communicators do not mix. */
+ncclResult_t nccl_group_enter(ncclComm_t comm);
 /** Lets the end of the group wait for the start of a communicator. @param out  set to NULL if the
  *  start fails. */
 ncclResult_t nccl_group_add_start(ncclComm_t comm, ncclComm_t *out);
 /** Frees memory of the GPU, in the order of the stream, after the calls of the group. */
-ring_status nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream);
-/** Records a failed call, for which the group's end fails. */
-void nccl_group_note(ncclResult_t result);
+ncclResult_t nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream);
+/** Records a failed call, for which the group's end fails. @return @p result. */
+ncclResult_t nccl_group_note(ncclResult_t result);
 
 #endif

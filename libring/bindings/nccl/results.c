@@ -16,12 +16,7 @@ ncclResult_t nccl_refuse(ncclResult_t result, const char *format, ...)
     return result;
 }
 
-const char *nccl_text(void)
-{
-    return fail_text();
-}
-
-ncclResult_t nccl_result(ring_status status)
+static ncclResult_t result_with(ring_status status, const char *text)
 {
     static const struct {
         ring_status status;
@@ -37,11 +32,27 @@ ncclResult_t nccl_result(ring_status status)
     };
     if (status == RING_OK)
         return ncclSuccess;
-    (void)fail(status, "%s", ring_last_error(NULL));
+    if (status != RING_IN_PROGRESS)
+        (void)fail(status, "%s", text);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (pairs[i].status == status)
             return pairs[i].result;
     return ncclInternalError;
+}
+
+ncclResult_t nccl_result(ring_status status)
+{
+    return result_with(status, status != RING_OK ? ring_last_error(NULL) : "");
+}
+
+ncclResult_t nccl_result_of(const ring_comm *comm, ring_status status)
+{
+    return result_with(status, status != RING_OK ? ring_last_error(comm) : "");
+}
+
+ncclResult_t nccl_cuda(CUresult result, const char *call)
+{
+    return cuda_check(result, call) == RING_OK ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 const char *ncclGetErrorString(ncclResult_t result)
@@ -62,7 +73,7 @@ const char *ncclGetErrorString(ncclResult_t result)
 const char *ncclGetLastError(ncclComm_t comm)
 {
     const char *text = comm != NULL ? ring_last_error(comm->ring) : "";
-    return text[0] != '\0' ? text : nccl_text();
+    return text[0] != '\0' ? text : fail_text();
 }
 
 /* Programs compare the version with the one for which they were built. */

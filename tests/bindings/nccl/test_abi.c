@@ -40,8 +40,8 @@ static void structs_have_nccls_layout(void **state)
         const char *version;
         size_t last, end; /* the offset of its last member, the end of the struct */
     } versions[] = {
-        {"2.17 to 2.25", offsetof(ncclConfig_t, splitShare), 48},
-        {"2.26", offsetof(ncclConfig_t, trafficClass), 48},
+        {"2.18 to 2.24", offsetof(ncclConfig_t, splitShare), 48},
+        {"2.25, 2.26", offsetof(ncclConfig_t, trafficClass), 48},
         {"2.27", offsetof(ncclConfig_t, nvlsCTAs), 72},
         {"2.28", offsetof(ncclConfig_t, nvlinkCentricSched), 80},
     };

@@ -125,6 +125,70 @@ static int abort_a_group(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
+/* Another thread aborts the communicator while the group's calls are being made. @param arg  the
+ * microseconds that it waits before. */
+static void *abort_soon(void *context)
+{
+    const team_rank *r = context;
+    usleep((useconds_t)r->rank);
+    return (void *)(intptr_t)ncclCommAbort(r->comm);
+}
+
+static int abort_a_group_end(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { CALLS = 100 };
+    const double since = harness_now();
+    team t;
+    pthread_t thread;
+    EXPECT(sit_down(&t, rank, board) == 0, "rank %d", rank);
+    team_rank victim = t.of[0];
+    victim.rank = *(const int *)arg;
+    EXPECT_NCCL(ncclGroupStart());
+    for (int i = 0; i < CALLS; i++)
+        EXPECT_NCCL(sum(&t.of[0]));
+    EXPECT(pthread_create(&thread, NULL, abort_soon, &victim) == 0, "no thread");
+    (void)ncclGroupEnd(); /* some of its calls may have been made */
+    EXPECT(end_abort(thread, since) == 0, "rank %d", rank);
+    EXPECT_CUDA(team_cuda.stream_synchronize(t.of[0].stream));
+    return 0;
+}
+
+/* The end of a group waits for a rank that never starts, until another thread aborts. */
+static int abort_a_group_of_starts(int rank, int ranks, harness_board *board, void *arg)
+{
+    const double since = harness_now();
+    team t;
+    pthread_t thread;
+    EXPECT(team_open(&t, rank, 1, RANKS, RANKS) == 0, "rank %d", rank);
+    const ncclUniqueId *id = team_id(rank, board);
+    if (rank == 1)
+        return 0;
+    EXPECT_NCCL(ncclGroupStart());
+    EXPECT_NCCL(ncclCommInitRank(&t.of[0].comm, RANKS, *id, rank));
+    EXPECT(begin_abort(&t.of[0], &thread) == 0, "rank %d", rank);
+    EXPECT(ncclGroupEnd() == ncclRemoteError, "%s", ncclGetLastError(NULL));
+    EXPECT(t.of[0].comm == NULL, "the communicator is there");
+    return end_abort(thread, since);
+}
+
+/* A destroy waits for a call of rank 0 alone, until another thread aborts. */
+static int abort_a_destroy(int rank, int ranks, harness_board *board, void *arg)
+{
+    const double since = harness_now();
+    team t;
+    pthread_t thread;
+    EXPECT(sit_down(&t, rank, board) == 0, "rank %d", rank);
+    if (rank == 0) {
+        EXPECT_NCCL(sum(&t.of[0]));
+        EXPECT(begin_abort(&t.of[0], &thread) == 0, "rank %d", rank);
+        EXPECT_NCCL(ncclCommDestroy(t.of[0].comm));
+        return end_abort(thread, since);
+    }
+    EXPECT(await_failure(&t.of[0]) == 0, "rank %d", rank);
+    EXPECT_NCCL(ncclCommAbort(t.of[0].comm));
+    return 0;
+}
+
 /* Only rank 0 replays a call. */
 static int abort_a_replay(int rank, int ranks, harness_board *board, void *arg)
 {
@@ -172,14 +236,17 @@ static int abort_afterwards(int rank, int ranks, harness_board *board, void *arg
 
 static void aborts_end_every_phase(void **state)
 {
-    static const harness_body bodies[] = {abort_a_start, abort_a_call, abort_a_group,
-                                          abort_a_replay, abort_afterwards};
+    static const harness_body bodies[] = {abort_a_start,  abort_a_call,     abort_a_group,
+                                          abort_a_replay, abort_afterwards, abort_a_group_of_starts,
+                                          abort_a_destroy};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         const int failed = harness_run(HARNESS_PROCESSES, RANKS, bodies[i], NULL, NULL);
         if (failed != 0)
             fprintf(stderr, "body %zu\n", i);
         assert_int_equal(failed, 0);
     }
+    for (int us = 0; us <= 10000; us = 2 * us + 100)
+        assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, abort_a_group_end, &us, NULL), 0);
 }
 
 /* ---- Ranks that leave -------------------------------------------------------------------------
@@ -256,12 +323,26 @@ static void ranks_may_be_lost_or_exit(void **state)
 /* ---- Wrong calls ------------------------------------------------------------------------------
  */
 
+/* A config of NCCL 2.24 ends with four bytes of padding. */
+static int old_config(const ncclUniqueId *id)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm;
+    config.size = 48;
+    config.version = 22403;
+    memset((char *)&config + 44, 0x5a, sizeof config - 44);
+    EXPECT_NCCL(ncclCommInitRankConfig(&comm, 1, *id, 0, &config));
+    EXPECT_NCCL(ncclCommDestroy(comm));
+    return 0;
+}
+
 static int wrong_calls(int rank, int ranks, harness_board *board, void *arg)
 {
     team t;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
-    ncclComm_t comm;
+    ncclComm_t comm, both[2];
+    static const int devices[] = {0, 99};
     int version = 0;
     EXPECT(team_open(&t, 0, 1, 1, 1) == 0, "open");
     team_rank *r = &t.of[0];
@@ -278,6 +359,11 @@ static int wrong_calls(int rank, int ranks, harness_board *board, void *arg)
     EXPECT(ncclCommInitRankConfig(&comm, 1, id, 0, &config) == ncclInvalidArgument, "a config");
     EXPECT(strstr(ncclGetLastError(NULL), "NCCL_CONFIG_INITIALIZER") != NULL, "%s",
            ncclGetLastError(NULL));
+    EXPECT(old_config(&id) == 0, "an old config");
+    EXPECT(ncclCommInitAll(both, 2, devices) == ncclUnhandledCudaError, "%s",
+           ncclGetLastError(NULL));
+    EXPECT(both[0] == NULL && both[1] == NULL, "communicators of a failed group");
+    EXPECT_NCCL(ncclGetUniqueId(&id));
     EXPECT_NCCL(ncclCommInitRank(&r->comm, 1, id, 0));
     EXPECT(ncclAllReduce(TEAM_SRC, TEAM_DST, 1, (ncclDataType_t)99, ncclSum, r->comm, r->stream) ==
                ncclInvalidArgument,
