@@ -107,9 +107,7 @@ static const cuda_driver *enter_device(CUcontext *context, const char *call)
         status = cuda_check(api->set_current(*context), "cuCtxSetCurrent");
     if (status == RING_OK)
         return api;
-    char why[512];
-    text_format(why, sizeof why, "%s", fail_text());
-    (void)nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, why);
+    (void)nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, fail_text());
     return NULL;
 }
 
@@ -365,44 +363,30 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
-static ncclResult_t get(ncclComm_t comm, const char *call, int (*value_of)(ncclComm_t), int *out)
+static ncclResult_t get(ncclComm_t comm, const char *call, int (*value)(const ring_comm *),
+                        int *out)
 {
     if (out == NULL)
         return nccl_refuse(ncclInvalidArgument, "%s: the pointer for the result is NULL", call);
     NCCL_TRY(nccl_enter(comm, call));
-    *out = value_of(comm);
+    *out = value != NULL ? value(comm->ring) : comm->device;
     nccl_leave(comm);
     return ncclSuccess;
 }
 
-static int size_of(ncclComm_t comm)
-{
-    return ring_comm_size(comm->ring);
-}
-
-static int rank_of(ncclComm_t comm)
-{
-    return ring_comm_rank(comm->ring);
-}
-
-static int device_of(ncclComm_t comm)
-{
-    return comm->device;
-}
-
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
 {
-    return get(comm, "ncclCommCount", size_of, count);
+    return get(comm, "ncclCommCount", ring_comm_size, count);
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 {
-    return get(comm, "ncclCommUserRank", rank_of, rank);
+    return get(comm, "ncclCommUserRank", ring_comm_rank, rank);
 }
 
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 {
-    return get(comm, "ncclCommCuDevice", device_of, device);
+    return get(comm, "ncclCommCuDevice", NULL, device);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
