@@ -14,6 +14,7 @@ cuda_table team_cuda;
 static void load(void)
 {
     team_cuda = cuda_functions();
+    (void)team_cuda.init(0); /* once, before there are threads */
 }
 
 void team_use(const team_rank *r)
@@ -26,7 +27,6 @@ int team_open(team *t, int first, int count, int ranks, int gpus)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
     *t = (team){.ranks = ranks, .count = count};
-    EXPECT_CUDA(team_cuda.init(0));
     for (int i = 0; i < count; i++) {
         team_rank *r = &t->of[i];
         r->rank = first + i;

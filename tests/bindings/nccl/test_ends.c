@@ -146,6 +146,7 @@ static int abort_a_group_end(int rank, int ranks, harness_board *board, void *ar
     EXPECT_NCCL(ncclGroupStart());
     for (int i = 0; i < CALLS; i++)
         EXPECT_NCCL(sum(&t.of[0]));
+    meet(board, 0);
     EXPECT(pthread_create(&thread, NULL, abort_soon, &victim) == 0, "no thread");
     (void)ncclGroupEnd(); /* some of its calls may have been made */
     EXPECT(end_abort(thread, since) == 0, "rank %d", rank);

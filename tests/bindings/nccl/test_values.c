@@ -9,6 +9,12 @@
 
 #include "unit_test.h"
 
+#ifdef __SANITIZE_THREAD__
+enum { TYPE_STEP = 4 }; /* it slows the double down */
+#else
+enum { TYPE_STEP = 1 };
+#endif
+
 static const char *mode;
 static int ranks, gpus;
 
@@ -150,7 +156,7 @@ static int premultiplied_sums(team *t)
 static int reductions(team *t)
 {
     const int root = t->ranks - 1;
-    for (int type = 0; type < ncclNumTypes; type++)
+    for (int type = 0; type < ncclNumTypes; type += TYPE_STEP)
         for (ncclRedOp_t op = ncclSum; op <= ncclAvg; op++) {
             const size_t count = op == ncclSum ? TEAM_COUNT : 77;
             EXPECT(fill(t, count, type, op) == 0, "type %d", type);
@@ -362,7 +368,7 @@ static int all_calls(team *t)
 {
     EXPECT(queries(t) == 0, "queries");
     EXPECT(reductions(t) == 0, "reductions");
-    for (int type = 0; type < ncclNumTypes; type++)
+    for (int type = 0; type < ncclNumTypes; type += TYPE_STEP)
         EXPECT(moves(t, type) == 0, "moves of type %d", type);
     EXPECT(moves_in_place(t) == 0, "moves in place");
     EXPECT(streams(t) == 0, "streams");
