@@ -76,12 +76,16 @@ static ring_status derive(const split *s)
     return comm_begin(s->start.comm, world, parent, NULL, started);
 }
 
-/* @return the worst of all ranks' results. */
+/* If the parent ends during the agreement, other ranks may have agreed already.
+ * @return the worst of all ranks' results. */
 static ring_status agree(split *s, ring_status mine)
 {
+    ring_comm *comm = s->start.comm;
     s->worst = (int32_t)mine;
     (void)ring_event_set(s->created, RING_OK);
-    RING_TRY(ring_wait(&s->agreement));
+    const ring_status agreed = ring_wait(&s->agreement);
+    if (agreed != RING_OK)
+        return comm != NULL && comm->world != NULL ? comm_report(comm, agreed) : agreed;
     const ring_status worst = (ring_status)s->worst;
     return worst == RING_OK || mine != RING_OK ? mine
                                                : fail(worst,

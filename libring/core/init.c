@@ -130,6 +130,15 @@ ring_status comm_undo(ring_comm **comm, ring_status status)
     return fail(status, "%s", text);
 }
 
+ring_status comm_report(ring_comm *comm, ring_status status)
+{
+    char text[CONTROL_TEXT];
+    text_format(text, sizeof text, "%s", fail_text());
+    if (control_verdict(comm->world) == RING_OK)
+        control_report(comm->world, status, text);
+    return fail(status, "%s", text);
+}
+
 ring_status comm_begin(ring_comm *comm, control_world *world, const ring_comm *parent,
                        const accelerator *a, double started)
 {
@@ -138,13 +147,7 @@ ring_status comm_begin(ring_comm *comm, control_world *world, const ring_comm *p
     comm->crowded = parent != NULL && parent->crowded;
     comm->accelerator = parent != NULL ? parent->accelerator : a;
     const ring_status status = begin(comm, world, parent != NULL, a, started);
-    if (status == RING_OK)
-        return RING_OK;
-    char text[CONTROL_TEXT];
-    text_format(text, sizeof text, "%s", fail_text());
-    if (control_verdict(comm->world) == RING_OK) /* or other ranks would wait for this one */
-        control_report(comm->world, status, text);
-    return fail(status, "%s", text);
+    return status == RING_OK ? RING_OK : comm_report(comm, status);
 }
 
 ring_status comm_new(control_world *world, const ring_comm *parent, const accelerator *a,

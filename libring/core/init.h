@@ -14,6 +14,9 @@ ring_comm *comm_alloc(int rank, int ranks);
 /** As comm_new(), in a communicator of comm_alloc(), which the caller destroys after a failure. */
 ring_status comm_begin(ring_comm *comm, control_world *world, const ring_comm *parent,
                        const accelerator *a, double started);
+/** Reports to the other ranks, which may wait for this one, that the start has failed here with
+ *  @p status and fail_text(). @return @p status. */
+ring_status comm_report(ring_comm *comm, ring_status status);
 /** Starts s->comm by s->create(), in a thread of its own. The communicator frees @p s, unless this
  *  fails. */
 ring_status comm_start_apart(comm_start *s);
