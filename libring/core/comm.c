@@ -139,21 +139,12 @@ static void end_parts(ring_comm *comm)
     control_free(comm->world);
 }
 
-/* Aborts a nonblocking start that has not ended. @return false if it has, or is a split, which the
- * parent's calls end. */
-static bool stop_start(ring_comm *comm, const char *reason)
-{
-    if (comm->start == NULL || comm->start->derived || !atomic_load(&comm->starting))
-        return false;
-    control_stop_start(&comm->start->stop, reason);
-    return true;
-}
-
 static void join_start(ring_comm *comm)
 {
     if (comm->start == NULL)
         return;
-    (void)stop_start(comm, "the communicator was destroyed during its start");
+    if (!comm->start->derived && atomic_load(&comm->starting))
+        control_stop_start(&comm->start->stop, "the communicator was destroyed during its start");
     pthread_join(comm->start->thread, NULL);
     pthread_cond_destroy(&comm->start->over);
     pthread_mutex_destroy(&comm->start->lock);
@@ -176,15 +167,10 @@ void ring_comm_destroy(ring_comm *comm)
     free(comm);
 }
 
-ring_status ring_comm_abort(ring_comm *comm, const char *reason)
+/* ---- Aborting -------------------------------------------------------------------- */
+
+static void abort_started(ring_comm *comm, const char *reason)
 {
-    if (comm == NULL)
-        return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
-    if (reason == NULL || reason[0] == '\0')
-        reason = "no reason given";
-    if (comm->generation == fork_generation() && stop_start(comm, reason))
-        return RING_OK;
-    RING_TRY(comm_check_own(comm, "comm_abort"));
     fail(RING_ERR_ABORTED, "aborted by rank %d (%s): %s", comm->rank, comm_host(comm, comm->rank),
          reason);
     control_report(comm->world, RING_ERR_ABORTED, fail_text());
@@ -193,6 +179,42 @@ ring_status ring_comm_abort(ring_comm *comm, const char *reason)
     engine_release_streams(comm);
     comm_unlock(comm);
     sleep_wake(comm);
+}
+
+/* Aborts a nonblocking start. @return false if it has ended. */
+static bool abort_start(ring_comm *comm, const char *reason)
+{
+    comm_start *s = comm->start;
+    if (s == NULL || !atomic_load(&comm->starting))
+        return false;
+    if (!s->derived) {
+        control_stop_start(&s->stop, reason);
+        return true;
+    }
+    pthread_mutex_lock(&s->lock);
+    ring_comm *waits_in = s->waits_in;
+    if (waits_in != NULL) {
+        members_hold(waits_in);
+        text_format(s->stop.reason, sizeof s->stop.reason, "%s", reason);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (waits_in == NULL)
+        return false;
+    abort_started(waits_in, reason);
+    members_let_go(waits_in);
+    return true;
+}
+
+ring_status ring_comm_abort(ring_comm *comm, const char *reason)
+{
+    if (comm == NULL)
+        return fail(RING_ERR_ARGUMENT, "ring_comm_abort: comm is NULL");
+    if (reason == NULL || reason[0] == '\0')
+        reason = "no reason given";
+    if (comm->generation == fork_generation() && abort_start(comm, reason))
+        return RING_OK;
+    RING_TRY(comm_check_own(comm, "comm_abort"));
+    abort_started(comm, reason);
     return RING_OK;
 }
 

@@ -40,6 +40,8 @@ typedef struct scratch {
 typedef struct comm_start {
     ring_status (*create)(struct comm_start *s); /* its thread runs this */
     bool derived; /* by a split, so that the rank is not known before the end of the start */
+    struct ring_comm *waits_in; /* a split: the communicator whose abort ends it; NULL: it ends
+                                   soon. Guarded by `lock` */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t over;
@@ -48,7 +50,7 @@ typedef struct comm_start {
     ring_unique_id id;
     uint32_t mask;
     const accelerator *accelerator;
-    control_stop stop;
+    control_stop stop; /* a split uses only its `reason`, guarded by `lock` */
     ring_status status;
 } comm_start;
 

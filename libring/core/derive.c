@@ -94,6 +94,22 @@ static ring_status agree(split *s, ring_status mine)
                                                       ring_status_string(worst));
 }
 
+/* From now on a nonblocking split makes calls on its new communicator, or none. If an abort came
+ * too late to end the agreement, it ends the new communicator. */
+static void leave_parent(split *s, bool agreed)
+{
+    char reason[CONTROL_TEXT];
+    ring_comm *comm = s->start.comm;
+    if (comm == NULL || comm->start == NULL)
+        return;
+    pthread_mutex_lock(&s->start.lock);
+    s->start.waits_in = agreed ? comm : NULL;
+    text_format(reason, sizeof reason, "%s", s->start.stop.reason);
+    pthread_mutex_unlock(&s->start.lock);
+    if (agreed && reason[0] != '\0')
+        (void)ring_comm_abort(comm, reason);
+}
+
 /* Completes a split, after which the parent may be freed. */
 static ring_status finish_split(split *s)
 {
@@ -102,6 +118,7 @@ static ring_status finish_split(split *s)
     if (status == RING_OK)
         status = derive(s);
     status = agree(s, status);
+    leave_parent(s, status == RING_OK);
     if (status == RING_OK && comm != NULL)
         status = device_calls_open(comm, parent->accelerator, parent);
     ring_event_destroy(s->created);
@@ -162,6 +179,7 @@ static split *new_split(ring_comm *parent, const split_card *mine, const setting
     s->mine = *mine;
     s->start.create = finish_start;
     s->start.derived = true;
+    s->start.waits_in = parent;
     s->start.comm = mine->colour >= 0 ? comm_alloc(-1, -1) : NULL;
     if ((s->start.comm != NULL || mine->colour < 0) && ring_event_create(&s->created) == RING_OK)
         return s;

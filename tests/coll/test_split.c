@@ -212,26 +212,70 @@ static int a_parent_is_aborted(int rank, int ranks, harness_board *board, void *
     return a_parent_that_ends(rank, ranks, board, &aborts);
 }
 
-/* A new communicator is destroyed or aborted before the split has ended, which is waited for. */
+/* A new communicator is destroyed before the split has ended, which is waited for. */
 static int the_new_one_ends_at_once(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
     const ring_config config = at_once();
     ring_comm *part;
-    ring_status status = RING_OK;
-    for (int i = 0; i < 2; i++) {
-        if (rank == 0)
-            usleep(200000);
-        EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
-        if (i == 1 && rank == 1)
-            EXPECT_OK(ring_comm_abort(part, "too early"));
-        for (const double since = harness_now();
-             i == 1 && (status = ring_comm_status(part)) != RING_ERR_ABORTED &&
-             harness_is_prompt(since);)
-            usleep(1000);
-        EXPECT(i == 0 || status == RING_ERR_ABORTED, "%s", ring_status_string(status));
-        ring_comm_destroy(part);
-    }
+    if (rank == 0)
+        usleep(200000);
+    EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
+    ring_comm_destroy(part);
     EXPECT(expect_sum(comm, rank, ranks * (ranks - 1) / 2) == 0, "the parent");
+    return 0;
+}
+
+/* Rank 1 never calls the split, which ends for all ranks as the parent does. */
+static int the_new_one_is_aborted(int rank, int ranks, harness_board *board, void *arg)
+{
+    const ring_config config = at_once();
+    ring_comm *comm, *part = NULL;
+    EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank != 1)
+        EXPECT_OK(ring_comm_split_config(comm, 0, 0, &config, &part));
+    atomic_fetch_add(&board->counters[0], 1);
+    EXPECT(harness_await(board, 0, ranks), "a rank is late");
+    const double since = harness_now();
+    if (rank == 0)
+        EXPECT_OK(ring_comm_abort(part, "too early"));
+    EXPECT(harness_is_prompt(since), "the abort took %.2f s", harness_now() - since);
+    if (rank != 1) {
+        EXPECT(await_split(part) == RING_ERR_ABORTED, "%s", ring_last_error(part));
+        EXPECT(strstr(ring_last_error(part), "too early") != NULL, "%s", ring_last_error(part));
+    }
+    while (ring_comm_status(comm) == RING_OK && harness_is_prompt(since))
+        usleep(1000);
+    EXPECT(ring_barrier(comm, NULL) == RING_ERR_ABORTED, "%s", ring_last_error(comm));
+    EXPECT(harness_is_prompt(since), "%.2f s", harness_now() - since);
+    atomic_fetch_add(&board->counters[1], 1);
+    EXPECT(harness_await(board, 1, ranks), "a rank is late");
+    ring_comm_destroy(part);
+    ring_comm_destroy(comm);
+    return 0;
+}
+
+/* The abort may come before, during or after the agreement of the ranks, or after the split. */
+static int the_new_one_is_aborted_while_it_starts(ring_comm *comm, int rank, int ranks,
+                                                  harness_board *board)
+{
+    const ring_config config = at_once();
+    for (int i = 0; i < 30; i++) {
+        ring_comm *parent, *part;
+        EXPECT_OK(ring_comm_dup(comm, &parent));
+        const ring_status status = ring_comm_split_config(parent, 0, 0, &config, &part);
+        EXPECT(status == RING_OK || (rank != 0 && status == RING_ERR_ABORTED), "%s",
+               ring_last_error(NULL));
+        const double since = harness_now();
+        if (rank == 0) {
+            usleep((useconds_t)(20 * i));
+            EXPECT_OK(ring_comm_abort(part, "too early"));
+        }
+        while (part != NULL && ring_comm_status(part) != RING_ERR_ABORTED)
+            EXPECT(harness_is_prompt(since), "%s", ring_status_string(ring_comm_status(part)));
+        EXPECT_OK(ring_barrier(comm, NULL));
+        ring_comm_destroy(part);
+        ring_comm_destroy(parent);
+    }
     return 0;
 }
 
@@ -550,6 +594,8 @@ int main(int argc, char **argv)
         CASE_ALONE(a_parent_that_ends, 3),
         CASE_ALONE(a_parent_is_aborted, 3),
         CASE(the_new_one_ends_at_once, 2, 3),
+        CASE_ALONE(the_new_one_is_aborted, 2, 3),
+        CASE(the_new_one_is_aborted_while_it_starts, 2),
         CASE_ALONE(settings_of_a_split, 2),
         cmocka_unit_test(test_one_thread_splits_for_several_ranks),
         CASE(many_communicators_cost_little_and_do_not_meet, 2),

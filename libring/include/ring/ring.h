@@ -221,10 +221,10 @@ ring_status ring_comm_split(ring_comm *parent, int colour, int key, ring_comm **
  *   - nonblocking: returns at once. The split has its place in the order of the parent's calls, and
  *     the next calls on the parent may be made. Until it has ended, ring_comm_status(*out) returns
  *     RING_IN_PROGRESS, and ring_comm_rank() and ring_comm_size() return -1; all other calls on
- *     *out wait for it, including ring_comm_destroy() and ring_comm_abort(). Aborting or destroying
- *     the parent aborts it, like other calls. If it fails, *out has failed with the reason. With
- *     RING_SPLIT_NONE, *out is NULL, and this rank takes part in the background. One thread can
- *     split for several ranks, one after the other.
+ *     *out wait for it, including ring_comm_destroy(), except ring_comm_abort(), which aborts the
+ *     parent. Aborting or destroying the parent aborts the split, like other calls. If it fails,
+ *     *out has failed with the reason. With RING_SPLIT_NONE, *out is NULL, and this rank takes part
+ *     in the background. One thread can split for several ranks, one after the other.
  *   - settings: only RING_EXIT, RING_NVTX and RING_PROGRESS; the others are those of the parent.
  *   - quiet has no effect, because failures are not printed.
  *  @return the results of ring_comm_split(), of a nonblocking one only those before its start;
@@ -316,11 +316,12 @@ ring_status ring_comm_flush(ring_comm *comm, double seconds);
 
 /** Leaves the communicator and frees it. NULL is allowed. Calls in flight are aborted, or end with
  *  the failure that ended the communicator earlier. Their handles may still be waited for, and
- *  return that error. A start in progress is aborted, as by ring_comm_abort(). Other ranks can
- *  finish calls that need no more data from this rank. A process that exits without calling it
- *  counts as a lost rank, whatever its exit status, unless RING_EXIT=leave is set and none of its
- *  calls is in flight: then it leaves. In a forked child it does nothing, because the communicator
- *  belongs to the parent process; any other call on it returns RING_ERR_USAGE there. */
+ *  return that error. A start in progress is aborted, as by ring_comm_abort(); a nonblocking split
+ *  in progress is waited for, unless ring_comm_abort() has ended it. Other ranks can finish calls
+ *  that need no more data from this rank. A process that exits without calling it counts as a lost
+ *  rank, whatever its exit status, unless RING_EXIT=leave is set and none of its calls is in
+ *  flight: then it leaves. In a forked child it does nothing, because the communicator belongs to
+ *  the parent process; any other call on it returns RING_ERR_USAGE there. */
 void ring_comm_destroy(ring_comm *comm);
 
 /** Ends the communicator on all ranks: every waiting call returns RING_ERR_ABORTED. If the
@@ -330,7 +331,8 @@ void ring_comm_destroy(ring_comm *comm);
  *  A start in progress (ring_config.nonblocking) fails with that error within a fraction of a
  *  second, on this rank and on the ranks that have joined; the call does not wait for that. A rank
  *  that has not joined yet is not notified: it waits until RING_INIT_TIMEOUT, or until it is
- *  aborted, too.
+ *  aborted, too. A nonblocking split in progress is one of the parent's calls: it ends within a
+ *  fraction of a second, because the call aborts the parent, on all of its ranks.
  *  @param reason  part of the error message on every rank; may be NULL.
  *  @return RING_OK; RING_ERR_ARGUMENT; RING_ERR_USAGE in a forked child; or the error of a start
  *          that has failed. */
