@@ -12,6 +12,7 @@
 #include "joining.h"
 #include "last_word.h"
 #include "membership.h"
+#include "numbers.h"
 #include "own_address.h"
 #include "verdict.h"
 
@@ -40,18 +41,16 @@ static ring_status bind_new(const settings *s, net_address otherwise, net_addres
                : fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(at, text));
 }
 
-ring_status control_make_id(ring_unique_id *id)
+ring_status control_make_id(const settings *s, ring_unique_id *id)
 {
-    settings s;
     net_address at;
     int fd;
-    RING_TRY(settings_read(&s));
-    RING_TRY(prepare(&s));
-    RING_TRY(bind_new(&s, address_of_host(), &at, &fd));
+    RING_TRY(prepare(s));
+    RING_TRY(bind_new(s, address_of_host(), &at, &fd));
     credential_make_id(&at, id);
     control_lock();
     (void)id_listener_expire(clock_now());
-    const ring_status status = id_listener_add(id, fd, s.init_timeout);
+    const ring_status status = id_listener_add(id, fd, s->init_timeout);
     control_unlock();
     return status;
 }
@@ -78,6 +77,7 @@ typedef struct joiner {
  * @param x  the exchange that the credential is from; NULL if the credential cannot change. */
 static ring_status start(joiner *j, membership *m, id_exchange *x)
 {
+    char limit[NUMBER_LIMIT_MAX];
     m->world.deadline = j->deadline;
     if (m->world.size == 1)
         return RING_OK;
@@ -86,8 +86,8 @@ static ring_status start(joiner *j, membership *m, id_exchange *x)
     if (j->listener < 0)
         return fail(RING_ERR_USAGE,
                     "rank 0 must join in the process that made the unique id, within "
-                    "RING_INIT_TIMEOUT (%g s), and an id can be used for one communicator only",
-                    m->world.settings.init_timeout);
+                    "RING_INIT_TIMEOUT (%s), and an id can be used for one communicator only",
+                    number_limit_text(m->world.settings.init_timeout, limit));
     return gathering_run(m, &j->credential, &j->listener);
 }
 
@@ -205,6 +205,7 @@ static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
 
 static ring_status join_by_exchange(joiner *j, control_world **out)
 {
+    char limit[NUMBER_LIMIT_MAX];
     id_exchange *x;
     ring_unique_id id;
     RING_TRY(id_exchange_open(&j->launch, j->settings, j->deadline, &x));
@@ -216,8 +217,8 @@ static ring_status join_by_exchange(joiner *j, control_world **out)
     } else {
         status = id_exchange_wait(x, j->deadline, &id);
         if (status == RING_ERR_TIMEOUT)
-            fail(status, "rank %d did not get rank 0's address within %g s (RING_INIT_TIMEOUT): %s",
-                 j->launch.rank, j->settings->init_timeout, fail_text());
+            fail(status, "rank %d did not get rank 0's address in time (RING_INIT_TIMEOUT=%s): %s",
+                 j->launch.rank, number_limit_text(j->settings->init_timeout, limit), fail_text());
     }
     if (status == RING_OK)
         status = credential_from_id(&id, &j->credential);

@@ -8,6 +8,7 @@
 
 #include "listeners.h"
 #include "membership.h"
+#include "numbers.h"
 #include "peers.h"
 #include "verdict.h"
 
@@ -171,14 +172,15 @@ void joining_tick(membership *m)
 /* Fails with the reason why rank 0 was not found. @param first  the first dialer, or NULL. */
 static ring_status not_found(const membership *m, const dialer *first, const credential *c)
 {
-    char text[ADDRESS_TEXT_MAX];
+    char limit[NUMBER_LIMIT_MAX], text[ADDRESS_TEXT_MAX];
     const bool tried = first != NULL && first->why != RING_OK;
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
-                "rank %d did not reach rank 0 at %s%s within %g s (RING_INIT_TIMEOUT): %s; is rank "
+                "rank %d did not reach rank 0 at %s%s in time (RING_INIT_TIMEOUT=%s): %s; is rank "
                 "0 running, and is the address right?",
                 m->world.rank, address_text(&c->at[0], text), c->places > 1 ? " and up" : "",
-                m->world.settings.init_timeout, tried ? first->text : "no answer");
+                number_limit_text(m->world.settings.init_timeout, limit),
+                tried ? first->text : "no answer");
 }
 
 /* Dials until rank 0 has admitted this rank, the start has failed, or the deadline has passed. */

@@ -272,11 +272,21 @@ static ring_status read_settings(const ring_config *config, settings *s, uint32_
     return RING_OK;
 }
 
-ring_status ring_get_unique_id(ring_unique_id *id)
+ring_status ring_get_unique_id_config(ring_unique_id *id, const ring_config *config)
 {
+    ring_config given;
+    settings s;
     if (id == NULL)
         return fail(RING_ERR_ARGUMENT, "ring_get_unique_id: id is NULL");
-    return control_make_id(id);
+    RING_TRY(comm_read_config(config, "get_unique_id_config", &given));
+    RING_TRY(settings_read(&s));
+    RING_TRY(settings_override(&s, given.settings));
+    return control_make_id(&s, id);
+}
+
+ring_status ring_get_unique_id(ring_unique_id *id)
+{
+    return ring_get_unique_id_config(id, NULL);
 }
 
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank)

@@ -129,6 +129,33 @@ static void test_a_start_without_deadline_waits_for_late_ranks(void **state)
     unsetenv("RING_INIT_TIMEOUT");
 }
 
+/* Rank 0 begins when the deadline of the environment is over. */
+static void test_an_id_without_deadline_waits_for_rank_0(void **state)
+{
+    static const char *const wrong[] = {"RING_INIT_TIMEOUT=never", NULL};
+    ring_config config = at_once();
+    ring_unique_id ids[2];
+    ring_comm *comms[2], *late;
+    setenv("RING_INIT_TIMEOUT", "0.3", 1);
+    config.settings = wrong;
+    assert_int_equal(ring_get_unique_id_config(&ids[0], &config), RING_ERR_CONFIG);
+    assert_int_equal(ring_get_unique_id_config(NULL, NULL), RING_ERR_ARGUMENT);
+    config.settings = no_deadline;
+    assert_int_equal(ring_get_unique_id_config(&ids[0], &config), RING_OK);
+    assert_int_equal(ring_get_unique_id_config(&ids[1], NULL), RING_OK);
+    usleep(600000);
+    assert_int_equal(ring_comm_init_config(&late, 2, &ids[1], 0, &config), RING_OK);
+    assert_int_equal(ring_barrier(late, NULL), RING_ERR_USAGE);
+    assert_non_null(strstr(ring_last_error(late), "within RING_INIT_TIMEOUT (none), and an id"));
+    ring_comm_destroy(late);
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(ring_comm_init_config(&comms[r], 2, &ids[0], r, &config), RING_OK);
+    reduce_on_all(comms, 2);
+    for (int r = 0; r < 2; r++)
+        ring_comm_destroy(comms[r]);
+    unsetenv("RING_INIT_TIMEOUT");
+}
+
 static void test_the_earliest_deadline_counts(void **state)
 {
     static const char *const soon[] = {"RING_INIT_TIMEOUT=0.5", NULL};
@@ -392,6 +419,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
         cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),
         cmocka_unit_test(test_a_start_without_deadline_waits_for_late_ranks),
+        cmocka_unit_test(test_an_id_without_deadline_waits_for_rank_0),
         cmocka_unit_test(test_the_earliest_deadline_counts),
         cmocka_unit_test(test_a_start_without_the_others_ends_at_once),
         cmocka_unit_test(test_an_aborted_start_ends_on_all_ranks),

@@ -262,8 +262,10 @@ ring_status try_world(control_world *world)
 
 ring_unique_id new_id(void)
 {
+    settings s;
     ring_unique_id id;
-    assert_int_equal(control_make_id(&id), RING_OK);
+    assert_int_equal(settings_read(&s), RING_OK);
+    assert_int_equal(control_make_id(&s, &id), RING_OK);
     return id;
 }
 

@@ -307,13 +307,15 @@ static bool is_taken(int port)
 static ring_status forget_an_id(int rank, int size, void *context)
 {
     forgotten *f = context;
+    settings s;
     control_world *w;
     RING_TRY(join_by_id(&f->id, size, rank, 5, &w));
     RING_TRY(control_agree(w, RING_OK));
     control_start(w, no_wake, NULL);
     if (rank == 0) {
         set_number("RING_INIT_TIMEOUT", 1);
-        RING_TRY(control_make_id(&f->never_joined));
+        RING_TRY(settings_read(&s));
+        RING_TRY(control_make_id(&s, &f->never_joined));
         const int port = port_of(&f->never_joined);
         const double deadline = clock_now() + 30;
         f->held = is_taken(port);

@@ -143,7 +143,8 @@ static ring_status parse_membership(const unsigned char *bytes, size_t size)
 {
     member m = {.bytes = bytes, .count = size / sizeof(control_message)};
     pthread_t thread;
-    must(control_make_id(&m.id) == RING_OK);
+    settings s;
+    must(settings_read(&s) == RING_OK && control_make_id(&s, &m.id) == RING_OK);
     must(thread_start(&thread, live_as_member, &m) == 0);
     const ring_status status = live_as_rank_0(&m);
     pthread_join(thread, NULL);

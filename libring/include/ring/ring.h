@@ -190,6 +190,12 @@ typedef struct ring_config {
         sizeof(ring_config), NULL, 0, 0 \
     }
 
+/** ring_get_unique_id() with options. @param config  NULL: none. Of its settings only RING_ADDR,
+ *  RING_INIT_TIMEOUT (after which the port is released; none: never), RING_SOCKET_IFNAME and
+ *  RING_DEBUG have an effect; `nonblocking` and `quiet` have none.
+ *  @return the same, and RING_ERR_ARGUMENT. */
+ring_status ring_get_unique_id_config(ring_unique_id *id, const ring_config *config);
+
 /** ring_comm_init() with options. @return the same, and RING_ERR_CONFIG if a setting is wrong. */
 ring_status ring_comm_init_config(ring_comm **comm, int size, const ring_unique_id *id, int rank,
                                   const ring_config *config);

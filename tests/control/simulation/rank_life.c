@@ -179,7 +179,7 @@ static bool join_up(record *r, int rank, control_world **world)
 {
     clock_sleep(now.delay[rank]);
     if (rank == 0)
-        now.has_id = control_make_id(&now.id) == RING_OK;
+        now.has_id = control_make_id(&now.settings, &now.id) == RING_OK;
     for (int tries = 0; !now.has_id && tries < 1000; tries++)
         clock_sleep(0.01);
     if (!now.has_id)
