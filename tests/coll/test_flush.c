@@ -69,14 +69,16 @@ static int calls_with_on_done_alone(ring_comm *comm, int rank, int ranks, harnes
 
 typedef struct late_end {
     ring_event *event;
-    _Atomic int began, over;
+    _Atomic int began, may_end, over;
 } late_end;
 
 static void end_late(void *context, ring_status status)
 {
     late_end *end = context;
     atomic_store(&end->began, 1);
-    usleep(200000);
+    for (const double since = harness_now(); !end->may_end && harness_is_prompt(since);)
+        usleep(1000);
+    usleep(20000); /* so that the last flush waits */
     atomic_store(&end->over, status == RING_OK ? 1 : 100);
 }
 
@@ -102,6 +104,8 @@ static int on_done_of_another_thread(ring_comm *comm, int rank, int ranks, harne
         usleep(1000);
     EXPECT(end.began && !end.over, "on_done has begun: %d, is over: %d", end.began, end.over);
     EXPECT(ring_comm_flush(comm, 0) == RING_IN_PROGRESS, "on_done has not returned");
+    EXPECT(ring_comm_flush(comm, 0.05) == RING_IN_PROGRESS, "on_done has not returned");
+    atomic_store(&end.may_end, 1);
     EXPECT_OK(ring_comm_flush(comm, INFINITY));
     EXPECT(end.over == 1, "on_done has not returned: %d", end.over);
     pthread_join(thread, NULL);
@@ -193,14 +197,16 @@ static int calls_in_streams(ring_comm *comm, int rank, int ranks, harness_board 
 
 typedef struct flusher {
     ring_comm *comm;
+    double seconds;
     ring_status status;
-    _Atomic int over;
+    _Atomic int began, over;
 } flusher;
 
 static void *flush(void *arg)
 {
     flusher *f = arg;
-    f->status = ring_comm_flush(f->comm, INFINITY);
+    atomic_store(&f->began, 1);
+    f->status = ring_comm_flush(f->comm, f->seconds);
     atomic_store(&f->over, 1);
     return NULL;
 }
@@ -208,7 +214,7 @@ static void *flush(void *arg)
 /* The calls of other threads count; calls after the flush do not. */
 static int calls_before_the_flush_alone(ring_comm *comm, int rank, int ranks, harness_board *board)
 {
-    flusher f = {.comm = comm};
+    flusher f = {.comm = comm, .seconds = HARNESS_PROMPT / 2};
     pthread_t thread;
     ring_event *events[2];
     ring_work *works[2];
@@ -218,10 +224,13 @@ static int calls_before_the_flush_alone(ring_comm *comm, int rank, int ranks, ha
         EXPECT_OK(ring_event_create(&events[i]));
         call.work = &works[i];
         call.after = events[i];
+        call.timeout = HARNESS_PROMPT;
         EXPECT_OK(ring_all_reduce(&x[i], &x[i], 1, RING_INT32, RING_SUM, comm, &call));
         if (i == 0) {
             EXPECT(pthread_create(&thread, NULL, flush, &f) == 0, "no thread");
-            usleep(100000); /* the thread waits by now */
+            for (const double since = harness_now(); !f.began && harness_is_prompt(since);)
+                usleep(1000);
+            usleep(100000); /* the flush has found its calls by now */
         }
     }
     EXPECT(!f.over, "the flush did not wait for a call of another thread");
@@ -302,7 +311,7 @@ static int refusals(ring_comm *comm, int rank, int ranks, harness_board *board)
 /* The reason of the end, while the flush waits and after that. */
 static int an_abort_ends_the_flush(int rank, int ranks, harness_board *board, void *arg)
 {
-    flusher f = {0};
+    flusher f = {.seconds = INFINITY};
     pthread_t thread;
     ring_event *event;
     int32_t x = 0;
