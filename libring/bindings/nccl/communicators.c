@@ -183,7 +183,11 @@ static ncclResult_t join(ncclComm_t *out, int size, const ncclUniqueId *id, int 
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
-    return nccl_result(ring_get_unique_id((ring_unique_id *)id));
+    options o;
+    ring_config given = RING_CONFIG_INIT;
+    NCCL_TRY(options_of(NULL, NULL, "ncclGetUniqueId", &o));
+    given.settings = o.settings;
+    return nccl_result(ring_get_unique_id_config((ring_unique_id *)id, &given));
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)

@@ -14,7 +14,13 @@ cuda_table team_cuda;
 static void load(void)
 {
     team_cuda = cuda_functions();
-    (void)team_cuda.init(0); /* once, before there are threads */
+    (void)team_cuda.init(0);
+}
+
+int team_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    return pthread_once(&once, load);
 }
 
 void team_use(const team_rank *r)
@@ -24,8 +30,7 @@ void team_use(const team_rank *r)
 
 int team_open(team *t, int first, int count, int ranks, int gpus)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    EXPECT(team_start() == 0, "no driver");
     *t = (team){.ranks = ranks, .count = count};
     for (int i = 0; i < count; i++) {
         team_rank *r = &t->of[i];

@@ -29,8 +29,12 @@ typedef struct team {
     team_rank of[TEAM_MOST];
 } team;
 
-/** The driver; load it with team_load(). */
+/** The driver, after team_start(). */
 extern cuda_table team_cuda;
+
+/** Loads and starts the driver, once. The double starts a process for the GPU, so call it before
+ * there are threads. @return 0. */
+int team_start(void);
 
 /** Makes contexts, streams and buffers of the ranks from @p first on. @param gpus  rank r uses GPU
  *  r % gpus. @return 0. */

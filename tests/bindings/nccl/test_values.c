@@ -391,9 +391,10 @@ static int body(int rank, int count, harness_board *board, void *arg)
 
 static void run(ncclConfig_t *config)
 {
-    const bool one = strcmp(mode, "one") == 0;
-    const harness_kind kind = strcmp(mode, "threads") == 0 ? HARNESS_THREADS : HARNESS_PROCESSES;
-    assert_int_equal(harness_run(kind, one ? 1 : ranks, body, config, NULL), 0);
+    const bool one = strcmp(mode, "one") == 0, threads = strcmp(mode, "threads") == 0;
+    assert_int_equal(harness_run_apart(threads ? "loop" : "shm", one ? 1 : ranks, body, config,
+                                       team_start),
+                     0);
 }
 
 static void calls_are_right(void **state)
