@@ -160,13 +160,16 @@ typedef struct accelerator_verdict {
 /** Functions of an accelerator. Only one thread at a time may call those of a seat, except abort().
  */
 typedef struct accelerator_programs {
-    /** Creates a seat for a rank. @param parent  the seat in the communicator from which this one
-     *  is derived, whose memory has room for some more seats, until it is full; NULL: memory is
-     *  allocated, for this seat and those that are derived from it. @param lanes  most lanes of its
-     *  calls. @param far  true: ranks are on several hosts.
+    /** Creates a seat for a rank, without a call into the driver. @param parent  the seat in the
+     *  communicator from which this one is derived, whose memory has room for some more seats,
+     *  until it is full; the new seat keeps this memory. NULL: attach() allocates memory, for this
+     *  seat and those that are derived from it. */
+    ring_status (*create)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
+                          accelerator_seat **out);
+    /** Gives the seat its memory. If this fails, the caller only detaches it.
+     *  @param lanes  most lanes of its calls. @param far  true: ranks are on several hosts.
      *  @param[out] card  all members are filled in except `process`, `host` and `shuts`. */
-    ring_status (*attach)(const accelerator *a, const accelerator_seat *parent, int rank, int ranks,
-                          int lanes, bool far, accelerator_seat **out, accelerator_card *card);
+    ring_status (*attach)(accelerator_seat *s, int lanes, bool far, accelerator_card *card);
     /** Opens the memory of the other ranks' accelerators, if the seat is not derived, and checks at
      *  the same time as they do that it can be reached. Ranks on other hosts are left out.
      *  @param cards  [ranks].

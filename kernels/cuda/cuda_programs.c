@@ -168,31 +168,22 @@ static ring_status fill_card(const accelerator_seat *s, int blocks, accelerator_
     return cuda_room_describe(s->arena->room, &card->room);
 }
 
-static ring_status attach_inside(const accelerator_seat *parent, bool far, accelerator_seat *s,
-                                 accelerator_card *card)
+static ring_status attach_inside(accelerator_seat *s, bool far, accelerator_card *card)
 {
     CUfunction function;
     int blocks;
     RING_TRY(program_kernel(s->of, &function, RING_FLOAT32, &blocks));
     s->admitted = program_admit(s->of, s->shape.lanes);
-    if (parent == NULL) {
+    if (!s->derived)
         RING_TRY(arena_new(s->of, s->of->programs->chores, s->rank, s->ranks,
                            seat_layout_of(&s->shape, s->ranks).all, far, &s->arena));
-    } else {
-        arena_hold(parent->arena);
-        s->arena = parent->arena;
-    }
     RING_TRY(take_memory(s));
     return fill_card(s, blocks, card);
 }
 
-static void cuda_detach(accelerator_seat *s);
-
-static ring_status cuda_attach(const accelerator *a, const accelerator_seat *parent, int rank,
-                               int ranks, int lanes, bool far, accelerator_seat **out,
-                               accelerator_card *card)
+static ring_status cuda_create(const accelerator *a, const accelerator_seat *parent, int rank,
+                               int ranks, accelerator_seat **out)
 {
-    const cuda_device *c = cuda_device_of(a);
     if (ranks > CHORES_MOST)
         return fail(RING_ERR_UNSUPPORTED, "%d ranks are more than %d", ranks, CHORES_MOST);
     accelerator_seat *s = calloc(1, sizeof *s);
@@ -200,22 +191,25 @@ static ring_status cuda_attach(const accelerator *a, const accelerator_seat *par
         free(s);
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
     }
-    s->of = c;
+    s->of = cuda_device_of(a);
     s->rank = rank;
     s->ranks = ranks;
     s->derived = parent != NULL;
-    s->shape = choose_shape(ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST, far,
-                            s->derived ? DERIVED_BYTES_MOST : SEAT_BYTES_MOST);
-    ring_status status = cuda_enter(c);
-    if (status == RING_OK) {
-        status = attach_inside(parent, far, s, card);
-        cuda_leave();
+    if (parent != NULL) {
+        arena_hold(parent->arena);
+        s->arena = parent->arena;
     }
     *out = s;
-    if (status == RING_OK)
-        return RING_OK;
-    *out = NULL;
-    cuda_detach(s);
+    return RING_OK;
+}
+
+static ring_status cuda_attach(accelerator_seat *s, int lanes, bool far, accelerator_card *card)
+{
+    s->shape = choose_shape(s->ranks, lanes < SEAT_LANES_MOST ? lanes : SEAT_LANES_MOST, far,
+                            s->derived ? DERIVED_BYTES_MOST : SEAT_BYTES_MOST);
+    RING_TRY(cuda_enter(s->of));
+    const ring_status status = attach_inside(s, far, card);
+    cuda_leave();
     return status;
 }
 
@@ -701,7 +695,8 @@ static void cuda_detach(accelerator_seat *s)
 
 ring_status cuda_programs_open(cuda_device *c)
 {
-    static const accelerator_programs programs = {.attach = cuda_attach,
+    static const accelerator_programs programs = {.create = cuda_create,
+                                                  .attach = cuda_attach,
                                                   .open = cuda_open,
                                                   .connect = cuda_connect,
                                                   .boxes = cuda_boxes,

@@ -65,10 +65,9 @@ typedef struct seat_step {
     pthread_cond_t over;
     bool finished, abandoned; /* the thread is done; nothing waits for it, so it frees the step */
     const accelerator *by;
-    const accelerator_seat *parent; /* to attach within its memory; or NULL */
     seat_task task;
     bool by_rooms; /* see accelerator_programs.connect() */
-    int rank, ranks, lanes;
+    int lanes;
     bool far;                /* ranks are on several hosts */
     accelerator_card *cards; /* [ranks], except to attach */
     accelerator_seat *seat;
@@ -80,38 +79,42 @@ typedef struct seat_step {
 
 static void free_step(seat_step *s)
 {
+    if (s->task == ATTACH && s->seat != NULL) /* nothing uses it */
+        s->by->programs->detach(s->seat);
     pthread_cond_destroy(&s->over);
     pthread_mutex_destroy(&s->lock);
     free(s->cards);
     free(s);
 }
 
-/* A seat that is connected too late is kept, because other ranks may use its memory. */
+/* A seat that is connected too late is kept, because other ranks may use its memory. The seat has
+ * what it needs of its parent, which may be freed before a late step has begun. */
 static void *run_step(void *context)
 {
     seat_step *s = context;
     const accelerator_programs *programs = s->by->programs;
     if (s->task == ATTACH)
-        s->status = programs->attach(s->by, s->parent, s->rank, s->ranks, s->lanes, s->far,
-                                     &s->seat, &s->card);
+        s->status = programs->attach(s->seat, s->lanes, s->far, &s->card);
     else if (s->task == OPEN)
         s->status = programs->open(s->seat, s->cards);
     else
         s->status = programs->connect(s->seat, s->cards, s->by_rooms, &s->terms);
     text_format(s->text, sizeof s->text, "%s", s->status == RING_OK ? "" : fail_text());
+    if (s->task == ATTACH && s->status != RING_OK) {
+        programs->detach(s->seat); /* in this thread, as it may wait for the driver */
+        s->seat = NULL;
+    }
     pthread_mutex_lock(&s->lock);
     s->finished = true;
     const bool abandoned = s->abandoned;
     pthread_cond_signal(&s->over);
     pthread_mutex_unlock(&s->lock);
-    if (abandoned && s->task == ATTACH && s->status == RING_OK)
-        programs->detach(s->seat);
     if (abandoned)
         free_step(s);
     return NULL;
 }
 
-static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
+static seat_step *new_step(const ring_comm *comm, const struct device_calls *d, seat_task task)
 {
     pthread_condattr_t monotonic;
     seat_step *s = calloc(1, sizeof *s);
@@ -122,10 +125,9 @@ static seat_step *new_step(const ring_comm *comm, const struct device_calls *d)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->over, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    s->task = task;
     s->by = d->by;
     s->seat = d->seat;
-    s->rank = comm->rank;
-    s->ranks = comm->ranks;
     s->lanes = comm->settings.device_blocks;
     s->far = comm->plan_world.hosts > 1;
     return s;
@@ -178,15 +180,19 @@ static ring_status finish_in_time(ring_comm *comm, seat_step *s, bool *finished)
 static ring_status attach(ring_comm *comm, struct device_calls *d, const accelerator_seat *parent,
                           accelerator_card *card)
 {
-    seat_step *s = new_step(comm, d);
+    bool finished = true;
+    seat_step *s = new_step(comm, d, ATTACH);
     if (s == NULL)
         return fail(RING_ERR_MEMORY, "attaching to a GPU");
-    s->parent = parent;
-    bool finished;
-    const ring_status status = finish_in_time(comm, s, &finished);
+    ring_status status = d->by->programs->create(d->by, parent, comm->rank, comm->ranks, &s->seat);
+    if (status == RING_OK)
+        status = finish_in_time(comm, s, &finished);
     if (!finished)
         return status;
-    d->seat = s->seat;
+    if (status == RING_OK) {
+        d->seat = s->seat;
+        s->seat = NULL;
+    }
     *card = s->card;
     card->shuts = !comm->settings.p2p;
     card->host = plan_host_of(&comm->plan_world, comm->rank);
@@ -199,13 +205,12 @@ static ring_status attach(ring_comm *comm, struct device_calls *d, const acceler
 static ring_status reach_all(ring_comm *comm, struct device_calls *d, seat_task task, bool by_rooms,
                              const seat_notice *notices)
 {
-    seat_step *s = new_step(comm, d);
+    seat_step *s = new_step(comm, d, task);
     if (s == NULL || (s->cards = malloc((size_t)comm->ranks * sizeof *s->cards)) == NULL) {
         if (s != NULL)
             free_step(s);
         return fail(RING_ERR_MEMORY, "connecting to the other GPUs");
     }
-    s->task = task;
     s->by_rooms = by_rooms;
     for (int r = 0; r < comm->ranks; r++)
         s->cards[r] = notices[r].card;
