@@ -199,6 +199,10 @@ def destroyed_beside_waits(rank, size, store):
                                     args=(work.wait,)) for work in works[1:]]
         for thread in threads:
             thread.start()
+        shared = dist.distributed_c10d._get_default_store()
+        if rank == 0:
+            shared.set("made", "")
+        shared.wait(["made"])  # a call to a rank that has left would fail at once
         dist.destroy_process_group()
         for thread in threads:
             thread.join()
