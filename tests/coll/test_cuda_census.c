@@ -16,7 +16,7 @@
 
 #include "unit_test.h"
 
-enum { RANKS = 2, MOST_ROWS = 1024, NO_LIMIT = 1 << 30, MOST_TRIES = 200 };
+enum { RANKS = 2, MOST_ROWS = 1024, NO_LIMIT = 1 << 30, MOST_TRIES = 5000 };
 
 static const char *transport;
 static bool owns, only_prints;
