@@ -189,7 +189,8 @@ static int exits_beside_a_thread(int rank, int ranks, harness_board *board, void
         return expect_loss(comm, board);
     EXPECT(pthread_create(&thread, NULL, call_forever, comm) == 0, "no thread");
     pthread_detach(thread);
-    usleep(50000);
+    for (const double since = harness_now(); ring_comm_flush(comm, 0) == RING_OK; usleep(1000))
+        EXPECT(harness_is_prompt(since), "the thread has made no call");
     return leave_now(board);
 }
 
