@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,12 +30,12 @@ void team_use(const team_rank *r)
 int team_open(team *t, int first, int count, int ranks, int gpus)
 {
     EXPECT(team_start() == 0, "no driver");
-    *t = (team){.ranks = ranks, .count = count};
+    memset(t, 0, sizeof *t);
+    t->ranks = ranks;
+    t->count = count;
     for (int i = 0; i < count; i++) {
         team_rank *r = &t->of[i];
         r->rank = first + i;
-        r->host = malloc(TEAM_BYTES);
-        EXPECT(r->host != NULL, "no memory");
         EXPECT_CUDA(team_cuda.primary_retain(&r->context, r->rank % gpus));
         team_use(r);
         EXPECT_CUDA(team_cuda.stream_create(&r->stream, CU_STREAM_NON_BLOCKING, 0));
@@ -88,7 +87,6 @@ int team_close(team *t)
         EXPECT_CUDA(team_cuda.stream_destroy(r->other));
         EXPECT_CUDA(team_cuda.mem_free(r->src));
         EXPECT_CUDA(team_cuda.mem_free(r->dst));
-        free(r->host);
     }
     return 0;
 }

@@ -21,7 +21,7 @@ typedef struct team_rank {
     CUcontext context;
     CUstream stream, other;
     CUdeviceptr src, dst; /* [TEAM_BYTES] */
-    unsigned char *host;  /* [TEAM_BYTES] */
+    _Alignas(8) unsigned char host[TEAM_BYTES];
 } team_rank;
 
 typedef struct team {
