@@ -251,21 +251,43 @@ ncclResult_t ncclReduce(const void *src, void *dst, size_t count, ncclDataType_t
     return reduce_by(NULL, "ncclReduce", src, dst, count, type, op, root, comm, stream);
 }
 
-ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, cudaStream_t stream)
+typedef ring_status (*rooted_move)(const void *src, void *dst, size_t count, ring_dtype dtype,
+                                   int root, ring_comm *comm, const ring_call *call);
+
+static ncclResult_t move_by(rooted_move by, const char *name, const void *src, void *dst,
+                            size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                            cudaStream_t stream)
 {
     entered_call c;
-    if (!begin(&c, "ncclBroadcast", comm, count, type, stream))
+    if (!begin(&c, name, comm, count, type, stream))
         return c.result;
     if (is_alone(&c, root))
         return end_with(&c, copy(&c, src, dst, count, type));
-    return end(&c, ring_broadcast(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
+    return end(&c, by(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
+}
+
+ncclResult_t ncclBroadcast(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    return move_by(ring_broadcast, "ncclBroadcast", src, dst, count, type, root, comm, stream);
 }
 
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                        cudaStream_t stream)
 {
     return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclGather(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    return move_by(ring_gather, "ncclGather", src, dst, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclScatter(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
+                         ncclComm_t comm, cudaStream_t stream)
+{
+    return move_by(ring_scatter, "ncclScatter", src, dst, count, type, root, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -277,28 +299,6 @@ ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataTyp
     if (is_alone(&c, 0))
         return end_with(&c, copy(&c, src, dst, count, type));
     return end(&c, ring_all_gather(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
-}
-
-ncclResult_t ncclGather(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
-                        ncclComm_t comm, cudaStream_t stream)
-{
-    entered_call c;
-    if (!begin(&c, "ncclGather", comm, count, type, stream))
-        return c.result;
-    if (is_alone(&c, root))
-        return end_with(&c, copy(&c, src, dst, count, type));
-    return end(&c, ring_gather(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
-}
-
-ncclResult_t ncclScatter(const void *src, void *dst, size_t count, ncclDataType_t type, int root,
-                         ncclComm_t comm, cudaStream_t stream)
-{
-    entered_call c;
-    if (!begin(&c, "ncclScatter", comm, count, type, stream))
-        return c.result;
-    if (is_alone(&c, root))
-        return end_with(&c, copy(&c, src, dst, count, type));
-    return end(&c, ring_scatter(src, dst, count, (ring_dtype)type, root, comm->ring, &c.options));
 }
 
 /* libring's all_to_all is not in place, so the stream copies what is sent first. */
