@@ -91,8 +91,8 @@ static int abort_a_start(int rank, int ranks, harness_board *board, void *arg)
     return end_abort(thread, since);
 }
 
-/* Only rank 0 makes a call, and waits for its stream while another thread aborts. */
-static int abort_a_call(int rank, int ranks, harness_board *board, void *arg)
+/* Only rank 0 makes a call, and waits for it while another thread aborts. */
+static int abort_a_wait(int rank, harness_board *board, bool destroys)
 {
     const double since = harness_now();
     team t;
@@ -101,12 +101,25 @@ static int abort_a_call(int rank, int ranks, harness_board *board, void *arg)
     if (rank == 0) {
         EXPECT_NCCL(sum(&t.of[0]));
         EXPECT(begin_abort(&t.of[0], &thread) == 0, "rank %d", rank);
-        EXPECT_CUDA(team_cuda.stream_synchronize(t.of[0].stream));
+        if (destroys)
+            EXPECT_NCCL(ncclCommDestroy(t.of[0].comm));
+        else
+            EXPECT_CUDA(team_cuda.stream_synchronize(t.of[0].stream));
         return end_abort(thread, since);
     }
     EXPECT(await_failure(&t.of[0]) == 0, "rank %d", rank);
     EXPECT_NCCL(ncclCommAbort(t.of[0].comm));
     return 0;
+}
+
+static int abort_a_call(int rank, int ranks, harness_board *board, void *arg)
+{
+    return abort_a_wait(rank, board, false);
+}
+
+static int abort_a_destroy(int rank, int ranks, harness_board *board, void *arg)
+{
+    return abort_a_wait(rank, board, true);
 }
 
 /* Another thread aborts the communicator of an open group. */
@@ -170,24 +183,6 @@ static int abort_a_group_of_starts(int rank, int ranks, harness_board *board, vo
     EXPECT(ncclGroupEnd() == ncclRemoteError, "%s", ncclGetLastError(NULL));
     EXPECT(t.of[0].comm == NULL, "the communicator is there");
     return end_abort(thread, since);
-}
-
-/* A destroy waits for a call of rank 0 alone, until another thread aborts. */
-static int abort_a_destroy(int rank, int ranks, harness_board *board, void *arg)
-{
-    const double since = harness_now();
-    team t;
-    pthread_t thread;
-    EXPECT(sit_down(&t, rank, board) == 0, "rank %d", rank);
-    if (rank == 0) {
-        EXPECT_NCCL(sum(&t.of[0]));
-        EXPECT(begin_abort(&t.of[0], &thread) == 0, "rank %d", rank);
-        EXPECT_NCCL(ncclCommDestroy(t.of[0].comm));
-        return end_abort(thread, since);
-    }
-    EXPECT(await_failure(&t.of[0]) == 0, "rank %d", rank);
-    EXPECT_NCCL(ncclCommAbort(t.of[0].comm));
-    return 0;
 }
 
 /* Only rank 0 replays a call. */
