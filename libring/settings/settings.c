@@ -70,7 +70,7 @@ static const setting table[] = {
      "1: each call is a range (NVTX) for NVIDIA's profilers, on the thread that makes it; it "
      "needs CUDA's NVTX library",
      "0", SETTING_FLAG, FIELD(nvtx)},
-    {"RING_P2P", NULL, "0 or 1",
+    {"RING_P2P", "NCCL_P2P_DISABLE", "0 or 1",
      "1: GPUs access each other's memory, by peer access or by CUDA's IPC; 0: they "
      "communicate through pinned memory of the host",
      "1", SETTING_FLAG, FIELD(p2p)},
@@ -207,15 +207,17 @@ static const char *environment(const char *name)
 }
 
 /* Converts NCCL's numbers to decimal: NCCL accepts C's notation, such as "0x60", and any number but
- * 0 as yes. */
+ * 0 as yes. Yes to NCCL_P2P_DISABLE is no to RING_P2P. */
 static const char *nccl_number(const setting *s, const char *value)
 {
     static _Thread_local char text[24];
     char *end;
-    const long long number = strtoll(value, &end, 0);
+    long long number = strtoll(value, &end, 0);
     if ((s->kind != SETTING_NUMBER && s->kind != SETTING_FLAG) || *end != '\0')
         return value;
-    (void)text_format(text, sizeof text, "%lld", s->kind == SETTING_FLAG ? number != 0 : number);
+    if (s->kind == SETTING_FLAG)
+        number = (number != 0) != (strcmp(s->nccl, "NCCL_P2P_DISABLE") == 0);
+    (void)text_format(text, sizeof text, "%lld", number);
     return text;
 }
 
@@ -383,14 +385,60 @@ static bool is_first_here(void)
     return rank == NULL || strcmp(rank, "0") == 0;
 }
 
+/* Beginnings of names that are for other readers: installations, nccl-tests, older PyTorch. */
+static const char *const not_for_nccl[] = {"NCCL_VERSION", "NCCL_HOME",  "NCCL_ROOT",
+                                           "NCCL_DIR",     "NCCL_LIB",   "NCCL_INCLUDE",
+                                           "NCCL_TESTS_",  "NCCL_ASYNC", "NCCL_BLOCKING_WAIT"};
+/* Variables of NCCL whose purpose a setting has, with values of its own. */
+static const char *const similar[][2] = {
+    {"NCCL_ALGO", "RING_ALGO"},
+    {"NCCL_NET", "RING_TRANSPORT"},
+    {"NCCL_COMM_ID", "MASTER_ADDR"},
+    {"NCCL_SHM_DISABLE", "RING_TRANSPORT"},
+    {"NCCL_NSOCKS_PERTHREAD", "RING_CHANNELS"},
+    {"NCCL_MAX_NCHANNELS", "RING_DEVICE_BLOCKS"},
+};
+
+static bool is_for_nccl(const char *name)
+{
+    if (strncmp(name, "NCCL_", 5) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof not_for_nccl / sizeof *not_for_nccl; i++)
+        if (strncmp(name, not_for_nccl[i], strlen(not_for_nccl[i])) == 0)
+            return false;
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (table[i].nccl != NULL && strcmp(name, table[i].nccl) == 0)
+            return false;
+    return true;
+}
+
+/* Names all variables of NCCL that have no effect here in one line. */
+static void warn_ignored(char *const *variables)
+{
+    char names[1024] = "";
+    for (; *variables != NULL; variables++) {
+        char name[SETTINGS_NAME_MAX];
+        text_format(name, sizeof name, "%.*s", (int)strcspn(*variables, "="), *variables);
+        if (!is_for_nccl(name))
+            continue;
+        (void)text_append(names, sizeof names, "%s%s", names[0] != '\0' ? ", " : "", name);
+        for (size_t i = 0; i < sizeof similar / sizeof *similar; i++)
+            if (strcmp(name, similar[i][0]) == 0)
+                (void)text_append(names, sizeof names, " (see %s)", similar[i][1]);
+    }
+    if (names[0] != '\0')
+        log_warn("variables of NCCL that have no effect in libring: %s", names);
+}
+
 static void warn_unknown_once(void)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     extern char **environ;
-    if (!is_first_here() || atomic_flag_test_and_set(&warned))
+    if (environ == NULL || !is_first_here() || atomic_flag_test_and_set(&warned))
         return;
-    for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+    for (char **variable = environ; *variable != NULL; variable++)
         warn_unknown(*variable);
+    warn_ignored(environ);
 }
 
 /* Finds a setting's value and stores it. @return as setting_parse(). */

@@ -237,6 +237,33 @@ static void nccl_numbers_are_read_as_nccl_reads_them(void **state)
     assert_int_equal(s.unfit, 0);
 }
 
+static void nccl_p2p_disable_is_the_opposite_of_ring_p2p(void **state)
+{
+    setenv("NCCL_P2P_DISABLE", "0", 1);
+    assert_true(read_well().p2p);
+    setenv("NCCL_P2P_DISABLE", "1", 1);
+    assert_false(read_well().p2p);
+    setenv("RING_P2P", "1", 1);
+    assert_true(read_well().p2p);
+}
+
+static void variables_of_nccl_without_effect_give_one_line(void **state)
+{
+    char text[4096];
+    setenv("NCCL_IB_SL", "3", 1);
+    setenv("NCCL_VERSION", "2.28.9", 1);
+    setenv("NCCL_TESTS_DEVICE", "0", 1);
+    stderr_of_reading(true, true, text, sizeof text);
+    assert_string_equal(text, "");
+    setenv("NCCL_PROTO", "Simple", 1);
+    setenv("NCCL_ALGO", "Ring", 1);
+    stderr_of_reading(true, true, text, sizeof text);
+    assert_non_null(strstr(text, "variables of NCCL that have no effect in libring: "));
+    assert_non_null(strstr(text, "NCCL_PROTO"));
+    assert_non_null(strstr(text, "NCCL_ALGO (see RING_ALGO)"));
+    assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
+}
+
 /* Each with the default that is used instead, and its subject. */
 static void values_of_other_libraries_that_do_not_fit_stop_nothing(void **state)
 {
@@ -321,8 +348,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        /* First: the warning comes once a process, and a child inherits that it came. */
+        /* First: the warnings come once a process, and a child inherits that they came. */
         TEST(an_unknown_variable_is_warned_of_once_with_the_nearest_name),
+        TEST(variables_of_nccl_without_effect_give_one_line),
         TEST(an_empty_environment_gives_the_defaults),
         TEST(every_field_is_read),
         TEST(wrong_values_are_refused_with_name_value_and_choice),
@@ -332,6 +360,7 @@ int main(void)
         TEST(nccl_names_are_a_fallback),
         TEST(rows_tell_value_and_source),
         TEST(nccl_numbers_are_read_as_nccl_reads_them),
+        TEST(nccl_p2p_disable_is_the_opposite_of_ring_p2p),
         TEST(values_of_other_libraries_that_do_not_fit_stop_nothing),
         TEST(lists_choose_and_exclude),
         TEST(unknown_names_and_empty_choices_are_refused),
