@@ -7,7 +7,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+
+from programs import tool_path
 
 SECONDS = 10  # for one command of the daemon
 LAST_LINES = 12
@@ -59,3 +62,26 @@ class Daemon:
         for path in sorted((self.folder / "log").glob("*.log")):
             lines += path.read_text(errors="replace").splitlines()[-LAST_LINES:]
         return "\n".join(lines)
+
+
+@contextmanager
+def mps_of(stage, amount):
+    """Within it, programs of the stage are clients of a daemon. Yields whether the daemon runs."""
+    control = stage.tools["mps"] or shutil.which("nvidia-cuda-mps-control", path=tool_path())
+    if control is None:
+        stage.row("nvidia-cuda-mps-control", "not found")
+        yield False
+        return
+    with Daemon(control) as daemon:
+        if not daemon.started:
+            stage.row("the MPS daemon", "FAILED: it did not start", good=False,
+                      note=daemon.last_words())
+            yield False
+            return
+        stage.env.update(daemon.env)
+        if not amount.is_real:
+            stage.env.update(FAKE_CUDA_MPS="1", FAKE_CUDA_BLOCKS="32")
+        yield True
+        if stage.failures():
+            stage.row("the last lines of the MPS daemon", "see the note", note=daemon.last_words())
+    stage.row("the MPS daemon", "ended" if daemon.ended else "FAILED: killed", good=daemon.ended)

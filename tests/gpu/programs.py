@@ -190,7 +190,7 @@ class Stage:
         if left < 1:
             self.row(name, "not run: the time of the stage is over", good=False)
             return None
-        outcome = run_program(argv, min(limit or self.limit, self.limit, left), env or {}, may_skip)
+        outcome = run_program(argv, min(limit or self.limit, left), env or {}, may_skip)
         word, good = outcome.word, outcome.good
         if fails_with is not None and not outcome.places:
             good = word != "ok" and any(fails_with in line for line in outcome.lines)

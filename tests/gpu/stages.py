@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mps import Daemon
+from mps import mps_of
+from nccl_stage import stage_n
 from programs import figures_of, tool_path
 
 HERE = Path(__file__).resolve().parent
@@ -236,18 +237,9 @@ def stage_c(stage, amount):
 
 
 def stage_m(stage, amount):
-    control = stage.tools["mps"] or shutil.which("nvidia-cuda-mps-control", path=tool_path())
-    if control is None:
-        stage.row("nvidia-cuda-mps-control", "not found")
-        return
-    with Daemon(control) as daemon:
-        if not daemon.started:
-            stage.row("the MPS daemon", "FAILED: it did not start", good=False,
-                      note=daemon.last_words())
+    with mps_of(stage, amount) as is_running:
+        if not is_running:
             return
-        stage.env.update(daemon.env)
-        if not amount.is_real:
-            stage.env.update(FAKE_CUDA_MPS="1", FAKE_CUDA_BLOCKS="32")
         jobs = [job for job in calls_jobs(amount) if "processes" in job[0]]
         stage.side_by_side([*jobs, *collective_jobs(amount, ("shm",), True)])
         sizes = ["-b", "8", "-e", "256M" if amount.is_real else "256", "-f", "32",
@@ -265,9 +257,6 @@ def stage_m(stage, amount):
             share_of_host(stage, times, of_host, f"2 {kind} {title}")
         measure(stage, amount, "sendrecv", 2, "processes", ["--stream", *sizes],
                 "under MPS on a stream")
-        if stage.failures():
-            stage.row("the last lines of the MPS daemon", "see the note", note=daemon.last_words())
-    stage.row("the MPS daemon", "ended" if daemon.ended else "FAILED: killed", good=daemon.ended)
 
 
-STAGES = {"A": stage_a, "B": stage_b, "C": stage_c, "M": stage_m}
+STAGES = {"A": stage_a, "B": stage_b, "C": stage_c, "M": stage_m, "N": stage_n}

@@ -32,7 +32,7 @@ case $0 in
 esac
 END_OF_PROGRAM
 chmod +x "$work/programs/program"
-for name in gpu_{calls,cast,device,fold,norm,optimizer,pack,sizes,speed} \
+for name in gpu_{calls,cast,device,fold,nccl,norm,optimizer,pack,sizes,speed} \
     {sweep,ringperf}_doubled ringrun; do
     ln -s program "$work/programs/$name"
 done
