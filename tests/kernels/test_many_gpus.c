@@ -354,6 +354,59 @@ static void handles_of_other_processes_may_not_open(void **state)
     assert_int_equal(cu.ipc_open_event(&opened_event, event_handle), CUDA_ERROR_MAP_FAILED);
 }
 
+/* ---- Memory of another process ------------------------------------------------------------- */
+
+enum { OPENERS = 8, OPENINGS = 50 };
+
+static pthread_barrier_t openers;
+static CUipcMemHandle theirs;
+
+/* Adds to a word of its own by a kernel, as soon as the memory is open in this thread. */
+static void *open_and_add(void *device)
+{
+    const int d = (int)(intptr_t)device;
+    bool right = cu.set_current(contexts[d]) == CUDA_SUCCESS;
+    for (uint32_t i = 1; i <= OPENINGS && right; i++) {
+        CUdeviceptr memory;
+        pthread_barrier_wait(&openers);
+        right = cu.ipc_open_memory(&memory, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) ==
+                    CUDA_SUCCESS &&
+                add(d, PER_THREAD, memory + 4 * (CUdeviceptr)d, 1) == CUDA_SUCCESS &&
+                cu.stream_synchronize(PER_THREAD) == CUDA_SUCCESS &&
+                word(memory + 4 * (CUdeviceptr)d) == i &&
+                cu.ipc_close_memory(memory) == CUDA_SUCCESS;
+    }
+    return right ? &cu : NULL;
+}
+
+/* Each device's thread opens and closes the same memory. */
+static void threads_open_the_same_memory(void **state)
+{
+    int ready[2];
+    pthread_t threads[OPENERS];
+    void *ended;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_gpus("1");
+        OK(cu.ipc_get_memory(&theirs, words[0]));
+        (void)!write(ready[1], &theirs, sizeof theirs);
+        pause();
+    }
+    open_gpus("8");
+    assert_int_equal(read(ready[0], &theirs, sizeof theirs), (int)sizeof theirs);
+    pthread_barrier_init(&openers, NULL, OPENERS);
+    for (intptr_t d = 0; d < OPENERS; d++)
+        assert_int_equal(pthread_create(&threads[d], NULL, open_and_add, (void *)d), 0);
+    for (int d = 0; d < OPENERS; d++) {
+        assert_int_equal(pthread_join(threads[d], &ended), 0);
+        assert_non_null(ended);
+    }
+    pthread_barrier_destroy(&openers);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {TEST(there_may_be_many_devices),
@@ -369,7 +422,8 @@ int main(int argc, char **argv)
                                               TEST(peer_access_may_be_absent),
                                               TEST(peer_access_may_be_reported_and_false),
                                               TEST(handles_for_other_processes_may_be_refused),
-                                              TEST(handles_of_other_processes_may_not_open)};
+                                              TEST(handles_of_other_processes_may_not_open),
+                                              TEST(threads_open_the_same_memory)};
     cu = cuda_functions();
     fake = fake_cuda_functions();
     cuda_take("cuStreamGetId", &get_id);

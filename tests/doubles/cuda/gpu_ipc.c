@@ -69,6 +69,9 @@ static CUresult opening_fails(void)
 
 /* ---- Memory ---- */
 
+/* Held until memory is mapped or unmapped, so that no other thread takes it for open meanwhile. */
+static pthread_mutex_t openings = PTHREAD_MUTEX_INITIALIZER;
+
 CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr memory)
 {
     ENTER();
@@ -121,18 +124,16 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
         return CUDA_ERROR_INVALID_HANDLE;
     if (h.pid == getpid())
         return CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_lock(&openings);
     *out = opened_before(&h);
     if (*out == 0)
         *out = import(&h, false, MEMORY_IMPORTED);
+    pthread_mutex_unlock(&openings);
     return *out != 0 ? 0 : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr memory)
+static CUresult close_memory(CUdeviceptr memory)
 {
-    int device;
-    ENTER();
-    TRY(device_here(&device));
-    TRY(gpu_drain(device));
     gpu_lock();
     allocation *a = allocation_find(memory);
     const bool is_one = a != NULL && a->kind == MEMORY_IMPORTED && a->start == memory;
@@ -142,6 +143,18 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr memory)
     if (!last)
         return is_one ? 0 : CUDA_ERROR_INVALID_VALUE;
     return allocation_unmap(&copy);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory)
+{
+    int device;
+    ENTER();
+    TRY(device_here(&device));
+    TRY(gpu_drain(device));
+    pthread_mutex_lock(&openings);
+    const CUresult result = close_memory(memory);
+    pthread_mutex_unlock(&openings);
+    return result;
 }
 
 /* ---- Events ---- */
