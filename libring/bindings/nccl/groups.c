@@ -11,20 +11,13 @@ typedef struct group_start {
     ncclComm_t comm, *out;
 } group_start;
 
-typedef struct group_memory {
-    ncclComm_t comm;
-    CUdeviceptr memory;
-    CUstream stream;
-} group_memory;
-
 static _Thread_local struct {
     int depth;
     bool open; /* libring's group */
     ncclResult_t result;
     ncclComm_t *comms; /* of the calls */
     group_start *starts;
-    group_memory *memories;
-    int comm_count, start_count, memory_count;
+    int comm_count, start_count;
 } group;
 
 /* Appends a member of @p bytes to a list whose capacity is the power of two from its length on.
@@ -91,17 +84,6 @@ ncclResult_t nccl_group_add_start(ncclComm_t comm, ncclComm_t *out)
     return ncclSuccess;
 }
 
-ncclResult_t nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream)
-{
-    void *list = group.memories;
-    group_memory *m = append(&list, &group.memory_count, sizeof *m);
-    group.memories = list;
-    if (m == NULL)
-        return nccl_refuse(ncclSystemError, "out of memory while adding a call to a group");
-    *m = (group_memory){comm, memory, stream};
-    return ncclSuccess;
-}
-
 /* Waits until a communicator of a blocking start is ready. */
 static ncclResult_t await_start(ncclComm_t comm)
 {
@@ -132,18 +114,6 @@ static ncclResult_t end_starts(bool drops)
     return drops ? ncclSuccess : result;
 }
 
-static void free_memories(void)
-{
-    const cuda_driver *api = group.memory_count > 0 ? cuda_driver_load() : NULL;
-    for (int i = 0; i < group.memory_count; i++) {
-        const group_memory *m = &group.memories[i];
-        CUcontext old;
-        (void)api->push_current(m->comm->context);
-        (void)api->mem_free_async(m->memory, m->stream);
-        (void)api->pop_current(&old);
-    }
-}
-
 /* Makes the calls of the group, or drops them if one was refused or a communicator has ended. */
 static ncclResult_t end_calls(bool drops)
 {
@@ -157,7 +127,6 @@ static ncclResult_t end_calls(bool drops)
         (void)ring_group_drop();
     else if (group.open)
         result = nccl_result(ring_group_end());
-    free_memories();
     for (int i = 0; i < inside; i++)
         nccl_leave(group.comms[i]);
     for (int i = 0; i < group.comm_count; i++)
@@ -176,7 +145,6 @@ static ncclResult_t end(bool drops)
     const ncclResult_t started = end_starts(drops || noted != ncclSuccess);
     free(group.comms);
     free(group.starts);
-    free(group.memories);
     memset(&group, 0, sizeof group);
     if (noted != ncclSuccess)
         return nccl_refuse(noted, "%s", text);

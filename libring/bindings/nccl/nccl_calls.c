@@ -301,29 +301,23 @@ ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataTyp
     return end(&c, ring_all_gather(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
 }
 
-/* libring's all_to_all is not in place, so the stream copies what is sent first. */
-static ncclResult_t exchange_in_place(entered_call *c, void *buffer, size_t count, ring_dtype type)
+/* NCCL does not support an alltoall in place, but runs it, and nccl-tests measures it. libring's
+ * all_to_all refuses it, so the blocks are messages, whose data is undefined in place. */
+static ring_status exchange_in_place(const entered_call *c, char *blocks, size_t count,
+                                     ring_dtype type)
 {
-    const cuda_driver *api = cuda_driver_load();
-    const size_t bytes = count * ring_dtype_size(type) * (size_t)ring_comm_size(c->comm->ring);
-    CUdeviceptr aside = 0;
-    CUcontext old;
-    NCCL_TRY(nccl_cuda(api->push_current(c->comm->context), "cuCtxPushCurrent"));
-    ncclResult_t result = nccl_cuda(api->mem_alloc_async(&aside, bytes, c->stream),
-                                    "allocating memory for ncclAlltoAll in place "
-                                    "(cuMemAllocAsync)");
-    if (result == ncclSuccess)
-        result = nccl_cuda(api->copy_async(aside, (CUdeviceptr)(uintptr_t)buffer, bytes, c->stream),
-                           "cuMemcpyAsync");
-    if (result == ncclSuccess)
-        result = nccl_result(ring_all_to_all((void *)(uintptr_t)aside, buffer, count, type,
-                                             c->comm->ring, &c->options));
-    if (result == ncclSuccess && nccl_group_is_open())
-        result = nccl_group_add_memory(c->comm, aside, c->stream);
-    else if (aside != 0)
-        (void)api->mem_free_async(aside, c->stream);
-    (void)api->pop_current(&old);
-    return result;
+    ring_comm *comm = c->comm->ring;
+    const size_t bytes = count * ring_dtype_size(type);
+    RING_TRY(ring_group_start());
+    ring_status status = RING_OK;
+    for (int r = 0; r < ring_comm_size(comm) && status == RING_OK; r++) {
+        char *block = blocks + (size_t)r * bytes;
+        status = ring_send(block, count, type, r, comm, &c->options);
+        if (status == RING_OK)
+            status = ring_recv(block, count, type, r, comm, &c->options);
+    }
+    const ring_status ended = ring_group_end();
+    return status != RING_OK ? status : ended;
 }
 
 ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType_t type,
@@ -335,7 +329,7 @@ ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType
     if (is_alone(&c, 0))
         return end_with(&c, copy(&c, src, dst, count, type));
     if (src == dst)
-        return end_with(&c, exchange_in_place(&c, dst, count, (ring_dtype)type));
+        return end(&c, exchange_in_place(&c, dst, count, (ring_dtype)type));
     return end(&c, ring_all_to_all(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
 }
 

@@ -78,8 +78,6 @@ ncclResult_t nccl_group_enter(ncclComm_t comm);
 /** Lets the end of the group wait for the start of a communicator. @param out  set to NULL if the
  *  start fails. */
 ncclResult_t nccl_group_add_start(ncclComm_t comm, ncclComm_t *out);
-/** Frees memory of the GPU, in the order of the stream, after the calls of the group. */
-ncclResult_t nccl_group_add_memory(ncclComm_t comm, CUdeviceptr memory, CUstream stream);
 /** Records a failed call, for which the group's end fails. @return @p result. */
 ncclResult_t nccl_group_note(ncclResult_t result);
 

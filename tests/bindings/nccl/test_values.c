@@ -229,15 +229,11 @@ static int moves(team *t, int type)
     return 0;
 }
 
+/* Data of an alltoall in place is undefined, but that of the call after it is right. */
 static int moves_in_place(team *t)
 {
     const int type = ncclInt32, root = t->ranks - 1;
-    EXPECT(fill(t, (size_t)t->ranks * TEAM_COUNT, type, ncclSum) == 0, "fill");
     TEAM_CALL(t, ncclAlltoAll(TEAM_SRC, TEAM_SRC, TEAM_COUNT, type, r->comm, r->stream));
-    for (team_rank *r = t->of; r < t->of + t->count; r++)
-        EXPECT(compare(t, r, r->src, (size_t)t->ranks * TEAM_COUNT, type, ncclSum, of_exchange) ==
-                   0,
-               "alltoall in place");
     EXPECT(fill(t, TEAM_COUNT, type, ncclSum) == 0, "fill");
     TEAM_CALL(t, ncclBcast(TEAM_SRC, TEAM_COUNT, type, root, r->comm, r->stream));
     for (team_rank *r = t->of; r < t->of + t->count; r++)
@@ -286,6 +282,7 @@ static int graphs(team *t)
     }
     TEAM_CALL(t, ncclAllReduce(TEAM_SRC, TEAM_DST, TEAM_COUNT, ncclInt32, ncclSum, r->comm,
                                r->stream));
+    TEAM_CALL(t, ncclAlltoAll(TEAM_SRC, TEAM_SRC, TEAM_COUNT, ncclInt32, r->comm, r->stream));
     for (int i = 0; i < t->count; i++) {
         team_use(&t->of[i]);
         EXPECT_CUDA(team_cuda.end_capture(t->of[i].stream, &graph));
