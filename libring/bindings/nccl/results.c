@@ -4,6 +4,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Many programs print the result alone, and find the reason in NCCL's log. A reason that is found
+ * again by the thread, as when it polls, is logged once. */
+static void log_reason(const char *text)
+{
+    static _Thread_local char logged[512];
+    const char *wanted = getenv("NCCL_DEBUG");
+    if (wanted == NULL || wanted[0] == '\0' || strncmp(logged, text, sizeof logged - 1) == 0)
+        return;
+    text_format(logged, sizeof logged, "%s", text);
+    log_warn("%s", text);
+}
 
 ncclResult_t nccl_refuse(ncclResult_t result, const char *format, ...)
 {
@@ -12,6 +25,7 @@ ncclResult_t nccl_refuse(ncclResult_t result, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    log_reason(text);
     (void)fail(RING_ERR_USAGE, "%s", text);
     return result;
 }
@@ -32,8 +46,10 @@ static ncclResult_t result_with(ring_status status, const char *text)
     };
     if (status == RING_OK)
         return ncclSuccess;
-    if (status != RING_IN_PROGRESS)
+    if (status != RING_IN_PROGRESS) {
+        log_reason(text);
         (void)fail(status, "%s", text);
+    }
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (pairs[i].status == status)
             return pairs[i].result;
@@ -52,7 +68,10 @@ ncclResult_t nccl_result_of(const ring_comm *comm, ring_status status)
 
 ncclResult_t nccl_cuda(CUresult result, const char *call)
 {
-    return cuda_check(result, call) == RING_OK ? ncclSuccess : ncclUnhandledCudaError;
+    if (cuda_check(result, call) == RING_OK)
+        return ncclSuccess;
+    log_reason(fail_text());
+    return ncclUnhandledCudaError;
 }
 
 const char *ncclGetErrorString(ncclResult_t result)

@@ -6,7 +6,9 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unit_test.h"
 
@@ -57,11 +59,37 @@ static void structs_have_nccls_layout(void **state)
         assert_true(versions[i].last + sizeof(int) <= versions[i].end);
 }
 
+/* nccl-tests do not find the library's ncclGetLastError(), since they have one of their own. */
+static void reasons_are_in_nccls_log(void **state)
+{
+    int ends[2], version;
+    char line[256];
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDERR_FILENO);
+    setenv("NCCL_DEBUG", "WARN", 1);
+    setenv("RING_NCCL_VERSION", "two", 1);
+    dup2(ends[1], STDERR_FILENO);
+    assert_int_equal(ncclGetVersion(&version), ncclInvalidUsage);
+    assert_int_equal(ncclGetVersion(&version), ncclInvalidUsage); /* logged once */
+    dup2(saved, STDERR_FILENO);
+    close(ends[1]);
+    const ssize_t bytes = read(ends[0], line, sizeof line - 1);
+    assert_in_range(bytes, 1, sizeof line - 1);
+    line[bytes] = '\0';
+    assert_non_null(strstr(line, "[ring] warn: RING_NCCL_VERSION=two: must be"));
+    assert_ptr_equal(strchr(line, '\n'), &line[bytes - 1]);
+    close(ends[0]);
+    close(saved);
+    unsetenv("NCCL_DEBUG");
+    unsetenv("RING_NCCL_VERSION");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_exported),
         cmocka_unit_test(structs_have_nccls_layout),
+        cmocka_unit_test(reasons_are_in_nccls_log),
     };
     if (argc != 3)
         return 2;
