@@ -440,12 +440,11 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
         arena_add_chore(&chores, CHORE_CLEAR, s->far[half].there, 0, in.carried);
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
                     bytes);
-    s->apart_bytes = terms->apart && s->shared == s->memory ? bytes : 0;
     s->window = agreed->window;
-    const ring_status status = arena_work(s->arena, &chores);
-    if (status == RING_OK) /* else the GPU may still read them */
-        arena_unpin(s->arena, pinned, units);
-    return status;
+    RING_TRY(arena_work(s->arena, &chores)); /* else the GPU may still read the pinned memory */
+    arena_unpin(s->arena, pinned, units);
+    s->apart_bytes = terms->apart && s->shared == s->memory ? bytes : 0;
+    return RING_OK;
 }
 
 /* Replaces the seat's own group by the group of the first rank that shares its launches. */
