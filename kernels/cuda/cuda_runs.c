@@ -27,8 +27,8 @@ static ring_status load_kernels(const cuda_device *c, struct cuda_programs *p)
         CUDA_FOLD_TYPES(ROW)
 #undef ROW
     };
-    if (p->module == NULL)
-        RING_TRY(cuda_kernels_load("program", names, &p->module, p->of));
+    RING_TRY(p->module != NULL ? cuda_kernels_find(p->module, names, p->of)
+                               : cuda_kernels_load("program", names, &p->module, p->of));
     RING_TRY(cuda_kernels_find_one(p->module, "program_chores", &p->chores));
     RING_TRY(cuda_kernels_find_one(p->module, "program_pairs", &p->pairs));
     return cuda_kernels_count_blocks(c->device, p->of[RING_FLOAT8_E4M3], DEVICE_THREADS,
