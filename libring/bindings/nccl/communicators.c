@@ -95,7 +95,7 @@ static ncclResult_t options_of(const ncclConfig_t *c, ncclComm_t parent, const c
 
 /* Without a context, this thread's device becomes device 0, as with CUDA's runtime.
  * @param[out] context  of the device. @return NULL if it fails. */
-static const cuda_driver *enter_device(CUcontext *context, const char *call)
+static const cuda_driver *enter_device(CUcontext *context, CUdevice *device, const char *call)
 {
     const cuda_driver *api = cuda_driver_load();
     ring_status status = api != NULL ? RING_OK : RING_ERR_UNSUPPORTED;
@@ -106,6 +106,8 @@ static const cuda_driver *enter_device(CUcontext *context, const char *call)
     if (status == RING_OK)
         status = cuda_check(api->set_current(*context), "cuCtxSetCurrent");
     if (status == RING_OK)
+        status = cuda_check(api->get_device(device), "cuCtxGetDevice");
+    if (status == RING_OK)
         return api;
     (void)nccl_refuse(ncclUnhandledCudaError, "%s: %s", call, fail_text());
     return NULL;
@@ -114,7 +116,6 @@ static const cuda_driver *enter_device(CUcontext *context, const char *call)
 /* A derived communicator has the device of its parent. */
 static ncclResult_t comm_new(const options *o, ncclComm_t parent, const char *call, ncclComm_t *out)
 {
-    const cuda_driver *api = NULL;
     ncclComm_t comm = calloc(1, sizeof *comm);
     if (comm == NULL)
         return nccl_refuse(ncclSystemError, "%s: out of memory", call);
@@ -124,11 +125,7 @@ static ncclResult_t comm_new(const options *o, ncclComm_t parent, const char *ca
     if (parent != NULL) {
         comm->device = parent->device;
         comm->context = parent->context;
-    } else {
-        api = enter_device(&comm->context, call);
-    }
-    if (parent == NULL &&
-        (api == NULL || nccl_cuda(api->get_device(&comm->device), call) != ncclSuccess)) {
+    } else if (enter_device(&comm->context, &comm->device, call) == NULL) {
         nccl_release(comm);
         return ncclUnhandledCudaError;
     }
@@ -162,7 +159,7 @@ static ncclResult_t join(ncclComm_t *out, int size, const ncclUniqueId *id, int 
                          const ncclConfig_t *config, const char *call)
 {
     options o;
-    ncclComm_t comm;
+    ncclComm_t comm = NULL;
     ring_config given = RING_CONFIG_INIT;
     if (out == NULL || size < 1 || rank < 0 || rank >= size)
         return nccl_refuse(ncclInvalidArgument,
@@ -398,11 +395,12 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 {
     CUcontext context;
+    CUdevice device;
     CUdeviceptr there = 0;
     if (memory == NULL)
         return nccl_refuse(ncclInvalidArgument, "ncclMemAlloc: ptr is NULL");
     *memory = NULL;
-    const cuda_driver *api = enter_device(&context, "ncclMemAlloc");
+    const cuda_driver *api = enter_device(&context, &device, "ncclMemAlloc");
     if (api == NULL)
         return ncclUnhandledCudaError;
     NCCL_TRY(nccl_cuda(api->mem_alloc(&there, bytes), "ncclMemAlloc (cuMemAlloc)"));
@@ -413,7 +411,8 @@ ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
 ncclResult_t ncclMemFree(void *memory)
 {
     CUcontext context;
-    const cuda_driver *api = memory != NULL ? enter_device(&context, "ncclMemFree") : NULL;
+    CUdevice device;
+    const cuda_driver *api = memory != NULL ? enter_device(&context, &device, "ncclMemFree") : NULL;
     if (memory == NULL || api == NULL)
         return memory == NULL ? ncclSuccess : ncclUnhandledCudaError;
     return nccl_cuda(api->mem_free((CUdeviceptr)(uintptr_t)memory), "ncclMemFree (cuMemFree)");
