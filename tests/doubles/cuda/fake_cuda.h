@@ -103,6 +103,10 @@ FAKE_CUDA_API void fake_cuda_fail(const char *function, int result);
 /** The n-th call from now ends with @p result and does nothing; n = 0: none does. Calls that name
  *  errors are not counted. */
 FAKE_CUDA_API void fake_cuda_fail_nth(uint64_t n, int result);
+/** The same, but only the library's calls of that function are counted. The caller keeps the
+ * string.
+ */
+FAKE_CUDA_API void fake_cuda_fail_nth_of(const char *function, uint64_t n, int result);
 /** @return the function that failed since fake_cuda_fail_nth(); NULL: none yet. */
 FAKE_CUDA_API const char *fake_cuda_last_failed(void);
 
@@ -126,7 +130,8 @@ FAKE_CUDA_API void fake_cuda_counters(fake_cuda_counts *out);
 typedef struct fake_cuda_census_row {
     const char *function; /* "cuLaunchKernel" */
     int thread;           /* the kernel's number of it */
-    bool of_library;      /* called from a shared object whose file name begins with "libring" */
+    bool of_library;      /* called from a shared object whose file name begins with "libring" or
+                           * "libnccl" */
     uint64_t calls;
 } fake_cuda_census_row;
 

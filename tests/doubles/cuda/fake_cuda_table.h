@@ -16,6 +16,7 @@
     ROW(set) \
     ROW(fail) \
     ROW(fail_nth) \
+    ROW(fail_nth_of) \
     ROW(last_failed) \
     ROW(last_kernel) \
     ROW(counters) \

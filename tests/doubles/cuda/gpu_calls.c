@@ -15,7 +15,7 @@ typedef struct object {
 } object;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const char *failing, *failed;
+static const char *failing, *failed, *nth_of; /* NULL: of all functions, and of the program, too */
 static int failure, nth_result;
 static uint64_t nth;
 static _Atomic bool initialized;
@@ -37,8 +37,14 @@ void fake_cuda_fail(const char *function, int result)
 
 void fake_cuda_fail_nth(uint64_t n, int result)
 {
+    fake_cuda_fail_nth_of(NULL, n, result);
+}
+
+void fake_cuda_fail_nth_of(const char *function, uint64_t n, int result)
+{
     pthread_mutex_lock(&lock);
     nth = n;
+    nth_of = function;
     nth_result = result;
     failed = NULL;
     pthread_mutex_unlock(&lock);
@@ -57,12 +63,14 @@ void call_count(uint64_t *counter, uint64_t by)
 }
 
 /* @return what a test wants; 0: nothing. */
-static int wanted(const char *function)
+static int wanted(const char *function, const void *caller)
 {
     pthread_mutex_lock(&lock);
     int result = failing != NULL && strcmp(failing, function) == 0 ? failure : 0;
     call_counts.calls++;
-    if (nth > 0 && --nth == 0) {
+    const bool counts = nth > 0 && (nth_of == NULL ||
+                                    (strcmp(nth_of, function) == 0 && call_is_of_library(caller)));
+    if (counts && --nth == 0) {
         result = nth_result;
         failed = function;
     }
@@ -81,7 +89,7 @@ CUresult call_enter(const char *function, const void *caller)
     }
     if (gpu != NULL && getpid() != gpu_is.owner)
         return CUDA_ERROR_NOT_INITIALIZED; /* a child of the process that has the GPU */
-    const int result = wanted(function);
+    const int result = wanted(function, caller);
     if (result != 0)
         return result;
     if (strcmp(function, "cuInit") == 0)

@@ -21,7 +21,8 @@ bool call_is_of_library(const void *caller)
     if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
         return false;
     const char *slash = strrchr(info.dli_fname, '/');
-    return strncmp(slash != NULL ? slash + 1 : info.dli_fname, "libring", 7) == 0;
+    const char *name = slash != NULL ? slash + 1 : info.dli_fname;
+    return strncmp(name, "libring", 7) == 0 || strncmp(name, "libnccl", 7) == 0;
 }
 
 /* @return the first row of the thread, the function and the caller's kind, or a new one. */
