@@ -4,15 +4,17 @@
  * all ranks), `threads` or `processes`. */
 #include "nccl_team.h"
 
+#include "draw.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "unit_test.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { TYPE_STEP = 4 }; /* it slows the double down */
+static int type_step = 4; /* it slows the double down */
 #else
-enum { TYPE_STEP = 1 };
+static int type_step = 1;
 #endif
 
 static const char *mode;
@@ -156,7 +158,7 @@ static int premultiplied_sums(team *t)
 static int reductions(team *t)
 {
     const int root = t->ranks - 1;
-    for (int type = 0; type < ncclNumTypes; type += TYPE_STEP)
+    for (int type = 0; type < ncclNumTypes; type += type_step)
         for (ncclRedOp_t op = ncclSum; op <= ncclAvg; op++) {
             const size_t count = op == ncclSum ? TEAM_COUNT : 77;
             EXPECT(fill(t, count, type, op) == 0, "type %d", type);
@@ -369,7 +371,7 @@ static int all_calls(team *t)
 {
     EXPECT(queries(t) == 0, "queries");
     EXPECT(reductions(t) == 0, "reductions");
-    for (int type = 0; type < ncclNumTypes; type += TYPE_STEP)
+    for (int type = 0; type < ncclNumTypes; type += type_step)
         EXPECT(moves(t, type) == 0, "moves of type %d", type);
     EXPECT(moves_in_place(t) == 0, "moves in place");
     EXPECT(streams(t) == 0, "streams");
@@ -433,17 +435,39 @@ static void one_call_makes_all_communicators(void **state)
     assert_int_equal(harness_run(HARNESS_PROCESSES, 1, all_at_once, NULL, NULL), 0);
 }
 
+/* Kernels, copies, words, events and host functions begin late, by delays that are drawn, and
+ * threads of blocks run in drawn orders. */
+static void calls_are_right_when_streams_are_late(void **state)
+{
+    enum { SEEDS = 3 };
+    uint64_t draws = test_seed();
+    char number[16];
+    setenv("FAKE_CUDA_ORDER", "2", 1);
+    for (int k = 0; k < SEEDS; k++) {
+        snprintf(number, sizeof number, "%u", test_draw(&draws, 1000000));
+        setenv("FAKE_CUDA_SEED", number, 1);
+        snprintf(number, sizeof number, "%u", 100 + test_draw(&draws, 2000));
+        setenv("FAKE_CUDA_DELAY", number, 1);
+        run(NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    const struct CMUnitTest late[] = {cmocka_unit_test(calls_are_right_when_streams_are_late)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_right),
         cmocka_unit_test(calls_are_right_without_blocking),
         cmocka_unit_test(one_call_makes_all_communicators),
     };
-    if (argc != 4)
+    if (argc < 4 || argc > 5)
         return 2;
     mode = argv[1];
     ranks = atoi(argv[2]);
     gpus = atoi(argv[3]);
+    if (argc == 5) {
+        type_step = 5;
+        return cmocka_run_group_tests(late, NULL, NULL);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
