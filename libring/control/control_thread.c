@@ -20,6 +20,7 @@ static struct {
     pthread_t thread;
     size_t users;    /* clients */
     bool stopping;   /* the thread must end */
+    bool unjoined;   /* and no other thread joins it */
     int epoll, bell; /* bell: an eventfd that wakes the thread */
     bool asleep;     /* the thread sleeps, until sleeps_until, and the bell was not rung */
     double sleeps_until;
@@ -123,7 +124,8 @@ static void dispatch(control_source *s)
 /* Calls tick() of the clients whose timers are due, and of all clients after a stall. */
 static void serve_clients(double now, double stall)
 {
-    for (control_client *c = loop.clients; c != NULL; c = c->next) {
+    for (control_client *c = loop.clients, *next; c != NULL; c = next) {
+        next = c->next; /* tick() may end the client */
         if (now < c->due && stall < STALL_LEAST)
             continue;
         log_set_rank(c->rank, c->size);
@@ -158,21 +160,23 @@ bool control_wait(pthread_cond_t *changed, double deadline)
     return pthread_cond_timedwait(changed, &loop.lock, &until) != ETIMEDOUT || moment < deadline;
 }
 
-static void *run(void *unused)
-{
-    control_lock();
-    while (!loop.stopping)
-        serve_once();
-    control_unlock();
-    return unused;
-}
-
 /* ---- Life -------------------------------------------------------------------------- */
 
 static void close_loop(void)
 {
     fd_close(&loop.bell);
     fd_close(&loop.epoll);
+}
+
+static void *run(void *unused)
+{
+    control_lock();
+    while (!loop.stopping)
+        serve_once();
+    if (loop.unjoined)
+        close_loop();
+    control_unlock();
+    return unused;
 }
 
 static ring_status open_loop(void)
@@ -184,7 +188,7 @@ static ring_status open_loop(void)
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.bell, &event) != 0)
         return fail(RING_ERR_SYSTEM,
                     "starting the control thread: %m; raise the limit on open files (ulimit -n)");
-    loop.stopping = false;
+    loop.stopping = loop.unjoined = false;
     errno = thread_start(&loop.thread, run, NULL);
     return errno == 0 ? RING_OK : fail(RING_ERR_SYSTEM, "starting the control thread: %m");
 }
@@ -192,30 +196,36 @@ static ring_status open_loop(void)
 ring_status control_enter(control_client *c)
 {
     pthread_mutex_lock(&loop.life);
+    control_lock();
     const ring_status status = loop.users == 0 ? open_loop() : RING_OK;
     if (status != RING_OK) {
         close_loop();
     } else {
-        control_lock();
         loop.users++;
         c->next = loop.clients;
         c->due = CONTROL_NEVER;
         loop.clients = c;
-        control_unlock();
     }
+    control_unlock();
     pthread_mutex_unlock(&loop.life);
     return status;
+}
+
+/* Removes @p c from the clients. The thread stops after the last one. */
+static void remove_client(const control_client *c)
+{
+    control_client **at = &loop.clients;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    loop.stopping = --loop.users == 0;
 }
 
 void control_exit(control_client *c)
 {
     pthread_mutex_lock(&loop.life);
     control_lock();
-    control_client **at = &loop.clients;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-    loop.stopping = --loop.users == 0;
+    remove_client(c);
     const bool last = loop.stopping;
     control_unlock();
     if (last) {
@@ -224,6 +234,16 @@ void control_exit(control_client *c)
         close_loop();
     }
     pthread_mutex_unlock(&loop.life);
+}
+
+/* run() closes the loop before it releases the lock, so control_enter() may open another at once.
+ */
+void control_exit_by_tick(control_client *c)
+{
+    remove_client(c);
+    loop.unjoined = loop.stopping;
+    if (loop.unjoined)
+        pthread_detach(loop.thread);
 }
 
 /* ---- Forks ------------------------------------------------------------------------- */

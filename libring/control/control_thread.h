@@ -52,6 +52,9 @@ ring_status control_enter(control_client *c);
 /** Removes @p c, and stops the thread after the last client. Must be called without the lock, and
  * not by the thread itself. */
 void control_exit(control_client *c);
+/** As control_exit(), by the thread itself in c->tick(), under the lock. The thread then ends by
+ *  itself after the last client. */
+void control_exit_by_tick(control_client *c);
 
 /** Makes the thread call tick() at @p moment or earlier. The caller must hold the lock in this and
  * in the functions below. */
