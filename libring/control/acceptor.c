@@ -125,11 +125,12 @@ static void advance(pending_peer *p)
         if (status == RING_OK)
             return;
     } else if (status == RING_OK) {
-        status = a->wants != NULL ? a->wants(a, &p->handshake.dialer) : RING_OK;
+        status = a->wants != NULL ? a->wants(a, &p->handshake) : RING_OK;
         if (status == RING_OK)
             status = handshake_welcome(&p->handshake);
         else if (status == RING_ERR_ABORTED)
             handshake_decline(&p->handshake);
+        status = status == RING_IN_PROGRESS ? RING_OK : status; /* admitted without the welcome */
     }
     const handshake over = p->handshake;
     const net_address from = p->from;

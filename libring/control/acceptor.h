@@ -28,9 +28,10 @@ typedef struct acceptor {
     control_source source; /* the listener */
     const handshake_terms *terms;
     /** Decides whether to accept a connection of a member that has proved its membership. RING_OK
-     *  accepts it, RING_ERR_PEER refuses it now, and RING_ERR_ABORTED refuses it for good. NULL:
-     * all are accepted. */
-    ring_status (*wants)(struct acceptor *a, const handshake_hello *hello);
+     *  accepts it, RING_IN_PROGRESS also, without the welcome, which admit() may send later,
+     *  RING_ERR_PEER refuses it now, and RING_ERR_ABORTED refuses it for good. NULL: all are
+     *  accepted. */
+    ring_status (*wants)(struct acceptor *a, const handshake *h);
     /** Takes over the connection @p fd of an accepted member, whose handshake was @p h. */
     void (*admit)(struct acceptor *a, int fd, const handshake *h);
     /** Reports a failure, whose reason is fail_text(). RING_ERR_CONFIG: a member cannot work with

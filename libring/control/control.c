@@ -9,6 +9,7 @@
 #include "dispatch.h"
 #include "gathering.h"
 #include "id_listener.h"
+#include "id_maker.h"
 #include "joining.h"
 #include "last_word.h"
 #include "membership.h"
@@ -41,13 +42,26 @@ static ring_status bind_new(const settings *s, net_address otherwise, net_addres
                : fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(at, text));
 }
 
-ring_status control_make_id(const settings *s, ring_unique_id *id)
+static ring_status make_id(const settings *s, bool served, ring_unique_id *id, int *fd)
 {
     net_address at;
-    int fd;
     RING_TRY(prepare(s));
-    RING_TRY(bind_new(s, address_of_host(), &at, &fd));
-    credential_make_id(&at, id);
+    RING_TRY(bind_new(s, address_of_host(), &at, fd));
+    credential_make_id(&at, served, id);
+    return RING_OK;
+}
+
+ring_status control_make_served_id(const settings *s, ring_unique_id *id)
+{
+    int fd;
+    RING_TRY(make_id(s, true, id, &fd));
+    return id_maker_serve(id, fd, s->init_timeout);
+}
+
+ring_status control_make_id(const settings *s, ring_unique_id *id)
+{
+    int fd;
+    RING_TRY(make_id(s, false, id, &fd));
     control_lock();
     (void)id_listener_expire(clock_now());
     const ring_status status = id_listener_add(id, fd, s->init_timeout);
@@ -180,6 +194,21 @@ static int take_listener(int rank, const ring_unique_id *id)
     return bound;
 }
 
+/* At rank 0: takes over the listener of an id that this process serves, or opens another one.
+ * Without it the other ranks learn of a failure from their own deadlines. */
+static ring_status listen_apart(joiner *j, const ring_unique_id *id)
+{
+    credential *c = &j->credential;
+    net_address own;
+    j->listener = id_maker_take(id);
+    if (j->listener >= 0) {
+        c->maker.length = 0;
+        return RING_OK;
+    }
+    RING_TRY(address_towards(&c->maker, &own));
+    return bind_new(j->settings, own, &c->at[0], &j->listener);
+}
+
 static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world **out)
 {
     const int rank = j->launch.rank, size = j->launch.size;
@@ -187,6 +216,8 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
         return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
     RING_TRY(credential_from_id(id, &j->credential));
     j->listener = take_listener(rank, id);
+    if (rank == 0 && j->credential.maker.length > 0)
+        RING_TRY(listen_apart(j, id));
     return join_membership(j, NULL, out);
 }
 
@@ -199,7 +230,7 @@ static ring_status publish_id(joiner *j, id_exchange *x, ring_unique_id *id)
     const net_address otherwise = launch_on_one_host(&j->launch) ? address_loopback(0)
                                                                  : address_of_host();
     RING_TRY(bind_new(j->settings, otherwise, &at, &j->listener));
-    credential_make_id(&at, id);
+    credential_make_id(&at, false, id);
     return id_exchange_publish(x, id);
 }
 

@@ -49,6 +49,9 @@ typedef struct control_world {
 /** Makes a unique id. It reserves a port, on which rank 0 listens when it joins; the port is
  *  released if rank 0 does not join within RING_INIT_TIMEOUT. See ring_get_unique_id(). */
 ring_status control_make_id(const settings *s, ring_unique_id *id);
+/** As control_make_id(), but rank 0 may join in any process while this process lives: the control
+ *  thread serves the id (id_maker.h). */
+ring_status control_make_served_id(const settings *s, ring_unique_id *id);
 
 /** Lets other threads abort a start. Zero it before the start; it must outlive the start. */
 typedef struct control_stop {

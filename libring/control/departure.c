@@ -9,6 +9,7 @@
 
 #include "bulletin.h"
 #include "data_sockets.h"
+#include "gathering.h"
 #include "losses.h"
 #include "membership.h"
 #include "peers.h"
@@ -162,7 +163,7 @@ static void leave(membership *m)
     while (!is_complete(m) && clock_now() < m->goodbyes.stop_by)
         (void)control_wait(&m->changed, m->goodbyes.stop_by);
     peers_drop_dialers(m, 0);
-    acceptor_close(&m->rendezvous);
+    gathering_close(m);
     data_sockets_expire(m, CONTROL_NEVER);
     for (connection *c = m->connections; c != NULL; c = c->next)
         control_close(&c->source);

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #define FIRST_PAUSE 0.001 /* s */
+#define REFUSALS 5.0      /* s: a process whose address refuses connections for longer has ended */
 
 static void end(dialer *d, ring_status status)
 {
@@ -29,8 +30,13 @@ void dialer_drop(dialer *d)
  * time. */
 static void try_later(dialer *d, ring_status why)
 {
+    const double now = clock_now();
     control_close(&d->source);
     d->busy = false;
+    if (d->handshake.error != ECONNREFUSED)
+        d->refused = 0;
+    else if (d->refused <= 0)
+        d->refused = now;
     /* A stranger at the address explains a failure better than any other reason. */
     if (d->why != RING_ERR_AUTH || why == RING_ERR_AUTH) {
         d->why = why;
@@ -39,7 +45,7 @@ static void try_later(dialer *d, ring_status why)
     d->pause = d->pause > 0 ? 2 * d->pause : FIRST_PAUSE;
     if (d->pause > d->most_pause)
         d->pause = d->most_pause;
-    d->again = clock_now() + d->pause;
+    d->again = now + d->pause;
 }
 
 static void on_ready(control_source *s)
@@ -51,11 +57,14 @@ static void on_ready(control_source *s)
 static ring_status start(dialer *d)
 {
     int fd;
+    d->handshake.error = 0;
     RING_TRY(address_socket(&d->to, &fd));
     d->source.fd = fd_guard(fd);
     d->source.ready = on_ready;
-    if (connect(fd, &d->to.at.any, d->to.length) != 0 && errno != EINPROGRESS)
+    if (connect(fd, &d->to.at.any, d->to.length) != 0 && errno != EINPROGRESS) {
+        d->handshake.error = errno;
         return fail(RING_ERR_PEER, "%m");
+    }
     const handshake_hello hello = handshake_hello_to(d->terms, d->peer, &d->purpose);
     handshake_dial(&d->handshake, fd, d->terms, &hello, d->patience);
     d->busy = true;
@@ -92,7 +101,9 @@ void dialer_go(dialer *d)
     }
     if (status != RING_IN_PROGRESS)
         try_later(d, status);
-    if (clock_now() >= d->deadline)
+    if (d->listens_now && d->refused > 0 && clock_now() >= d->refused + REFUSALS)
+        end(d, fail(RING_ERR_PEER, "%s", d->text));
+    else if (clock_now() >= d->deadline)
         end(d, fail(RING_ERR_TIMEOUT, "%s", d->why != RING_OK ? d->text : "no answer"));
     else
         control_due(d->source.client, dialer_due(d));

@@ -19,7 +19,9 @@ typedef struct dialer {
     double patience;   /* s: the time in which the peer must prove its membership */
     double most_pause; /* s: the longest pause between two tries; 0: there is only one try */
     double deadline;
-    bool frugal; /* retries if no descriptor is free; other dialers fail */
+    bool frugal;      /* retries if no descriptor is free; other dialers fail */
+    bool listens_now; /* the peer listens from the start, so the dialer fails with RING_ERR_PEER if
+                         the address refuses connections for some seconds */
     /** Called once, at the end. RING_OK: the callee owns @p fd, and d->handshake has the hellos.
      *  RING_ERR_CONFIG: the peer is a member that cannot work with this rank. Any other status: the
      *  dialer has failed. fail_text() has the reason of a failure. */
@@ -30,6 +32,7 @@ typedef struct dialer {
     bool busy;           /* a try is in flight */
     bool ended;          /* the dialer is to be freed */
     double again, pause; /* the time of the next try, and the pause before it, s */
+    double refused;      /* the time since which all tries were refused; 0: the last was not */
     ring_status why;     /* why a try has failed: the latest RING_ERR_AUTH, else the latest failure;
                             RING_OK: no try has failed */
     char text[256];      /* the text of that failure */

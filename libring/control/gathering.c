@@ -17,6 +17,13 @@
 #include <sodium.h>
 #include <string.h>
 
+void gathering_close(membership *m)
+{
+    acceptor_close(&m->rendezvous);
+    peers_drop_dialers(m, HANDSHAKE_REGISTER);
+    control_close(&m->start.maker);
+}
+
 /* ---- Cards ------------------------------------------------------------------------- */
 
 static bool is_missing(const membership *m, int rank)
@@ -38,7 +45,7 @@ static void store_card(membership *m, const control_message *message)
     log_debug("rank %d (%s, pid %d) joined", card->rank, card->hostname, card->pid);
     if (m->start.cards_here < m->world.size)
         return;
-    acceptor_close(&m->rendezvous);
+    gathering_close(m);
     handout_begin(m);
 }
 
@@ -128,6 +135,18 @@ static int list_missing(const membership *m, char *out, size_t bytes)
     return count;
 }
 
+/* Appends the reason why the maker of the id cannot send the missing ranks to rank 0. */
+static void add_maker(const membership *m, char text[CONTROL_TEXT])
+{
+    char place[ADDRESS_TEXT_MAX];
+    const size_t used = strlen(text);
+    for (const dialer *d = m->dialers; d != NULL; d = d->next)
+        if (!d->ended && d->purpose.kind == HANDSHAKE_REGISTER)
+            text_format(text + used, CONTROL_TEXT - used,
+                        "; rank 0 did not reach the process that made the unique id, at %s: %s",
+                        address_text(&d->to, place), d->why != RING_OK ? d->text : "no answer");
+}
+
 /* Fails the start with the list of the missing ranks. */
 static void time_out(membership *m)
 {
@@ -143,6 +162,7 @@ static void time_out(membership *m)
                 place, number_limit_text(limit, number),
                 limit >= NUMBER_NO_LIMIT ? " at rank 0, but another rank has a deadline" : "",
                 address_is_loopback(&at) ? "; only ranks on this host can reach that address" : "");
+    add_maker(m, text);
     verdict_decide(m, RING_ERR_TIMEOUT, text);
 }
 
@@ -154,6 +174,55 @@ void gathering_tick(membership *m, double now)
         time_out(m);
     else
         membership_due(m, m->world.deadline);
+}
+
+/* ---- The maker of the id --------------------------------------------------------------- */
+
+static ring_status dial_maker(membership *m, const net_address *to);
+
+/* Registers again, since the connection may have broken although the maker lives. */
+static void on_maker_closed(control_source *s)
+{
+    membership *m = (membership *)((char *)s->client - offsetof(membership, client));
+    control_close(s);
+    if (dial_maker(m, &m->start.root_at) != RING_OK)
+        verdict_decide(m, RING_ERR_MEMORY, fail_text());
+}
+
+static void on_registered(dialer *d, ring_status status, int fd)
+{
+    membership *m = d->context;
+    char text[CONTROL_TEXT];
+    if (status == RING_OK) {
+        m->start.maker = (control_source){.fd = fd, .client = &m->client, .ready = on_maker_closed};
+        status = control_watch(&m->start.maker, EPOLLIN);
+    }
+    if (status == RING_OK)
+        return;
+    text_format(text, sizeof text, "%s", fail_text());
+    if (status == RING_ERR_ABORTED)
+        text_format(text, sizeof text,
+                    "another process has joined as rank 0 by the same unique id, "
+                    "which can be used for one communicator only");
+    else if (status == RING_ERR_PEER)
+        peers_id_ended(d, text);
+    verdict_decide(m, status == RING_ERR_ABORTED ? RING_ERR_USAGE : status, text);
+}
+
+static ring_status dial_maker(membership *m, const net_address *to)
+{
+    const dialer like = {.purpose.kind = HANDSHAKE_REGISTER,
+                         .terms = m->job,
+                         .to = *to,
+                         .peer = HANDSHAKE_MAKER,
+                         .patience = HANDSHAKE_SECONDS,
+                         .most_pause = 0.05,
+                         .deadline = CONTROL_NEVER,
+                         .frugal = true,
+                         .listens_now = true,
+                         .done = on_registered};
+    m->start.root_at = *to;
+    return peers_start_dialer(m, &like);
 }
 
 /* ---- For the caller ---------------------------------------------------------------- */
@@ -174,7 +243,7 @@ static ring_status open_rendezvous(membership *m, int *listener)
 }
 
 /* Gathers the cards under the lock, which control_wait() releases meanwhile. */
-static ring_status gather(membership *m, int *listener)
+static ring_status gather(membership *m, const credential *c, int *listener)
 {
     unsigned char session[HANDSHAKE_SESSION];
     randombytes_buf(session, sizeof session);
@@ -182,6 +251,8 @@ static ring_status gather(membership *m, int *listener)
     memcpy(m->job->session, session, sizeof session); /* joining ranks get it in the handshake */
     RING_TRY(listeners_open(m, session));
     RING_TRY(open_rendezvous(m, listener));
+    if (c->maker.length > 0)
+        RING_TRY(dial_maker(m, &c->maker));
     membership_due(m, m->world.deadline);
     while (m->state < STATE_LINKING && !membership_has_failed(m))
         (void)control_wait(&m->changed, CONTROL_NEVER);
@@ -193,7 +264,7 @@ ring_status gathering_run(membership *m, const credential *c, int *listener)
     RING_TRY(listeners_bind(m, c));
     RING_TRY(membership_serve(m));
     control_lock();
-    const ring_status status = gather(m, listener);
+    const ring_status status = gather(m, c, listener);
     control_unlock();
     return status;
 }

@@ -15,6 +15,9 @@
  *                           socket, and reports a failure to ranks that connect later. */
 ring_status gathering_run(membership *m, const credential *c, int *listener);
 
+/** Closes the listener for joining ranks. The maker of the id redirects no more ranks. */
+void gathering_close(membership *m);
+
 /** Handles CONTROL_CARD and CONTROL_SEATED. */
 void gathering_receive(membership *m, connection *c, const control_message *message);
 /** Handles the end of the connection to a joining rank. */

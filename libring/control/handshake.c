@@ -16,7 +16,8 @@
 enum {
     ORDER_MARK = 0x01020304,    /* hello.order of this machine's byte order */
     ORDER_SWAPPED = 0x04030201, /* hello.order of the opposite byte order */
-    HANDSHAKE_MARK = 16         /* bytes of the mark: the MAC in a dialer's nonce */
+    HANDSHAKE_MARK = 16,        /* bytes of the mark: the MAC in a dialer's nonce */
+    ADDRESS_PROOF = ADDRESS_PACKED + HANDSHAKE_MAC /* bytes of rank 0's address and its proof */
 };
 static const char magic[8] = "ringboot";
 
@@ -123,19 +124,23 @@ static ring_status receive(handshake *h, size_t want)
 
 /* ---- Proofs ------------------------------------------------------------------------ */
 
-/* Computes a MAC of both hellos. @param side  [8] a label for the use of the MAC. */
-static void prove(const handshake *h, const char *side, unsigned char mac[HANDSHAKE_MAC])
+/* Computes a MAC of both hellos. @param side  [8] a label for the use of the MAC.
+ * @param rank_0  rank 0's packed address, which the MAC then covers, too; NULL: none. */
+static void prove(const handshake *h, const char *side, const unsigned char *rank_0,
+                  unsigned char mac[HANDSHAKE_MAC])
 {
     crypto_auth_hmacsha256_state state;
     crypto_auth_hmacsha256_init(&state, h->terms->key, sizeof h->terms->key);
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)side, 8);
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->dialer, sizeof h->dialer);
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)&h->acceptor, sizeof h->acceptor);
+    if (rank_0 != NULL)
+        crypto_auth_hmacsha256_update(&state, rank_0, ADDRESS_PACKED);
     crypto_auth_hmacsha256_final(&state, mac);
     sodium_memzero(&state, sizeof state);
 }
 
-static const char acceptor_side[8] = "acceptor", dialer_side[8] = "dialer";
+static const char acceptor_side[8] = "acceptor", dialer_side[8] = "dialer", moved[8] = "moved";
 
 static bool is_dialer(const handshake *h)
 {
@@ -152,32 +157,67 @@ void handshake_derive(const handshake *h, control_keys *keys)
     static const char from_acceptor[8] = "accepts", from_dialer[8] = "dials";
     const bool dialed = is_dialer(h);
     _Static_assert((int)CONTROL_SOCKET_KEY == (int)HANDSHAKE_MAC, "a MAC makes a key");
-    prove(h, dialed ? from_dialer : from_acceptor, keys->out);
-    prove(h, dialed ? from_acceptor : from_dialer, keys->in);
+    prove(h, dialed ? from_dialer : from_acceptor, NULL, keys->out);
+    prove(h, dialed ? from_acceptor : from_dialer, NULL, keys->in);
 }
 
-static ring_status check_proof(const handshake *h, const char *side, const unsigned char *mac)
+static ring_status check_proof(const handshake *h, const char *side, const unsigned char *rank_0,
+                               const unsigned char *mac)
 {
     unsigned char want[HANDSHAKE_MAC];
-    prove(h, side, want);
+    prove(h, side, rank_0, want);
     if (sodium_memcmp(want, mac, sizeof want) != 0)
         return fail(RING_ERR_AUTH, "the peer could not prove that it belongs to this job: it has "
                                    "another secret or belongs to another job");
     return peer_check(h->fd, h->terms->users);
 }
 
+/* Writes rank 0's address and its proof. */
+static void put_address(const handshake *h, const char *side, unsigned char out[ADDRESS_PROOF])
+{
+    memcpy(out, h->terms->rank_0, ADDRESS_PACKED);
+    prove(h, side, out, out + ADDRESS_PACKED);
+}
+
+static ring_status receive_address(handshake *h, const char *side)
+{
+    RING_TRY(receive(h, ADDRESS_PROOF));
+    RING_TRY(check_proof(h, side, h->in, h->in + ADDRESS_PACKED));
+    return address_unpack(h->in, &h->rank_0)
+               ? RING_OK
+               : fail(RING_ERR_PEER, "the peer has sent an invalid address of rank 0");
+}
+
+static bool is_maker(const handshake_hello *hello)
+{
+    return hello->rank == HANDSHAKE_MAKER;
+}
+
+static const char *name_of(const handshake_hello *hello, char out[32])
+{
+    if (is_maker(hello))
+        return "the maker of the unique id";
+    text_format(out, 32, "rank %d", hello->rank);
+    return out;
+}
+
 /* Compares the hellos after both sides have proved that they belong to one job. */
 static ring_status compare(const handshake_hello *mine, const handshake_hello *theirs)
 {
+    char a[32], b[32];
+    const uint16_t kind = mine->purpose.kind;
     if (theirs->order == ORDER_SWAPPED)
         return fail(RING_ERR_CONFIG,
                     "a rank of this job has another byte order; mixed machines are not supported");
     if (theirs->version != mine->version || theirs->card_bytes != mine->card_bytes)
         return fail(RING_ERR_CONFIG,
-                    "rank %d runs libring %u (cards of %u bytes), rank %d runs libring %u (%u "
-                    "bytes); install one version everywhere",
-                    theirs->rank, theirs->version, theirs->card_bytes, mine->rank, mine->version,
-                    mine->card_bytes);
+                    "%s runs libring %u (cards of %u bytes), %s runs libring %u (%u bytes); "
+                    "install one version everywhere",
+                    name_of(theirs, a), theirs->version, theirs->card_bytes, name_of(mine, b),
+                    mine->version, mine->card_bytes);
+    if (is_maker(mine) != is_maker(theirs) &&
+        (kind == HANDSHAKE_JOIN || kind == HANDSHAKE_REGISTER))
+        return RING_OK; /* the maker does not know the number of ranks */
     if (theirs->size != mine->size)
         return fail(
             RING_ERR_CONFIG,
@@ -191,7 +231,7 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
         memcmp(&theirs->purpose, &mine->purpose, sizeof mine->purpose) != 0)
         return fail(RING_ERR_PEER, "rank %d is not the peer that rank %d expects", theirs->rank,
                     mine->rank);
-    return mine->purpose.kind == HANDSHAKE_JOIN || /* a joining rank gets the session only now */
+    return kind == HANDSHAKE_JOIN || /* a joining rank gets the session only now */
                    memcmp(mine->session, theirs->session, sizeof mine->session) == 0
                ? RING_OK
                : fail(RING_ERR_PEER, "rank %d belongs to another start of this job", theirs->rank);
@@ -218,6 +258,7 @@ static ring_status on_connecting(handshake *h)
     if (poll(&entry, 1, 0) <= 0)
         return RING_IN_PROGRESS;
     getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    h->error = error;
     if (error != 0)
         return fail(RING_ERR_PEER, "%s", strerror(error));
     if (is_itself(h->fd))
@@ -245,7 +286,7 @@ static ring_status on_hello(handshake *h)
     /* The acceptor's nonce has no mark, since a stranger could send the hello back as its own. */
     randombytes_buf(h->acceptor.nonce, HANDSHAKE_NONCE);
     answer.hello = h->acceptor;
-    prove(h, acceptor_side, answer.mac);
+    prove(h, acceptor_side, NULL, answer.mac);
     RING_TRY(send_all(h, &answer, sizeof answer));
     h->state = HANDSHAKE_PROOF;
     return RING_OK;
@@ -254,12 +295,16 @@ static ring_status on_hello(handshake *h)
 /* Sends the proof even to a peer of another version, so that both sides can report the versions. */
 static ring_status on_answer(handshake *h)
 {
-    unsigned char proof[HANDSHAKE_MAC];
+    unsigned char proof[ADDRESS_PROOF];
+    const bool registers = h->dialer.purpose.kind == HANDSHAKE_REGISTER;
     RING_TRY(receive(h, sizeof h->acceptor + HANDSHAKE_MAC));
     memcpy(&h->acceptor, h->in, sizeof h->acceptor);
-    RING_TRY(check_proof(h, acceptor_side, h->in + sizeof h->acceptor));
-    prove(h, dialer_side, proof);
-    RING_TRY(send_all(h, proof, sizeof proof));
+    RING_TRY(check_proof(h, acceptor_side, NULL, h->in + sizeof h->acceptor));
+    if (registers)
+        put_address(h, dialer_side, proof);
+    else
+        prove(h, dialer_side, NULL, proof);
+    RING_TRY(send_all(h, proof, registers ? ADDRESS_PROOF : HANDSHAKE_MAC));
     RING_TRY(compare(&h->dialer, &h->acceptor));
     h->state = HANDSHAKE_WELCOME;
     h->expires = 1e300; /* the peer is a member, which may take any time for the welcome */
@@ -269,6 +314,14 @@ static ring_status on_answer(handshake *h)
 ring_status handshake_welcome(handshake *h)
 {
     return send_all(h, "w", 1);
+}
+
+/* Both parts in one message, so that no part waits for an acknowledgement. */
+void handshake_redirect(handshake *h)
+{
+    unsigned char out[1 + ADDRESS_PROOF] = "m";
+    put_address(h, moved, out + 1);
+    (void)send_all(h, out, sizeof out); /* if it does not arrive, the dialer retries */
 }
 
 void handshake_decline(handshake *h)
@@ -288,16 +341,27 @@ static ring_status step_once(handshake *h, bool *done)
         return on_answer(h);
     case HANDSHAKE_PROOF:
         *done = true;
-        RING_TRY(receive(h, HANDSHAKE_MAC));
-        RING_TRY(check_proof(h, dialer_side, h->in));
+        if (h->dialer.purpose.kind == HANDSHAKE_REGISTER) {
+            RING_TRY(receive_address(h, dialer_side));
+        } else {
+            RING_TRY(receive(h, HANDSHAKE_MAC));
+            RING_TRY(check_proof(h, dialer_side, NULL, h->in));
+        }
         return compare(&h->acceptor, &h->dialer);
     case HANDSHAKE_WELCOME:
-        *done = true;
         RING_TRY(receive(h, 1));
+        if (h->in[0] == 'm') {
+            h->state = HANDSHAKE_REDIRECT;
+            return RING_OK;
+        }
+        *done = true;
         if (h->in[0] == 'l')
             return fail(RING_ERR_ABORTED, "it has left the communicator");
         return h->in[0] == 'w' ? RING_OK
                                : fail(RING_ERR_PEER, "the peer's answer to the proof is invalid");
+    case HANDSHAKE_REDIRECT:
+        *done = true;
+        return receive_address(h, moved);
     }
     return fail(RING_ERR_INTERNAL, "a bug in libring: invalid handshake state %d", (int)h->state);
 }

@@ -26,8 +26,10 @@
 #include <stdio.h>
 
 enum { HANDSHAKE_NONCE = 32, HANDSHAKE_MAC = 32, HANDSHAKE_SESSION = 16, HANDSHAKE_SECONDS = 5 };
-/** A connection of a joining rank to rank 0, an edge of the tree, or a data socket. */
-enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK };
+enum { HANDSHAKE_MAKER = -1 }; /* in place of a rank: the maker of the id, see id_maker.h */
+/** A connection of a joining rank to rank 0 or to the maker of the id, an edge of the tree, a data
+ *  socket, or a connection by which rank 0 tells the maker of the id its address. */
+enum handshake_kind { HANDSHAKE_JOIN = 1, HANDSHAKE_CONTROL, HANDSHAKE_LINK, HANDSHAKE_REGISTER };
 
 /** The purpose of a connection, which must be equal at both ends. Only data sockets have a kind of
  *  traffic, an index and a transport (control_purpose); for others these are 0. */
@@ -44,6 +46,7 @@ typedef struct handshake_terms {
                                                  draws it, and the others get it with its proof */
     FILE *users; /* peer_table() if the key is public, so that the user of each peer is checked */
     int rank, size;
+    unsigned char rank_0[ADDRESS_PACKED]; /* at rank 0 and at the maker: rank 0's address */
 } handshake_terms;
 
 typedef struct handshake_hello {
@@ -65,7 +68,8 @@ enum handshake_state {
     HANDSHAKE_HELLO,      /* the acceptor waits for the dialer's hello */
     HANDSHAKE_ANSWER,     /* the dialer waits for the acceptor's hello and proof */
     HANDSHAKE_PROOF,      /* the acceptor waits for the dialer's proof */
-    HANDSHAKE_WELCOME     /* the dialer waits for the last byte */
+    HANDSHAKE_WELCOME,    /* the dialer waits for the last byte */
+    HANDSHAKE_REDIRECT    /* the dialer waits for rank 0's address */
 };
 
 typedef struct handshake {
@@ -75,6 +79,8 @@ typedef struct handshake {
     handshake_hello dialer, acceptor;                          /* the hellos of both sides */
     unsigned char in[sizeof(handshake_hello) + HANDSHAKE_MAC]; /* the message that is arriving */
     size_t got;                                                /* bytes of it that have arrived */
+    net_address rank_0; /* its address, by a HANDSHAKE_REGISTER or a redirect; length 0: none */
+    int error;          /* of connecting, as errno; 0: none */
     bool shows_key; /* at the acceptor: the MAC in the dialer's hello is right. The hello may be a
                        stranger's copy of a member's, so this is not a proof */
     double started; /* the time at which the handshake began */
@@ -93,7 +99,8 @@ void handshake_dial(handshake *h, int fd, const handshake_terms *terms,
 void handshake_accept(handshake *h, int fd, const handshake_terms *terms);
 
 /** Advances the handshake as far as possible.
- *  @return RING_OK: the peer has proved its membership, and at the dialer also admitted this rank;
+ *  @return RING_OK: the peer has proved its membership, and at the dialer also admitted this rank,
+ *          or redirected it to h->rank_0;
  *          RING_IN_PROGRESS: the handshake waits for handshake_events();
  *          RING_ERR_CONFIG: the peer is a member of the job with another version, byte order or
  *          size; RING_ERR_ABORTED: the peer declines this connection for good;
@@ -106,6 +113,8 @@ int handshake_peer(const handshake *h);
 void handshake_derive(const handshake *h, control_keys *keys);
 /** Sends the acceptor's last message, the welcome, after handshake_step() has returned RING_OK. */
 ring_status handshake_welcome(handshake *h);
+/** Sends rank 0's address instead, at which the dialer then joins. */
+void handshake_redirect(handshake *h);
 /** Declines the connection instead, because this rank has left the communicator. */
 void handshake_decline(handshake *h);
 /** @return the events that the handshake waits for: EPOLLIN or EPOLLOUT, which equal POLLIN and

@@ -98,16 +98,42 @@ static void on_found(membership *m, const handshake *h, int fd)
     pthread_cond_broadcast(&m->changed);
 }
 
+static ring_status dial_place(membership *m, const net_address *to, bool is_maker);
+
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
+    char text[CONTROL_TEXT];
     m->start.root_at = d->to;
-    if (membership_has_failed(m)) /* before this rank has joined, so rank 0 need not know */
+    text_format(text, sizeof text, "%s", status != RING_OK ? fail_text() : "");
+    if (status == RING_ERR_PEER && d->listens_now)
+        peers_id_ended(d, text);
+    const bool moves = status == RING_OK && d->handshake.rank_0.length > 0;
+    if (moves || membership_has_failed(m)) /* before it has joined, so rank 0 need not know */
         fd_close(&fd);
+    if (membership_has_failed(m))
+        return;
+    if (moves)
+        status = dial_place(m, &d->handshake.rank_0, false);
     else if (status == RING_OK)
         on_found(m, &d->handshake, fd);
-    else
-        verdict_decide(m, status, fail_text());
+    if (status != RING_OK)
+        verdict_decide(m, status, moves ? fail_text() : text);
+}
+
+/* @param is_maker  the maker of the id listens there, and redirects this rank to rank 0. */
+static ring_status dial_place(membership *m, const net_address *to, bool is_maker)
+{
+    const dialer like = {.purpose.kind = HANDSHAKE_JOIN,
+                         .terms = m->job,
+                         .to = *to,
+                         .patience = HANDSHAKE_SECONDS,
+                         .deadline = CONTROL_NEVER,
+                         .most_pause = m->start.one_place ? 0.05 : 0.2,
+                         .frugal = true,
+                         .listens_now = is_maker,
+                         .done = on_dialed};
+    return peers_start_dialer(m, &like);
 }
 
 /* Starts a dialer for each address of the credential. */
@@ -118,17 +144,8 @@ static ring_status dial_places(search *v)
     memcpy(m->job->key, c->key, sizeof m->job->key);
     m->start.one_place = c->places == 1;
     /* Runs backwards, so that the dialer of the first address is the first in the list. */
-    for (size_t i = c->places; i-- > 0;) {
-        const dialer like = {.purpose.kind = HANDSHAKE_JOIN,
-                             .terms = m->job,
-                             .to = c->at[i],
-                             .patience = HANDSHAKE_SECONDS,
-                             .deadline = CONTROL_NEVER,
-                             .most_pause = c->places > 1 ? 0.2 : 0.05,
-                             .frugal = true,
-                             .done = on_dialed};
-        RING_TRY(peers_start_dialer(m, &like));
-    }
+    for (size_t i = c->places; i-- > 0;)
+        RING_TRY(dial_place(m, &c->at[i], c->maker.length > 0));
     return RING_OK;
 }
 
@@ -175,12 +192,19 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
     char limit[NUMBER_LIMIT_MAX], text[ADDRESS_TEXT_MAX];
     const bool tried = first != NULL && first->why != RING_OK;
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
+    const bool at_maker = first != NULL && first->listens_now;
+    const bool held = at_maker && first->busy && first->handshake.state == HANDSHAKE_WELCOME;
+    const net_address *at = c->maker.length > 0 && first != NULL ? &first->to : &c->at[0];
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,
-                "rank %d did not reach rank 0 at %s%s in time (RING_INIT_TIMEOUT=%s): %s; is rank "
-                "0 running, and is the address right?",
-                m->world.rank, address_text(&c->at[0], text), c->places > 1 ? " and up" : "",
+                "rank %d did not reach rank 0%s at %s%s in time (RING_INIT_TIMEOUT=%s): %s; is %s "
+                "running, and is the address right?",
+                m->world.rank, at_maker ? " through the process that made the unique id," : "",
+                address_text(at, text), c->places > 1 ? " and up" : "",
                 number_limit_text(m->world.settings.init_timeout, limit),
-                tried ? first->text : "no answer");
+                held    ? "that process waits for rank 0"
+                : tried ? first->text
+                        : "no answer",
+                at_maker && !held ? "that process" : "rank 0");
 }
 
 /* Dials until rank 0 has admitted this rank, the start has failed, or the deadline has passed. */

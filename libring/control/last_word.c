@@ -28,6 +28,7 @@ static handshake_terms terms_of(const credential *c, const last_word *w)
 {
     handshake_terms terms = {.rank = w->rank, .size = w->size};
     memcpy(terms.key, c->key, sizeof terms.key);
+    address_pack(&c->at[0], terms.rank_0);
     return terms;
 }
 
@@ -37,6 +38,24 @@ static ring_status finish_handshake(handshake *h, double until)
     while ((status = handshake_step(h)) == RING_IN_PROGRESS && clock_now() < until)
         (void)fd_await(h->fd, (short)handshake_events(h), until);
     return status;
+}
+
+/* Dials @p to. @return the socket after a handshake that has succeeded; -1 otherwise. */
+static int dial(const handshake_terms *terms, enum handshake_kind kind, const net_address *to,
+                double until, handshake *h)
+{
+    const handshake_purpose purpose = {.kind = kind};
+    const int peer = kind == HANDSHAKE_REGISTER ? HANDSHAKE_MAKER : 0;
+    int fd;
+    if (address_socket(to, &fd) != RING_OK)
+        return -1;
+    fd_guard(fd);
+    const handshake_hello hello = handshake_hello_to(terms, peer, &purpose);
+    (void)connect(fd, &to->at.any, to->length);
+    handshake_dial(h, fd, terms, &hello, PEER_SECONDS);
+    if (finish_handshake(h, until) != RING_OK)
+        fd_close(&fd);
+    return fd;
 }
 
 /* Sends the failure as a control message of the kind @p kind. @return true if it was sent. */
@@ -85,8 +104,11 @@ void last_word_to_joiners(const credential *c, const last_word *w, int listener)
     handshake_terms terms = terms_of(c, w);
     const double end = clock_now() + TOTAL_SECONDS;
     double until = clock_now() + PATIENCE;
-    int notified = 0;
+    int notified = 0, maker = -1;
+    handshake h;
     (void)listen(listener, SOMAXCONN);
+    if (c->maker.length > 0) /* which sends the other ranks to the listener */
+        maker = dial(&terms, HANDSHAKE_REGISTER, &c->maker, until, &h);
     while (notified < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
@@ -97,6 +119,7 @@ void last_word_to_joiners(const credential *c, const last_word *w, int listener)
         }
         fd_close(&fd);
     }
+    fd_close(&maker);
     sodium_memzero(&terms, sizeof terms);
 }
 
@@ -107,16 +130,13 @@ static bool report_at(const handshake_terms *terms, const last_word *w, const ne
                       double until)
 {
     handshake h;
-    int fd;
-    const handshake_purpose purpose = {.kind = HANDSHAKE_JOIN};
-    if (address_socket(to, &fd) != RING_OK)
-        return false;
-    fd_guard(fd);
-    const handshake_hello hello = handshake_hello_to(terms, 0, &purpose);
-    (void)connect(fd, &to->at.any, to->length);
-    handshake_dial(&h, fd, terms, &hello, PEER_SECONDS);
-    const bool sent = finish_handshake(&h, until) == RING_OK &&
-                      send_word(&h, w, CONTROL_PROPOSAL, until);
+    int fd = dial(terms, HANDSHAKE_JOIN, to, until, &h);
+    if (fd >= 0 && h.rank_0.length > 0) { /* the maker of the id has answered */
+        const net_address rank_0 = h.rank_0;
+        fd_close(&fd);
+        fd = dial(terms, HANDSHAKE_JOIN, &rank_0, until, &h);
+    }
+    const bool sent = fd >= 0 && send_word(&h, w, CONTROL_PROPOSAL, until);
     if (sent)
         await_reader(fd, until);
     fd_close(&fd);

@@ -65,6 +65,7 @@ ring_status listeners_bind(membership *m, const credential *c)
     RING_TRY(encryption_choose(&m->world.settings, c, m->world.rank));
     RING_TRY(choose_address(&m->world.settings, c, m->world.rank, &own));
     memcpy(m->job->key, c->key, sizeof m->job->key);
+    address_pack(&c->at[0], m->job->rank_0);
     if (c->check_uid && (m->job->users = m->terms->users = peer_table()) == NULL)
         return fail(RING_ERR_SYSTEM,
                     "reading the kernel's table of connections: %m; set RING_SECRET_FILE");
@@ -94,9 +95,10 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
 }
 
 /* Decides about a member that has proved its membership: acceptor.wants(). */
-static ring_status on_proved(acceptor *a, const handshake_hello *hello)
+static ring_status on_proved(acceptor *a, const handshake *h)
 {
-    return hello->purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, hello) : RING_OK;
+    return h->dialer.purpose.kind == HANDSHAKE_LINK ? data_sockets_want(a->context, &h->dialer)
+                                                    : RING_OK;
 }
 
 /* If no descriptor is free, a start fails at once. After the start, descriptors may be freed soon;

@@ -84,6 +84,7 @@ static void init_parts(membership *m)
                                  .due = CONTROL_NEVER,
                                  .tick = m->dispatch->tick};
     m->rendezvous.source.fd = m->tcp.source.fd = m->local.source.fd = -1;
+    m->start.maker.fd = -1;
     m->ways.unanswered = -1;
     m->ways.attach_at = m->ways.adopt_at = CONTROL_NEVER;
     m->groups = &m->all;

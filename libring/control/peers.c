@@ -67,6 +67,15 @@ ring_status peers_start_dialer_to(membership *m, int peer, bool local, const dia
     return peers_start_dialer(m, &d);
 }
 
+void peers_id_ended(const dialer *d, char text[CONTROL_TEXT])
+{
+    char place[ADDRESS_TEXT_MAX];
+    text_format(text, CONTROL_TEXT,
+                "the unique id is no longer served at %s (%s): the process that made it has ended, "
+                "the id has expired (RING_INIT_TIMEOUT), or its start is over",
+                address_text(&d->to, place), d->text);
+}
+
 void peers_drop_dialers(membership *m, int kind)
 {
     for (dialer *d = m->dialers; d != NULL; d = d->next)

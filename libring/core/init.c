@@ -281,7 +281,7 @@ ring_status ring_get_unique_id_config(ring_unique_id *id, const ring_config *con
     RING_TRY(comm_read_config(config, "get_unique_id_config", &given));
     RING_TRY(settings_read(&s));
     RING_TRY(settings_override(&s, given.settings));
-    return control_make_id(&s, id);
+    return given.any_process ? control_make_served_id(&s, id) : control_make_id(&s, id);
 }
 
 ring_status ring_get_unique_id(ring_unique_id *id)

@@ -181,17 +181,19 @@ typedef struct id_layout {
     char magic[8];
     unsigned char key[CREDENTIAL_KEY];
     unsigned char address[ADDRESS_PACKED];
+    unsigned char served; /* 1: the address is that of the maker of the id, not of rank 0 */
 } id_layout;
 
 _Static_assert(sizeof(id_layout) <= RING_UNIQUE_ID_BYTES, "an id holds an address and a key");
 static const char id_magic[8] = "ring id";
 
-void credential_make_id(const net_address *at, ring_unique_id *id)
+void credential_make_id(const net_address *at, bool served, ring_unique_id *id)
 {
     id_layout layout;
     memcpy(layout.magic, id_magic, sizeof id_magic);
     randombytes_buf(layout.key, sizeof layout.key);
     address_pack(at, layout.address);
+    layout.served = served;
     memset(id, 0, sizeof *id);
     memcpy(id->bytes, &layout, sizeof layout);
     sodium_memzero(&layout, sizeof layout);
@@ -205,6 +207,8 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     const bool sound = memcmp(layout.magic, id_magic, sizeof id_magic) == 0 &&
                        address_unpack(layout.address, &out->at[0]);
     memcpy(out->key, layout.key, sizeof layout.key);
+    if (layout.served != 0)
+        out->maker = out->at[0];
     sodium_memzero(&layout, sizeof layout);
     out->places = 1;
     return sound ? RING_OK

@@ -23,6 +23,8 @@ typedef struct credential {
     bool check_uid; /* every peer must be a process of this user, because the key is public */
     net_address at[CREDENTIAL_PLACES]; /* [places] of rank 0, in the order in which to try them */
     size_t places;
+    net_address maker; /* of an id that any process may make: the maker, which tells the ranks rank
+                          0's address; length 0: rank 0 listens at at[0] */
 } credential;
 
 /** Makes the credential from the launch variables: reads the secret, and resolves MASTER_ADDR by
@@ -37,7 +39,8 @@ ring_status credential_listen(credential *c, const launch_info *launch, const se
 
 /** Makes the credential from a unique id. @return RING_OK or RING_ERR_ARGUMENT. */
 ring_status credential_from_id(const ring_unique_id *id, credential *out);
-/** Makes a unique id of a random key and the address @p at, where rank 0 will listen. */
-void credential_make_id(const net_address *at, ring_unique_id *id);
+/** Makes a unique id of a random key and the address @p at, where rank 0 will listen.
+ *  @param served  its maker listens there instead. */
+void credential_make_id(const net_address *at, bool served, ring_unique_id *id);
 
 #endif

@@ -84,6 +84,33 @@ static int begin_apart(int rank, int ranks, harness_board *board, void *arg)
     return 0;
 }
 
+/* The last rank makes the id, and the communicator is split. */
+static int begin_by_any_process(int rank, int ranks, harness_board *board, void *arg)
+{
+    ring_config config = at_once();
+    ring_comm *first, *comm, *part;
+    ring_unique_id id;
+    int32_t x = 1;
+    config.any_process = 1;
+    EXPECT_OK(harness_join(rank, ranks, board, &first));
+    if (rank == ranks - 1)
+        EXPECT_OK(ring_get_unique_id_config(&id, &config));
+    EXPECT_OK(ring_broadcast(&id, &id, sizeof id, RING_UINT8, ranks - 1, first, NULL));
+    EXPECT_OK(ring_comm_init_config(&comm, ranks, &id, rank, &config));
+    EXPECT_OK(ring_comm_split(comm, rank == 0, -rank, &part));
+    EXPECT_OK(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, part, NULL));
+    EXPECT(x == (rank == 0 ? 1 : ranks - 1), "%d", x);
+    ring_comm_destroy(part);
+    ring_comm_destroy(comm);
+    ring_comm_destroy(first);
+    return 0;
+}
+
+static void test_any_rank_makes_the_id(void **state)
+{
+    run(3, begin_by_any_process);
+}
+
 static void test_ranks_begin_and_compute(void **state)
 {
     run(3, begin_apart);
@@ -182,6 +209,8 @@ enum { ATTEMPTS = 5 };
 
 typedef enum ending { ABORT, DESTROY, ENDINGS } ending;
 
+static int any_process; /* of the ids */
+
 /* Ends a start of @p ranks in which only some ranks take part, at one of them.
  * @param present  bits: the ranks that begin. @return seconds until all of them have ended. */
 static double end_start(int ranks, int present, int by, ending how, useconds_t after)
@@ -189,8 +218,9 @@ static double end_start(int ranks, int present, int by, ending how, useconds_t a
     ring_config config = at_once();
     ring_unique_id id;
     ring_comm *comms[RANKS];
+    config.any_process = any_process;
+    assert_int_equal(ring_get_unique_id_config(&id, &config), RING_OK);
     config.settings = no_deadline;
-    assert_int_equal(ring_get_unique_id(&id), RING_OK);
     for (int r = 0; r < ranks; r++)
         if (present >> r & 1)
             assert_int_equal(ring_comm_init_config(&comms[r], ranks, &id, r, &config), RING_OK);
@@ -223,10 +253,12 @@ static double end_start(int ranks, int present, int by, ending how, useconds_t a
 /* The time is judged by the best attempt, since machines may be busy. */
 static void ends_at_once(int ranks, int present, int by)
 {
-    for (ending how = ABORT; how < ENDINGS; how++) {
+    for (int i = 0; i < 2 * ENDINGS; i++) {
+        const ending how = (ending)(i / 2);
+        any_process = i % 2;
         double best = HARNESS_PROMPT;
-        for (int i = 0; i < ATTEMPTS; i++) {
-            const double seconds = end_start(ranks, present, by, how, i < 2 ? 0 : 100000);
+        for (int j = 0; j < ATTEMPTS; j++) {
+            const double seconds = end_start(ranks, present, by, how, j < 2 ? 0 : 100000);
             best = seconds < best ? seconds : best;
         }
         print_message("%d ranks, %#x begin, rank %d ends: %.1f ms\n", ranks, present, by,
@@ -415,6 +447,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_begin_and_compute), /* forks before there is a heap */
+        cmocka_unit_test(test_any_rank_makes_the_id),
         cmocka_unit_test(test_ranks_apart_learn_of_an_abort),
         cmocka_unit_test(test_one_thread_is_all_ranks_of_two_communicators),
         cmocka_unit_test(test_a_start_that_fails_is_told_by_the_first_call),

@@ -163,7 +163,7 @@ static ring_unique_id moved(const ring_unique_id *id, int port)
     ring_unique_id out;
     assert_int_equal(credential_from_id(id, &c), RING_OK);
     address_set_port(&c.at[0], port);
-    credential_make_id(&c.at[0], &out);
+    credential_make_id(&c.at[0], false, &out);
     memcpy(out.bytes + 8, id->bytes + 8, sizeof c.key);
     return out;
 }

@@ -96,7 +96,7 @@ static void without_rank_0_the_place_is_named(void **state)
     credential p;
     assert_int_equal(credential_from_id(&id, &p), RING_OK);
     address_set_port(&p.at[0], free_ports(1));
-    credential_make_id(&p.at[0], &id);
+    credential_make_id(&p.at[0], false, &id);
     assert_int_equal(join_by_id(&id, 2, 1, 1, &world), RING_ERR_TIMEOUT);
     char text[ADDRESS_TEXT_MAX];
     assert_non_null(strstr(fail_text(), address_text(&p.at[0], text)));
@@ -391,7 +391,7 @@ static ring_status own_host(int rank, int size, void *hosts)
     control_world *world;
     if (rank == 1 && unshare(CLONE_NEWNET) != 0)
         return fail(RING_ERR_UNSUPPORTED, "unshare: %m");
-    credential_make_id(&(net_address){.at.v4.sin_family = AF_INET}, &unused);
+    credential_make_id(&(net_address){.at.v4.sin_family = AF_INET}, false, &unused);
     RING_TRY(join_by_id(&unused, 1, 0, 1, &world));
     memcpy((unsigned char *)hosts + 16 * rank, world->cards[0].host, 16);
     control_free(world);

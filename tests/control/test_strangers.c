@@ -157,7 +157,7 @@ static void relayed_id(const ring_unique_id *id, int port, ring_unique_id *out)
     credential p;
     assert_int_equal(credential_from_id(id, &p), RING_OK);
     address_set_port(&p.at[0], port);
-    credential_make_id(&p.at[0], out);
+    credential_make_id(&p.at[0], false, out);
     /* The key of the real id with the relay's address: all but the address is the same. */
     for (size_t i = 0; i < sizeof p.key; i++)
         out->bytes[8 + i] = id->bytes[8 + i];

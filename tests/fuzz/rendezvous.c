@@ -68,7 +68,7 @@ static ring_unique_id some_id(void)
 {
     ring_unique_id id;
     const net_address at = some_v6();
-    credential_make_id(&at, &id);
+    credential_make_id(&at, false, &id);
     memset(id.bytes + 8, 7, CREDENTIAL_KEY);
     return id;
 }

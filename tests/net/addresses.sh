@@ -42,11 +42,18 @@ joins() {
     echo "joined: $what"
 }
 
-in_a "$by_id" 0 2 "$work/id" > "$work/out.0" 2>&1 &
-in_b "$by_id" 1 2 "$work/id" > "$work/out.1" 2>&1 || { cat "$work"/out.*; failed "an id"; }
-wait $! || { cat "$work/out.0"; failed "an id, rank 0"; }
-grep -qx 'rank 1 of 2: 3' "$work/out.1" || failed "the sum of two hosts: $(cat "$work/out.1")"
-echo "joined: an id"
+for maker in 0 1 2; do # ranks 0 and 2 are here
+    rm -f "$work/id"
+    in_a "$by_id" 0 3 "$work/id" $maker > "$work/out.0" 2>&1 &
+    first=$!
+    in_a "$by_id" 2 3 "$work/id" $maker > "$work/out.2" 2>&1 &
+    in_b "$by_id" 1 3 "$work/id" $maker > "$work/out.1" 2>&1 ||
+        { cat "$work"/out.*; failed "an id of rank $maker"; }
+    wait $first || { cat "$work/out.0"; failed "an id of rank $maker, rank 0"; }
+    wait $! || { cat "$work/out.2"; failed "an id of rank $maker, rank 2"; }
+    grep -qx 'rank 1 of 3: 6' "$work/out.1" || failed "the sum of two hosts: $(cat "$work/out.1")"
+    echo "joined: an id of rank $maker"
+done
 
 in_a "$bin/ringinfo" | grep -E 'for_other_hosts +10\.77\.0\.1$' ||
     failed "ringinfo: $(in_a "$bin/ringinfo" | grep for_other_hosts)"

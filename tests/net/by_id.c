@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * As MPI programs start NCCL: rank 0 makes an id, all get it by another way, here a file.
- * Usage: by_id RANK SIZE FILE */
+ * As MPI programs start NCCL: a rank makes an id, all get it by another way, here a file.
+ * Usage: by_id RANK SIZE FILE MAKER */
 #include <ring/ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static ring_status publish(const char *path, ring_unique_id *id)
+static ring_status publish(const char *path, const ring_config *config, ring_unique_id *id)
 {
     char fresh[512];
-    const ring_status status = ring_get_unique_id(id);
+    const ring_status status = ring_get_unique_id_config(id, config);
     if (status != RING_OK)
         return status;
     snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -32,11 +32,13 @@ static ring_status look(const char *path, ring_unique_id *id)
     return got == 1 ? RING_OK : RING_ERR_SYSTEM;
 }
 
-static ring_status add_up(int rank, int size, const char *path, float *sum)
+static ring_status add_up(int rank, int size, const char *path, int maker, float *sum)
 {
+    ring_config config = RING_CONFIG_INIT;
     ring_unique_id id;
     ring_comm *comm;
-    ring_status status = rank == 0 ? publish(path, &id) : look(path, &id);
+    config.any_process = maker > 0;
+    ring_status status = rank == maker ? publish(path, &config, &id) : look(path, &id);
     if (status == RING_OK)
         status = ring_comm_init(&comm, size, &id, rank);
     if (status != RING_OK)
@@ -50,9 +52,9 @@ static ring_status add_up(int rank, int size, const char *path, float *sum)
 int main(int argc, char **argv)
 {
     float sum = 0;
-    if (argc != 4)
+    if (argc != 5)
         return 2;
-    if (add_up(atoi(argv[1]), atoi(argv[2]), argv[3], &sum) != RING_OK) {
+    if (add_up(atoi(argv[1]), atoi(argv[2]), argv[3], atoi(argv[4]), &sum) != RING_OK) {
         fprintf(stderr, "rank %s: %s\n", argv[1], ring_last_error(NULL));
         return 1;
     }

@@ -143,17 +143,18 @@ typedef struct ring_comm ring_comm;
 typedef struct ring_work ring_work;
 
 #define RING_UNIQUE_ID_BYTES 128
-/** The address of rank 0 and the random key of one communicator. Any process that has it may join,
- *  so pass it to the other ranks over a private channel (MPI, a store, a file of mode 0600). */
+/** The address of rank 0, or of the process that made the id, and the random key of one
+ *  communicator. Any process that has it may join, so pass it to the other ranks over a private
+ *  channel (MPI, a store, a file of mode 0600). */
 typedef struct ring_unique_id {
     unsigned char bytes[RING_UNIQUE_ID_BYTES];
 } ring_unique_id;
 
 /** Creates an id and reserves a port for it, on which rank 0 listens while ranks join.
- *  The process of rank 0 must call this. The port belongs to one address of this host: RING_ADDR if
- *  it is set, else the address of the first interface that RING_SOCKET_IFNAME allows, else the
- *  address of the first interface that is neither loopback nor a bridge, else 127.0.0.1. Processes
- *  without the random key in the id cannot join.
+ *  The process of rank 0 must call this, unless ring_config.any_process is 1. The port belongs to
+ *  one address of this host: RING_ADDR if it is set, else the address of the first interface that
+ *  RING_SOCKET_IFNAME allows, else the address of the first interface that is neither loopback nor
+ *  a bridge, else 127.0.0.1. Processes without the random key in the id cannot join.
  *  @param[out] id  filled on success. An id can be used for one communicator only.
  *  @return RING_OK, RING_ERR_SYSTEM, RING_ERR_CONFIG. */
 ring_status ring_get_unique_id(ring_unique_id *id);
@@ -183,17 +184,27 @@ typedef struct ring_config {
     int nonblocking;
     /** 1: do not print a failure, because the caller shows ring_last_error(NULL). */
     int quiet;
+    /** 1, for ring_get_unique_id_config(): rank 0 may join in another process than the one that
+     *  makes the id. */
+    int any_process;
 } ring_config;
 
 #define RING_CONFIG_INIT \
     { \
-        sizeof(ring_config), NULL, 0, 0 \
+        sizeof(ring_config), NULL, 0, 0, 0 \
     }
 
 /** ring_get_unique_id() with options. @param config  NULL: none. Of its settings only RING_ADDR,
  *  RING_INIT_TIMEOUT (after which the port is released; none: never), RING_SOCKET_IFNAME and
  *  RING_DEBUG have an effect; `nonblocking` and `quiet` have none.
- *  @return the same, and RING_ERR_ARGUMENT. */
+ *   - any_process: any process may make the id, also one that is no rank. It listens on the port
+ *     at once, and must live until all ranks have joined. The ranks may come in any order. If rank
+ *     0 joins in another process, it listens on a port of its own, at the address that RING_ADDR
+ *     or RING_SOCKET_IFNAME chooses there, else at the one from which it reaches the maker, which
+ *     sends the other ranks there. If the maker has ended, ranks that still need it fail with
+ *     RING_ERR_PEER after 5 s. Costs a thread, unless the process has a communicator, and a socket
+ *     for each rank that waits for rank 0, until all have joined or the port is released.
+ *  @return the same, and RING_ERR_ARGUMENT, RING_ERR_MEMORY. */
 ring_status ring_get_unique_id_config(ring_unique_id *id, const ring_config *config);
 
 /** ring_comm_init() with options. @return the same, and RING_ERR_CONFIG if a setting is wrong. */
