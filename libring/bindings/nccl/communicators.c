@@ -184,6 +184,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     ring_config given = RING_CONFIG_INIT;
     NCCL_TRY(options_of(NULL, NULL, "ncclGetUniqueId", &o));
     given.settings = o.settings;
+    given.any_process = 1;
     return nccl_result(ring_get_unique_id_config((ring_unique_id *)id, &given));
 }
 

@@ -69,6 +69,32 @@ static int end_abort(pthread_t thread, double since)
     return 0;
 }
 
+/* ---- Starts ---------------------------------------------------------------------------------- */
+
+/* @param arg  the config; NULL: by ncclCommInitRankScalable(), of which the first id counts. */
+static int id_of_the_last_rank(int rank, int ranks, harness_board *board, void *arg)
+{
+    team t;
+    EXPECT(team_open(&t, rank, 1, RANKS, RANKS) == 0, "rank %d", rank);
+    ncclUniqueId ids[2] = {*team_id(RANKS - 1 - rank, board)}; /* which acts as rank 0 there */
+    if (arg != NULL)
+        EXPECT(team_join(&t, ids, arg) == 0, "rank %d", rank);
+    else
+        EXPECT_NCCL(ncclCommInitRankScalable(&t.of[0].comm, RANKS, rank, 2, ids, NULL));
+    EXPECT_NCCL(sum(&t.of[0]));
+    EXPECT_CUDA(team_cuda.stream_synchronize(t.of[0].stream));
+    return team_close(&t);
+}
+
+static void any_rank_makes_the_id(void **state)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, id_of_the_last_rank, NULL, NULL), 0);
+    for (config.blocking = 0; config.blocking < 2; config.blocking++)
+        assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, id_of_the_last_rank, &config, NULL),
+                         0);
+}
+
 /* ---- Aborts ---------------------------------------------------------------------------------- */
 
 /* The other rank never starts. */
@@ -396,6 +422,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(any_rank_makes_the_id),
         cmocka_unit_test(aborts_end_every_phase),
         cmocka_unit_test(ranks_may_be_lost_or_exit),
     };
