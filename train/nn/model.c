@@ -100,6 +100,10 @@ static ring_status shape_node(train_model *model, int number, const node_spec *s
     if (spec->tie != NOT_TIED && (spec->tie < 0 || spec->tie >= number))
         return train_fail(RING_ERR_CONFIG, "a layer can only be tied to an earlier one");
     RING_TRY(spec->op->shape(&node->use));
+    node->functions = model->place->functions(spec->op);
+    if (node->functions == NULL)
+        return train_fail(RING_ERR_UNSUPPORTED, "%s cannot compute this layer; use --device cpu",
+                          model->place->name);
     RING_TRY(check_sizes(&node->use));
     return add_tensors(model, node, spec->tie);
 }
@@ -244,8 +248,8 @@ static void place_node(train_model *model, model_node *node, bool owns, size_t *
         if (node->adds_input_grad[k] && spare > model->spare_bytes[k])
             model->spare_bytes[k] = spare;
     }
-    if (node->use.scratch_bytes > model->scratch_bytes)
-        model->scratch_bytes = node->use.scratch_bytes;
+    const size_t scratch = model->place->scratch_bytes(&node->use, rows);
+    model->scratch_bytes = scratch > model->scratch_bytes ? scratch : model->scratch_bytes;
 }
 
 static void place_nodes(train_model *model)
@@ -267,19 +271,21 @@ static void place_nodes(train_model *model)
 
 ring_status model_allocate(train_model *model)
 {
+    const nn_place *place = model->place;
     const size_t pointers = (size_t)model->tensors.count * sizeof(float *);
     RING_TRY(train_alloc((void **)&model->params, pointers, "tensors"));
     RING_TRY(train_alloc((void **)&model->grads, pointers, "tensors"));
     RING_TRY(train_alloc((void **)&model->slots, (size_t)model->slot_count * sizeof *model->slots,
                          "slots"));
     for (int s = 0; s < model->slot_count; s++)
-        RING_TRY(train_alloc((void **)&model->slots[s].memory, model->slot_bytes, "activations"));
+        RING_TRY(place->alloc(place, (void **)&model->slots[s].memory, model->slot_bytes,
+                              "activations"));
     if (model->interval > 0)
-        RING_TRY(train_alloc((void **)&model->shared, model->shared_bytes, "activations"));
+        RING_TRY(place->alloc(place, (void **)&model->shared, model->shared_bytes, "activations"));
     for (int k = 0; k < OP_INPUTS_MAX; k++)
-        RING_TRY(
-            train_alloc((void **)&model->spare[k], model->spare_bytes[k], "temporary gradients"));
-    return train_alloc(&model->scratch, model->scratch_bytes, "the layers' scratch");
+        RING_TRY(place->alloc(place, (void **)&model->spare[k], model->spare_bytes[k],
+                              "temporary gradients"));
+    return place->alloc(place, &model->scratch, model->scratch_bytes, "the layers' scratch");
 }
 
 ring_status model_plan(train_model *model, const model_spec *spec)
@@ -288,6 +294,7 @@ ring_status model_plan(train_model *model, const model_spec *spec)
     if (spec->count < 1)
         return train_fail(RING_ERR_CONFIG, "a model needs at least one layer");
     memcpy(model->name, spec->name, sizeof model->name);
+    model->place = spec->place != NULL ? spec->place : &place_host;
     model->input = spec->input;
     model->node_count = spec->count;
     RING_TRY(train_alloc((void **)&model->nodes, (size_t)spec->count * sizeof *model->nodes,
@@ -330,19 +337,20 @@ ring_status model_check(const model_spec *spec, int *failed)
 
 void model_destroy(train_model *model)
 {
+    const nn_place *place = model->place != NULL ? model->place : &place_host;
     for (int n = 0; model->nodes != NULL && n < model->node_count; n++) {
         op_use *use = &model->nodes[n].use;
         if (use->op != NULL && use->op->release != NULL)
             use->op->release(use);
     }
     for (int s = 0; model->slots != NULL && s < model->slot_count; s++)
-        free(model->slots[s].memory);
+        place->release(place, model->slots[s].memory);
     free(model->slots);
-    free(model->shared);
+    place->release(place, model->shared);
     free(model->nodes);
     for (int k = 0; k < OP_INPUTS_MAX; k++)
-        free(model->spare[k]);
-    free(model->scratch);
+        place->release(place, model->spare[k]);
+    place->release(place, model->scratch);
     free(model->params);
     free(model->grads);
     tensors_free(&model->tensors);

@@ -15,6 +15,7 @@
 /** A node of the network. */
 typedef struct model_node {
     op_use use;
+    const op_functions *functions; /* the op's passes at the model's place */
     char name[NODE_NAME_MAX];
     int inputs[OP_INPUTS_MAX];   /* earlier nodes, or MODEL_INPUT */
     int tensors[OP_TENSORS_MAX]; /* numbers of its tensors in the table */
@@ -49,6 +50,7 @@ typedef struct model_slot {
 } model_slot;
 
 typedef struct train_model {
+    const nn_place *place; /* of activations, and of the caller's parameters and gradients */
     char name[sizeof((model_spec *)0)->name];
     op_shape input, output;
     model_node *nodes; /* [node_count] */

@@ -34,7 +34,7 @@ ring_status model_load(train_model *model, int slot, const model_batch *batch)
     model->slots[slot].batch = *batch;
     for (int n = 0; n < model->node_count; n++) {
         op_use *use = &model->nodes[n].use;
-        if (use->op->prepare != NULL)
+        if (use->op->prepare != NULL && model->place->is_host)
             RING_TRY(use->op->prepare(use, batch->rows));
     }
     return RING_OK;
@@ -45,7 +45,8 @@ static op_run run_of(const train_model *model, int slot, int number)
 {
     const model_node *node = &model->nodes[number];
     const model_batch *batch = &model->slots[slot].batch;
-    op_run run = {.use = &node->use,
+    op_run run = {.place = model->place,
+                  .use = &node->use,
                   .batch = batch->rows,
                   .training = batch->training,
                   .out = model_value(model, slot, number),
@@ -64,7 +65,7 @@ void model_forward(train_model *model, int slot, int first, int end)
 {
     for (int n = first; n < end; n++) {
         const op_run run = run_of(model, slot, n);
-        run.use->op->fast.forward(&run);
+        model->nodes[n].functions->forward(&run);
     }
 }
 
@@ -80,7 +81,7 @@ static void compute_grads(const train_model *model, const model_node *node, op_r
         run->grads[t] = model->grads[node->tensors[t]];
         run->add[t] = accumulate || node->adds_grad[t];
     }
-    run->use->op->fast.params(run);
+    node->functions->params(run);
 }
 
 static bool wants_grad(const train_model *model, int node)
@@ -102,15 +103,12 @@ static void compute_value_grads(const train_model *model, int slot, const model_
                                                    : model_value_grad(model, slot, node->inputs[k]);
     }
     if (wanted)
-        run->use->op->fast.inputs(run);
+        node->functions->inputs(run);
     for (int k = 0; k < node->use.op->inputs; k++) {
         if (!node->adds_input_grad[k] || run->in_grad[k] == NULL)
             continue;
-        const size_t count = run->batch * shape_count(&node->use.in[k]);
-        const float *spare = run->in_grad[k];
-        float *in_grad = model_value_grad(model, slot, node->inputs[k]);
-        for (size_t i = 0; i < count; i++)
-            in_grad[i] += spare[i];
+        model->place->add(model->place, model_value_grad(model, slot, node->inputs[k]),
+                          run->in_grad[k], run->batch * shape_count(&node->use.in[k]));
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef TRAIN_MODEL_SPEC_H
 #define TRAIN_MODEL_SPEC_H
 
-#include "op.h"
+#include "place.h"
 
 enum { MODEL_INPUT = -1, NOT_TIED = -1, NODE_NAME_MAX = 32, NODES_MAX = 1024 };
 
@@ -26,8 +26,9 @@ typedef struct model_spec {
     op_shape input;   /* of one sample */
     node_spec *nodes; /* [count]; the output of the last node is the model's output */
     int count, room;
-    int interval;    /* nodes of a segment that is recomputed (segments.h); 0: all activations are
-                        kept */
+    int interval; /* nodes of a segment that is recomputed (segments.h); 0: all activations are
+                     kept */
+    const nn_place *place; /* that computes the network; borrowed. NULL: the host */
     bool any_output; /* true: the output may have any shape; false: one number for each class */
 } model_spec;
 

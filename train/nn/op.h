@@ -81,7 +81,7 @@ typedef struct op_use {
     op_tensor tensors[OP_TENSORS_MAX];
     int tensor_count;
     size_t saved_bytes;   /* for each sample: bytes that forward saves for backward */
-    size_t scratch_bytes; /* scratch memory of a pass, independent of the batch */
+    size_t scratch_bytes; /* scratch memory of a pass on the host, independent of the batch */
     uint32_t number;      /* of the node in the whole network */
     void *plans;          /* made by prepare(), freed by release() */
 } op_use;
@@ -95,13 +95,14 @@ typedef struct op_random {
 
 /** Operands of one pass of a batch through one node. */
 typedef struct op_run {
+    const struct nn_place *place; /* that computes, and whose memory all arrays are (place.h) */
     const op_use *use;
     size_t batch; /* samples */
     bool training;
     const float *in[OP_INPUTS_MAX];      /* [batch, use->in] */
     float *out;                          /* [batch, use->out]; may be in[0] if the op allows it */
     uint8_t *saved;                      /* [batch, use->saved_bytes] */
-    void *scratch;                       /* [use->scratch_bytes] */
+    void *scratch;                       /* [place->scratch_bytes()] */
     const float *params[OP_TENSORS_MAX]; /* shaped as use->tensors */
     float *grads[OP_TENSORS_MAX];        /* gradients of params, with the same shapes */
     bool add[OP_TENSORS_MAX];            /* add to the gradient instead of replacing it */
@@ -137,10 +138,10 @@ typedef struct nn_op {
      *  @return RING_OK, or RING_ERR_CONFIG: the caller puts the layer's name before the text. */
     ring_status (*shape)(op_use *use);
 
-    op_functions fast;
+    op_functions fast; /* on the host; other places have functions of their own */
 
-    /** Prepares passes for batches of @p batch samples; NULL if that is not needed. It is called
-     *  before each batch, and is cheap if the size is prepared already. */
+    /** Prepares passes on the host for batches of @p batch samples; NULL if that is not needed. It
+     * is called before each batch, and is cheap if the size is prepared already. */
     ring_status (*prepare)(op_use *use, size_t batch);
     /** Frees what prepare() has made; NULL if prepare is NULL. */
     void (*release)(op_use *use);
