@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Compares every op with finite differences and with its reference in plain loops, on odd and prime
- * shapes, and tests properties that only some of them have. */
+ * shapes, and tests properties that only some of them have. Usage: test_train.ops [cuda]; with
+ * `cuda`, the ops that GPUs have are computed on GPU 0. */
 #include "check.h"
+#include "op_mirror.h"
 #include "op_references.h"
 
 #include <conv.h>
@@ -10,6 +12,7 @@
 #include <math.h>
 #include <philox.h>
 #include <random.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,7 +194,7 @@ static void run_all(op_bench *bench, const op_functions *functions)
 static double weighed(op_bench *bench)
 {
     double sum = 0.0;
-    bench->use.op->fast.forward(&bench->run);
+    op_mirror(bench->use.op)->forward(&bench->run);
     for (size_t i = 0; i < bench->out_count; i++)
         sum += (double)bench->run.out[i] * (double)bench->out_grad[i];
     return sum;
@@ -200,7 +203,8 @@ static double weighed(op_bench *bench)
 static void check_slopes(op_bench *bench, float *values, size_t count, const float *slopes)
 {
     const float h = 0x1p-9F;
-    for (size_t i = 0; i < count; i++) {
+    const size_t step = op_mirror_is_open() ? 1 + count / 16 : 1; /* a run takes milliseconds */
+    for (size_t i = 0; i < count; i += step) {
         const float kept = values[i];
         values[i] = kept + h;
         const double above = weighed(bench);
@@ -218,8 +222,10 @@ static void gradients_equal_finite_differences(void **state)
 {
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         op_bench bench;
+        if (!op_mirror_has(cases[c].op))
+            continue;
         bench_open(&bench, &cases[c]);
-        run_all(&bench, &bench.use.op->fast);
+        run_all(&bench, op_mirror(bench.use.op));
         const op_run first = bench.run;
         fresh_results(&bench, 0.0F); /* whose outputs the steps change */
         for (int k = 0; k < bench.use.op->inputs; k++)
@@ -273,12 +279,12 @@ static void what_runs_equals_the_reference(void **state)
 {
     static const op_functions by_gemm = {conv_gemm_forward, conv_gemm_params, conv_gemm_inputs};
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
-        for (int add = 0; add < 2; add++) {
+        for (int add = 0; add < 2 && op_mirror_has(cases[c].op); add++) {
             op_bench bench;
             bench_open(&bench, &cases[c]);
-            compare(c, &bench, &cases[c].op->fast, add == 1);
+            compare(c, &bench, op_mirror(cases[c].op), add == 1);
             bench_close(&bench);
-            if (cases[c].op != &op_conv2d)
+            if (cases[c].op != &op_conv2d || op_mirror_is_open())
                 continue;
             bench_open(&bench, &cases[c]);
             bench.run.scratch = room(&bench, conv_gemm_scratch_bytes(&bench.use));
@@ -301,7 +307,7 @@ static void batches_may_differ_in_size(void **state)
         while (bench.all_count > 5) /* in, weight, bias, out_grad, scratch */
             free(bench.all[--bench.all_count]);
         assert_int_equal(op_conv2d.prepare(&bench.use, bench.run.batch), RING_OK);
-        compare(batch, &bench, &op_conv2d.fast, false);
+        compare(batch, &bench, op_mirror(&op_conv2d), false);
     }
     bench_close(&bench);
 }
@@ -310,17 +316,39 @@ static void in_place_is_the_same(void **state)
 {
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         op_bench bench;
-        if (!cases[c].op->in_place)
+        if (!cases[c].op->in_place || !op_mirror_has(cases[c].op))
             continue;
         bench_open(&bench, &cases[c]);
         op_run *run = &bench.run;
-        run_all(&bench, &cases[c].op->fast);
+        run_all(&bench, op_mirror(cases[c].op));
         const op_run want = *run;
         run->out = bench.in[0];
         run->in_grad[0] = bench.out_grad;
-        run_all(&bench, &cases[c].op->fast);
+        run_all(&bench, op_mirror(cases[c].op));
         assert_memory_equal(run->out, want.out, bench.out_count * sizeof(float));
         assert_memory_equal(run->in_grad[0], want.in_grad[0], bench.in_count * sizeof(float));
+        bench_close(&bench);
+    }
+}
+
+/* The host's bits, but for products and tanh. */
+static void gpus_compute_the_hosts_bits(void **state)
+{
+    if (!op_mirror_is_open())
+        skip_because("for GPUs");
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        const nn_op *op = cases[c].op;
+        op_bench bench;
+        if (!op_mirror_has(op) || op == &op_linear || op == &op_conv2d || op == &op_tanh)
+            continue;
+        bench_open(&bench, &cases[c]);
+        run_all(&bench, &op->fast);
+        const op_run want = bench.run;
+        fresh_results(&bench, 0.0F);
+        run_all(&bench, op_mirror(op));
+        assert_memory_equal(bench.run.out, want.out, bench.out_count * sizeof(float));
+        assert_memory_equal(bench.run.saved, want.saved, want.batch * bench.use.saved_bytes);
+        assert_memory_equal(bench.run.in_grad[0], want.in_grad[0], bench.in_count * sizeof(float));
         bench_close(&bench);
     }
 }
@@ -332,7 +360,8 @@ static void the_first_maximum_gets_the_gradient_and_nan_wins(void **state)
     const op_case from = {&op_max_pool2d, {WINDOW(2, 2, 0)}, IMAGE(1, 2, 6), 1};
     const float in[] = {1, 3, 3, -1, 0, 1, 3, 2, -INFINITY, 3, NAN, 2}, one[] = {1, 1, 1};
     for (int plain = 0; plain < 2; plain++) {
-        const op_functions functions = plain ? op_reference(&op_max_pool2d) : op_max_pool2d.fast;
+        const op_functions functions = plain ? op_reference(&op_max_pool2d)
+                                             : *op_mirror(&op_max_pool2d);
         op_bench bench;
         bench_open(&bench, &from);
         memcpy(bench.in[0], in, sizeof in);
@@ -352,7 +381,7 @@ static void padding_counts_in_means_as_zeros(void **state)
     op_bench bench;
     bench_open(&bench, &from);
     memcpy(bench.in[0], (const float[]){4, 8, 12, 16}, 4 * sizeof(float));
-    run_all(&bench, &op_avg_pool2d.fast);
+    run_all(&bench, op_mirror(&op_avg_pool2d));
     assert_memory_equal(bench.run.out, ((const float[]){1, 2, 3, 4}), 4 * sizeof(float));
     bench_close(&bench);
 }
@@ -388,14 +417,14 @@ static void dropout_keeps_its_share_and_the_mean(void **state)
     size_t kept = 0;
     for (size_t i = 0; i < bench.in_count; i++)
         bench.in[0][i] = 3.0F;
-    run_all(&bench, &op_dropout.fast);
+    run_all(&bench, op_mirror(&op_dropout));
     for (size_t i = 0; i < bench.out_count; i++) {
         assert_true(bench.run.out[i] == 0.0F || bench.run.out[i] == 4.0F);
         kept += bench.run.out[i] != 0.0F;
     }
     assert_near(kept, 30000, 0, 500); /* more than five standard deviations */
     bench.run.training = false;
-    op_dropout.fast.forward(&bench.run);
+    op_mirror(&op_dropout)->forward(&bench.run);
     assert_memory_equal(bench.run.out, bench.in[0], bench.out_count * sizeof(float));
     bench_close(&bench);
 }
@@ -410,20 +439,20 @@ static void dropout_goes_by_sample_update_node_and_seed(void **state)
     op_bench bench;
     bench_open(&bench, &from);
     bench.run.random.samples = samples;
-    op_dropout.fast.forward(&bench.run);
+    op_mirror(&op_dropout)->forward(&bench.run);
     memcpy(kept, bench.run.saved, sizeof kept);
     assert_memory_not_equal(kept, kept + WIDTH, WIDTH);
     bench.run.batch = 1;
     for (size_t i = 0; i < BATCH; i++) {
         bench.run.random.samples = &samples[BATCH - 1 - i];
-        op_dropout.fast.forward(&bench.run);
+        op_mirror(&op_dropout)->forward(&bench.run);
         assert_memory_equal(bench.run.saved, kept + (BATCH - 1 - i) * WIDTH, WIDTH);
     }
     for (int other = 0; other < 3; other++) { /* now at the first sample */
         bench.run.random.seed = other == 0 ? 6 : 5;
         bench.run.random.step = other == 1;
         bench.use.number = other == 2 ? 4 : 3;
-        op_dropout.fast.forward(&bench.run);
+        op_mirror(&op_dropout)->forward(&bench.run);
         assert_memory_not_equal(bench.run.saved, kept, WIDTH);
     }
     bench_close(&bench);
@@ -432,6 +461,8 @@ static void dropout_goes_by_sample_update_node_and_seed(void **state)
 /* Values of 1: what comes out is the sum of the weights that are kept, over 1 - probability. */
 static void attention_drops_weights_not_values(void **state)
 {
+    if (!op_mirror_has(&op_attention))
+        skip_because("GPUs do not have this op");
     enum { TOKENS = 16, WIDTH = 4, HEADS = 2, BATCH = 20, WEIGHTS = HEADS * TOKENS * TOKENS };
     const op_case from = {&op_attention,
                           {.heads = HEADS, .probability = 0.25},
@@ -445,7 +476,7 @@ static void attention_drops_weights_not_values(void **state)
     bench_open(&bench, &from);
     for (size_t i = 0; i < bench.in_count; i++)
         bench.in[0][i] = i % (3 * WIDTH) < 2 * WIDTH ? bench.in[0][i] : 1.0F;
-    op_attention.fast.forward(&bench.run);
+    op_mirror(&op_attention)->forward(&bench.run);
     const float *softmax = (const float *)(const void *)bench.run.saved;
     for (size_t row = 0; row < BATCH * HEADS * TOKENS; row++, softmax += TOKENS) {
         const size_t token = row % TOKENS, head = row / TOKENS % HEADS;
@@ -466,13 +497,13 @@ static void attention_drops_weights_not_values(void **state)
     bench.run.batch = 1;
     bench.run.in[0] += (BATCH - 1) * TOKENS * 3 * WIDTH;
     bench.run.random.samples = &last;
-    op_attention.fast.forward(&bench.run);
+    op_mirror(&op_attention)->forward(&bench.run);
     assert_memory_equal(bench.run.out, first_time, sizeof first_time);
     bench.run.random.step++;
-    op_attention.fast.forward(&bench.run);
+    op_mirror(&op_attention)->forward(&bench.run);
     assert_memory_not_equal(bench.run.out, first_time, sizeof first_time);
     bench.run.training = false;
-    op_attention.fast.forward(&bench.run);
+    op_mirror(&op_attention)->forward(&bench.run);
     for (size_t i = 0; i < TOKENS * WIDTH; i++)
         assert_near(bench.run.out[i], 1.0, 1e-6, 0);
     bench_close(&bench);
@@ -509,14 +540,19 @@ static void what_does_not_fit_is_refused(void **state)
     assert_string_equal(train_error(), "cannot add [3] and [4]");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     gemm_set_threads(1);
+    if (argc > 1 && !op_mirror_open()) {
+        fprintf(stderr, "%s\n", train_error());
+        return 1;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_equal_finite_differences),
         cmocka_unit_test(what_runs_equals_the_reference),
         cmocka_unit_test(batches_may_differ_in_size),
         cmocka_unit_test(in_place_is_the_same),
+        cmocka_unit_test(gpus_compute_the_hosts_bits),
         cmocka_unit_test(the_first_maximum_gets_the_gradient_and_nan_wins),
         cmocka_unit_test(padding_counts_in_means_as_zeros),
         cmocka_unit_test(philox_gives_its_known_answers),
@@ -525,5 +561,8 @@ int main(void)
         cmocka_unit_test(attention_drops_weights_not_values),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    if (op_mirror_is_open())
+        op_mirror_close();
+    return failures;
 }
