@@ -108,8 +108,7 @@ typedef struct cuda_dropout_args {
 enum { CUDA_LOSS_BLOCK = 64 };
 
 /** cross_entropy and mean_squares: the loss of each row, and its gradient times @c scale, as in
- *  train/nn/loss.h. is_best: losses[i] is 1 if the first largest output of the row is that of its
- *  label, else 0; no gradient is written. */
+ *  train/nn/loss.h. */
 typedef struct cuda_loss_args {
     const float *outputs;   /* [rows, classes] */
     const uint32_t *labels; /* [rows] */

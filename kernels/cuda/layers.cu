@@ -357,29 +357,19 @@ KERNEL_BOUND(dropout, cuda_dropout_args, CUDA_BLOCK, 4)
 
 /* ---- Losses: a block has one row ------------------------------------------------------------- */
 
-struct largest {
-    float value;
-    uint64_t at;
-};
-
-/* All threads call this. @return the largest output of the row and the first place that has it. */
-DEVICE largest find_largest(const float *outputs, uint64_t classes)
+/* All threads call this. @return the largest output of the row; NaN if the first is. */
+DEVICE float find_largest(const float *outputs, uint64_t classes)
 {
-    SHARED largest bests[CUDA_LOSS_BLOCK];
+    SHARED float bests[CUDA_LOSS_BLOCK];
     const unsigned t = thread_index();
-    largest mine = {-INFINITY, UINT64_MAX};
-    for (uint64_t j = t; j < classes; j += CUDA_LOSS_BLOCK)
-        if (mine.at == UINT64_MAX || outputs[j] > mine.value)
-            mine = largest{outputs[j], j};
-    bests[t] = mine;
+    float best = outputs[t < classes ? t : 0];
+    for (uint64_t j = t + CUDA_LOSS_BLOCK; j < classes; j += CUDA_LOSS_BLOCK)
+        best = outputs[j] > best ? outputs[j] : best;
+    bests[t] = best;
     block_barrier();
-    largest best = bests[0];
-    for (unsigned k = 1; k < CUDA_LOSS_BLOCK && k < classes; k++) {
-        const largest other = bests[k];
-        if (other.value > best.value || (other.value == best.value && other.at < best.at))
-            best = other;
-    }
-    block_barrier(); /* before the next call writes to bests */
+    best = bests[0];
+    for (unsigned k = 1; k < CUDA_LOSS_BLOCK; k++)
+        best = bests[k] > best ? bests[k] : best;
     return best;
 }
 
@@ -388,7 +378,7 @@ KERNEL_BOUND(cross_entropy, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
     const uint64_t row = block_index(), label = args.labels[row];
     const float *outputs = args.outputs + row * args.classes;
     float *gradient = args.gradient + row * args.classes;
-    const float top = find_largest(outputs, args.classes).value;
+    const float top = find_largest(outputs, args.classes);
     double mine = 0;
     for (uint64_t j = thread_index(); j < args.classes; j += CUDA_LOSS_BLOCK)
         mine += (double)expf(outputs[j] - top);
@@ -416,14 +406,6 @@ KERNEL_BOUND(mean_squares, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
     const double sum = add_block(mine);
     if (thread_index() == 0)
         args.losses[row] = sum / (double)args.classes;
-}
-
-KERNEL_BOUND(is_best, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
-{
-    const uint64_t row = block_index();
-    const largest best = find_largest(args.outputs + row * args.classes, args.classes);
-    if (thread_index() == 0)
-        args.losses[row] = best.at == args.labels[row] ? 1 : 0;
 }
 
 KERNEL_BOUND(sum_losses, cuda_sum_losses_args, CUDA_BLOCK, 4)

@@ -18,7 +18,7 @@ static inline void descent_open(train_optimizer *optimizer, const char *config, 
 {
     const parsed got = parse(config);
     if (got.status != RING_OK ||
-        optimizer_create(optimizer, &got.config.optimizer, count) != RING_OK)
+        optimizer_create(optimizer, &place_host, &got.config.optimizer, count) != RING_OK)
         fail_msg("%s: %s", config, train_error());
 }
 

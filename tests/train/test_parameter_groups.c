@@ -66,7 +66,7 @@ static void train(const optimizer_config *config, size_t piece, float params[ELE
     train_optimizer optimizer;
     float grads[ELEMENTS];
     fill(params, 1);
-    assert_int_equal(optimizer_create(&optimizer, config, ELEMENTS), RING_OK);
+    assert_int_equal(optimizer_create(&optimizer, &place_host, config, ELEMENTS), RING_OK);
     assert_int_equal(optimizer_group(&optimizer, &table), RING_OK);
     for (uint32_t update = 0; update < UPDATES; update++) {
         fill(grads, 100 * update + 50);
@@ -135,7 +135,7 @@ static void states_lie_apart_from_parameters(void **state)
     float whole[ELEMENTS], params[ELEMENTS], grads[ELEMENTS];
     train(&config, ELEMENTS, whole);
     fill(params, 1);
-    assert_int_equal(optimizer_create(&optimizer, &config, HALF), RING_OK);
+    assert_int_equal(optimizer_create(&optimizer, &place_host, &config, HALF), RING_OK);
     assert_int_equal(optimizer_bytes(&optimizer), ELEMENTS * sizeof(float));
     assert_int_equal(optimizer_group(&optimizer, &table), RING_OK);
     for (uint32_t update = 0; update < UPDATES; update++) {
@@ -153,7 +153,7 @@ static void adagrads_sum_starts_where_it_is_told(void **state)
     optimizer_config config = config_of(OPTIMIZER_ADAGRAD, GROUPS_ONE);
     train_optimizer optimizer;
     config.first_sum = 0.25;
-    assert_int_equal(optimizer_create(&optimizer, &config, 3), RING_OK);
+    assert_int_equal(optimizer_create(&optimizer, &place_host, &config, 3), RING_OK);
     assert_true(optimizer.first[0] == 0.25F && optimizer.first[2] == 0.25F);
     assert_null(optimizer.second);
     optimizer_destroy(&optimizer);
@@ -168,7 +168,7 @@ static void the_first_gradient_is_not_dampened(void **state)
     const float grad = 0.5F, after[] = {0.95F, 0.87F}; /* less 0.1 * 0.5, less 0.1 * 0.8 */
     config.dampening = 0.3;
     config.weight_decay = 0.0;
-    assert_int_equal(optimizer_create(&optimizer, &config, 1), RING_OK);
+    assert_int_equal(optimizer_create(&optimizer, &place_host, &config, 1), RING_OK);
     for (size_t update = 0; update < COUNT_OF(after); update++) {
         optimizer_begin(&optimizer);
         optimizer_step(&optimizer, &(optimizer_range){0, 0, 1, &param, &grad}, &config.lr,
@@ -202,7 +202,7 @@ static void train_as_configured(const char *text, long updates, float params[ELE
     train_optimizer optimizer;
     float grads[ELEMENTS];
     fill(params, 1);
-    assert_int_equal(optimizer_create(&optimizer, config, ELEMENTS), RING_OK);
+    assert_int_equal(optimizer_create(&optimizer, &place_host, config, ELEMENTS), RING_OK);
     assert_int_equal(optimizer_group(&optimizer, &table), RING_OK);
     for (long update = 1; update <= updates; update++) {
         const schedule_config *schedule = &got.config.schedule;

@@ -284,7 +284,7 @@ static ring_status read_pieces(loading *load)
         shard_tensor_name(piece->state, piece->tensor->name, name);
         const manifest_tensor *its = manifest_find(&load->manifest, piece->tensor->name);
         RING_TRY(state_piece_fetch(&load->held, piece));
-        RING_TRY(shard_read_piece(&load->stored, name, &its->order, piece));
+        RING_TRY(shard_read_piece(&load->stored, name, &its->order, load->held.place, piece));
     }
     for (int i = 0; i < load->held.number_count; i++) {
         const state_number *number = &load->held.numbers[i];

@@ -20,7 +20,8 @@ ring_status checkpoint_describe(const train_engine *engine, bool compat, const c
     if (out == NULL)
         return train_fail(RING_ERR_MEMORY, "no memory for the list of settings");
     fprintf(out, "--loss=%s\n--compat=%s\nranks=%d\nmaths library=%s\n", loss_names[engine->loss],
-            compat ? "ds-0.13" : "none", ring_comm_size(engine->world), gemm_library());
+            compat ? "ds-0.13" : "none", ring_comm_size(engine->world),
+            engine->model.place->maths());
     if (norm != NULL) /* without normalization there is no such line */
         fprintf(out, "--normalize=%s\n", norm);
     config_list(engine->config, out);

@@ -54,7 +54,7 @@ static ring_status read_held(stored_tensors *stored, const engine_state *held)
         if (strcmp(piece->state, STATE_PARAM) != 0)
             continue;
         RING_TRY(state_piece_fetch(held, piece));
-        RING_TRY(shard_read_piece(stored, piece->tensor->name, &order, piece));
+        RING_TRY(shard_read_piece(stored, piece->tensor->name, &order, held->place, piece));
     }
     return RING_OK;
 }

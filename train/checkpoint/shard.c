@@ -49,6 +49,22 @@ static ring_status make_head(const engine_state *state, char **head, size_t *byt
     return status;
 }
 
+/* Writes the values of a piece that are not in the host's memory. */
+static ring_status write_placed(durable_file *file, const nn_place *place, const state_piece *piece)
+{
+    float block[BLOCK];
+    const unsigned char *values = piece->values;
+    const size_t bytes = piece->count * precision_size(piece->type);
+    for (size_t done = 0; done < bytes;) {
+        const size_t left = bytes - done, now = left < sizeof block ? left : sizeof block;
+        place->read(place, block, values + done, now);
+        RING_TRY(place->settle(place));
+        RING_TRY(durable_write(file, block, now));
+        done += now;
+    }
+    return RING_OK;
+}
+
 /* Writes the values of a piece, which may be in a mapped file. They are fetched a little at a time,
  * because an access to them after the fetch kills the process if the disk has failed meanwhile. */
 static ring_status write_values(durable_file *file, const engine_state *state,
@@ -76,7 +92,8 @@ ring_status shard_write(const char *path, const engine_state *state, manifest_sh
     if (status == RING_OK)
         status = durable_write(&file, head, bytes);
     for (int i = 0; i < state->piece_count && status == RING_OK; i++)
-        status = write_values(&file, state, &state->pieces[i]);
+        status = state->place->is_host ? write_values(&file, state, &state->pieces[i])
+                                       : write_placed(&file, state->place, &state->pieces[i]);
     free(head);
     if (status != RING_OK) {
         durable_discard(&file);
@@ -129,7 +146,7 @@ ring_status shards_open(const char *folder, int shards, stored_tensors *stored)
 }
 
 ring_status shard_read_piece(stored_tensors *stored, const char *name, const tensor_order *order,
-                             const state_piece *piece)
+                             const nn_place *place, const state_piece *piece)
 {
     float block[BLOCK];
     unsigned char *to = piece->values;
@@ -138,6 +155,11 @@ ring_status shard_read_piece(stored_tensors *stored, const char *name, const ten
         const size_t element = state_piece_element(piece, done, &now);
         now = now < BLOCK ? now : BLOCK;
         RING_TRY(stored_read(stored, name, order, element, now, block));
+        if (!place->is_host) { /* float32 */
+            place->write(place, (float *)(void *)to + done, block, now * sizeof *block);
+            RING_TRY(place->settle(place));
+            continue;
+        }
         cast_elements(to + done * precision_size(piece->type), piece->type, block, RING_FLOAT32,
                       now);
     }

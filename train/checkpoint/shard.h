@@ -31,9 +31,10 @@ ring_status shards_open(const char *folder, int shards, stored_tensors *stored);
 
 /** Reads the elements of @p piece from the shards and casts them to the piece's type.
  *  @param name  of shard_tensor_name()
+ *  @param place  of the piece's values
  *  @param order  the order of elements in which the tensor is stored */
 ring_status shard_read_piece(stored_tensors *stored, const char *name, const tensor_order *order,
-                             const state_piece *piece);
+                             const nn_place *place, const state_piece *piece);
 
 /** @param[out] name  "STATE/TENSOR", under which a state of a tensor is stored. */
 void shard_tensor_name(const char *state, const char *tensor, char name[STORED_NAME_MAX]);

@@ -173,7 +173,7 @@ static void add_array(const train_engine *engine, const state_array *array, stat
 ring_status engine_state_list(train_engine *engine, state_share share, engine_state *state)
 {
     state_array arrays[ARRAYS];
-    *state = (engine_state){.offload = &engine->offload};
+    *state = (engine_state){.place = engine->model.place, .offload = &engine->offload};
     /* A tensor is in one bucket, so each array has at most one piece of it. */
     const size_t most = (size_t)ARRAYS * (size_t)engine->model.tensors.count;
     RING_TRY(train_alloc((void **)&state->pieces, most * sizeof *state->pieces,
@@ -201,14 +201,17 @@ size_t state_piece_element(const state_piece *piece, size_t done, size_t *count)
     return element;
 }
 
-static void set_piece(const state_piece *piece, const float *values)
+static void set_piece(const nn_place *place, const state_piece *piece, const float *values)
 {
     unsigned char *to = piece->values;
     size_t now;
     for (size_t done = 0; done < piece->count; done += now) {
         const size_t element = state_piece_element(piece, done, &now);
-        cast_elements(to + done * precision_size(piece->type), piece->type, values + element,
-                      RING_FLOAT32, now);
+        if (!place->is_host) /* float32 */
+            place->write(place, (float *)(void *)to + done, values + element, now * sizeof(float));
+        else
+            cast_elements(to + done * precision_size(piece->type), piece->type, values + element,
+                          RING_FLOAT32, now);
     }
 }
 
@@ -228,7 +231,9 @@ ring_status engine_set_param(train_engine *engine, const train_tensor *tensor, c
             continue;
         status = state_piece_fetch(&held, piece);
         if (status == RING_OK)
-            set_piece(piece, values);
+            set_piece(held.place, piece, values);
+        if (status == RING_OK)
+            status = held.place->settle(held.place);
     }
     engine_state_free(&held);
     return status;

@@ -51,6 +51,7 @@ void state_number_set(const state_number *number, double value);
 enum { STATE_NUMBERS_MAX = 8 };
 
 typedef struct engine_state {
+    const nn_place *place;  /* of the pieces' values; borrowed */
     train_offload *offload; /* the engine's; call state_piece_fetch() before changing values, which
                                may be in a mapped file */
     state_piece *pieces;    /* [piece_count] state by state, and bucket by bucket within a state */

@@ -23,16 +23,16 @@ static const train_tensor *next_left_out(const tensor_table *tensors, size_t beg
 
 /* @return the sum of squares of @p grads [count], which begin at offset @p begin of the flat
  * buffer, without the tensors that other ranks count. */
-static double sum_counted(const tensor_table *tensors, const float *grads, size_t begin,
-                          size_t count)
+static double sum_counted(const train_model *model, const float *grads, size_t begin, size_t count)
 {
+    const tensor_table *tensors = &model->tensors;
     const size_t end = begin + count;
     double sum = 0.0;
     for (size_t at = begin; at < end;) {
         const train_tensor *next = next_left_out(tensors, at);
         const size_t stop = next != NULL && next->offset < end ? next->offset : end;
         if (stop > at)
-            sum += optimizer_sum_squares(grads + (at - begin), stop - at);
+            sum += model->place->sum_squares(model->place, grads + (at - begin), stop - at);
         at = stop < end ? next->offset + next->count : end;
     }
     return sum;
@@ -51,7 +51,7 @@ static double sum_squares(const train_engine *engine, int rank)
         const size_t begin = (size_t)rank * part, before = engine->zero_stage == 0 ? begin : 0;
         const unsigned char *owned = zero_owned(memory, kept, b);
         const float *grads = casts_float_grads(memory, b, owned + before * size, part);
-        sum += sum_counted(&engine->model.tensors, grads,
+        sum += sum_counted(&engine->model, grads,
                            engine->partition.buckets[b].at[LAYOUT_FULL] + begin, part);
     }
     return sum;

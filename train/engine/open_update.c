@@ -68,9 +68,13 @@ void open_update_own_loss(open_update *update, double loss, const float *gradien
     const double samples = (double)update->rows * update->weight * factor;
     const float scale = (float)(samples * update->batch.scale);
     const size_t count = update->rows * shape_count(&model->output);
+    const nn_place *place = model->place;
     float *output_grad = model_value_grad(model, 0, model->node_count - 1);
+    float *computed = place->is_host ? output_grad : update->machine.engine->placed.outputs;
     for (size_t i = 0; i < count; i++)
-        output_grad[i] = scale * gradient[i];
+        computed[i] = scale * gradient[i];
+    if (!place->is_host)
+        place->write(place, output_grad, computed, count * sizeof *computed);
     update->loss = loss * samples;
     update->phase = OPEN_HAS_LOSS;
 }

@@ -149,6 +149,23 @@ static ring_status create_images(train_engine *engine)
     return RING_OK;
 }
 
+/* Allocates copies of the batch at another place than the host, and room for outputs on the host.
+ */
+static ring_status create_placed(train_engine *engine, size_t labels)
+{
+    const train_model *model = &engine->model;
+    const nn_place *place = model->place;
+    placed_batch *batch = &engine->placed;
+    const size_t rows = model->max_batch;
+    RING_TRY(place->alloc(place, (void **)&batch->images,
+                          rows * shape_count(&model->input) * sizeof(float), "a batch"));
+    RING_TRY(place->alloc(place, (void **)&batch->labels, labels, "a batch"));
+    RING_TRY(place->alloc(place, (void **)&batch->samples, rows * sizeof(uint32_t), "a batch"));
+    RING_TRY(place->alloc(place, (void **)&batch->loss, sizeof(double), "the loss"));
+    return train_alloc((void **)&batch->outputs,
+                       2 * rows * shape_count(&model->output) * sizeof(float), "outputs");
+}
+
 static ring_status create_batch(train_engine *engine)
 {
     const train_model *model = &engine->model;
@@ -158,6 +175,8 @@ static ring_status create_batch(train_engine *engine)
     if (pipeline_is_first(&engine->pipeline))
         RING_TRY(create_images(engine));
     RING_TRY(train_alloc((void **)&engine->labels, labels, "a batch"));
+    if (!model->place->is_host)
+        RING_TRY(create_placed(engine, labels));
     RING_TRY(train_alloc((void **)&engine->norm_sums, sums * sizeof(double), "the norm"));
     return check_ring(engine, ring_mem_alloc((void **)&engine->scalars, sizeof *engine->scalars));
 }
@@ -175,7 +194,8 @@ static ring_status allocate_states(train_engine *engine)
     RING_TRY(offload_open(&engine->offload, config, &engine->memory, updated, states));
     RING_TRY(zero_memory_allocate(&engine->memory, &engine->model));
     if (states[0] == NULL)
-        return optimizer_create(&engine->optimizer, &config->optimizer, updated);
+        return optimizer_create(&engine->optimizer, engine->model.place, &config->optimizer,
+                                updated);
     optimizer_create_at(&engine->optimizer, &config->optimizer, updated, states);
     return RING_OK;
 }
@@ -252,10 +272,34 @@ static ring_status create_schedules(train_engine *engine)
     return make_room(engine, engine->evaluation.count);
 }
 
+/* A GPU trains float32 networks, with one rank. */
+static ring_status check_place(const train_engine *engine)
+{
+    const precision_config *precision = &engine->config->precision;
+    const char *name = engine->model.place->name;
+    if (engine->model.place->is_host)
+        return RING_OK;
+    if (ring_comm_size(engine->world) > 1)
+        return train_fail(RING_ERR_UNSUPPORTED,
+                          "%s: training on a GPU needs a single rank, but there are %d", name,
+                          ring_comm_size(engine->world));
+    if (precision->params != RING_FLOAT32 || precision->grads != RING_FLOAT32 ||
+        precision->wire != RING_FLOAT32)
+        return train_fail(RING_ERR_UNSUPPORTED,
+                          "%s: training on a GPU needs float32; remove fp16, bf16 and "
+                          "communication_data_type from the configuration",
+                          name);
+    if (engine->config->offload.params.device != OFFLOAD_NONE ||
+        engine->config->offload.states.device != OFFLOAD_NONE)
+        return train_fail(RING_ERR_UNSUPPORTED, "%s: offload is not supported on a GPU", name);
+    return RING_OK;
+}
+
 static ring_status create_local(train_engine *engine, const model_spec *spec, size_t samples_max,
                                 uint64_t seed)
 {
     RING_TRY(engine_plan(engine, spec, samples_max));
+    RING_TRY(check_place(engine));
     RING_TRY(model_allocate(&engine->model));
     RING_TRY(create_batch(engine));
     RING_TRY(create_states(engine, seed));
@@ -312,6 +356,12 @@ void engine_destroy(train_engine *engine)
         free(engine->images[s]);
     free(engine->images);
     free(engine->labels);
+    const nn_place *place = engine->model.place != NULL ? engine->model.place : &place_host;
+    place->release(place, engine->placed.images);
+    place->release(place, engine->placed.labels);
+    place->release(place, engine->placed.samples);
+    place->release(place, engine->placed.loss);
+    free(engine->placed.outputs);
     ring_mem_free(engine->scalars);
     optimizer_destroy(&engine->optimizer);
     zero_memory_free(&engine->memory);
@@ -439,6 +489,11 @@ static ring_status gather_params(train_engine *engine, int bucket)
     const partition_bucket *at = &engine->partition.buckets[bucket];
     const size_t before = engine->zero_stage > 0 ? (size_t)engine->rank * at->part : 0;
     float *whole = engine->gathered + at->at[LAYOUT_FULL];
+    if (!engine->model.place->is_host) {
+        engine->model.place->read(engine->model.place, whole, casts_begin_step(memory, bucket),
+                                  zero_owned_count(memory, bucket) * sizeof(float));
+        return engine->model.place->settle(engine->model.place);
+    }
     if (fetch_params(engine, bucket))
         memcpy(whole + before, casts_begin_step(memory, bucket),
                zero_owned_count(memory, bucket) * sizeof(float));
@@ -465,7 +520,7 @@ static ring_status gather_split(train_engine *engine, const float **params)
     const train_partition *partition = &engine->partition;
     const zero_array *masters = zero_array_of(&engine->memory, ZERO_MASTERS);
     *params = (const float *)(const void *)masters->data;
-    if (masters->layout == LAYOUT_FULL && !masters->outside)
+    if (masters->layout == LAYOUT_FULL && !masters->outside && engine->model.place->is_host)
         return RING_OK;
     RING_TRY(make_params(engine, &engine->gathered, partition->elements[LAYOUT_FULL]));
     for (int b = 0; b < partition->count; b++)
@@ -506,7 +561,7 @@ static ring_status find_not_finite(const train_engine *engine, const float *para
     const tensor_table *tensors = &engine->model.tensors;
     for (int i = 0; i < tensors->count; i++) {
         const train_tensor *tensor = &tensors->list[i];
-        if (!isfinite(optimizer_sum_squares(params + tensor->offset, tensor->count)))
+        if (!isfinite(place_host.sum_squares(&place_host, params + tensor->offset, tensor->count)))
             return train_fail(RING_ERR_USAGE,
                               "parameter %s is not finite after update %ld; " ADVICE, tensor->name,
                               engine->optimizer.step);
@@ -537,6 +592,18 @@ size_t engine_batch_bytes(const train_engine *engine)
 }
 
 /* ---- Evaluation ---------------------------------------------------------------------------- */
+
+ring_status engine_read_outputs(const train_engine *engine, size_t rows, const float **outputs)
+{
+    const train_model *model = &engine->model;
+    *outputs = model_output(model, 0);
+    if (model->place->is_host)
+        return RING_OK;
+    model->place->read(model->place, engine->placed.outputs, *outputs,
+                       rows * shape_count(&model->output) * sizeof(float));
+    *outputs = engine->placed.outputs;
+    return model->place->settle(model->place);
+}
 
 /* Runs the forward pass of samples @p begin to @p begin + @p rows - 1, at most evaluation_rows.
  * @param[in,out] failure  this rank's failure to load samples; it does not end the collective pass
@@ -572,10 +639,13 @@ static ring_status add_scores(train_engine *engine, const train_dataset *dataset
         if (failure->status != RING_OK || !pipeline_is_last(&engine->pipeline) ||
             engine->tensor.rank > 0)
             continue;
-        sum->accuracy += (double)loss_correct(model_output(model, 0), engine->labels, labels,
-                                              classes);
-        sum->loss += loss_sum(engine->loss, model_output(model, 0), engine->labels, labels, classes,
-                              1.0, model_value_grad(model, 0, model->node_count - 1));
+        const float *outputs;
+        float *grads = model_value_grad(model, 0, model->node_count - 1);
+        RING_TRY(engine_read_outputs(engine, rows, &outputs));
+        if (!model->place->is_host)
+            grads = engine->placed.outputs + rows * shape_count(&model->output);
+        sum->accuracy += (double)loss_correct(outputs, engine->labels, labels, classes);
+        sum->loss += loss_sum(engine->loss, outputs, engine->labels, labels, classes, 1.0, grads);
     }
     return RING_OK;
 }
@@ -606,8 +676,11 @@ ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, s
     train_failure failure = {RING_OK};
     RING_TRY(forward_rows(engine, dataset, begin, rows, &failure));
     RING_TRY(train_failure_tell(&failure));
-    if (pipeline_is_last(&engine->pipeline))
-        memcpy(outputs, model_output(&engine->model, 0), count * sizeof *outputs);
+    const float *computed;
+    if (pipeline_is_last(&engine->pipeline)) {
+        RING_TRY(engine_read_outputs(engine, rows, &computed));
+        memcpy(outputs, computed, count * sizeof *outputs);
+    }
     if (!has_pipeline(engine))
         return RING_OK;
     return train_ring(engine->comms.pipe,

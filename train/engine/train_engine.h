@@ -41,6 +41,15 @@ typedef struct update_scalars {
     double clip;       /* factor that clips the gradients and removes the loss scale */
 } update_scalars;
 
+/** The batch of the micro-batch that is computed, at a place other than the host. */
+typedef struct placed_batch {
+    float *images;     /* [model.max_batch, input] */
+    uint32_t *labels;  /* [model.max_batch, labels of a sample] */
+    uint32_t *samples; /* [model.max_batch] numbers of the samples, for dropout */
+    double *loss;      /* [1] */
+    float *outputs;    /* [2, model.max_batch, output] on the host: outputs and their gradients */
+} placed_batch;
+
 typedef struct train_engine {
     /* Communicators. */
     grid_comms comms;
@@ -91,6 +100,7 @@ typedef struct train_engine {
     /* Samples. */
     float **images;   /* [slots] each [model.max_batch, features]; NULL except on the first stage */
     uint32_t *labels; /* [model.max_batch, labels of a sample] */
+    placed_batch placed; /* all NULL on the host */
     data_reader *reader; /* NULL: batches are read when they are needed */
 
     /* Measurements. busy and span do not count the first update, since it makes connections. */
@@ -206,6 +216,10 @@ ring_status engine_evaluate(train_engine *engine, const train_dataset *dataset,
  *  @param[out] outputs [rows, output], on all stages of a pipeline */
 ring_status engine_outputs(train_engine *engine, const train_dataset *dataset, size_t begin,
                            size_t rows, float *outputs);
+
+/** Returns the outputs of the last forward pass of @p rows samples in slot 0.
+ *  @param[out] outputs  [rows, output] on the host; valid until the next pass. */
+ring_status engine_read_outputs(const train_engine *engine, size_t rows, const float **outputs);
 
 /** Gathers all parameters, as the optimiser stores them: the masters if there are any. Collective.
  *  @param[out] params  in the engine's memory, by the offsets of engine_network()'s table; valid

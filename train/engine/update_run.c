@@ -72,6 +72,28 @@ static ring_status take(train_engine *engine, const update_batch *batch,
     return RING_OK;
 }
 
+/* @return @p images of the host, or their copy at the model's place. */
+static const float *place_images(const train_engine *engine, const float *images, size_t rows)
+{
+    const train_model *model = &engine->model;
+    if (model->place->is_host || images == NULL)
+        return images;
+    model->place->write(model->place, engine->placed.images, images,
+                        rows * shape_count(&model->input) * sizeof(float));
+    return engine->placed.images;
+}
+
+/* The same for the numbers of samples. */
+static const uint32_t *place_samples(const train_engine *engine, const uint32_t *samples,
+                                     size_t rows)
+{
+    const nn_place *place = engine->model.place;
+    if (place->is_host)
+        return samples;
+    place->write(place, engine->placed.samples, samples, rows * sizeof *samples);
+    return engine->placed.samples;
+}
+
 static ring_status load_rows(const update_machine *machine, const update_instruction *at)
 {
     train_engine *engine = machine->engine;
@@ -79,13 +101,15 @@ static ring_status load_rows(const update_machine *machine, const update_instruc
     const data_batch own = update_micro_batch(batch, at->micro);
     if (own.rows == 0)
         return RING_OK;
+    /* The copies of the last micro-batch, whose buffers are filled again. */
+    RING_TRY(engine->model.place->settle(engine->model.place));
     RING_TRY(take(engine, batch, at));
     const op_random random = {.seed = engine->seed,
                               .step = (uint32_t)engine->optimizer.step,
-                              .samples = own.order};
+                              .samples = place_samples(engine, own.order, own.rows)};
+    const float *images = engine->images != NULL ? engine->images[at->slot] : NULL;
     return model_load(&engine->model, at->slot,
-                      &(model_batch){.input = engine->images != NULL ? engine->images[at->slot]
-                                                                     : NULL,
+                      &(model_batch){.input = place_images(engine, images, own.rows),
                                      .rows = own.rows,
                                      .training = batch->training,
                                      .random = random});
@@ -106,11 +130,29 @@ double update_fill_loss(const train_engine *engine, const update_batch *batch, i
                         const uint32_t *labels, size_t rows, double weight)
 {
     const train_model *model = &engine->model;
+    const nn_place *place = model->place;
     const size_t per_sample = shape_rows(&model->output);
-    return loss_sum(engine->loss, model_output(model, slot), labels, rows * per_sample,
-                    shape_width(&model->output), weight * batch->scale / (double)per_sample,
-                    model_value_grad(model, slot, model->node_count - 1)) /
-           (double)per_sample;
+    double sum = 0.0;
+    loss_run run = {.kind = engine->loss,
+                    .outputs = model_output(model, slot),
+                    .labels = labels,
+                    .rows = rows * per_sample,
+                    .classes = shape_width(&model->output),
+                    .scale = weight * batch->scale / (double)per_sample,
+                    .gradient = model_value_grad(model, slot, model->node_count - 1),
+                    .sum = &sum};
+    if (!place->is_host) {
+        place->write(place, engine->placed.labels, labels, run.rows * sizeof *labels);
+        place->clear(place, engine->placed.loss, sizeof *engine->placed.loss);
+        run.labels = engine->placed.labels;
+        run.sum = engine->placed.loss;
+    }
+    place->loss(place, &run);
+    if (!place->is_host) {
+        place->read(place, &sum, engine->placed.loss, sizeof sum);
+        (void)place->settle(place); /* CLIP returns a failure */
+    }
+    return sum / (double)per_sample;
 }
 
 /* Casts the parameters of all buckets of a range for its nodes. */
@@ -150,8 +192,9 @@ static void compute_grads(update_machine *machine, const update_instruction *at,
         return;
     }
     for (int b = at->bucket; b >= 0 && !add; b = partition_beside(partition, b))
-        memset(zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), b), 0,
-               partition->buckets[b].count * sizeof(float));
+        memory->place->clear(memory->place,
+                             zero_bucket(memory, zero_array_of(memory, ZERO_NODE_GRADS), b),
+                             partition->buckets[b].count * sizeof(float));
 }
 
 static ring_status backward(update_machine *machine, const update_instruction *at)
@@ -267,6 +310,8 @@ static ring_status clip(update_machine *machine, const update_instruction *at)
                               !engine->overflow.skips;
     update_scalars *scalars = engine->scalars;
     (void)at;
+    if (!engine->model.place->is_host) /* a single rank, so that no other one waits */
+        RING_TRY(engine->model.place->settle(engine->model.place));
     if (scalars->unloaded > 0.0) {
         result->unloaded = true;
         overflow_forget(&engine->overflow);
@@ -345,6 +390,8 @@ static ring_status reduce(update_machine *machine, const update_instruction *at)
     const partition_bucket *bucket = &engine->partition.buckets[at->bucket];
     void *grads = zero_bucket(memory, wire, at->bucket);
     const ring_call call = call_of(machine, at);
+    if (!memory->place->is_host) /* a single rank has the sums already */
+        return ring_all_reduce(grads, grads, 0, wire->type, RING_SUM, engine->comm, &call);
     casts_send_grads(memory, at->bucket);
     overflow_look(&engine->overflow, memory, at->bucket);
     if (reduces_to_all(engine, at->bucket))

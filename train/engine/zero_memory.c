@@ -160,10 +160,14 @@ static void place_all(const zero_memory *memory, train_model *model)
 
 ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
 {
+    const nn_place *place = memory->place = model->place;
     for (zero_role role = 0; role < ZERO_ROLES; role++) {
         const size_t bytes = bytes_of(memory, role);
-        if (bytes > 0)
-            RING_TRY(train_ring(NULL, ring_mem_alloc((void **)&memory->arrays[role].data, bytes)));
+        void **data = (void **)&memory->arrays[role].data;
+        if (bytes > 0 && place->is_host)
+            RING_TRY(train_ring(NULL, ring_mem_alloc(data, bytes)));
+        else if (bytes > 0)
+            RING_TRY(place->alloc(place, data, bytes, "parameters and gradients"));
     }
     place_all(memory, model);
     return RING_OK;
@@ -171,9 +175,12 @@ ring_status zero_memory_allocate(zero_memory *memory, train_model *model)
 
 void zero_memory_free(zero_memory *memory)
 {
-    for (zero_role role = 0; role < ZERO_ROLES; role++) {
-        if (!memory->arrays[role].outside)
+    const nn_place *place = memory->place;
+    for (zero_role role = 0; role < ZERO_ROLES && place != NULL; role++) {
+        if (!memory->arrays[role].outside && place->is_host)
             ring_mem_free(memory->arrays[role].data);
+        else if (!memory->arrays[role].outside)
+            place->release(place, memory->arrays[role].data);
     }
     *memory = (zero_memory){0};
 }
@@ -187,6 +194,11 @@ static void keep_first(const zero_memory *memory, const float *all, int bucket)
     const partition_bucket *at = &memory->partition->buckets[bucket];
     const zero_array full = {.type = RING_FLOAT32, .data = (unsigned char *)(uintptr_t)all};
     const zero_array *params = &memory->arrays[ZERO_PARAMS];
+    if (!memory->place->is_host) { /* float32, without ZeRO */
+        memory->place->write(memory->place, zero_bucket(memory, params, bucket),
+                             all + at->at[LAYOUT_FULL], at->count * sizeof(float));
+        return;
+    }
     if (zero_has_part(memory, params, bucket))
         cast_elements(zero_part(memory, params, bucket), params->type,
                       zero_part(memory, &full, bucket), RING_FLOAT32, at->part);
@@ -202,12 +214,13 @@ void zero_memory_fill(zero_memory *memory, const float *all)
 {
     for (int b = 0; b < memory->partition->count; b++)
         keep_first(memory, all, b);
+    (void)memory->place->settle(memory->place); /* the next request reports a failure */
 }
 
 ring_status zero_memory_open(const zero_memory *memory, train_model *model, float **all)
 {
     *all = NULL;
-    if (zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_PARAMS))
+    if (memory->place->is_host && zero_is_same(memory, ZERO_NODE_PARAMS, ZERO_PARAMS))
         return RING_OK;
     RING_TRY(train_alloc((void **)all, memory->partition->elements[LAYOUT_FULL] * sizeof(float),
                          "initial parameters"));

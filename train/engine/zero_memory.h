@@ -59,6 +59,7 @@ typedef enum zero_role {
 } zero_role;
 
 typedef struct zero_memory {
+    const nn_place *place;            /* of the arrays; the model's; borrowed */
     const train_partition *partition; /* borrowed */
     int zero_stage, rank;
     zero_array arrays[ZERO_ROLES];   /* all 0 for a role without an array of its own */

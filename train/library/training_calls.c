@@ -193,10 +193,11 @@ ring_status ring_train_forward(ring_train *engine, const ring_train_batch *batch
                                     .rows = batch->rows,
                                     .weight = is_short ? (double)engine->micro / (double)batch->rows
                                                        : 1.0};
-    if (outputs != NULL)
-        *outputs = model_output(&engine->trainer.engine.model, 0);
     engine->next.is_out = false;
-    return handle_settle(engine, open_update_forward(&engine->update, &samples));
+    RING_TRY(handle_settle(engine, open_update_forward(&engine->update, &samples)));
+    return outputs == NULL ? RING_OK
+                           : handle_settle(engine, engine_read_outputs(&engine->trainer.engine,
+                                                                       batch->rows, outputs));
 }
 
 /* ---- Loss, backward, step ------------------------------------------------------------------ */

@@ -10,8 +10,6 @@
 
 #include "errors.h"
 
-enum { BLOCK = 4096 };
-
 /* @return the states of the range, or NULL if the optimiser does not have them. */
 static float *at(float *states, const optimizer_range *range)
 {
@@ -38,7 +36,8 @@ static void step_sgd(const train_optimizer *optimizer, const optimizer_range *ra
         .nesterov = config->nesterov,
         .first = optimizer->step == 1,
     };
-    kernel_sgd_step(range->params, range->grads, at(optimizer->first, range), range->count, &args);
+    optimizer->place->sgd(optimizer->place, range->params, range->grads,
+                          at(optimizer->first, range), range->count, &args);
 }
 
 static void step_adam(const train_optimizer *optimizer, const optimizer_range *range,
@@ -56,8 +55,9 @@ static void step_adam(const train_optimizer *optimizer, const optimizer_range *r
         .bias_correction = config->bias_correction,
         .step = optimizer->step,
     };
-    kernel_adam_step(range->params, range->grads, at(optimizer->first, range),
-                     at(optimizer->second, range), range->count, &args);
+    optimizer->place->adam(optimizer->place, range->params, range->grads,
+                           at(optimizer->first, range), at(optimizer->second, range), range->count,
+                           &args);
 }
 
 static void step_lion(const train_optimizer *optimizer, const optimizer_range *range,
@@ -70,7 +70,8 @@ static void step_lion(const train_optimizer *optimizer, const optimizer_range *r
         .weight_decay = rates->weight_decay,
         .scale = rates->scale,
     };
-    kernel_lion_step(range->params, range->grads, at(optimizer->first, range), range->count, &args);
+    optimizer->place->lion(optimizer->place, range->params, range->grads,
+                           at(optimizer->first, range), range->count, &args);
 }
 
 static void step_adagrad(const train_optimizer *optimizer, const optimizer_range *range,
@@ -84,8 +85,8 @@ static void step_adagrad(const train_optimizer *optimizer, const optimizer_range
         .scale = rates->scale,
         .step = optimizer->step,
     };
-    kernel_adagrad_step(range->params, range->grads, at(optimizer->first, range), range->count,
-                        &args);
+    optimizer->place->adagrad(optimizer->place, range->params, range->grads,
+                              at(optimizer->first, range), range->count, &args);
 }
 
 static const struct {
@@ -166,43 +167,64 @@ ring_status optimizer_group(train_optimizer *optimizer, const tensor_table *tens
 
 /* ---- States -------------------------------------------------------------------------------- */
 
-/* Sets states that do not start from 0. */
-static void start_states(const train_optimizer *optimizer)
+/* Sets states that do not start from 0. @param first  [optimizer->count] on the host. */
+static void start_states(const train_optimizer *optimizer, float *first)
 {
     for (size_t i = 0; i < optimizer->count && optimizer->config.kind == OPTIMIZER_ADAGRAD; i++)
-        optimizer->first[i] = (float)optimizer->config.first_sum;
+        first[i] = (float)optimizer->config.first_sum;
 }
 
-ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
-                             size_t count)
+/* The same at another place than the host. */
+static ring_status write_states(const train_optimizer *optimizer)
+{
+    const nn_place *place = optimizer->place;
+    const size_t bytes = optimizer->count * sizeof(float);
+    float *first;
+    if (optimizer->config.kind != OPTIMIZER_ADAGRAD)
+        return RING_OK;
+    RING_TRY(train_alloc((void **)&first, bytes, "the optimizer's state"));
+    start_states(optimizer, first);
+    place->write(place, optimizer->first, first, bytes);
+    const ring_status status = place->settle(place);
+    free(first);
+    return status;
+}
+
+ring_status optimizer_create(train_optimizer *optimizer, const nn_place *place,
+                             const optimizer_config *config, size_t count)
 {
     const size_t bytes = count * sizeof(float);
-    *optimizer = (train_optimizer){.config = *config, .count = count, .no_decay_lr = -1.0};
+    *optimizer =
+        (train_optimizer){.place = place, .config = *config, .count = count, .no_decay_lr = -1.0};
     if (optimizer_state_name(config, 0) != NULL)
-        RING_TRY(train_alloc((void **)&optimizer->first, bytes, "the optimizer's state"));
+        RING_TRY(place->alloc(place, (void **)&optimizer->first, bytes, "the optimizer's state"));
     if (optimizer_state_name(config, 1) != NULL)
-        RING_TRY(train_alloc((void **)&optimizer->second, bytes, "the optimizer's state"));
-    start_states(optimizer);
+        RING_TRY(place->alloc(place, (void **)&optimizer->second, bytes, "the optimizer's state"));
+    if (!place->is_host)
+        return write_states(optimizer);
+    start_states(optimizer, optimizer->first);
     return RING_OK;
 }
 
 void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
                          float *states[OPTIMIZER_STATES])
 {
-    *optimizer = (train_optimizer){.config = *config,
+    *optimizer = (train_optimizer){.place = &place_host,
+                                   .config = *config,
                                    .count = count,
                                    .first = states[0],
                                    .second = states[1],
                                    .no_decay_lr = -1.0,
                                    .outside = true};
-    start_states(optimizer);
+    start_states(optimizer, optimizer->first);
 }
 
 void optimizer_destroy(train_optimizer *optimizer)
 {
-    if (!optimizer->outside) {
-        free(optimizer->first);
-        free(optimizer->second);
+    const nn_place *place = optimizer->place;
+    if (place != NULL && !optimizer->outside) {
+        place->release(place, optimizer->first);
+        place->release(place, optimizer->second);
     }
     free(optimizer->runs);
     memset(optimizer, 0, sizeof *optimizer);
@@ -249,14 +271,6 @@ void optimizer_step(train_optimizer *optimizer, const optimizer_range *range, co
 size_t optimizer_bytes(const train_optimizer *optimizer)
 {
     return optimizer->outside ? 0 : optimizer_needs(&optimizer->config, optimizer->count);
-}
-
-double optimizer_sum_squares(const float *values, size_t count)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < count; i += BLOCK)
-        sum += kernel_sum_squares(values + i, count - i < BLOCK ? count - i : BLOCK);
-    return sum;
 }
 
 double optimizer_clip(double norm, double most)

@@ -7,6 +7,7 @@
 #define TRAIN_OPTIMIZER_H
 
 #include "config.h"
+#include "place.h"
 #include "schedule.h"
 #include "tensors.h"
 
@@ -20,6 +21,7 @@ typedef struct optimizer_run {
 enum { OPTIMIZER_STATES = 2 };
 
 typedef struct train_optimizer {
+    const nn_place *place; /* of parameters, gradients and states; borrowed */
     optimizer_config config;
     size_t count;          /* elements of each state */
     float *first, *second; /* [count] momentum, Adam's two moments or Adagrad's sum; NULL if the
@@ -38,11 +40,13 @@ typedef struct train_optimizer {
 const char *optimizer_state_name(const optimizer_config *config, int state);
 
 /** Allocates the states of @p count parameters, with their initial values.
- *  @return RING_OK or RING_ERR_MEMORY. Free with optimizer_destroy() whatever the result. */
-ring_status optimizer_create(train_optimizer *optimizer, const optimizer_config *config,
-                             size_t count);
+ *  @param place  borrowed until optimizer_destroy()
+ *  @return RING_OK, RING_ERR_MEMORY, or a failure of the place. Free with optimizer_destroy()
+ *  whatever the result. */
+ring_status optimizer_create(train_optimizer *optimizer, const nn_place *place,
+                             const optimizer_config *config, size_t count);
 
-/** As optimizer_create(), but with the caller's memory.
+/** As optimizer_create() on the host, but with the caller's memory.
  *  @param states  each is [count] zeros, which must outlive the optimiser; NULL for a state that
  * the optimiser does not need */
 void optimizer_create_at(train_optimizer *optimizer, const optimizer_config *config, size_t count,
@@ -81,10 +85,6 @@ size_t optimizer_needs(const optimizer_config *config, size_t count);
 
 /** @return bytes of the states that the optimiser has allocated itself. */
 size_t optimizer_bytes(const train_optimizer *optimizer);
-
-/** @return the sum of squares of @p values [count] in float64, added up in blocks of 4096 elements
- * in a fixed order, so that every rank gets the same bits for the same values. */
-double optimizer_sum_squares(const float *values, size_t count);
 
 /** @return the factor by which gradients of norm @p norm must be multiplied so that their norm is
  * at most @p most; 1 if @p most is 0. Same as in torch.nn.utils.clip_grad_norm_(). */

@@ -4,27 +4,60 @@
 
 #include "emulated_kernel.h"
 
-static float element(const product_operand *x, uint64_t b, uint64_t i, uint64_t j)
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 16 };
+
+/* Of element (i, j) of matrix b, with i's rows or the inner index side by side in memory. */
+static float dot(const float *x, const float *y, uint64_t y_step, uint64_t count)
 {
-    return x->at[b * x->step + i * x->row + j * x->column];
+    float lanes[LANES] = {0}, sum = 0;
+    uint64_t k = 0;
+    for (; k + LANES <= count; k += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += x[k + l] * y[(k + l) * y_step];
+    for (; k < count; k++)
+        sum += x[k] * y[k * y_step];
+    for (int l = 0; l < LANES; l++)
+        sum += lanes[l];
+    return sum;
+}
+
+/* sums (rows) = first (rows, inner) * y (inner), whose elements are @p y_step apart. */
+static void multiply_column(const product_args *p, const float *first, const float *y,
+                            uint64_t y_step, float *sums)
+{
+    const product_operand *x = &p->first;
+    if (x->column == 1) {
+        for (uint64_t i = 0; i < p->rows; i++)
+            sums[i] = dot(first + i * x->row, y, y_step, p->inner);
+        return;
+    }
+    memset(sums, 0, p->rows * sizeof *sums);
+    for (uint64_t k = 0; k < p->inner; k++)
+        for (uint64_t i = 0; i < p->rows; i++)
+            sums[i] += first[i + k * x->column] * y[k * y_step];
 }
 
 static void multiply(const void *args)
 {
     const product_args *p = args;
+    float *sums = malloc(p->rows * sizeof *sums);
     for (uint64_t c = fiber_block_index(); c < p->batch * p->columns; c += fiber_block_count()) {
         const uint64_t b = c / p->columns, j = c % p->columns;
         float *out = p->result + b * p->result_step + j * p->result_column;
+        multiply_column(p, p->first.at + b * p->first.step,
+                        p->second.at + b * p->second.step + j * p->second.column, p->second.row,
+                        sums);
         for (uint64_t i = 0; i < p->rows; i++) {
-            float sum = 0;
-            for (uint64_t k = 0; k < p->inner; k++)
-                sum += element(&p->first, b, i, k) * element(&p->second, b, k, j);
-            sum *= p->alpha;
+            sums[i] *= p->alpha;
             if (p->beta != 0) /* else old values are not read: they may be NaN */
-                sum += p->beta * out[i];
-            out[i] = p->bias != NULL ? sum + p->bias[i] : sum;
+                sums[i] += p->beta * out[i];
+            out[i] = p->bias != NULL ? sums[i] + p->bias[i] : sums[i];
         }
     }
+    free(sums);
 }
 
 __attribute__((constructor)) static void register_product(void)
