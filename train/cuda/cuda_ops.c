@@ -14,7 +14,7 @@ static unsigned tiles(uint64_t count)
     return (unsigned)((count + CUDA_BLOCK - 1) / CUDA_BLOCK);
 }
 
-static void map(const op_run *run, cuda_layer_kernel kernel, float *out, const float *a,
+static void map(const op_run *run, cuda_train_kernel kernel, float *out, const float *a,
                 const float *b)
 {
     cuda_map_args args = {.out = out,
@@ -45,7 +45,7 @@ static void product(const op_run *run, const cuda_product_shape *shape, const fl
                     const float *b, float *c, const float *bias)
 {
     cuda_place *place = cuda_place_of(run->place);
-    if (place->failure.status == RING_OK)
+    if (cuda_place_enter(place))
         cuda_place_keep(place, cuda_product(&place->products, shape, a, b, c, bias),
                         run->use->op->name);
 }
@@ -186,7 +186,7 @@ static cuda_window device_window(const op_use *use)
 }
 
 /* @param of  the shape whose elements the kernel writes. */
-static void pool(const op_run *run, cuda_layer_kernel kernel, const float *in, const float *out,
+static void pool(const op_run *run, cuda_train_kernel kernel, const float *in, const float *out,
                  const op_shape *of)
 {
     cuda_pool_args args = {.in = (float *)in,
@@ -251,7 +251,7 @@ static size_t conv_scratch_bytes_of(const op_use *use, size_t batch)
 
 /* @param kernel  CUDA_fill_columns or CUDA_spread_columns
  * @param written  elements that it writes */
-static void copy_columns(const op_run *run, cuda_layer_kernel kernel, const float *images,
+static void copy_columns(const op_run *run, cuda_train_kernel kernel, const float *images,
                          size_t samples, uint64_t written)
 {
     cuda_columns_args args = {.images = (float *)images,

@@ -19,11 +19,17 @@ void cuda_place_keep(cuda_place *place, ring_status status, const char *what)
                            train_fail(status, "%s on %s: %s", what, place->name, fail_text()));
 }
 
-void cuda_place_launch(cuda_place *place, cuda_layer_kernel kernel, uint64_t blocks,
+bool cuda_place_enter(const cuda_place *place)
+{
+    return place->failure.status == RING_OK &&
+           place->api->set_current(place->context) == CUDA_SUCCESS;
+}
+
+void cuda_place_launch(cuda_place *place, cuda_train_kernel kernel, uint64_t blocks,
                        unsigned threads, void *args, const char *what)
 {
     void *parameters[] = {args};
-    if (place->failure.status != RING_OK || blocks == 0)
+    if (!cuda_place_enter(place))
         return;
     cuda_place_keep(place,
                     cuda_check(place->api->launch(place->kernels[kernel], (unsigned)blocks, 1, 1,
@@ -39,6 +45,7 @@ static ring_status place_alloc(const nn_place *nn, void **out, size_t bytes, con
 {
     cuda_place *place = cuda_place_of(nn);
     CUdeviceptr at = 0;
+    (void)place->api->set_current(place->context);
     const CUresult result = place->api->mem_alloc(&at, bytes > 0 ? bytes : 1);
     *out = NULL;
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
@@ -55,6 +62,7 @@ static void place_release(const nn_place *nn, void *memory)
     const cuda_place *place = cuda_place_of(nn);
     if (memory == NULL)
         return;
+    (void)place->api->set_current(place->context);
     (void)place->api->stream_synchronize(place->stream);
     (void)place->api->mem_free((CUdeviceptr)(uintptr_t)memory);
 }
@@ -62,7 +70,7 @@ static void place_release(const nn_place *nn, void *memory)
 static void place_write(const nn_place *nn, void *to, const void *from, size_t bytes)
 {
     cuda_place *place = cuda_place_of(nn);
-    if (place->failure.status == RING_OK && bytes > 0)
+    if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->copy_to_device_async((CUdeviceptr)(uintptr_t)to,
                                                                     from, bytes, place->stream),
@@ -73,7 +81,7 @@ static void place_write(const nn_place *nn, void *to, const void *from, size_t b
 static void place_read(const nn_place *nn, void *to, const void *from, size_t bytes)
 {
     cuda_place *place = cuda_place_of(nn);
-    if (place->failure.status == RING_OK && bytes > 0)
+    if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->copy_to_host_async(to, (CUdeviceptr)(uintptr_t)from,
                                                                   bytes, place->stream),
@@ -84,7 +92,7 @@ static void place_read(const nn_place *nn, void *to, const void *from, size_t by
 static void place_copy(const nn_place *nn, void *to, const void *from, size_t bytes)
 {
     cuda_place *place = cuda_place_of(nn);
-    if (place->failure.status == RING_OK && bytes > 0)
+    if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->copy_async((CUdeviceptr)(uintptr_t)to,
                                                           (CUdeviceptr)(uintptr_t)from, bytes,
@@ -96,7 +104,7 @@ static void place_copy(const nn_place *nn, void *to, const void *from, size_t by
 static void place_clear(const nn_place *nn, void *at, size_t bytes)
 {
     cuda_place *place = cuda_place_of(nn);
-    if (place->failure.status == RING_OK && bytes > 0)
+    if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->set_bytes_async((CUdeviceptr)(uintptr_t)at, 0, bytes,
                                                                place->stream),
@@ -114,37 +122,45 @@ static void place_add(const nn_place *nn, float *to, const float *from, size_t c
 static ring_status place_settle(const nn_place *nn)
 {
     cuda_place *place = cuda_place_of(nn);
-    cuda_place_keep(place,
-                    cuda_check(place->api->stream_synchronize(place->stream),
-                               "waiting for the GPU (cuStreamSynchronize)"),
-                    "a request");
+    if (cuda_place_enter(place))
+        cuda_place_keep(place,
+                        cuda_check(place->api->stream_synchronize(place->stream),
+                                   "waiting for the GPU (cuStreamSynchronize)"),
+                        "a request");
     return train_failure_tell(&place->failure);
+}
+
+static const char *place_maths(void)
+{
+    return "cuBLASLt";
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-void cuda_place_enter(const cuda_place *place)
-{
-    (void)place->api->set_current(place->context);
-}
-
 static ring_status load_kernels(cuda_place *place)
 {
-    static const char *const names[] = {
-#define ROW(name) #name,
-        CUDA_LAYER_KERNELS(ROW)
+    static const char *const images[CUDA_TRAIN_IMAGES] = {"layers", "optimizer", "norm"};
+    static const struct {
+        const char *image, *name;
+    } kernels[] = {
+#define ROW(image, name) {#image, #name},
+        CUDA_TRAIN_KERNELS(ROW)
 #undef ROW
     };
-    const void *image = cuda_image("layers");
-    if (image == NULL)
-        return fail(RING_ERR_UNSUPPORTED, "ringtrain was built without GPU kernels, which need "
-                                          "nvcc; see RING_CUDA in docs/devices.md");
-    RING_TRY(cuda_check(place->api->module_load(&place->module, image),
-                        "loading kernels (cuModuleLoadData)"));
-    for (int k = 0; k < CUDA_LAYER_KERNEL_COUNT; k++)
-        RING_TRY(
-            cuda_check(place->api->module_get_function(&place->kernels[k], place->module, names[k]),
-                       "finding a kernel (cuModuleGetFunction)"));
+    for (int i = 0; i < CUDA_TRAIN_IMAGES; i++) {
+        const void *image = cuda_image(images[i]);
+        if (image == NULL)
+            return fail(RING_ERR_UNSUPPORTED, "ringtrain was built without GPU kernels, which need "
+                                              "nvcc; see RING_CUDA in docs/devices.md");
+        RING_TRY(cuda_check(place->api->module_load(&place->modules[i], image),
+                            "loading kernels (cuModuleLoadData)"));
+        for (int k = 0; k < CUDA_TRAIN_KERNEL_COUNT; k++)
+            if (strcmp(kernels[k].image, images[i]) == 0)
+                RING_TRY(
+                    cuda_check(place->api->module_get_function(&place->kernels[k],
+                                                               place->modules[i], kernels[k].name),
+                               "finding a kernel (cuModuleGetFunction)"));
+    }
     return RING_OK;
 }
 
@@ -161,7 +177,8 @@ static ring_status open_device(cuda_place *place, int device, bool tf32)
         cuda_check(place->api->device_get(&place->device, device), "finding a GPU (cuDeviceGet)"));
     RING_TRY(cuda_check(place->api->primary_retain(&place->context, place->device),
                         "opening a GPU (cuDevicePrimaryCtxRetain)"));
-    cuda_place_enter(place);
+    RING_TRY(cuda_check(place->api->set_current(place->context),
+                        "entering a GPU's context (cuCtxSetCurrent)"));
     RING_TRY(cuda_check(place->api->stream_create(&place->stream, CU_STREAM_NON_BLOCKING, 0),
                         "making a stream (cuStreamCreateWithPriority)"));
     RING_TRY(load_kernels(place));
@@ -171,6 +188,7 @@ static ring_status open_device(cuda_place *place, int device, bool tf32)
 ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
 {
     static const nn_place table = {
+        .maths = place_maths,
         .alloc = place_alloc,
         .release = place_release,
         .functions = cuda_ops_functions,
@@ -180,6 +198,12 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
         .copy = place_copy,
         .clear = place_clear,
         .add = place_add,
+        .loss = cuda_loss,
+        .sgd = cuda_sgd,
+        .adam = cuda_adam,
+        .lion = cuda_lion,
+        .adagrad = cuda_adagrad,
+        .sum_squares = cuda_sum_squares,
         .settle = place_settle,
     };
     memset(place, 0, sizeof *place);
@@ -193,12 +217,13 @@ void cuda_place_close(cuda_place *place)
 {
     if (place->context == NULL)
         return;
-    cuda_place_enter(place);
+    (void)place->api->set_current(place->context);
     if (place->stream != NULL)
         (void)place->api->stream_synchronize(place->stream);
     cuda_products_close(&place->products);
-    if (place->module != NULL)
-        (void)place->api->module_unload(place->module);
+    for (int i = 0; i < CUDA_TRAIN_IMAGES; i++)
+        if (place->modules[i] != NULL)
+            (void)place->api->module_unload(place->modules[i]);
     if (place->stream != NULL)
         (void)place->api->stream_destroy(place->stream);
     (void)place->api->primary_release(place->device);

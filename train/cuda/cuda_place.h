@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cuda_place: computes networks on a GPU. It is a place (nn/place.h) whose requests are enqueued on
- * one stream: kernels of kernels/cuda/layers.cu, products of cuBLASLt, and copies.
+ * one stream: kernels of kernels/cuda, products of cuBLASLt, and copies.
  */
 #ifndef TRAIN_CUDA_PLACE_H
 #define TRAIN_CUDA_PLACE_H
@@ -11,34 +11,41 @@
 #include "layer_args.h"
 #include "place.h"
 
-/** ROW(name) for each kernel of layers.cu. */
-#define CUDA_LAYER_KERNELS(ROW) \
-    ROW(map_relu) \
-    ROW(map_relu_gradient) \
-    ROW(map_tanh) \
-    ROW(map_tanh_gradient) \
-    ROW(map_add) \
-    ROW(add_to_rows) \
-    ROW(sum_rows) \
-    ROW(fill_columns) \
-    ROW(spread_columns) \
-    ROW(max_pool) \
-    ROW(max_pool_gradient) \
-    ROW(mean_pool) \
-    ROW(mean_pool_gradient) \
-    ROW(dropout) \
-    ROW(cross_entropy) \
-    ROW(mean_squares) \
-    ROW(is_best) \
-    ROW(sum_losses) \
-    ROW(take)
+/** ROW(image, name) for each kernel: the source in kernels/cuda that has it, and its name. */
+#define CUDA_TRAIN_KERNELS(ROW) \
+    ROW(layers, map_relu) \
+    ROW(layers, map_relu_gradient) \
+    ROW(layers, map_tanh) \
+    ROW(layers, map_tanh_gradient) \
+    ROW(layers, map_add) \
+    ROW(layers, add_to_rows) \
+    ROW(layers, sum_rows) \
+    ROW(layers, fill_columns) \
+    ROW(layers, spread_columns) \
+    ROW(layers, max_pool) \
+    ROW(layers, max_pool_gradient) \
+    ROW(layers, mean_pool) \
+    ROW(layers, mean_pool_gradient) \
+    ROW(layers, dropout) \
+    ROW(layers, cross_entropy) \
+    ROW(layers, mean_squares) \
+    ROW(layers, sum_losses) \
+    ROW(optimizer, sgd_f32) \
+    ROW(optimizer, momentum_f32) \
+    ROW(optimizer, adam_f32) \
+    ROW(optimizer, lion_f32) \
+    ROW(optimizer, adagrad_f32) \
+    ROW(norm, squares_f32) \
+    ROW(norm, norm_finish)
 
-typedef enum cuda_layer_kernel {
-#define ROW(name) CUDA_##name,
-    CUDA_LAYER_KERNELS(ROW)
+typedef enum cuda_train_kernel {
+#define ROW(image, name) CUDA_##name,
+    CUDA_TRAIN_KERNELS(ROW)
 #undef ROW
-        CUDA_LAYER_KERNEL_COUNT
-} cuda_layer_kernel;
+        CUDA_TRAIN_KERNEL_COUNT
+} cuda_train_kernel;
+
+enum { CUDA_TRAIN_IMAGES = 3 };
 
 typedef struct cuda_place {
     nn_place place; /* first: requests receive its address */
@@ -47,8 +54,8 @@ typedef struct cuda_place {
     CUdevice device;
     CUcontext context;
     CUstream stream;
-    CUmodule module;
-    CUfunction kernels[CUDA_LAYER_KERNEL_COUNT];
+    CUmodule modules[CUDA_TRAIN_IMAGES];
+    CUfunction kernels[CUDA_TRAIN_KERNEL_COUNT];
     cuda_products products;
     train_failure failure; /* of the first request that failed */
 } cuda_place;
@@ -62,9 +69,6 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32);
  *  before. */
 void cuda_place_close(cuda_place *place);
 
-/** Makes the GPU's context that of the calling thread, which must be done before its requests. */
-void cuda_place_enter(const cuda_place *place);
-
 /** @return the place that computes @p run. */
 static inline cuda_place *cuda_place_of(const nn_place *place)
 {
@@ -74,10 +78,26 @@ static inline cuda_place *cuda_place_of(const nn_place *place)
 /** Keeps a failure of a request. @param what  the request, such as an op's name. */
 void cuda_place_keep(cuda_place *place, ring_status status, const char *what);
 
+/** Makes the GPU's context that of the calling thread. @return false after a failure: requests do
+ *  nothing then. */
+bool cuda_place_enter(const cuda_place *place);
+
 /** Launches a kernel with blocks of @p threads threads. Does nothing after a failure.
  *  @param args  the kernel's argument. @param what  for messages, such as the op's name. */
-void cuda_place_launch(cuda_place *place, cuda_layer_kernel kernel, uint64_t blocks,
+void cuda_place_launch(cuda_place *place, cuda_train_kernel kernel, uint64_t blocks,
                        unsigned threads, void *args, const char *what);
+
+/** The losses and steps of optimisers, as in nn_place. */
+void cuda_loss(const nn_place *place, const loss_run *run);
+void cuda_sgd(const nn_place *place, float *p, const float *grad, float *buf, size_t count,
+              const struct kernel_sgd *args);
+void cuda_adam(const nn_place *place, float *p, const float *grad, float *m, float *v, size_t count,
+               const struct kernel_adam *args);
+void cuda_lion(const nn_place *place, float *p, const float *grad, float *m, size_t count,
+               const struct kernel_lion *args);
+void cuda_adagrad(const nn_place *place, float *p, const float *grad, float *sum, size_t count,
+                  const struct kernel_adagrad *args);
+double cuda_sum_squares(const nn_place *place, const float *values, size_t count);
 
 /** The passes of each op that GPUs can compute. @return NULL if they cannot compute @p op. */
 const op_functions *cuda_ops_functions(const nn_op *op);

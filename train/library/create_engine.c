@@ -126,6 +126,10 @@ static ring_status prepare(ring_train *engine, const ring_train_options *options
     engine->schedule_context = options->schedule_context;
     made->seed = options->seed;
     made->compat = options->compat_ds_0_13 != 0;
+    if (options->device != NULL && !trainer_parse_device(options->device, &made->device))
+        return train_fail(RING_ERR_ARGUMENT,
+                          "options.device is \"%s\", but must be auto, cpu, cuda or cuda:N",
+                          options->device);
     engine->loss_is_scaled = options->loss_is_scaled != 0;
     engine->lr = -1.0;
     engine->keep = options->keep;

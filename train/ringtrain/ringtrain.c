@@ -110,6 +110,13 @@ static void print_report(const args_given *given)
     exit(EXIT_FAILURE);
 }
 
+static void take_device(const args_given *given)
+{
+    command_line *line = given->out;
+    if (!trainer_parse_device(given->text, &line->run.device))
+        args_refuse(given, "expected auto, cpu, cuda or cuda:N");
+}
+
 static void print_keys(const args_given *given)
 {
     (void)given;
@@ -145,6 +152,10 @@ static const args_row rows[] = {
     {"model", 0, "NAME|FILE.json",
      "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, gpt, or a list of layers",
      take_model, AT(model)},
+    {"device", 0, "auto|cpu|cuda[:N]",
+     "What computes the network: GPU N (cuda alone: GPU 0), the CPU, or GPU 0 if it can train the "
+     "network and the CPU otherwise (auto, the default)",
+     take_device, ARGS_AT(command_line, run.device)},
     {"loss", 0, "NAME",
      "mse on one-hot targets (default for images) or cross_entropy (default for "
      "text)",
@@ -337,8 +348,11 @@ int main(int argc, char **argv)
         .take = take_word,
         .unknown = foreign_option,
         .quiet = !is_first_rank()};
-    command_line line = {
-        .run = {.model = "mlp", .loss = LOSS_KINDS, .eval_every = 1, .started = train_now()}};
+    command_line line = {.run = {.model = "mlp",
+                                 .device.automatic = true,
+                                 .loss = LOSS_KINDS,
+                                 .eval_every = 1,
+                                 .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)

@@ -32,8 +32,10 @@ static void note_variables(train_state *state)
     } variables[] = {{"CUDA_VISIBLE_DEVICES", "ranks run on CPUs"},
                      {"DS_BUILD_OPS", "nothing is compiled at run time"},
                      {"UCX_TLS", "RING_TRANSPORT chooses the transport"}};
+    const trainer_device *device = &state->trainer.device;
+    const bool may_use_gpu = device->is_gpu || (device->automatic && cuda_driver_load() != NULL);
     char text[128];
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+    for (size_t i = may_use_gpu ? 1 : 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *value = getenv(variables[i].name);
         snprintf(text, sizeof text, "%s has no effect: %s", variables[i].name, variables[i].why);
         if (value != NULL && value[0] != '\0')

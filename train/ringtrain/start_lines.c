@@ -147,11 +147,12 @@ static void print_rest(const train_state *state)
 static void print_lines(const train_state *state)
 {
     printf("training %s (%zu parameters, loss %s) on %zu sample%s, testing on %zu, with %d rank%s; "
-           "layers by %s\n",
+           "layers by %s on %s\n",
            state->trainer.spec.name, model_parameters(engine_network(&state->trainer.engine)),
            loss_names[state->trainer.loss], state->trainer.train.count,
            plural(state->trainer.train.count), state->trainer.test.count, state->trainer.ranks,
-           plural(state->trainer.ranks), gemm_library());
+           plural(state->trainer.ranks), state->trainer.engine.model.place->maths(),
+           state->trainer.engine.model.place->name);
     if (state->options->norm.channels > 0)
         printf("images are normalized, mean/std %s\n", state->options->norm.text);
     config_print(&state->trainer.config, state->trainer.config.dump_state, stdout);

@@ -86,7 +86,7 @@ static ring_status start_events(train_state *state)
     return events_start(&state->events, &made->engine,
                         &(report_start){.model = made->spec.name,
                                         .loss = loss_names[made->loss],
-                                        .maths = gemm_library(),
+                                        .maths = made->engine.model.place->maths(),
                                         .parameters = model_parameters(
                                             engine_network(&made->engine)),
                                         .train_samples = made->train.count,
@@ -375,6 +375,7 @@ int run(const run_options *options)
                                      .seed = options->seed,
                                      .epoch = 1,
                                      .compat = options->compat_ds_0_13,
+                                     .device = options->device,
                                      .norm = options->norm}};
     stop_signals_watch();
     gemm_set_threads(threads_wanted());

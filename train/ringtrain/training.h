@@ -13,6 +13,7 @@
 #include "loss.h"
 #include "pixel_norm.h"
 #include "run_events.h"
+#include "trainer.h"
 
 /** Special values of run_options.check: train, or check for the ranks that were started. */
 enum { CHECK_NOTHING, CHECK_HERE = -1 };
@@ -32,6 +33,7 @@ typedef struct run_options {
     int eval_every;        /* epochs between evaluations of the test set; 0: never */
     report_options report;
     events_options events;
+    trainer_device device;
     loss_kind loss;    /* LOSS_KINDS: the kind of data decides */
     int epochs;        /* 0: as many as max_steps needs, or 1 without it */
     long max_steps;    /* 0: no limit */

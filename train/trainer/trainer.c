@@ -102,6 +102,52 @@ ring_status trainer_divide(trainer *made)
                          made->seed, &made->shares, &made->sampler);
 }
 
+/* ---- The device ---------------------------------------------------------------------------- */
+
+bool trainer_parse_device(const char *text, trainer_device *out)
+{
+    char end;
+    *out = (trainer_device){.automatic = strcmp(text, "auto") == 0,
+                            .is_gpu = strncmp(text, "cuda", 4) == 0};
+    if (!out->is_gpu || text[4] == '\0')
+        return out->is_gpu || out->automatic || strcmp(text, "cpu") == 0;
+    return sscanf(text, "cuda:%d%c", &out->gpu, &end) == 1 && out->gpu >= 0;
+}
+
+static ring_status try_gpu(trainer *made)
+{
+    const precision_config *precision = &made->config.precision;
+    int failed;
+    if (made->ranks > 1)
+        return train_fail(RING_ERR_UNSUPPORTED, "there are %d ranks", made->ranks);
+    if (precision->params != RING_FLOAT32)
+        return train_fail(RING_ERR_UNSUPPORTED, "parameters are not float32");
+    RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, false));
+    made->spec.place = &made->gpu.place;
+    return model_check(&made->spec, &failed);
+}
+
+/* Opens the GPU that is asked for. With "auto" the host stays if there is a GPU that cannot be
+ * used, and a note says why. */
+static ring_status open_device(trainer *made)
+{
+    char text[TRAIN_ERROR_MAX];
+    if (made->device.is_gpu) {
+        RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, false));
+        made->spec.place = &made->gpu.place;
+        return RING_OK;
+    }
+    if (!made->device.automatic || cuda_driver_load() == NULL || try_gpu(made) == RING_OK)
+        return RING_OK;
+    made->spec.place = NULL;
+    cuda_place_close(&made->gpu);
+    snprintf(text, sizeof text, "training on the CPU, because the GPU cannot be used: %s",
+             train_error());
+    if (made->rank == 0)
+        trainer_note(made, text);
+    return RING_OK;
+}
+
 /* ---- The engine ---------------------------------------------------------------------------- */
 
 ring_status trainer_describe(trainer *made)
@@ -138,6 +184,7 @@ static void advise_on_memory(const trainer *made, size_t samples_max)
 
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
 {
+    RING_TRY(agree(made->comm, open_device(made)));
     const ring_status status = engine_create(&made->engine, made->comm, &made->config, made->loss,
                                              &made->spec, samples_max, made->seed);
     if (status == RING_ERR_MEMORY)
@@ -150,6 +197,7 @@ void trainer_free(trainer *made)
 {
     free(made->run.before);
     engine_destroy(&made->engine);
+    cuda_place_close(&made->gpu);
     sampler_destroy(&made->sampler);
     shares_free(&made->shares);
     dataset_free(&made->train);

@@ -9,18 +9,31 @@
 
 #include "checkpoint.h"
 #include "config.h"
+#include "cuda_place.h"
 #include "division.h"
 #include "grid.h"
 #include "pixel_norm.h"
 #include "train_engine.h"
+
+/** What computes the network. */
+typedef struct trainer_device {
+    bool automatic; /* GPU 0 if it can train the network, else the host */
+    bool is_gpu;
+    int gpu;
+} trainer_device;
+
+/** Parses "auto", "cpu", "cuda" or "cuda:N". @return false if the text is another one. */
+bool trainer_parse_device(const char *text, trainer_device *out);
 
 typedef struct trainer {
     ring_comm *comm; /* borrowed */
     int ranks, rank;
     config_note_fn *note; /* receives notes about the configuration; or NULL */
     void *note_context;
-    uint64_t seed;   /* of initial parameters, order of samples and dropout */
-    bool compat;     /* behaves as DeepSpeed 0.13 */
+    uint64_t seed; /* of initial parameters, order of samples and dropout */
+    bool compat;   /* behaves as DeepSpeed 0.13 */
+    trainer_device device;
+    cuda_place gpu;  /* that computes the network; api NULL: the host does */
     pixel_norm norm; /* normalization of images in a folder; channels 0: there is none */
     train_grid grid;
     train_config config;

@@ -189,12 +189,15 @@ typedef struct ring_train_options {
     int loss_is_scaled; /**< 1: the caller has already divided the arguments of
                            ring_train_own_loss() by the accumulation steps, as a loop with `loss /=
                            accum_iter` does */
+    const char *device; /**< "cpu", "cuda", "cuda:N", or "auto": GPU 0 if it can train the network,
+                             else the CPU, as ringtrain --device; NULL: cpu. A GPU trains float32
+                             networks of one rank, without the caller's own layers */
 } ring_train_options;
 
 #define RING_TRAIN_OPTIONS_INIT \
     { \
         sizeof(ring_train_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, {0, NULL, NULL}, \
-            {0, NULL, NULL}, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 \
+            {0, NULL, NULL}, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL \
     }
 
 /** Creates an engine, as deepspeed.initialize() does. Collective. If it fails on one rank, it fails

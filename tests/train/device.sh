@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ringtrain --device over the doubles of CUDA's driver and cuBLASLt: checkpoints that go from the CPU
+# to the GPU and back, runs that continue, and what is said where a GPU cannot be used.
+# Arguments: the ringtrain with emulated kernels, ringdigits.
+set -uo pipefail
+ringtrain=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+wrong() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+"$2" digits --train 400 --test 50 > /dev/null || exit 1
+cat > config.json <<'END'
+{"train_batch_size": 32, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
+ "optimizer": {"type": "Adam", "params": {"lr": 0.001}}, "steps_per_print": 1000}
+END
+cat > layers.json <<'END'
+{"name": "small", "input": [1, 28, 28], "layers": [
+  {"type": "conv2d", "channels": 4, "kernel": 5, "stride": 2}, {"type": "tanh"},
+  {"type": "avg_pool2d", "kernel": 2}, {"type": "flatten"}, {"type": "dropout", "probability": 0.2},
+  {"type": "linear", "features": 10}]}
+END
+
+# train NAME STEPS options...: prints to NAME.log, losses to NAME.losses
+train() {
+    local name=$1 steps=$2
+    shift 2
+    "$ringtrain" --deepspeed_config config.json --data digits --model layers.json --loss cross_entropy \
+        --epochs 4 --max-steps "$steps" --metrics "$name.jsonl" "$@" > "$name.log" 2>&1
+    local status=$?
+    sed -n 's/^{"step".*"loss": \([^,]*\),.*/\1/p' "$name.jsonl" > "$name.losses" 2> /dev/null
+    return $status
+}
+# good NAME STEPS options...
+good() { train "$@" || { wrong "$1: $(tail -n 3 "$1.log")"; }; }
+# refused TEXT NAME options...
+refused() {
+    local text=$1 name=$2
+    shift 2
+    train "$name" 3 "$@" && wrong "$name: it trained"
+    grep -q -- "$text" "$name.log" || wrong "$name: no \"$text\" in: $(tail -n 3 "$name.log")"
+}
+# near NAME NAME: the losses are equal within 1e-6
+near() {
+    paste "$1.losses" "$2.losses" | awk -v a="$1" -v b="$2" \
+        '{ d = $1 - $2; if (NF < 2 || d * d > 1e-12 * ($1 * $1 + 1)) bad = NR ": " $0 }
+         END { if (bad != "" || NR == 0) { print "FAILED: " a " and " b ", line " bad; exit 1 } }' ||
+        failures=$((failures + 1))
+}
+
+good cpu 20 --device cpu
+good gpu 20 --device cuda
+grep -q 'layers by cuBLASLt on cuda:0' gpu.log || wrong "the start of a run on the GPU"
+grep -q ' on cpu$' cpu.log || wrong "the start of a run on the CPU"
+near gpu cpu
+[ "$(wc -l < gpu.losses)" -ge 20 ] || wrong "losses of 20 updates: $(wc -l < gpu.losses)"
+
+# In the middle of an epoch: CPU, GPU, CPU; and a run on the GPU in two halves, with the same bits.
+good first 5 --device cpu --save there
+good second 11 --device cuda:0 --resume there --save back
+good third 20 --device cpu --resume back
+cat first.losses second.losses third.losses > mixed.losses
+near mixed cpu
+good half 8 --device auto --save halves
+good rest 20 --device auto --resume halves
+cat half.losses rest.losses | cmp -s - gpu.losses || wrong "a run in two halves has other losses"
+
+# Parameters that one device has trained start the other.
+good dumped 5 --device cuda --dump-params params
+good started 3 --device cpu --init params.0
+
+refused 'there is no GPU 7: this host has 1' seven --device cuda:7
+refused 'expected auto, cpu, cuda or cuda:N' other --device gpu
+RINGTRAIN_CUBLASLT=/nowhere refused 'cuBLASLt .* was not found' lost --device cuda
+FAKE_CUDA=no_device refused 'cuInit' nowhere --device cuda
+FAKE_CUBLASLT_FAIL=4 refused 'on cuda:0: multiplying matrices (cublasLtMatmul): CUBLAS_STATUS_EXECUTION_FAILED' \
+    failing --device cuda
+sed -i 's/"tanh"/"gelu"/' layers.json
+refused 'layer 1 (gelu): cuda:0 cannot compute this layer' gelu --device cuda
+good automatic 3 --device auto
+grep -q 'training on the CPU, because the GPU cannot be used: layer 1 (gelu)' automatic.log ||
+    wrong "auto does not say why"
+FAKE_CUDA=no_device good without 3
+grep -q ' on cpu$' without.log || wrong "auto without a GPU"
+grep -q 'cannot be used' without.log && wrong "auto without a GPU has something to say"
+[ $failures = 0 ] && echo ok
+exit $((failures > 0))
