@@ -83,12 +83,12 @@ static const float *place_images(const train_engine *engine, const float *images
     return engine->placed.images;
 }
 
-/* The same for the numbers of samples. */
+/* The same for the numbers of samples, which only training needs. */
 static const uint32_t *place_samples(const train_engine *engine, const uint32_t *samples,
-                                     size_t rows)
+                                     size_t rows, bool training)
 {
     const nn_place *place = engine->model.place;
-    if (place->is_host)
+    if (place->is_host || !training)
         return samples;
     place->write(place, engine->placed.samples, samples, rows * sizeof *samples);
     return engine->placed.samples;
@@ -106,7 +106,8 @@ static ring_status load_rows(const update_machine *machine, const update_instruc
     RING_TRY(take(engine, batch, at));
     const op_random random = {.seed = engine->seed,
                               .step = (uint32_t)engine->optimizer.step,
-                              .samples = place_samples(engine, own.order, own.rows)};
+                              .samples = place_samples(engine, own.order, own.rows,
+                                                       batch->training)};
     const float *images = engine->images != NULL ? engine->images[at->slot] : NULL;
     return model_load(&engine->model, at->slot,
                       &(model_batch){.input = place_images(engine, images, own.rows),
