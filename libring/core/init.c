@@ -199,7 +199,8 @@ static void *run_start(void *context)
     ring_comm *comm = s->comm;
     s->status = s->create(s);
     memset(&s->id, 0, sizeof s->id); /* it contains the job's key */
-    if (s->status != RING_OK) {
+    /* If the communicator failed during its start, it has a text, which others may be reading. */
+    if (s->status != RING_OK && atomic_load(&comm->failure.status) == RING_OK) {
         text_format(comm->failure.text, sizeof comm->failure.text, "%s", fail_text());
         atomic_store_explicit(&comm->failure.status, (int)s->status, memory_order_release);
     }
