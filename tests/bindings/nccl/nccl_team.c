@@ -75,6 +75,23 @@ int team_await(const team *t)
     return 0;
 }
 
+int team_write(team_rank *r, size_t bytes)
+{
+    team_use(r);
+    EXPECT_CUDA(team_cuda.copy_to_device_async(r->src, r->host, bytes, r->stream));
+    EXPECT_CUDA(team_cuda.set_bytes_async(r->dst, 0x5a, TEAM_BYTES, r->stream));
+    EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+    return 0;
+}
+
+int team_read(team_rank *r, CUdeviceptr from, size_t bytes)
+{
+    team_use(r);
+    EXPECT_CUDA(team_cuda.copy_to_host_async(r->host, from, bytes, r->stream));
+    EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+    return 0;
+}
+
 int team_close(team *t)
 {
     for (team_rank *r = t->of; r < t->of + t->count; r++) {

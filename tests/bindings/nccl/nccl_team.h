@@ -43,6 +43,10 @@ int team_open(team *t, int first, int count, int ranks, int gpus);
 int team_join(team *t, const ncclUniqueId *id, ncclConfig_t *config);
 /** Waits until what does not block has ended. @return 0. */
 int team_await(const team *t);
+/** Copies @p bytes of `host` to src, and fills dst with other bytes. @return 0. */
+int team_write(team_rank *r, size_t bytes);
+/** Copies to `host` after the calls in the rank's stream. @return 0. */
+int team_read(team_rank *r, CUdeviceptr from, size_t bytes);
 /** Destroys the communicators and frees the rest. @return 0. */
 int team_close(team *t);
 
@@ -66,17 +70,27 @@ void team_use(const team_rank *r);
                ncclGetErrorString(expect_result), ncclGetLastError(NULL)); \
     } while (0)
 
-/** Makes a call for each rank `r` of the team `t`, in a group if there are several. */
-#define TEAM_CALL(t, call) \
+/** Makes a call for each rank `r` of the team `t`, in a group if there are several, and sets
+ *  @p result, to ncclInternalError if the group's end does not report a call that failed. */
+#define TEAM_STEP(t, result, call) \
     do { \
-        if ((t)->count > 1) \
-            EXPECT_NCCL(ncclGroupStart()); \
+        ncclResult_t step_calls = (t)->count > 1 ? ncclGroupStart() : ncclSuccess; \
         for (team_rank *r = (t)->of; r < (t)->of + (t)->count; r++) { \
             team_use(r); \
-            EXPECT_BEGUN(call); \
+            const ncclResult_t step_call = (call); \
+            step_calls = step_calls == ncclSuccess ? step_call : step_calls; \
         } \
-        if ((t)->count > 1) \
-            EXPECT_BEGUN(ncclGroupEnd()); \
+        const ncclResult_t step_end = (t)->count > 1 ? ncclGroupEnd() : step_calls; \
+        const bool step_passes = step_calls == ncclSuccess || step_end != ncclSuccess; \
+        (result) = step_passes ? step_end : ncclInternalError; \
+    } while (0)
+
+/** The same, for calls that succeed. */
+#define TEAM_CALL(t, call) \
+    do { \
+        ncclResult_t team_result; \
+        TEAM_STEP(t, team_result, call); \
+        EXPECT_BEGUN(team_result); \
     } while (0)
 
 /** Pointers of the rank `r` for NCCL. */

@@ -8,8 +8,6 @@
 #include "fake_cuda_table.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,14 +15,13 @@
 
 #include "unit_test.h"
 
-enum { COUNT = 1000, REPLAYS = 3, TEXT = 512, FAULTS_MOST = 4096, ROWS = 1024 };
+enum { COUNT = 1000, REPLAYS = 3, FAULTS_MOST = 4096, ROWS = 1024, LOG_MOST = 1 << 20 };
 enum { FIRST_LIVES = 4 /* in the short run */ };
 enum { LIFE_SECONDS = 60, NTH_MOST = 40 /* of a function, in the long run */ };
 enum { MEETINGS, CAPTURES, FAILURES, WRONG }; /* counters of the board */
 
 static const char *mode;
 static int ranks, gpus, teams;
-static fake_cuda_table fake;
 
 typedef struct fault {
     char function[48];
@@ -32,102 +29,72 @@ typedef struct fault {
     int result, rank, blocking, captures;
 } fault;
 
-/* What all processes share. */
+static const fault none = {.blocking = 1, .captures = 1};
+
+/* Memory of all processes. */
 static struct {
-    char texts[TEAM_MOST][TEXT]; /* of the errors of a life */
     fault faults[FAULTS_MOST];
     int count;
+    fault current; /* of the life under way */
 } * shared;
 static int log_file; /* the standard error of all ranks */
 
 typedef struct life {
     team t;
+    fake_cuda_table fake;
     harness_board *board;
     const fault *fault;
+    bool failed; /* with an error that the fault explains */
     ncclComm_t parts[TEAM_MOST];
+    CUgraphExec execs[TEAM_MOST];
     int meetings;
 } life;
 
-/* ---- Steps --------------------------------------------------------------------------------- */
+/* ---- Steps. They return 0; otherwise the life ends. ----------------------------------------- */
 
-static bool is_wrong(life *l, const char *what)
+/* An error must have a text. */
+static int check(life *l, ncclComm_t comm, ncclResult_t result)
 {
-    fprintf(stderr, "rank %d: %s\n", l->t.of[0].rank, what);
-    atomic_store(&l->board->counters[WRONG], 1);
-    return false;
-}
-
-/* @return true unless it is an error, which must have a text. */
-static bool is_fine(life *l, ncclComm_t comm, ncclResult_t result)
-{
-    const char *text = ncclGetLastError(comm);
+    const char *text = ncclGetLastError(comm); /* in any state */
     if (result == ncclSuccess || result == ncclInProgress)
-        return true;
-    snprintf(shared->texts[l->t.of[0].rank], TEXT, "%s: %s", ncclGetErrorString(result), text);
-    if ((unsigned)result >= ncclNumResults || strchr(text, ' ') == NULL)
-        return is_wrong(l, "an error without a text");
-    return l->fault->nth > 0 ? false : is_wrong(l, text);
+        return 0;
+    fprintf(stderr, "rank %d: %s: %s\n", l->t.of[0].rank, ncclGetErrorString(result), text);
+    EXPECT((unsigned)result < ncclNumResults && strchr(text, ' ') != NULL, "result %d", result);
+    l->failed = l->fault->nth > 0;
+    return 1;
 }
 
-/* The program's own calls of the driver do not fail. */
-#define OWN(l, call) \
-    do { \
-        const CUresult own = (call); \
-        if (own != CUDA_SUCCESS) { \
-            fprintf(stderr, "%s: CUDA error %d\n", #call, own); \
-            return is_wrong(l, "a call of the program fails"); \
-        } \
-    } while (0)
-
-/* Makes a call for each rank `r` of the life `l`, in a group if there are several. */
+/* Makes a call for each rank `r` of the life `l`. */
 #define STEP(l, call) \
     do { \
-        const bool step_of_many = (l)->t.count > 1; \
-        ncclResult_t step = step_of_many ? ncclGroupStart() : ncclSuccess; \
-        for (team_rank *r = (l)->t.of; r < (l)->t.of + (l)->t.count; r++) { \
-            team_use(r); \
-            const ncclResult_t one = (call); \
-            step = step == ncclSuccess ? one : step; \
-        } \
-        if (step_of_many) { \
-            const ncclResult_t all = ncclGroupEnd(); \
-            step = step == ncclSuccess || all != ncclSuccess ? all : ncclInternalError; \
-        } \
-        if (!is_fine(l, NULL, step)) \
-            return false; \
+        ncclResult_t step_result; \
+        TEAM_STEP(&(l)->t, step_result, call); \
+        EXPECT(check(l, NULL, step_result) == 0, "%s", #call); \
     } while (0)
 
-static bool is_alive(life *l, ncclComm_t comm, ncclResult_t *state)
-{
-    *state = ncclSuccess;
-    if (comm == NULL)
-        return true;
-    if (ncclCommGetAsyncError(comm, state) != ncclSuccess)
-        return is_wrong(l, "ncclCommGetAsyncError() fails");
-    return is_fine(l, comm, *state);
-}
-
-/* Waits until communicators are no longer in progress, and streams have passed their calls. */
-static bool settle(life *l)
+/* Waits until communicators are no longer in progress, and streams have passed their calls. A start
+ * that a failed rank never joins is given up, as a launcher does. */
+static int settle(life *l)
 {
     const double since = harness_now();
-    for (int i = 0; i < l->t.count; i++) {
-        const team_rank *r = &l->t.of[i];
-        for (bool waits = true; waits; usleep(100)) {
-            ncclResult_t whole, part;
-            if (!is_alive(l, r->comm, &whole) || !is_alive(l, l->parts[i], &part))
-                return false;
-            waits = whole == ncclInProgress || part == ncclInProgress ||
-                    team_cuda.stream_query(r->stream) != CUDA_SUCCESS ||
-                    team_cuda.stream_query(r->other) != CUDA_SUCCESS;
-            if (whole == ncclInProgress && harness_now() > since + 1 &&
+    for (bool waits = true; waits; usleep(100)) {
+        waits = false;
+        for (int i = 0; i < 2 * l->t.count; i++) {
+            const team_rank *r = &l->t.of[i / 2];
+            const ncclComm_t comm = i % 2 == 0 ? r->comm : l->parts[i / 2];
+            ncclResult_t state = ncclSuccess;
+            if (comm != NULL)
+                EXPECT_NCCL(ncclCommGetAsyncError(comm, &state));
+            EXPECT(check(l, comm, state) == 0, "while waiting");
+            waits |= state == ncclInProgress ||
+                     team_cuda.stream_query(i % 2 == 0 ? r->stream : r->other) != CUDA_SUCCESS;
+            if (state == ncclInProgress && i % 2 == 0 && harness_now() > since + 1 &&
                 atomic_load(&l->board->counters[FAILURES]) > 0)
-                return false; /* as a launcher ends starts that a rank never joins */
-            if (waits && !harness_is_prompt(since))
-                return is_wrong(l, "a call hangs");
+                return l->failed = true;
         }
+        EXPECT(!waits || harness_is_prompt(since), "a call hangs");
     }
-    return true;
+    return 0;
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -137,61 +104,49 @@ static int element(int rank, int i)
     return (i + 3 * rank) % 11;
 }
 
-static int of_all(int rank, int i)
+/* The value in dst after a call. */
+typedef enum call { SUM, MESSAGE, EXCHANGE } call;
+
+static int expected(call of, int rank, int i)
 {
     int sum = 0;
+    if (of == MESSAGE)
+        return element((rank + ranks - 1) % ranks, i);
+    if (of == EXCHANGE)
+        return element(i / COUNT, rank * COUNT + i % COUNT);
     for (int r = 0; r < ranks; r++)
         sum += element(r, i);
     return sum;
 }
 
-static int of_neighbour(int rank, int i)
-{
-    return element((rank + ranks - 1) % ranks, i);
-}
-
-static int of_exchange(int rank, int i)
-{
-    return element(i / COUNT, rank * COUNT + i % COUNT);
-}
-
-/* Gives each rank its elements in src, and others in dst. */
-static bool fill(life *l)
+static int fill(life *l)
 {
     for (team_rank *r = l->t.of; r < l->t.of + l->t.count; r++) {
         int *host = (int *)(void *)r->host;
-        team_use(r);
         for (int i = 0; i < ranks * COUNT; i++)
             host[i] = element(r->rank, i);
-        OWN(l,
-            team_cuda.copy_to_device_async(r->src, host, (size_t)(ranks * COUNT) * 4, r->stream));
-        OWN(l, team_cuda.set_bytes_async(r->dst, 0x5a, TEAM_BYTES, r->stream));
-        OWN(l, team_cuda.stream_synchronize(r->stream));
+        EXPECT(team_write(r, (size_t)(ranks * COUNT) * sizeof *host) == 0, "rank %d", r->rank);
     }
-    return true;
+    return 0;
 }
 
-/* Waits, and compares @p count elements of src or dst. */
-static bool compare(life *l, bool in_src, int count, int (*value)(int rank, int i))
+/* Waits, and compares @p count elements of dst. */
+static int compare(life *l, int count, call of)
 {
-    if (!settle(l))
-        return false;
+    EXPECT(settle(l) == 0, "settle");
     for (team_rank *r = l->t.of; r < l->t.of + l->t.count; r++) {
         const int *host = (const int *)(const void *)r->host;
-        team_use(r);
-        OWN(l, team_cuda.copy_to_host_async(r->host, in_src ? r->src : r->dst, (size_t)count * 4,
-                                            r->stream));
-        OWN(l, team_cuda.stream_synchronize(r->stream));
+        EXPECT(team_read(r, r->dst, (size_t)count * sizeof *host) == 0, "rank %d", r->rank);
         for (int i = 0; i < count; i++)
-            if (host[i] != value(r->rank, i))
-                return is_wrong(l, "a wrong value");
+            EXPECT(host[i] == expected(of, r->rank, i), "rank %d: element %d is %d", r->rank, i,
+                   host[i]);
     }
-    return true;
+    return 0;
 }
 
 /* ---- A life -------------------------------------------------------------------------------- */
 
-static bool start(life *l)
+static int start(life *l)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = l->fault->blocking;
@@ -200,311 +155,224 @@ static bool start(life *l)
     return settle(l);
 }
 
-#define TEAM_REST ((void *)(uintptr_t)(r->dst + (size_t)(ranks * COUNT) * 4))
+#define TEAM_REST ((void *)(uintptr_t)(r->dst + (size_t)(ranks * COUNT) * sizeof(int)))
 
-static bool calls(life *l)
+static int calls(life *l)
 {
-    if (!fill(l))
-        return false;
+    EXPECT(fill(l) == 0, "fill");
     STEP(l, ncclAllReduce(TEAM_SRC, TEAM_DST, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
-    if (!compare(l, false, COUNT, of_all))
-        return false;
+    EXPECT(compare(l, COUNT, SUM) == 0, "values");
     STEP(l,
          (ncclGroupStart(),
           ncclSend(TEAM_SRC, COUNT, ncclInt32, (r->rank + 1) % ranks, r->comm, r->stream),
           ncclRecv(TEAM_DST, COUNT, ncclInt32, (r->rank + ranks - 1) % ranks, r->comm, r->stream),
           ncclGroupEnd()));
-    if (!compare(l, false, COUNT, of_neighbour))
-        return false;
+    EXPECT(compare(l, COUNT, MESSAGE) == 0, "values");
     STEP(l, ncclAlltoAll(TEAM_SRC, TEAM_DST, COUNT, ncclInt32, r->comm, r->other));
     STEP(l, ncclBroadcast(TEAM_REST, TEAM_REST, 10, ncclInt32, 0, r->comm, r->stream));
-    return compare(l, false, ranks * COUNT, of_exchange);
+    return compare(l, ranks * COUNT, EXCHANGE);
 }
 
-static bool add_sum(life *l)
+static int capture(life *l)
 {
-    STEP(l, ncclAllReduce(TEAM_SRC, TEAM_DST, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
-    return true;
-}
-
-static bool capture(life *l, CUgraphExec *execs)
-{
-    CUgraph graphs[TEAM_MOST] = {NULL};
-    for (const team_rank *r = l->t.of; r < l->t.of + l->t.count; r++)
-        OWN(l, team_cuda.begin_capture(r->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    const bool captured = add_sum(l);
+    ncclResult_t result;
+    for (team_rank *r = l->t.of; r < l->t.of + l->t.count; r++)
+        EXPECT_CUDA(team_cuda.begin_capture(r->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    TEAM_STEP(&l->t, result,
+              ncclAllReduce(TEAM_SRC, TEAM_DST, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
+    const int failed = check(l, NULL, result);
     for (int i = 0; i < l->t.count; i++) {
+        CUgraph graph = NULL;
         team_use(&l->t.of[i]);
-        const CUresult ended = team_cuda.end_capture(l->t.of[i].stream, &graphs[i]);
-        if (captured) {
-            OWN(l, ended);
-            OWN(l, team_cuda.graph_instantiate(&execs[i], graphs[i], 0));
+        const CUresult ended = team_cuda.end_capture(l->t.of[i].stream, &graph);
+        if (failed == 0) {
+            EXPECT_CUDA(ended);
+            EXPECT_CUDA(team_cuda.graph_instantiate(&l->execs[i], graph, 0));
         }
-        if (graphs[i] != NULL)
-            OWN(l, team_cuda.graph_destroy(graphs[i]));
+        if (graph != NULL)
+            EXPECT_CUDA(team_cuda.graph_destroy(graph));
     }
-    return captured;
+    return failed;
 }
 
 /* A rank that replays alone would wait until its abort, so ranks agree before. */
-static bool all_have_captured(life *l)
+static int replay(life *l)
 {
     _Atomic int *counters = l->board->counters;
-    for (atomic_fetch_add(&counters[CAPTURES], 1);; usleep(100)) {
-        const int failures = atomic_load(&counters[FAILURES]);
-        if (failures > 0 || atomic_load(&counters[CAPTURES]) == teams)
-            return failures == 0;
-    }
-}
-
-static bool replay(life *l, CUgraphExec *execs)
-{
-    if (!capture(l, execs) || !all_have_captured(l))
-        return false;
-    for (int k = 0; k < REPLAYS; k++) {
-        if (!fill(l))
-            return false;
-        for (int i = 0; i < l->t.count; i++)
-            OWN(l, team_cuda.graph_launch(execs[i], l->t.of[i].stream));
-        if (!compare(l, false, COUNT, of_all))
-            return false;
-    }
-    return true;
-}
-
-static bool replays(life *l)
-{
-    CUgraphExec execs[TEAM_MOST] = {NULL};
     if (gpus < ranks || !l->fault->captures)
-        return true; /* calls of ranks that share a GPU cannot be captured */
-    const bool replayed = fill(l) && replay(l, execs);
-    for (int i = 0; i < l->t.count; i++)
-        if (execs[i] != NULL)
-            OWN(l, team_cuda.graph_exec_destroy(execs[i]));
-    return replayed;
+        return 0; /* calls of ranks that share a GPU cannot be captured */
+    EXPECT(fill(l) == 0 && capture(l) == 0, "capture");
+    for (atomic_fetch_add(&counters[CAPTURES], 1); atomic_load(&counters[CAPTURES]) < teams;
+         usleep(100))
+        if (atomic_load(&counters[FAILURES]) > 0)
+            return l->failed = true;
+    for (int k = 0; k < REPLAYS; k++) {
+        EXPECT(fill(l) == 0, "fill");
+        for (int i = 0; i < l->t.count; i++)
+            EXPECT_CUDA(team_cuda.graph_launch(l->execs[i], l->t.of[i].stream));
+        EXPECT(compare(l, COUNT, SUM) == 0, "values");
+    }
+    return 0;
 }
 
-static bool part(life *l)
+static int split_and_finalize(life *l)
 {
-    if (!fill(l))
-        return false;
+    EXPECT(fill(l) == 0, "fill");
     STEP(l, ncclCommSplit(r->comm, 1, r->rank, &l->parts[r - l->t.of], NULL));
-    if (!settle(l))
-        return false;
+    EXPECT(settle(l) == 0, "settle");
     STEP(l, ncclAllReduce(TEAM_SRC, TEAM_DST, COUNT, ncclInt32, ncclSum, l->parts[r - l->t.of],
                           r->other));
-    return compare(l, false, COUNT, of_all);
-}
-
-/* Ends the communicators that are there. */
-static bool end(life *l, bool fails, ncclComm_t *comm)
-{
-    const ncclResult_t result = fails ? ncclCommAbort(*comm) : ncclCommDestroy(*comm);
-    *comm = NULL;
-    return result == ncclSuccess || is_wrong(l, ncclGetLastError(NULL));
-}
-
-static bool flush(life *l)
-{
+    EXPECT(compare(l, COUNT, SUM) == 0, "values");
     STEP(l, ncclCommFinalize(r->comm));
     return settle(l);
 }
 
-static bool end_all(life *l, bool fails)
+/* Ends the communicators that are there. */
+static int end(life *l, bool aborts)
 {
-    if (fails)
-        atomic_fetch_add(&l->board->counters[FAILURES], 1);
     for (int i = 0; i < l->t.count; i++) {
         team_rank *r = &l->t.of[i];
         team_use(r);
-        if (!end(l, fails, &l->parts[i]) || !end(l, fails, &r->comm))
-            return false;
+        if (l->execs[i] != NULL)
+            EXPECT_CUDA(team_cuda.graph_exec_destroy(l->execs[i]));
+        EXPECT_NCCL(aborts ? ncclCommAbort(l->parts[i]) : ncclCommDestroy(l->parts[i]));
+        EXPECT_NCCL(aborts ? ncclCommAbort(r->comm) : ncclCommDestroy(r->comm));
+        l->parts[i] = r->comm = NULL;
+        l->execs[i] = NULL;
     }
     for (team_rank *r = l->t.of; r < l->t.of + l->t.count; r++) {
-        OWN(l, team_cuda.stream_synchronize(r->stream));
-        OWN(l, team_cuda.stream_synchronize(r->other));
+        EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+        EXPECT_CUDA(team_cuda.stream_synchronize(r->other));
     }
-    return true;
+    return 0;
 }
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
 
-static char under_way[256];
-
-static void on_alarm(int number)
+static const char *read_log(void)
 {
-    (void)!write(STDERR_FILENO, under_way, strlen(under_way));
-    _exit(1);
-}
-
-/* @return false if something is wrong at a rank. */
-static bool meet(life *l)
-{
-    _Atomic int *counters = l->board->counters;
-    atomic_fetch_add(&counters[MEETINGS], 1);
-    for (const int all = ++l->meetings * teams; atomic_load(&counters[MEETINGS]) < all; usleep(100))
-        if (atomic_load(&counters[WRONG]) != 0)
-            return false;
-    return true;
-}
-
-/* All ranks begin a life together. @return false if something is wrong. */
-static bool live(life *l, const fault *f)
-{
-    const int rank = l->t.of[0].rank;
-    const bool lets_fail = f->nth > 0 && rank == (strcmp(mode, "processes") == 0 ? f->rank : 0);
-    l->fault = f;
-    shared->texts[rank][0] = '\0';
-    if (rank == 0) {
-        snprintf(under_way, sizeof under_way, "it hangs: call %d of %s fails with %d, rank %d%s\n",
-                 (int)f->nth, f->function, f->result, f->rank, f->blocking ? "" : ", nonblocking");
-        l->board->counters[CAPTURES] = l->board->counters[FAILURES] = 0;
-        if (ncclGetUniqueId((ncclUniqueId *)&l->board->id) != ncclSuccess)
-            return is_wrong(l, ncclGetLastError(NULL));
-    }
-    alarm(LIFE_SECONDS);
-    if (lets_fail)
-        fake.fail_nth_of(f->function, f->nth, f->result);
-    if (!meet(l))
-        return false;
-    const bool fine = start(l) && calls(l) && replays(l) && part(l) && flush(l);
-    const bool ended = end_all(l, !fine) && meet(l);
-    if (lets_fail)
-        fake.fail_nth(0, 0);
-    return ended && atomic_load(&l->board->counters[WRONG]) == 0;
-}
-
-static bool log_names(const char *name)
-{
-    static char text[1 << 20];
+    static char text[LOG_MOST];
     const ssize_t length = pread(log_file, text, sizeof text - 1, 0);
     text[length > 0 ? length : 0] = '\0';
-    return strstr(text, name) != NULL;
-}
-
-/* If ranks have errors, one of them or the log names the call that failed. */
-static bool is_named(const fault *f)
-{
-    bool errors = false;
-    char name[sizeof f->function];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(f->function, "_"), f->function);
-    for (int i = 0; i < ranks; i++) {
-        errors |= shared->texts[i][0] != '\0';
-        if (strstr(shared->texts[i], name) != NULL)
-            return true;
-    }
-    return !errors || log_names(name);
-}
-
-static const char *describe(const fault *f)
-{
-    static _Thread_local char text[TEAM_MOST * TEXT + 256];
-    int n = snprintf(text, sizeof text, "call %d of %s fails with %d in rank %d%s", (int)f->nth,
-                     f->function, f->result, f->rank, f->blocking ? "" : ", nonblocking");
-    for (int i = 0; i < ranks; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "\n  %d: %s", i, shared->texts[i]);
     return text;
 }
 
+/* If a rank has failed, an error or a message of the log names the call that failed. */
+static int expect_name(const life *l)
+{
+    char name[sizeof l->fault->function]; /* without a version as in cuMemAlloc_v2 */
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(l->fault->function, "_"), l->fault->function);
+    EXPECT(atomic_load(&l->board->counters[FAILURES]) == 0 || strstr(read_log(), name) != NULL,
+           "no error names it");
+    return 0;
+}
+
+static void meet(life *l)
+{
+    atomic_fetch_add(&l->board->counters[MEETINGS], 1);
+    (void)harness_await(l->board, MEETINGS, ++l->meetings * teams);
+}
+
+/* All ranks live together. @return 0; 1 at all of them if something is wrong at one. */
+static int live(life *l, const fault *f)
+{
+    _Atomic int *counters = l->board->counters;
+    const int rank = l->t.of[0].rank;
+    l->fault = f;
+    l->failed = false;
+    if (rank == 0) {
+        shared->current = *f;
+        counters[CAPTURES] = counters[FAILURES] = 0;
+        (void)!ftruncate(log_file, 0);
+        EXPECT_NCCL(ncclGetUniqueId((ncclUniqueId *)&l->board->id));
+    }
+    alarm(LIFE_SECONDS);
+    if (rank == f->rank)
+        l->fake.fail_nth_of(f->function, f->nth, f->result);
+    meet(l);
+    const bool fails = start(l) || calls(l) || replay(l) || split_and_finalize(l);
+    atomic_fetch_add(&counters[FAILURES], fails);
+    if (end(l, fails) != 0 || (fails && !l->failed))
+        atomic_store(&counters[WRONG], 1);
+    meet(l);
+    if (rank == f->rank)
+        l->fake.fail_nth(0, 0);
+    if (rank == 0 && expect_name(l) != 0)
+        atomic_store(&counters[WRONG], 1);
+    meet(l);
+    return atomic_load(&counters[WRONG]);
+}
+
 /* Draws calls of each function that the library calls in a life. */
-static void draw_faults(const fake_cuda_census_row *rows, int count)
+static void draw_faults(fake_cuda_census_row *rows, int count)
 {
     static const int results[] = {CUDA_ERROR_OUT_OF_MEMORY, 700 /* an illegal address */, 999};
     uint64_t draws = test_seed();
-    int faults = 0;
     for (int i = 0; i < count; i++) {
-        uint64_t calls = 0;
-        bool seen = false;
-        for (int k = 0; k < count; k++) {
-            const bool same = rows[k].of_library && strcmp(rows[k].function, rows[i].function) == 0;
-            calls += same ? rows[k].calls : 0;
-            seen |= same && k < i;
-        }
-        const uint64_t most = !test_is_long() ? 1 : calls < NTH_MOST ? calls : NTH_MOST;
-        for (uint64_t n = 0; rows[i].of_library && !seen && n < most && faults < FAULTS_MOST; n++) {
-            fault *f = &shared->faults[faults++];
+        for (int k = i + 1; k < count; k++) /* the same function in other threads */
+            if (rows[k].of_library && strcmp(rows[k].function, rows[i].function) == 0) {
+                rows[i].calls = (rows[i].of_library ? rows[i].calls : 0) + rows[k].calls;
+                rows[i].of_library = true;
+                rows[k].of_library = false;
+            }
+        const uint64_t calls = rows[i].of_library ? rows[i].calls : 0;
+        const uint64_t most = test_is_long() ? NTH_MOST : 1;
+        for (uint64_t n = 0; n < calls && n < most && shared->count < FAULTS_MOST; n++) {
+            fault *f = &shared->faults[shared->count++];
             snprintf(f->function, sizeof f->function, "%s", rows[i].function);
-            f->nth = most == calls ? n + 1 : 1 + test_draw(&draws, (uint32_t)calls);
+            f->nth = calls <= most ? n + 1 : 1 + test_draw(&draws, (uint32_t)calls);
             f->result = results[test_draw(&draws, 3)];
-            f->rank = (int)test_draw(&draws, (uint32_t)ranks);
+            f->rank = (int)test_draw(&draws, strcmp(mode, "processes") == 0 ? (uint32_t)ranks : 1);
             f->blocking = teams == 1 && test_draw(&draws, 2) == 0;
             f->captures = (int)test_draw(&draws, 2);
         }
     }
-    shared->count = faults;
-}
-
-/* What a process asks the driver only once. */
-static bool is_lasting(const fault *f)
-{
-    return strcmp(f->function, "cuInit") == 0 || strcmp(f->function, "cuDeviceGetAttribute") == 0;
-}
-
-/* The first life of processes, and one without a fault. */
-static int first_life(life *l, const fault *f)
-{
-    static const fault none = {.blocking = 1, .captures = 1};
-    EXPECT(live(l, f) && (l->t.of[0].rank > 0 || is_named(f)), "%s", describe(f));
-    EXPECT(is_lasting(f) || live(l, &none), "after that, without a fault: %s", describe(f));
-    return 0;
 }
 
 /* Lives without a fault come first and last. */
 static int many_lives(life *l)
 {
-    static const fault none = {.blocking = 1, .captures = 1};
     static fake_cuda_census_row rows[ROWS];
     const bool first = l->t.of[0].rank == 0;
     if (first)
-        fake.census_begin();
-    EXPECT(meet(l) && live(l, &none), "without a fault");
+        l->fake.census_begin();
+    EXPECT(live(l, &none) == 0, "live");
     if (first)
-        draw_faults(rows, fake.census_end(rows, ROWS));
-    EXPECT(meet(l), "rank %d", l->t.of[0].rank);
-    for (int i = 0; i < shared->count; i++) {
-        const fault *f = &shared->faults[i];
-        if (first)
-            (void)!ftruncate(log_file, 0);
-        EXPECT(meet(l) && live(l, f), "%s", describe(f));
-        EXPECT(!first || is_named(f) || is_wrong(l, "no error names it"), "%s", describe(f));
-        EXPECT(meet(l), "rank %d", l->t.of[0].rank);
-    }
-    EXPECT(live(l, &none), "without a fault, at last");
-    return 0;
+        draw_faults(rows, l->fake.census_end(rows, ROWS));
+    meet(l);
+    for (int i = 0; i < shared->count; i++)
+        EXPECT(live(l, &shared->faults[i]) == 0, "live");
+    return live(l, &none);
 }
 
-static void load_fake(void)
-{
-    fake = fake_cuda_functions();
-}
-
+/* @param arg  the fault in the first life of new processes; NULL: many lives. */
 static int body(int rank, int count, harness_board *board, void *arg)
 {
     static _Thread_local life l;
-    l = (life){.board = board};
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_fake);
-    signal(SIGALRM, on_alarm);
+    const fault *f = arg;
+    l = (life){.board = board, .fake = fake_cuda_functions()};
     EXPECT(team_open(&l.t, rank, ranks / teams, ranks, gpus) == 0, "rank %d", rank);
-    EXPECT((arg != NULL ? first_life(&l, arg) : many_lives(&l)) == 0, "rank %d", rank);
+    EXPECT(f != NULL ? live(&l, f) == 0 : many_lives(&l) == 0, "rank %d", rank);
+    if (f != NULL && strcmp(f->function, "cuInit") != 0 &&
+        strcmp(f->function, "cuDeviceGetAttribute") != 0) /* which a process calls only once */
+        EXPECT(live(&l, &none) == 0, "rank %d", rank);
     return team_close(&l.t);
 }
 
-/* Shows the log if a rank has failed. */
+/* Shows the log of the last life if a rank has failed. */
 static int run(const fault *f)
 {
     const int terminal = dup(STDERR_FILENO);
-    fflush(NULL);
-    (void)!ftruncate(log_file, 0);
     dup2(log_file, STDERR_FILENO);
     const int failed = harness_run_apart(strcmp(mode, "threads") == 0 ? "loop" : "shm", teams, body,
                                          (void *)(uintptr_t)f, team_start);
     dup2(terminal, STDERR_FILENO);
     close(terminal);
-    (void)lseek(log_file, 0, SEEK_SET);
-    char text[4096];
-    for (ssize_t n; (failed > 0 || getenv("DBG")) && (n = read(log_file, text, sizeof text)) > 0;)
-        (void)!write(STDERR_FILENO, text, (size_t)n);
+    const fault *at = f != NULL ? f : &shared->current;
+    if (failed > 0)
+        fprintf(stderr, "call %d of %s fails with %d in rank %d%s%s:\n%s\n", (int)at->nth,
+                at->function, at->result, at->rank, at->blocking ? "" : ", nonblocking",
+                f != NULL ? ", in new processes" : "", read_log());
     return failed;
 }
 

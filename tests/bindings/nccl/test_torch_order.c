@@ -61,16 +61,13 @@ static int write_all(team_rank *r, float value)
     float *host = (float *)r->host;
     for (int i = 0; i < TEAM_COUNT; i++)
         host[i] = value;
-    EXPECT_CUDA(team_cuda.copy_to_device_async(r->src, host, TEAM_COUNT * sizeof *host, r->stream));
-    EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
-    return 0;
+    return team_write(r, TEAM_COUNT * sizeof *host);
 }
 
 static int expect_all(team_rank *r, CUdeviceptr from, float value)
 {
-    float *host = (float *)r->host;
-    EXPECT_CUDA(team_cuda.copy_to_host_async(r->host, from, TEAM_COUNT * sizeof *host, r->stream));
-    EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+    const float *host = (const float *)r->host;
+    EXPECT(team_read(r, from, TEAM_COUNT * sizeof *host) == 0, "rank %d", r->rank);
     for (int i = 0; i < TEAM_COUNT; i++)
         EXPECT(host[i] == value, "element %d is %g and not %g", i, (double)host[i], (double)value);
     return 0;

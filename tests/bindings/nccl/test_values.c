@@ -70,13 +70,9 @@ static int combined(const team *t, ncclRedOp_t op, size_t i)
 static int fill(team *t, size_t count, int type, ncclRedOp_t op)
 {
     for (team_rank *r = t->of; r < t->of + t->count; r++) {
-        team_use(r);
         for (size_t i = 0; i < count; i++)
             put(r->host, i, type, given(op, r->rank, i));
-        EXPECT_CUDA(
-            team_cuda.copy_to_device_async(r->src, r->host, count * types[type].bytes, r->stream));
-        EXPECT_CUDA(team_cuda.set_bytes_async(r->dst, 0x5a, TEAM_BYTES, r->stream));
-        EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+        EXPECT(team_write(r, count * types[type].bytes) == 0, "rank %d", r->rank);
     }
     return 0;
 }
@@ -89,9 +85,7 @@ static int compare(const team *t, team_rank *r, CUdeviceptr from, size_t count, 
 {
     unsigned char want[8];
     const size_t bytes = types[type].bytes;
-    team_use(r);
-    EXPECT_CUDA(team_cuda.copy_to_host_async(r->host, from, count * bytes, r->stream));
-    EXPECT_CUDA(team_cuda.stream_synchronize(r->stream));
+    EXPECT(team_read(r, from, count * bytes) == 0, "rank %d", r->rank);
     for (size_t i = 0; i < count; i++) {
         put(want, 0, type, value(t, r->rank, op, i));
         EXPECT(memcmp(r->host + i * bytes, want, bytes) == 0,
