@@ -20,17 +20,14 @@ static _Thread_local struct {
     int comm_count, start_count;
 } group;
 
-/* Appends a member of @p bytes to a list whose capacity is the power of two from its length on.
- * @return its place; NULL: no memory. */
+/* Appends a member of @p bytes to a list. @return its place; NULL: no memory. */
 static void *append(void **list, int *count, size_t bytes)
 {
-    if ((*count & (*count - 1)) == 0) {
-        void *longer = realloc(*list, (size_t)(*count > 0 ? 2 * *count : 1) * bytes);
-        if (longer == NULL)
-            return NULL;
-        *list = longer;
-    }
-    return (char *)*list + (size_t)(*count)++ * bytes;
+    void *longer = realloc(*list, (size_t)(*count + 1) * bytes);
+    if (longer == NULL)
+        return NULL;
+    *list = longer;
+    return (char *)longer + (size_t)(*count)++ * bytes;
 }
 
 bool nccl_group_is_open(void)

@@ -303,18 +303,18 @@ ncclResult_t ncclAllGather(const void *src, void *dst, size_t count, ncclDataTyp
 
 /* NCCL does not support an alltoall in place, but runs it, and nccl-tests measures it. libring's
  * all_to_all refuses it, so the blocks are messages, whose data is undefined in place. */
-static ring_status exchange_in_place(const entered_call *c, char *blocks, size_t count,
-                                     ring_dtype type)
+static ring_status exchange(const void *src, void *dst, size_t count, ring_dtype type, int root,
+                            ring_comm *comm, const ring_call *call)
 {
-    ring_comm *comm = c->comm->ring;
-    const size_t bytes = count * ring_dtype_size(type);
+    if (src != dst)
+        return ring_all_to_all(src, dst, count, type, comm, call);
     RING_TRY(ring_group_start());
     ring_status status = RING_OK;
     for (int r = 0; r < ring_comm_size(comm) && status == RING_OK; r++) {
-        char *block = blocks + (size_t)r * bytes;
-        status = ring_send(block, count, type, r, comm, &c->options);
+        char *block = (char *)dst + (size_t)r * count * ring_dtype_size(type);
+        status = ring_send(block, count, type, r, comm, call);
         if (status == RING_OK)
-            status = ring_recv(block, count, type, r, comm, &c->options);
+            status = ring_recv(block, count, type, r, comm, call);
     }
     const ring_status ended = ring_group_end();
     return status != RING_OK ? status : ended;
@@ -323,14 +323,7 @@ static ring_status exchange_in_place(const entered_call *c, char *blocks, size_t
 ncclResult_t ncclAlltoAll(const void *src, void *dst, size_t count, ncclDataType_t type,
                           ncclComm_t comm, cudaStream_t stream)
 {
-    entered_call c;
-    if (!begin(&c, "ncclAlltoAll", comm, count, type, stream))
-        return c.result;
-    if (is_alone(&c, 0))
-        return end_with(&c, copy(&c, src, dst, count, type));
-    if (src == dst)
-        return end(&c, exchange_in_place(&c, dst, count, (ring_dtype)type));
-    return end(&c, ring_all_to_all(src, dst, count, (ring_dtype)type, comm->ring, &c.options));
+    return move_by(exchange, "ncclAlltoAll", src, dst, count, type, 0, comm, stream);
 }
 
 /* ---- Messages ------------------------------------------------------------------------------ */

@@ -30,7 +30,7 @@ ncclResult_t nccl_refuse(ncclResult_t result, const char *format, ...)
     return result;
 }
 
-static ncclResult_t result_with(ring_status status, const char *text)
+ncclResult_t nccl_result_of(const ring_comm *comm, ring_status status)
 {
     static const struct {
         ring_status status;
@@ -47,6 +47,7 @@ static ncclResult_t result_with(ring_status status, const char *text)
     if (status == RING_OK)
         return ncclSuccess;
     if (status != RING_IN_PROGRESS) {
+        const char *text = ring_last_error(comm);
         log_reason(text);
         (void)fail(status, "%s", text);
     }
@@ -58,12 +59,7 @@ static ncclResult_t result_with(ring_status status, const char *text)
 
 ncclResult_t nccl_result(ring_status status)
 {
-    return result_with(status, status != RING_OK ? ring_last_error(NULL) : "");
-}
-
-ncclResult_t nccl_result_of(const ring_comm *comm, ring_status status)
-{
-    return result_with(status, status != RING_OK ? ring_last_error(comm) : "");
+    return nccl_result_of(NULL, status);
 }
 
 ncclResult_t nccl_cuda(CUresult result, const char *call)
