@@ -55,7 +55,7 @@ ring_status control_make_served_id(const settings *s, ring_unique_id *id)
 {
     int fd;
     RING_TRY(make_id(s, true, id, &fd));
-    return id_maker_serve(id, fd, s->init_timeout);
+    return id_maker_serve(id, fd_guard(fd), s->init_timeout);
 }
 
 ring_status control_make_id(const settings *s, ring_unique_id *id)

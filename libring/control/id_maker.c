@@ -120,6 +120,7 @@ static void on_refused(acceptor *a, ring_status status)
 static void stop(id_maker *m)
 {
     id_maker **at = &list;
+    m->expires = CONTROL_NEVER; /* the thread may still call tick() */
     acceptor_close(&m->acceptor);
     dismiss(m, HANDSHAKE_JOIN);
     dismiss(m, HANDSHAKE_REGISTER);
@@ -157,6 +158,8 @@ ring_status id_maker_serve(const ring_unique_id *id, int bound, double seconds)
                                    : fail(RING_ERR_MEMORY, "no memory to make a unique id");
     if (status == RING_OK) {
         m->client.tick = tick;
+        m->expires = CONTROL_NEVER; /* the thread may call tick() at once */
+        m->acceptor.source.fd = -1;
         status = control_enter(&m->client);
     }
     if (status != RING_OK) {
@@ -203,7 +206,6 @@ int id_maker_take(const ring_unique_id *id)
     if (m != NULL) {
         listener = control_release(&m->acceptor.source);
         stop(m);
-        m->expires = CONTROL_NEVER;
     }
     control_unlock();
     if (m != NULL) {
