@@ -206,17 +206,21 @@ static ring_status compare(const handshake_hello *mine, const handshake_hello *t
 {
     char a[32], b[32];
     const uint16_t kind = mine->purpose.kind;
+    const bool with_maker = is_maker(mine) != is_maker(theirs);
     if (theirs->order == ORDER_SWAPPED)
         return fail(RING_ERR_CONFIG,
                     "a rank of this job has another byte order; mixed machines are not supported");
+    if (kind == HANDSHAKE_JOIN && with_maker)
+        return RING_OK; /* rank 0 compares, so that all ranks learn of a difference */
+    if (kind == HANDSHAKE_REGISTER && !with_maker)
+        return fail(RING_ERR_ABORTED, "another rank 0 has joined");
     if (theirs->version != mine->version || theirs->card_bytes != mine->card_bytes)
         return fail(RING_ERR_CONFIG,
                     "%s runs libring %u (cards of %u bytes), %s runs libring %u (%u bytes); "
                     "install one version everywhere",
                     name_of(theirs, a), theirs->version, theirs->card_bytes, name_of(mine, b),
                     mine->version, mine->card_bytes);
-    if (is_maker(mine) != is_maker(theirs) &&
-        (kind == HANDSHAKE_JOIN || kind == HANDSHAKE_REGISTER))
+    if (kind == HANDSHAKE_REGISTER)
         return RING_OK; /* the maker does not know the number of ranks */
     if (theirs->size != mine->size)
         return fail(
@@ -311,6 +315,35 @@ static ring_status on_answer(handshake *h)
     return RING_OK;
 }
 
+static ring_status on_proof(handshake *h)
+{
+    const bool registers = h->dialer.purpose.kind == HANDSHAKE_REGISTER;
+    if (registers) {
+        RING_TRY(receive_address(h, dialer_side));
+    } else {
+        RING_TRY(receive(h, HANDSHAKE_MAC));
+        RING_TRY(check_proof(h, dialer_side, NULL, h->in));
+    }
+    if (is_maker(&h->dialer) || (registers && h->dialer.rank != 0))
+        return fail(RING_ERR_PEER, "a rank %d may not dial for this purpose", h->dialer.rank);
+    return compare(&h->acceptor, &h->dialer);
+}
+
+/* The maker of the id redirects a joining rank; all other acceptors welcome the dialer. */
+static ring_status on_welcome(handshake *h, bool *done)
+{
+    const bool held = h->dialer.purpose.kind == HANDSHAKE_JOIN && is_maker(&h->acceptor);
+    RING_TRY(receive(h, 1));
+    *done = h->in[0] != 'm' || !held;
+    if (!*done)
+        h->state = HANDSHAKE_REDIRECT;
+    if (h->in[0] == 'l')
+        return fail(RING_ERR_ABORTED, "it has left the communicator");
+    return h->in[0] == (held ? 'm' : 'w')
+               ? RING_OK
+               : fail(RING_ERR_PEER, "the peer's answer to the proof is invalid");
+}
+
 ring_status handshake_welcome(handshake *h)
 {
     return send_all(h, "w", 1);
@@ -341,24 +374,9 @@ static ring_status step_once(handshake *h, bool *done)
         return on_answer(h);
     case HANDSHAKE_PROOF:
         *done = true;
-        if (h->dialer.purpose.kind == HANDSHAKE_REGISTER) {
-            RING_TRY(receive_address(h, dialer_side));
-        } else {
-            RING_TRY(receive(h, HANDSHAKE_MAC));
-            RING_TRY(check_proof(h, dialer_side, NULL, h->in));
-        }
-        return compare(&h->acceptor, &h->dialer);
+        return on_proof(h);
     case HANDSHAKE_WELCOME:
-        RING_TRY(receive(h, 1));
-        if (h->in[0] == 'm') {
-            h->state = HANDSHAKE_REDIRECT;
-            return RING_OK;
-        }
-        *done = true;
-        if (h->in[0] == 'l')
-            return fail(RING_ERR_ABORTED, "it has left the communicator");
-        return h->in[0] == 'w' ? RING_OK
-                               : fail(RING_ERR_PEER, "the peer's answer to the proof is invalid");
+        return on_welcome(h, done);
     case HANDSHAKE_REDIRECT:
         *done = true;
         return receive_address(h, moved);

@@ -110,8 +110,13 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
 static void on_refused(acceptor *a, ring_status status)
 {
     const bool repeats = status == RING_ERR_SYSTEM && a->warned > 0;
+    id_maker *m = a->context;
     log_at(repeats ? LOG_DEBUG : LOG_WARN, "serving a unique id: %s", fail_text());
     a->warned = clock_now();
+    if (status == RING_ERR_CONFIG) { /* rank 0 has failed, so ranks that wait must learn that */
+        m->expires = a->warned;
+        control_due(&m->client, m->expires);
+    }
 }
 
 /* ---- Life -------------------------------------------------------------------------- */

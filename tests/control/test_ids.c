@@ -4,10 +4,13 @@
 #include "puppet.h"
 #include "stage.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -414,14 +417,27 @@ static void rank_0_may_register_again(void **state)
     shared_free(t, sizeof *t);
 }
 
+/* Rank 0 of another version ends the id at once; another rank is redirected, so rank 0 compares. */
 static void another_version_is_refused(void **state)
 {
-    puppet p;
+    puppet p, rank_0;
+    const int threads = count_threads(), fds = count_fds();
     table *t = table_new(-1);
+    set_number("RING_INIT_TIMEOUT", 60);
     assert_int_equal(make_ids(t), RING_OK);
     assert_int_equal(register_by_hand(&p, &t->ids[0], 7, 987654), RING_ERR_CONFIG);
     assert_non_null(strstr(fail_text(), "the maker of the unique id runs libring"));
     assert_non_null(strstr(fail_text(), "rank 0 runs libring 987654"));
+    assert_true(is_quiet(threads, fds));
+    assert_int_equal(make_ids(t), RING_OK);
+    assert_int_equal(register_by_hand(&rank_0, &t->ids[0], 7, 0), RING_OK);
+    assert_int_equal(puppet_dial(&p, &t->ids[0], 1, 2), RING_OK);
+    p.hello.version = 987654;
+    assert_int_equal(puppet_prove(&p), RING_OK);
+    assert_int_equal(address_port(&p.handshake.rank_0), 7);
+    puppet_end(&p);
+    puppet_end(&rank_0);
+    assert_true(is_quiet(threads, fds));
     shared_free(t, sizeof *t);
 }
 
@@ -506,6 +522,60 @@ static void an_abort_ends_a_wait_at_once(void **state)
     }
 }
 
+/* No dialer may be rank -1, as which it would skip all comparisons, and a second rank 0 of another
+ * size does not end the start of the first, which joined in the process of the maker. */
+static void a_claim_to_another_role_is_refused(void **state)
+{
+    pthread_t thread;
+    puppet p;
+    table *t = table_new(-1);
+    assert_int_equal(make_ids(t), RING_OK);
+    starter a = {.id = &t->ids[0], .rank = 0};
+    assert_int_equal(pthread_create(&thread, NULL, begin, &a), 0);
+    while (puppet_dial(&p, a.id, 1, 3) != RING_OK || puppet_prove(&p) != RING_OK)
+        clock_sleep(0.01); /* the maker may still hold it */
+    puppet_end(&p);
+    assert_int_equal(puppet_dial(&p, a.id, HANDSHAKE_MAKER, 3), RING_OK);
+    assert_int_equal(puppet_prove(&p), RING_ERR_PEER);
+    assert_int_equal(register_by_hand(&p, a.id, 7, 0), RING_ERR_ABORTED);
+    control_stop_start(&a.stop, "enough");
+    pthread_join(thread, NULL);
+    assert_int_equal(a.status, RING_ERR_ABORTED);
+    assert_non_null(strstr(a.text, "enough"));
+    shared_free(t, sizeof *t);
+}
+
+/* A maker may only redirect a rank. */
+static void a_maker_that_welcomes_a_rank_is_refused(void **state)
+{
+    pthread_t thread;
+    credential c;
+    ring_unique_id id;
+    handshake h;
+    handshake_terms terms = {.rank = HANDSHAKE_MAKER};
+    net_address at = address_loopback(0);
+    int listener, fd;
+    assert_true(sodium_init() >= 0);
+    assert_int_equal(address_listen(&at, &listener), RING_OK);
+    credential_make_id(&at, true, &id);
+    assert_int_equal(credential_from_id(&id, &c), RING_OK);
+    memcpy(terms.key, c.key, sizeof c.key);
+    starter a = {.id = &id, .rank = 1};
+    set_number("RING_INIT_TIMEOUT", 1);
+    assert_int_equal(pthread_create(&thread, NULL, begin, &a), 0);
+    assert_int_equal(fd_await(listener, POLLIN, clock_now() + 10), RING_OK);
+    assert_true((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0);
+    handshake_accept(&h, fd, &terms);
+    while (handshake_step(&h) == RING_IN_PROGRESS)
+        clock_sleep(0.001);
+    assert_int_equal(handshake_welcome(&h), RING_OK);
+    fd_close(&listener);
+    pthread_join(thread, NULL);
+    fd_close(&fd);
+    assert_int_equal(a.status, RING_ERR_TIMEOUT);
+    assert_non_null(strstr(a.text, "through the process that made the unique id"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +595,8 @@ int main(void)
         TIMED_TEST(another_rank_0_is_refused),
         TIMED_TEST(a_rank_that_failed_before_says_why_on_all),
         TIMED_TEST(an_abort_ends_a_wait_at_once),
+        TIMED_TEST(a_claim_to_another_role_is_refused),
+        TIMED_TEST(a_maker_that_welcomes_a_rank_is_refused),
         TIMED_TEST(another_version_is_refused), /* no fork after this: the process keeps an id */
         TIMED_TEST(rank_0_may_register_again),
     };
