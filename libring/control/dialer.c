@@ -10,7 +10,14 @@
 #include <errno.h>
 
 #define FIRST_PAUSE 0.001 /* s */
-#define REFUSALS 5.0      /* s: a process whose address refuses connections for longer has ended */
+/* s: a process whose address refuses connections, or is unreachable, for longer has ended. */
+#define REFUSALS 5.0
+
+static bool is_refusal(int error)
+{
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == ETIMEDOUT;
+}
 
 static void end(dialer *d, ring_status status)
 {
@@ -33,7 +40,7 @@ static void try_later(dialer *d, ring_status why)
     const double now = clock_now();
     control_close(&d->source);
     d->busy = false;
-    if (d->handshake.error != ECONNREFUSED)
+    if (!is_refusal(d->handshake.error))
         d->refused = 0;
     else if (d->refused <= 0)
         d->refused = now;
@@ -101,7 +108,7 @@ void dialer_go(dialer *d)
     }
     if (status != RING_IN_PROGRESS)
         try_later(d, status);
-    if (d->listens_now && d->refused > 0 && clock_now() >= d->refused + REFUSALS)
+    if (d->listens_always && d->refused > 0 && clock_now() >= d->refused + REFUSALS)
         end(d, fail(RING_ERR_PEER, "%s", d->text));
     else if (clock_now() >= d->deadline)
         end(d, fail(RING_ERR_TIMEOUT, "%s", d->why != RING_OK ? d->text : "no answer"));

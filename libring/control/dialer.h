@@ -19,9 +19,10 @@ typedef struct dialer {
     double patience;   /* s: the time in which the peer must prove its membership */
     double most_pause; /* s: the longest pause between two tries; 0: there is only one try */
     double deadline;
-    bool frugal;      /* retries if no descriptor is free; other dialers fail */
-    bool listens_now; /* the peer listens from the start, so the dialer fails with RING_ERR_PEER if
-                         the address refuses connections for some seconds */
+    bool frugal;         /* retries if no descriptor is free; other dialers fail */
+    bool listens_always; /* the peer listens before it is dialed, so the dialer fails with
+                         RING_ERR_PEER if it refuses connections or is unreachable for some seconds
+                       */
     /** Called once, at the end. RING_OK: the callee owns @p fd, and d->handshake has the hellos.
      *  RING_ERR_CONFIG: the peer is a member that cannot work with this rank. Any other status: the
      *  dialer has failed. fail_text() has the reason of a failure. */

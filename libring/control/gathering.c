@@ -219,7 +219,7 @@ static ring_status dial_maker(membership *m, const net_address *to)
                          .most_pause = 0.05,
                          .deadline = CONTROL_NEVER,
                          .frugal = true,
-                         .listens_now = true,
+                         .listens_always = true,
                          .done = on_registered};
     m->start.root_at = *to;
     return peers_start_dialer(m, &like);

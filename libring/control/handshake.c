@@ -8,6 +8,7 @@
 #include "peer_credentials.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sodium.h>
 #include <string.h>
@@ -296,6 +297,17 @@ static ring_status on_hello(handshake *h)
     return RING_OK;
 }
 
+/* Lets the kernel notice within 15 s, as long as the default of RING_PEER_TIMEOUT, that the host of
+ * the peer is down: ranks and the maker of the id may wait for each other, and send nothing. */
+static void keep_alive(int fd)
+{
+    const int on = 1, pause = 5, probes = 2;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &pause, sizeof pause);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof pause);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 /* Sends the proof even to a peer of another version, so that both sides can report the versions. */
 static ring_status on_answer(handshake *h)
 {
@@ -310,6 +322,8 @@ static ring_status on_answer(handshake *h)
         prove(h, dialer_side, NULL, proof);
     RING_TRY(send_all(h, proof, registers ? ADDRESS_PROOF : HANDSHAKE_MAC));
     RING_TRY(compare(&h->dialer, &h->acceptor));
+    if (is_maker(&h->acceptor))
+        keep_alive(h->fd);
     h->state = HANDSHAKE_WELCOME;
     h->expires = 1e300; /* the peer is a member, which may take any time for the welcome */
     return RING_OK;
@@ -326,6 +340,8 @@ static ring_status on_proof(handshake *h)
     }
     if (is_maker(&h->dialer) || (registers && h->dialer.rank != 0))
         return fail(RING_ERR_PEER, "a rank %d may not dial for this purpose", h->dialer.rank);
+    if (is_maker(&h->acceptor))
+        keep_alive(h->fd);
     return compare(&h->acceptor, &h->dialer);
 }
 

@@ -98,31 +98,35 @@ static void on_found(membership *m, const handshake *h, int fd)
     pthread_cond_broadcast(&m->changed);
 }
 
-static ring_status dial_place(membership *m, const net_address *to, bool is_maker);
+static ring_status dial_place(membership *m, const net_address *to, bool listens_always);
 
 static void on_dialed(dialer *d, ring_status status, int fd)
 {
     membership *m = d->context;
-    char text[CONTROL_TEXT];
+    char text[CONTROL_TEXT], place[ADDRESS_TEXT_MAX];
     m->start.root_at = d->to;
     text_format(text, sizeof text, "%s", status != RING_OK ? fail_text() : "");
-    if (status == RING_ERR_PEER && d->listens_now)
+    if (status == RING_ERR_PEER && m->start.moved)
+        text_format(text, sizeof text, "rank 0 has ended at %s: %s", address_text(&d->to, place),
+                    d->text);
+    else if (status == RING_ERR_PEER && d->listens_always)
         peers_id_ended(d, text);
     const bool moves = status == RING_OK && d->handshake.rank_0.length > 0;
     if (moves || membership_has_failed(m)) /* before it has joined, so rank 0 need not know */
         fd_close(&fd);
     if (membership_has_failed(m))
         return;
+    m->start.moved = moves;
     if (moves)
-        status = dial_place(m, &d->handshake.rank_0, false);
+        status = dial_place(m, &d->handshake.rank_0, true);
     else if (status == RING_OK)
         on_found(m, &d->handshake, fd);
     if (status != RING_OK)
         verdict_decide(m, status, moves ? fail_text() : text);
 }
 
-/* @param is_maker  the maker of the id listens there, and redirects this rank to rank 0. */
-static ring_status dial_place(membership *m, const net_address *to, bool is_maker)
+/* @param listens_always  the maker of the id listens there, or has sent this rank to rank 0. */
+static ring_status dial_place(membership *m, const net_address *to, bool listens_always)
 {
     const dialer like = {.purpose.kind = HANDSHAKE_JOIN,
                          .terms = m->job,
@@ -131,7 +135,7 @@ static ring_status dial_place(membership *m, const net_address *to, bool is_make
                          .deadline = CONTROL_NEVER,
                          .most_pause = m->start.one_place ? 0.05 : 0.2,
                          .frugal = true,
-                         .listens_now = is_maker,
+                         .listens_always = listens_always,
                          .done = on_dialed};
     return peers_start_dialer(m, &like);
 }
@@ -192,7 +196,7 @@ static ring_status not_found(const membership *m, const dialer *first, const cre
     char limit[NUMBER_LIMIT_MAX], text[ADDRESS_TEXT_MAX];
     const bool tried = first != NULL && first->why != RING_OK;
     const bool stranger = c->places == 1 && tried && first->why == RING_ERR_AUTH;
-    const bool at_maker = first != NULL && first->listens_now;
+    const bool at_maker = first != NULL && address_equal(&first->to, &c->maker);
     const bool held = at_maker && first->busy && first->handshake.state == HANDSHAKE_WELCOME;
     const net_address *at = c->maker.length > 0 && first != NULL ? &first->to : &c->at[0];
     return fail(stranger ? RING_ERR_AUTH : RING_ERR_TIMEOUT,

@@ -114,12 +114,13 @@ typedef struct membership {
     } sent;
 
     struct {
-        int cards_here; /* the number of cards that have arrived; rank 0 counts its own card */
-        int notified;   /* at rank 0: how many ranks, without lost ones, got its failure */
-        bool at_rank_0; /* other ranks: rank 0 has admitted this rank */
-        bool came_back; /* other ranks: it redialed rank 0 after the first connection broke */
-        net_address
-            root_at; /* the address that was dialed last: of rank 0, or by rank 0 of the maker */
+        int cards_here;      /* the number of cards that have arrived; rank 0 counts its own card */
+        int notified;        /* at rank 0: how many ranks, without lost ones, got its failure */
+        bool at_rank_0;      /* other ranks: rank 0 has admitted this rank */
+        bool came_back;      /* other ranks: it redialed rank 0 after the first connection broke */
+        bool moved;          /* other ranks: the maker of the id has sent this rank to rank 0 */
+        net_address root_at; /* the address that was dialed last: that of rank 0; at rank 0, that of
+                                the maker */
         control_source
             maker;      /* rank 0: the connection by which the maker of the id sends ranks here */
         bool warned;    /* the warning of a stranger at rank 0's address was logged */

@@ -398,6 +398,14 @@ static ring_status join_by_hand(puppet *p, const ring_unique_id *id)
     return puppet_prove(p);
 }
 
+/* @return true if the kernel notices when the peer's host is down. */
+static bool is_kept_alive(int fd)
+{
+    int on = 0;
+    socklen_t bytes = sizeof on;
+    return getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &bytes) == 0 && on == 1;
+}
+
 /* Its connection breaks; it registers again, and other ranks still learn its address. */
 static void rank_0_may_register_again(void **state)
 {
@@ -407,6 +415,7 @@ static void rank_0_may_register_again(void **state)
     assert_int_equal(make_ids(t), RING_OK);
     assert_int_equal(register_by_hand(&rank_0, &t->ids[0], port, 0), RING_OK);
     assert_int_equal(register_by_hand(&other, &t->ids[0], port + 1, 0), RING_ERR_ABORTED);
+    assert_true(is_kept_alive(rank_0.fd));
     puppet_end(&rank_0);
     assert_int_equal(register_by_hand(&rank_0, &t->ids[0], port, 0), RING_OK);
     clock_sleep(1.5); /* the maker has closed the id if it counts the first connection */
@@ -545,6 +554,26 @@ static void a_claim_to_another_role_is_refused(void **state)
     shared_free(t, sizeof *t);
 }
 
+/* It has registered, and then ended; a rank that is sent there fails, even without a deadline. */
+static void the_end_of_rank_0_ends_the_start(void **state)
+{
+    pthread_t thread;
+    puppet rank_0;
+    const int threads = count_threads(), fds = count_fds();
+    table *t = table_new(-1);
+    assert_int_equal(make_ids(t), RING_OK);
+    assert_int_equal(register_by_hand(&rank_0, &t->ids[0], free_ports(1), 0), RING_OK);
+    setenv("RING_INIT_TIMEOUT", "none", 1);
+    starter a = {.id = &t->ids[0], .rank = 1};
+    assert_int_equal(pthread_create(&thread, NULL, begin, &a), 0);
+    pthread_join(thread, NULL);
+    puppet_end(&rank_0);
+    assert_int_equal(a.status, RING_ERR_PEER);
+    assert_non_null(strstr(a.text, "rank 0 has ended at 127.0.0.1:"));
+    assert_true(is_quiet(threads, fds));
+    shared_free(t, sizeof *t);
+}
+
 /* A maker may only redirect a rank. */
 static void a_maker_that_welcomes_a_rank_is_refused(void **state)
 {
@@ -596,6 +625,7 @@ int main(void)
         TIMED_TEST(a_rank_that_failed_before_says_why_on_all),
         TIMED_TEST(an_abort_ends_a_wait_at_once),
         TIMED_TEST(a_claim_to_another_role_is_refused),
+        TIMED_TEST(the_end_of_rank_0_ends_the_start),
         TIMED_TEST(a_maker_that_welcomes_a_rank_is_refused),
         TIMED_TEST(another_version_is_refused), /* no fork after this: the process keeps an id */
         TIMED_TEST(rank_0_may_register_again),
