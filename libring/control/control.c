@@ -29,17 +29,23 @@ static ring_status prepare(const settings *s)
 
 /* ---- Ids --------------------------------------------------------------------------- */
 
-/* Binds a socket to a free port of the address that the user has chosen, else of @p otherwise. */
-static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
+/* Binds a socket to a free port of @p at. */
+static ring_status bind_at(net_address *at, int *fd)
 {
     char text[ADDRESS_TEXT_MAX];
-    RING_TRY(address_chosen(s, at));
-    if (at->length == 0)
-        *at = otherwise;
     const ring_status status = address_bind(at, fd);
     return status != RING_IN_PROGRESS
                ? status
                : fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(at, text));
+}
+
+/* Binds a socket to a free port of the address that the user has chosen, else of @p otherwise. */
+static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
+{
+    RING_TRY(address_chosen(s, at));
+    if (at->length == 0)
+        *at = otherwise;
+    return bind_at(at, fd);
 }
 
 static ring_status make_id(const settings *s, bool served, ring_unique_id *id, int *fd)
@@ -78,9 +84,9 @@ typedef struct joiner {
     uint32_t transports;
     control_stop *stop; /* or NULL */
     ring_status failed; /* this rank's failure before joining, for control_refuse(); or RING_OK */
-    const char *why;    /* the text of that failure */
-    double deadline;    /* of the start */
-    credential credential; /* the key, and the addresses of rank 0 */
+    char why[CONTROL_TEXT]; /* the text of that failure */
+    double deadline;        /* of the start */
+    credential credential;  /* the key, and the addresses of rank 0 */
     int listener; /* at rank 0: the socket that is bound to an address of the credential, until
                      the membership owns it; otherwise -1 */
 } joiner;
@@ -194,8 +200,8 @@ static int take_listener(int rank, const ring_unique_id *id)
     return bound;
 }
 
-/* At rank 0: takes over the listener of an id that this process serves, or opens another one.
- * Without it the other ranks learn of a failure from their own deadlines. */
+/* At rank 0: takes over the listener of an id that this process serves, or opens another one. If
+ * the user's choice of its address has failed, it still opens one, to tell the other ranks. */
 static ring_status listen_apart(joiner *j, const ring_unique_id *id)
 {
     credential *c = &j->credential;
@@ -205,8 +211,25 @@ static ring_status listen_apart(joiner *j, const ring_unique_id *id)
         c->maker.length = 0;
         return RING_OK;
     }
-    RING_TRY(address_towards(&c->maker, &own));
-    return bind_new(j->settings, own, &c->at[0], &j->listener);
+    RING_TRY(address_towards(&c->maker, &own)); /* if this fails, rank 0 cannot reach the maker */
+    const ring_status status = bind_new(j->settings, own, &c->at[0], &j->listener);
+    if (status == RING_OK)
+        return RING_OK;
+    if (j->failed == RING_OK) {
+        text_format(j->why, sizeof j->why, "%s", fail_text());
+        j->failed = status;
+    }
+    c->at[0] = own;
+    return bind_at(&c->at[0], &j->listener);
+}
+
+/* Lets the maker end an id that no other rank uses. */
+static void end_id(joiner *j, const ring_unique_id *id)
+{
+    const last_word none = {.size = 1};
+    j->listener = id_maker_take(id);
+    if (j->listener < 0)
+        last_word_to_joiners(&j->credential, &none, -1);
 }
 
 static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world **out)
@@ -216,7 +239,9 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
         return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
     RING_TRY(credential_from_id(id, &j->credential));
     j->listener = take_listener(rank, id);
-    if (rank == 0 && j->credential.maker.length > 0)
+    if (rank == 0 && size == 1 && j->credential.maker.length > 0)
+        end_id(j, id);
+    else if (rank == 0 && j->credential.maker.length > 0)
         RING_TRY(listen_apart(j, id));
     return join_membership(j, NULL, out);
 }
@@ -309,15 +334,11 @@ ring_status control_join_env(const settings *s, uint32_t transports, control_wor
 ring_status control_refuse(const settings *s, const ring_unique_id *id, int size, int rank,
                            ring_status status)
 {
-    char why[CONTROL_TEXT];
     control_world *none;
-    text_format(why, sizeof why, "%s", fail_text());
-    joiner j = {.settings = s,
-                .launch = {.size = size, .rank = rank},
-                .failed = status,
-                .why = why};
+    joiner j = {.settings = s, .launch = {.size = size, .rank = rank}, .failed = status};
+    text_format(j.why, sizeof j.why, "%s", fail_text());
     (void)join(&j, id, &none);
-    return fail(status, "%s", why);
+    return fail(status, "%s", j.why);
 }
 
 /* ---- After the start --------------------------------------------------------------- */

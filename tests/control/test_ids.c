@@ -184,6 +184,23 @@ static void a_process_that_is_no_rank_makes_the_id(void **state)
     assert_int_equal(how, 0);
 }
 
+/* One rank needs no maker, so its id ends at once. */
+static void an_id_of_one_rank_ends(void **state)
+{
+    int how;
+    table *t = table_new(-1);
+    set_number("RING_INIT_TIMEOUT", 60);
+    const pid_t maker = fork();
+    if (maker == 0) {
+        const int threads = count_threads(), fds = count_fds();
+        _exit(make_ids(t) == RING_OK && is_quiet(threads, fds) ? 0 : 1);
+    }
+    t->address = "198.51.100.1";
+    start_well(t, 1, crew_processes);
+    assert_int_equal(waitpid(maker, &how, 0), maker);
+    assert_int_equal(how, 0);
+}
+
 static void children_of_the_maker_join(void **state)
 {
 #ifdef __SANITIZE_THREAD__
@@ -484,6 +501,23 @@ static void a_rank_that_failed_before_says_why_on_all(void **state)
     }
 }
 
+/* Rank 0 cannot listen at its RING_ADDR; the others learn why. */
+static void a_wrong_address_of_rank_0_is_told_to_all(void **state)
+{
+    table *t = table_new(-1);
+    crew *c = crew_new(3);
+    const pid_t maker = fork_maker(t);
+    t->address = "198.51.100.1";
+    crew_processes(c, 3, sit_down, t);
+    for (int i = 0; i < 3; i++) {
+        outcome_assert(&c->outcomes[i], c->outcomes[0].status, "198.51.100.1");
+        assert_true(c->outcomes[i].seconds < seconds_allowed(3));
+    }
+    end_maker(maker);
+    crew_free(c);
+    shared_free(t, sizeof *t);
+}
+
 typedef struct starter {
     const ring_unique_id *id;
     int rank;
@@ -613,6 +647,7 @@ int main(void)
         TIMED_TEST(one_maker_serves_several_ids),
         TIMED_TEST(several_starts_run_at_once),
         TIMED_TEST(a_process_that_is_no_rank_makes_the_id),
+        TIMED_TEST(an_id_of_one_rank_ends),
         TIMED_TEST(children_of_the_maker_join),
         TIMED_TEST(rank_0_listens_where_its_own_setting_says),
         TIMED_TEST(an_id_that_expires_leaves_nothing),
@@ -623,6 +658,7 @@ int main(void)
         TIMED_TEST(a_wrong_key_is_refused),
         TIMED_TEST(another_rank_0_is_refused),
         TIMED_TEST(a_rank_that_failed_before_says_why_on_all),
+        TIMED_TEST(a_wrong_address_of_rank_0_is_told_to_all),
         TIMED_TEST(an_abort_ends_a_wait_at_once),
         TIMED_TEST(a_claim_to_another_role_is_refused),
         TIMED_TEST(the_end_of_rank_0_ends_the_start),
