@@ -96,6 +96,12 @@ static double opens_at(const acceptor *a)
     return place_at > a->resume_at ? place_at : a->resume_at;
 }
 
+/* @return true if the acceptor listens, but has stopped watching for newcomers. */
+static bool is_resting(const acceptor *a)
+{
+    return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
+}
+
 /* ---- Handshakes -------------------------------------------------------------------- */
 
 /* Logs that a peer was refused. At most one warning a minute is logged, so that strangers cannot
@@ -136,6 +142,8 @@ static void advance(pending_peer *p)
     const net_address from = p->from;
     const int fd = status == RING_OK ? control_release(&p->source) : -1;
     remove_pending(a, p);
+    if (is_resting(a))
+        control_due(a->source.client, opens_at(a)); /* its place is free */
     if (status == RING_OK)
         a->admit(a, fd, &over);
     else if (status == RING_ERR_CONFIG)
@@ -232,12 +240,6 @@ static void accept_waiting(acceptor *a)
 static void on_listener(control_source *s)
 {
     accept_waiting((acceptor *)s);
-}
-
-/* @return true if the acceptor listens, but has stopped watching for newcomers. */
-static bool is_resting(const acceptor *a)
-{
-    return a->terms != NULL && a->source.fd >= 0 && a->source.events == 0;
 }
 
 double acceptor_tick(acceptor *a, double now)

@@ -45,7 +45,8 @@ static void remove_visitor(visitor **at)
     free(v);
 }
 
-/* Closes the connections that have this purpose. Joining ranks learn rank 0's address before. */
+/* Closes the connections that have this purpose. It first sends rank 0's address to joining ranks.
+ */
 static void dismiss(id_maker *m, enum handshake_kind kind)
 {
     for (visitor **at = &m->visitors; *at != NULL;) {
@@ -88,7 +89,7 @@ static void on_admitted(acceptor *a, int fd, const handshake *h)
     id_maker *m = a->context;
     visitor *v = calloc(1, sizeof *v);
     if (v == NULL) {
-        fd_close(&fd); /* it dials again */
+        fd_close(&fd); /* The rank dials again. */
         return;
     }
     if (h->dialer.purpose.kind == HANDSHAKE_REGISTER) {
@@ -113,6 +114,8 @@ static void on_refused(acceptor *a, ring_status status)
     id_maker *m = a->context;
     log_at(repeats ? LOG_DEBUG : LOG_WARN, "serving a unique id: %s", fail_text());
     a->warned = clock_now();
+    if (status == RING_ERR_SYSTEM)
+        dismiss(m, HANDSHAKE_JOIN);  /* which dial again, so that rank 0 is accepted before them */
     if (status == RING_ERR_CONFIG) { /* rank 0 has failed, so ranks that wait must learn that */
         m->expires = a->warned;
         control_due(&m->client, m->expires);

@@ -10,6 +10,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ typedef struct table {
     int victim;          /* a test's own; -1: none */
     rank_body body;      /* of each rank */
     const char *address; /* RING_ADDR of rank 0; NULL: none */
+    int spare;           /* descriptors of the maker; 0: no limit */
 } table;
 
 static table *table_new(int maker)
@@ -241,12 +243,23 @@ static void an_id_that_expires_leaves_nothing(void **state)
     shared_free(t, sizeof *t);
 }
 
+/* Lets this process open @p spare more descriptors. */
+static void limit_fds(int spare)
+{
+    const int next = dup(STDIN_FILENO);
+    const rlim_t most = (rlim_t)(next + spare);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){most, most}), 0);
+    close(next);
+}
+
 /* @return the process that makes the ids, for end_maker(). */
 static pid_t fork_maker(table *t)
 {
     const pid_t maker = fork();
     assert_true(maker >= 0);
     if (maker == 0) {
+        if (t->spare > 0)
+            limit_fds(t->spare);
         if (make_ids(t) == RING_OK)
             clock_sleep(60);
         _exit(0);
@@ -308,6 +321,17 @@ static void without_a_deadline_the_end_of_the_maker_ends_the_start(void **state)
         }
         crew_free(c);
     }
+}
+
+/* The waiting ranks use all descriptors of the maker, and do not keep rank 0 out. */
+static void a_crowd_does_not_keep_rank_0_out(void **state)
+{
+    table *t = table_new(-1);
+    t->late = 0;
+    t->spare = 7; /* 3 of them for the loop and the listener */
+    const pid_t maker = fork_maker(t);
+    start_well(t, 9, crew_processes);
+    end_maker(maker);
 }
 
 static void without_rank_0_its_absence_is_named(void **state)
@@ -654,6 +678,7 @@ int main(void)
         TIMED_TEST(a_maker_that_ends_is_named_at_the_deadline),
         TIMED_TEST(without_a_deadline_the_end_of_the_maker_ends_the_start),
         TIMED_TEST(without_rank_0_its_absence_is_named),
+        TIMED_TEST(a_crowd_does_not_keep_rank_0_out),
         TIMED_TEST(a_fork_of_the_maker_does_not_serve),
         TIMED_TEST(a_wrong_key_is_refused),
         TIMED_TEST(another_rank_0_is_refused),
