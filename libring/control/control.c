@@ -211,7 +211,8 @@ static ring_status listen_apart(joiner *j, const ring_unique_id *id)
         c->maker.length = 0;
         return RING_OK;
     }
-    RING_TRY(address_towards(&c->maker, &own)); /* if this fails, rank 0 cannot reach the maker */
+    /* If this fails, the other ranks notice it only at their own deadlines. */
+    RING_TRY(address_towards(&c->maker, &own));
     const ring_status status = bind_new(j->settings, own, &c->at[0], &j->listener);
     if (status == RING_OK)
         return RING_OK;

@@ -186,7 +186,9 @@ void joining_tick(membership *m)
         first->purpose.kind != HANDSHAKE_JOIN)
         return;
     m->start.warned = true;
-    log_warn("at %s, where rank 0 should be: %s; retrying", address_text(&first->to, text),
+    log_warn("at %s, where %s should be: %s; retrying", address_text(&first->to, text),
+             first->listens_always && !m->start.moved ? "the process that made the unique id"
+                                                      : "rank 0",
              first->text);
 }
 

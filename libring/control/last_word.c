@@ -107,7 +107,7 @@ void last_word_to_joiners(const credential *c, const last_word *w, int listener)
     int notified = 0, maker = -1;
     handshake h;
     (void)listen(listener, SOMAXCONN);
-    if (c->maker.length > 0) /* which sends the other ranks to the listener */
+    if (c->maker.length > 0) /* The maker sends the other ranks to the listener. */
         maker = dial(&terms, HANDSHAKE_REGISTER, &c->maker, until, &h);
     while (notified < w->size - 1 && fd_await(listener, POLLIN, sooner(until, end)) == RING_OK) {
         int fd = fd_guard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));

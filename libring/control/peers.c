@@ -44,7 +44,7 @@ ring_status peers_start_dialer(membership *m, const dialer *like)
 {
     dialer *d = malloc(sizeof *d);
     if (d == NULL)
-        return fail(RING_ERR_MEMORY, "no memory to dial rank %d", like->peer);
+        return fail(RING_ERR_MEMORY, "no memory to dial another process");
     *d = *like;
     d->source = (control_source){.fd = -1, .client = &m->client};
     d->context = m;

@@ -24,7 +24,7 @@ void peers_flush(membership *m);
 ring_status peers_start_dialer(membership *m, const dialer *like);
 /** Starts a dialer like @p like to the listener of @p peer: AF_UNIX if @p local, else TCP. */
 ring_status peers_start_dialer_to(membership *m, int peer, bool local, const dialer *like);
-/** Writes the reason of a dialer to the maker of the id that has failed with RING_ERR_PEER. */
+/** Writes why a dialer to the maker of an id has failed with RING_ERR_PEER. */
 void peers_id_ended(const dialer *d, char text[CONTROL_TEXT]);
 /** Drops the dialers of one handshake_kind (0: all dialers) without calling their callbacks. */
 void peers_drop_dialers(membership *m, int kind);

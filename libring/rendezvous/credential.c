@@ -181,19 +181,19 @@ typedef struct id_layout {
     char magic[8];
     unsigned char key[CREDENTIAL_KEY];
     unsigned char address[ADDRESS_PACKED];
-    unsigned char served; /* 1: the address is that of the maker of the id, not of rank 0 */
 } id_layout;
 
 _Static_assert(sizeof(id_layout) <= RING_UNIQUE_ID_BYTES, "an id holds an address and a key");
-static const char id_magic[8] = "ring id";
+/* [served] In a served id the address is that of the maker of the id, not of rank 0. Earlier
+ * versions of libring refuse such an id. */
+static const char id_magic[2][8] = {"ring id", "ring ids"};
 
 void credential_make_id(const net_address *at, bool served, ring_unique_id *id)
 {
     id_layout layout;
-    memcpy(layout.magic, id_magic, sizeof id_magic);
+    memcpy(layout.magic, id_magic[served], sizeof layout.magic);
     randombytes_buf(layout.key, sizeof layout.key);
     address_pack(at, layout.address);
-    layout.served = served;
     memset(id, 0, sizeof *id);
     memcpy(id->bytes, &layout, sizeof layout);
     sodium_memzero(&layout, sizeof layout);
@@ -204,10 +204,12 @@ ring_status credential_from_id(const ring_unique_id *id, credential *out)
     id_layout layout;
     memset(out, 0, sizeof *out);
     memcpy(&layout, id->bytes, sizeof layout);
-    const bool sound = memcmp(layout.magic, id_magic, sizeof id_magic) == 0 &&
+    const bool served = memcmp(layout.magic, id_magic[true], sizeof layout.magic) == 0;
+    const bool sound = (served ||
+                        memcmp(layout.magic, id_magic[false], sizeof layout.magic) == 0) &&
                        address_unpack(layout.address, &out->at[0]);
     memcpy(out->key, layout.key, sizeof layout.key);
-    if (layout.served != 0)
+    if (served)
         out->maker = out->at[0];
     sodium_memzero(&layout, sizeof layout);
     out->places = 1;

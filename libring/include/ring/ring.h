@@ -166,7 +166,8 @@ ring_status ring_get_unique_id(ring_unique_id *id);
  *  standard error, because there is no communicator to ask for the reason.
  *  @param[out] comm  free it with ring_comm_destroy(); NULL on failure.
  *  @return RING_OK, RING_ERR_ARGUMENT, RING_ERR_CONFIG, RING_ERR_AUTH, RING_ERR_TIMEOUT,
- *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM. */
+ *          RING_ERR_PEER, RING_ERR_MEMORY, RING_ERR_SYSTEM; RING_ERR_USAGE at rank 0 if the
+ *          id is another process's, or was used already. */
 ring_status ring_comm_init(ring_comm **comm, int size, const ring_unique_id *id, int rank);
 
 /** Options of a new communicator; pass NULL to use only the environment. Start from
