@@ -29,23 +29,17 @@ static ring_status prepare(const settings *s)
 
 /* ---- Ids --------------------------------------------------------------------------- */
 
-/* Binds a socket to a free port of @p at. */
-static ring_status bind_at(net_address *at, int *fd)
+/* Binds a socket to a free port of the address that the user has chosen, else of @p otherwise. */
+static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
 {
     char text[ADDRESS_TEXT_MAX];
+    RING_TRY(address_chosen(s, at));
+    if (at->length == 0)
+        *at = otherwise;
     const ring_status status = address_bind(at, fd);
     return status != RING_IN_PROGRESS
                ? status
                : fail(RING_ERR_SYSTEM, "no port is free at %s", address_text(at, text));
-}
-
-/* Binds a socket to a free port of the address that the user has chosen, else of @p otherwise. */
-static ring_status bind_new(const settings *s, net_address otherwise, net_address *at, int *fd)
-{
-    RING_TRY(address_chosen(s, at));
-    if (at->length == 0)
-        *at = otherwise;
-    return bind_at(at, fd);
 }
 
 static ring_status make_id(const settings *s, bool served, ring_unique_id *id, int *fd)
@@ -211,6 +205,10 @@ static ring_status listen_apart(joiner *j, const ring_unique_id *id)
         c->maker.length = 0;
         return RING_OK;
     }
+    if (j->launch.size == 1) { /* the maker then ends the id, since no other rank uses it */
+        last_word_to_joiners(c, &(last_word){.size = 1}, -1);
+        return RING_OK;
+    }
     /* If this fails, the other ranks notice it only at their own deadlines. */
     RING_TRY(address_towards(&c->maker, &own));
     const ring_status status = bind_new(j->settings, own, &c->at[0], &j->listener);
@@ -221,16 +219,8 @@ static ring_status listen_apart(joiner *j, const ring_unique_id *id)
         j->failed = status;
     }
     c->at[0] = own;
-    return bind_at(&c->at[0], &j->listener);
-}
-
-/* Lets the maker end an id that no other rank uses. */
-static void end_id(joiner *j, const ring_unique_id *id)
-{
-    const last_word none = {.size = 1};
-    j->listener = id_maker_take(id);
-    if (j->listener < 0)
-        last_word_to_joiners(&j->credential, &none, -1);
+    (void)address_bind(&c->at[0], &j->listener);
+    return RING_OK;
 }
 
 static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world **out)
@@ -240,9 +230,7 @@ static ring_status join_by_id(joiner *j, const ring_unique_id *id, control_world
         return fail(RING_ERR_ARGUMENT, "rank %d of %d: want 0 <= rank < size", rank, size);
     RING_TRY(credential_from_id(id, &j->credential));
     j->listener = take_listener(rank, id);
-    if (rank == 0 && size == 1 && j->credential.maker.length > 0)
-        end_id(j, id);
-    else if (rank == 0 && j->credential.maker.length > 0)
+    if (rank == 0 && j->credential.maker.length > 0)
         RING_TRY(listen_apart(j, id));
     return join_membership(j, NULL, out);
 }

@@ -13,12 +13,6 @@
 /* s: a process whose address refuses connections, or is unreachable, for longer has ended. */
 #define REFUSALS 5.0
 
-static bool is_refusal(int error)
-{
-    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
-           error == ETIMEDOUT;
-}
-
 static void end(dialer *d, ring_status status)
 {
     const int fd = status == RING_OK ? control_release(&d->source) : -1;
@@ -38,9 +32,10 @@ void dialer_drop(dialer *d)
 static void try_later(dialer *d, ring_status why)
 {
     const double now = clock_now();
+    const int e = d->handshake.error;
     control_close(&d->source);
     d->busy = false;
-    if (!is_refusal(d->handshake.error))
+    if (e != ECONNREFUSED && e != EHOSTUNREACH && e != ENETUNREACH && e != ETIMEDOUT)
         d->refused = 0;
     else if (d->refused <= 0)
         d->refused = now;

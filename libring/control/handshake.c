@@ -350,9 +350,8 @@ static ring_status on_welcome(handshake *h, bool *done)
 {
     const bool held = h->dialer.purpose.kind == HANDSHAKE_JOIN && is_maker(&h->acceptor);
     RING_TRY(receive(h, 1));
-    *done = h->in[0] != 'm' || !held;
-    if (!*done)
-        h->state = HANDSHAKE_REDIRECT;
+    *done = !held || h->in[0] != 'm';
+    h->state = *done ? h->state : HANDSHAKE_REDIRECT;
     if (h->in[0] == 'l')
         return fail(RING_ERR_ABORTED, "it has left the communicator");
     return h->in[0] == (held ? 'm' : 'w')

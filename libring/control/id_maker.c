@@ -45,8 +45,7 @@ static void remove_visitor(visitor **at)
     free(v);
 }
 
-/* Closes the connections that have this purpose. It first sends rank 0's address to joining ranks.
- */
+/* Closes the connections of this purpose. It first sends rank 0's address to joining ranks. */
 static void dismiss(id_maker *m, enum handshake_kind kind)
 {
     for (visitor **at = &m->visitors; *at != NULL;) {
@@ -115,11 +114,10 @@ static void on_refused(acceptor *a, ring_status status)
     log_at(repeats ? LOG_DEBUG : LOG_WARN, "serving a unique id: %s", fail_text());
     a->warned = clock_now();
     if (status == RING_ERR_SYSTEM)
-        dismiss(m, HANDSHAKE_JOIN);  /* which dial again, so that rank 0 is accepted before them */
-    if (status == RING_ERR_CONFIG) { /* rank 0 has failed, so ranks that wait must learn that */
-        m->expires = a->warned;
-        control_due(&m->client, m->expires);
-    }
+        dismiss(m, HANDSHAKE_JOIN); /* they dial again, so that rank 0 is accepted before them */
+    else
+        m->expires = a->warned; /* rank 0 has failed, and ranks that wait must learn that */
+    control_due(&m->client, m->expires);
 }
 
 /* ---- Life -------------------------------------------------------------------------- */

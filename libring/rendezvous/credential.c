@@ -184,8 +184,7 @@ typedef struct id_layout {
 } id_layout;
 
 _Static_assert(sizeof(id_layout) <= RING_UNIQUE_ID_BYTES, "an id holds an address and a key");
-/* [served] In a served id the address is that of the maker of the id, not of rank 0. Earlier
- * versions of libring refuse such an id. */
+/* [served] A served id has the address of its maker. Earlier versions of libring refuse it. */
 static const char id_magic[2][8] = {"ring id", "ring ids"};
 
 void credential_make_id(const net_address *at, bool served, ring_unique_id *id)
