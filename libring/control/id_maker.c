@@ -115,7 +115,7 @@ static void on_refused(acceptor *a, ring_status status)
     a->warned = clock_now();
     if (status == RING_ERR_SYSTEM)
         dismiss(m, HANDSHAKE_JOIN); /* they dial again, so that rank 0 is accepted before them */
-    else
+    else if (m->rank_0.length == 0)
         m->expires = a->warned; /* rank 0 has failed, and ranks that wait must learn that */
     control_due(&m->client, m->expires);
 }
