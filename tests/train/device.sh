@@ -82,8 +82,14 @@ refused 'layer 1 (gelu): cuda:0 cannot compute this layer' gelu --device cuda
 good automatic 3 --device auto
 grep -q 'training on the CPU, because the GPU cannot be used: layer 1 (gelu)' automatic.log ||
     wrong "auto does not say why"
-FAKE_CUDA=no_device good without 3
+FAKE_CUDA=no_device good without 3 --device auto
 grep -q ' on cpu$' without.log || wrong "auto without a GPU"
+good default 3
+grep -q ' on cpu$' default.log || wrong "the default"
+sed -i '1s/{/{"fp16": {"enabled": true}, /' config.json
+good half_floats 3 --device auto
+grep -q 'training on the CPU, because the GPU cannot be used: .* needs float32' half_floats.log ||
+    wrong "auto with float16"
 grep -q 'cannot be used' without.log && wrong "auto without a GPU has something to say"
 [ $failures = 0 ] && echo ok
 exit $((failures > 0))

@@ -35,8 +35,10 @@ static void *copy_of(const void *host, size_t bytes)
         return NULL;
     assert_true(operand_count < OPERANDS && used + bytes <= ROOM);
     mirrored *m = &operands[operand_count++];
-    *m = (mirrored){(void *)(uintptr_t)host, (unsigned char *)room + used, bytes};
-    used += (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    /* Every other one is aligned to its elements only. */
+    const size_t shift = operand_count % 2 == 0 ? sizeof(float) : 0;
+    *m = (mirrored){(void *)(uintptr_t)host, (unsigned char *)room + used + shift, bytes};
+    used += (bytes + shift + ALIGNED - 1) / ALIGNED * ALIGNED;
     gpu.place.write(&gpu.place, m->device, host, bytes);
     return m->device;
 }

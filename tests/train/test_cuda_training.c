@@ -9,6 +9,7 @@
 
 #include <builtin.h>
 #include <errors.h>
+#include <fake_cuda_table.h>
 #include <sampler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,10 @@ static void expect_refusal(const char *model, int ranks, const char *config, con
 static void what_gpus_cannot_do_is_refused(void **state)
 {
     expect_refusal("mlp", 2, OPTIMIZER("Adam", "lr: 0.001"), "needs a single rank");
+    expect_refusal("mlp", 2,
+                   "{train_batch_size: 64, pipeline: {stages: 2}, optimizer: {type: \"SGD\", "
+                   "params: {lr: 0.1}}}",
+                   "needs a single rank");
     expect_refusal("mlp", 1,
                    "{train_batch_size: 64, bf16: {enabled: true}, optimizer: {type: \"SGD\", "
                    "params: {lr: 0.1}}}",
@@ -193,12 +198,35 @@ static void draw_dataset(void)
         }
 }
 
+/* Requests report nothing, so each failure must reach settle(), with the call and the request. */
+static void a_failed_request_is_told_by_settle(void **state)
+{
+    static const char *const calls[] = {"cuCtxSetCurrent", "cuMemsetD8Async", "cuLaunchKernel"};
+    const fake_cuda_table fake = fake_cuda_functions();
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        cuda_place other;
+        void *memory;
+        assert_int_equal(cuda_place_open(&other, 0, false), RING_OK);
+        assert_int_equal(other.place.alloc(&other.place, &memory, 64, "a test"), RING_OK);
+        (fake.fail)(calls[i], 700);
+        other.place.clear(&other.place, memory, 64);
+        other.place.add(&other.place, memory, memory, 16);
+        (fake.fail)(calls[i], 0);
+        assert_int_not_equal(other.place.settle(&other.place), RING_OK);
+        if (strstr(train_error(), calls[i]) == NULL)
+            fail_msg("no %s in \"%s\"", calls[i], train_error());
+        other.place.release(&other.place, memory);
+        cuda_place_close(&other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_equal_the_hosts),
         cmocka_unit_test(two_runs_have_the_same_bits),
         cmocka_unit_test(what_gpus_cannot_do_is_refused),
+        cmocka_unit_test(a_failed_request_is_told_by_settle),
     };
     if (cuda_place_open(&gpu, 0, false) != RING_OK) {
         fprintf(stderr, "%s\n", train_error());

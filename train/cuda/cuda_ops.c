@@ -50,6 +50,19 @@ static void product(const op_run *run, const cuda_product_shape *shape, const fl
                         run->use->op->name);
 }
 
+/* out (rows, channels, places) += bias (channels) */
+static void add_to_rows(const op_run *run, const float *bias, size_t rows, size_t channels,
+                        size_t places)
+{
+    cuda_rows_args args = {.rows = run->out,
+                           .row = (float *)bias,
+                           .count = rows,
+                           .channels = (uint32_t)channels,
+                           .places = (uint32_t)places};
+    cuda_place_launch(cuda_place_of(run->place), CUDA_add_to_rows, tiles(rows * channels * places),
+                      CUDA_BLOCK, &args, run->use->op->name);
+}
+
 /* ---- relu, tanh, flatten --------------------------------------------------------------------- */
 
 static void relu_forward(const op_run *run)
@@ -128,6 +141,8 @@ static void dropout_inputs(const op_run *run)
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
+enum { BIAS_ALIGNMENT = 16 };
+
 typedef struct linear_sizes {
     size_t rows, inputs, outputs;
 } linear_sizes;
@@ -146,7 +161,11 @@ static void linear_forward(const op_run *run)
     const cuda_product_shape shape = {
         .transpose_b = 1, .m = n.rows, .n = n.outputs, .k = n.inputs, .batch = 1};
     const float *bias = run->use->settings.no_bias ? NULL : run->params[1];
-    product(run, &shape, run->in[0], run->params[0], run->out, bias);
+    /* cuBLASLt takes aligned biases only, and parameters follow each other without gaps. */
+    const bool is_aligned = (uintptr_t)bias % BIAS_ALIGNMENT == 0;
+    product(run, &shape, run->in[0], run->params[0], run->out, is_aligned ? bias : NULL);
+    if (!is_aligned)
+        add_to_rows(run, bias, n.rows, n.outputs, 1);
 }
 
 static void linear_params(const op_run *run)
@@ -220,7 +239,7 @@ static void mean_pool_inputs(const op_run *run)
 
 /* ---- conv2d ---------------------------------------------------------------------------------- */
 
-enum { COLUMNS_MOST_BYTES = 64 << 20 };
+enum { SCRATCH_MOST_BYTES = 64 << 20 };
 
 /* Sizes of the matrices, as in conv_gemm.c. */
 typedef struct conv_sizes {
@@ -237,7 +256,8 @@ static conv_sizes conv_sizes_of(const op_use *use, size_t batch)
                         .places = w.out_rows * w.out_columns,
                         .in_count = shape_count(&use->in[0]),
                         .out_count = shape_count(&use->out)};
-    const size_t most = COLUMNS_MOST_BYTES / (sizes.weights * sizes.places * sizeof(float));
+    const size_t most = SCRATCH_MOST_BYTES /
+                        (sizes.weights * (sizes.places + sizes.outputs) * sizeof(float));
     sizes.at_once = most < 1 ? 1 : most < batch ? most : batch;
     return sizes;
 }
@@ -292,14 +312,8 @@ static void forward_samples(const op_run *run, const conv_sizes *sizes, size_t f
 static void conv_forward_pass(const op_run *run)
 {
     const conv_sizes sizes = conv_sizes_of(run->use, run->batch);
-    cuda_rows_args args = {.rows = run->out,
-                           .row = (float *)run->params[1],
-                           .count = run->batch,
-                           .channels = (uint32_t)sizes.outputs,
-                           .places = (uint32_t)sizes.places};
     for_samples(run, forward_samples);
-    cuda_place_launch(cuda_place_of(run->place), CUDA_add_to_rows,
-                      tiles(run->batch * sizes.out_count), CUDA_BLOCK, &args, run->use->op->name);
+    add_to_rows(run, run->params[1], run->batch, sizes.outputs, sizes.places);
 }
 
 /* weight_grad [outputs, weights] of each sample = out_grad [outputs, places] · columnsᵀ */

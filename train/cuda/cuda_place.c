@@ -19,10 +19,14 @@ void cuda_place_keep(cuda_place *place, ring_status status, const char *what)
                            train_fail(status, "%s on %s: %s", what, place->name, fail_text()));
 }
 
-bool cuda_place_enter(const cuda_place *place)
+bool cuda_place_enter(cuda_place *place)
 {
-    return place->failure.status == RING_OK &&
-           place->api->set_current(place->context) == CUDA_SUCCESS;
+    if (place->failure.status == RING_OK)
+        cuda_place_keep(place,
+                        cuda_check(place->api->set_current(place->context),
+                                   "entering a GPU's context (cuCtxSetCurrent)"),
+                        "a request");
+    return place->failure.status == RING_OK;
 }
 
 void cuda_place_launch(cuda_place *place, cuda_train_kernel kernel, uint64_t blocks,
@@ -119,14 +123,15 @@ static void place_add(const nn_place *nn, float *to, const float *from, size_t c
                       CUDA_BLOCK, &args, "sum of gradients");
 }
 
+/* Also after a failure: the memory of copies that are still queued is free only afterwards. */
 static ring_status place_settle(const nn_place *nn)
 {
     cuda_place *place = cuda_place_of(nn);
-    if (cuda_place_enter(place))
-        cuda_place_keep(place,
-                        cuda_check(place->api->stream_synchronize(place->stream),
-                                   "waiting for the GPU (cuStreamSynchronize)"),
-                        "a request");
+    (void)place->api->set_current(place->context);
+    cuda_place_keep(place,
+                    cuda_check(place->api->stream_synchronize(place->stream),
+                               "waiting for the GPU (cuStreamSynchronize)"),
+                    "a request");
     return train_failure_tell(&place->failure);
 }
 
@@ -177,6 +182,8 @@ static ring_status open_device(cuda_place *place, int device, bool tf32)
         cuda_check(place->api->device_get(&place->device, device), "finding a GPU (cuDeviceGet)"));
     RING_TRY(cuda_check(place->api->primary_retain(&place->context, place->device),
                         "opening a GPU (cuDevicePrimaryCtxRetain)"));
+    RING_TRY(cuda_check(place->api->get_current(&place->outer),
+                        "reading the thread's context (cuCtxGetCurrent)"));
     RING_TRY(cuda_check(place->api->set_current(place->context),
                         "entering a GPU's context (cuCtxSetCurrent)"));
     RING_TRY(cuda_check(place->api->stream_create(&place->stream, CU_STREAM_NON_BLOCKING, 0),
@@ -210,7 +217,10 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
     (void)text_format(place->name, sizeof place->name, "cuda:%d", device);
     place->place = table;
     place->place.name = place->name;
-    return tell(open_device(place, device, tf32));
+    const ring_status status = tell(open_device(place, device, tf32));
+    if (place->context != NULL)
+        (void)place->api->set_current(place->outer);
+    return status;
 }
 
 void cuda_place_close(cuda_place *place)
@@ -226,6 +236,7 @@ void cuda_place_close(cuda_place *place)
             (void)place->api->module_unload(place->modules[i]);
     if (place->stream != NULL)
         (void)place->api->stream_destroy(place->stream);
+    (void)place->api->set_current(place->outer);
     (void)place->api->primary_release(place->device);
     memset(place, 0, sizeof *place);
 }

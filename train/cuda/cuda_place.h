@@ -52,7 +52,7 @@ typedef struct cuda_place {
     char name[16];
     const cuda_driver *api;
     CUdevice device;
-    CUcontext context;
+    CUcontext context, outer; /* the GPU's; that of the thread which opened the place */
     CUstream stream;
     CUmodule modules[CUDA_TRAIN_IMAGES];
     CUfunction kernels[CUDA_TRAIN_KERNEL_COUNT];
@@ -60,7 +60,8 @@ typedef struct cuda_place {
     train_failure failure; /* of the first request that failed */
 } cuda_place;
 
-/** Opens GPU @p device, and makes its context the calling thread's.
+/** Opens GPU @p device. Requests make its context that of the thread which makes them, and closing
+ *  brings back the context of the thread which opened it.
  *  @param tf32  products may use TF32, see cuda_products_open().
  *  @return RING_OK, RING_ERR_UNSUPPORTED: there is no driver, GPU, cuBLASLt or kernels; or
  *  RING_ERR_SYSTEM. Close with cuda_place_close() whatever the result. */
@@ -69,7 +70,7 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32);
  *  before. */
 void cuda_place_close(cuda_place *place);
 
-/** @return the place that computes @p run. */
+/** @return the place of which @p place is the table. */
 static inline cuda_place *cuda_place_of(const nn_place *place)
 {
     return (cuda_place *)(uintptr_t)place;
@@ -80,7 +81,7 @@ void cuda_place_keep(cuda_place *place, ring_status status, const char *what);
 
 /** Makes the GPU's context that of the calling thread. @return false after a failure: requests do
  *  nothing then. */
-bool cuda_place_enter(const cuda_place *place);
+bool cuda_place_enter(cuda_place *place);
 
 /** Launches a kernel with blocks of @p threads threads. Does nothing after a failure.
  *  @param args  the kernel's argument. @param what  for messages, such as the op's name. */

@@ -33,8 +33,8 @@ ring_status cuda_products_open(cuda_products *products, const cuda_driver *api, 
 /** Frees everything. All products must have been executed. */
 void cuda_products_close(cuda_products *products);
 
-/** What decides the descriptors of a product. All members are plain numbers, so that two shapes are
- *  compared by their bytes; make it with = {0}. */
+/** Properties that decide the descriptors of a product. All members are plain numbers, so that two
+ * shapes are compared by their bytes; make it with = {0}. */
 typedef struct cuda_product_shape {
     uint64_t transpose_a, transpose_b; /* 0 or 1 */
     uint64_t m, n, k;

@@ -70,7 +70,10 @@ void open_update_own_loss(open_update *update, double loss, const float *gradien
     const size_t count = update->rows * shape_count(&model->output);
     const nn_place *place = model->place;
     float *output_grad = model_value_grad(model, 0, model->node_count - 1);
-    float *computed = place->is_host ? output_grad : update->machine.engine->placed.outputs;
+    /* The first half of placed.outputs may be the outputs that the caller has. */
+    float *computed = place->is_host ? output_grad
+                                     : update->machine.engine->placed.outputs +
+                                           model->max_batch * shape_count(&model->output);
     for (size_t i = 0; i < count; i++)
         computed[i] = scale * gradient[i];
     if (!place->is_host)

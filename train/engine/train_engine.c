@@ -272,34 +272,33 @@ static ring_status create_schedules(train_engine *engine)
     return make_room(engine, engine->evaluation.count);
 }
 
-/* A GPU trains float32 networks, with one rank. */
-static ring_status check_place(const train_engine *engine)
+ring_status engine_check_place(const nn_place *place, const train_config *config, int ranks)
 {
-    const precision_config *precision = &engine->config->precision;
-    const char *name = engine->model.place->name;
-    if (engine->model.place->is_host)
+    const precision_config *precision = &config->precision;
+    if (place == NULL || place->is_host)
         return RING_OK;
-    if (ring_comm_size(engine->world) > 1)
+    if (ranks > 1)
         return train_fail(RING_ERR_UNSUPPORTED,
-                          "%s: training on a GPU needs a single rank, but there are %d", name,
-                          ring_comm_size(engine->world));
+                          "%s: training on a GPU needs a single rank, but there are %d",
+                          place->name, ranks);
     if (precision->params != RING_FLOAT32 || precision->grads != RING_FLOAT32 ||
         precision->wire != RING_FLOAT32)
         return train_fail(RING_ERR_UNSUPPORTED,
                           "%s: training on a GPU needs float32; remove fp16, bf16 and "
                           "communication_data_type from the configuration",
-                          name);
-    if (engine->config->offload.params.device != OFFLOAD_NONE ||
-        engine->config->offload.states.device != OFFLOAD_NONE)
-        return train_fail(RING_ERR_UNSUPPORTED, "%s: offload is not supported on a GPU", name);
+                          place->name);
+    if (config->offload.params.device == OFFLOAD_NVME ||
+        config->offload.states.device == OFFLOAD_NVME)
+        return train_fail(RING_ERR_UNSUPPORTED, "%s: offload to NVMe is not supported on a GPU",
+                          place->name);
     return RING_OK;
 }
 
 static ring_status create_local(train_engine *engine, const model_spec *spec, size_t samples_max,
                                 uint64_t seed)
 {
+    RING_TRY(engine_check_place(spec->place, engine->config, ring_comm_size(engine->world)));
     RING_TRY(engine_plan(engine, spec, samples_max));
-    RING_TRY(check_place(engine));
     RING_TRY(model_allocate(&engine->model));
     RING_TRY(create_batch(engine));
     RING_TRY(create_states(engine, seed));
@@ -341,6 +340,8 @@ ring_status engine_read_ahead(train_engine *engine, int threads)
 void engine_destroy(train_engine *engine)
 {
     const long most = engine->config != NULL ? engine->config->accumulation : 0;
+    const nn_place *place = engine->model.place != NULL ? engine->model.place : &place_host;
+    (void)place->settle(place); /* copies from the buffers that are freed here */
     for (long m = 0; m < most && engine->updates != NULL; m++)
         schedule_free(&engine->updates[m]);
     free(engine->updates);
@@ -356,7 +357,6 @@ void engine_destroy(train_engine *engine)
         free(engine->images[s]);
     free(engine->images);
     free(engine->labels);
-    const nn_place *place = engine->model.place != NULL ? engine->model.place : &place_host;
     place->release(place, engine->placed.images);
     place->release(place, engine->placed.labels);
     place->release(place, engine->placed.samples);

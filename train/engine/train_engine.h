@@ -141,6 +141,10 @@ typedef struct engine_result {
  *  result. */
 ring_status engine_plan(train_engine *engine, const model_spec *spec, size_t samples_max);
 
+/** Checks whether a network can be trained at @p place, which may be NULL for the host.
+ *  @return RING_OK or RING_ERR_UNSUPPORTED. */
+ring_status engine_check_place(const nn_place *place, const train_config *config, int ranks);
+
 /** This rank's share of an update. */
 typedef struct engine_share {
     const uint32_t *order; /* [samples] numbers of the samples */

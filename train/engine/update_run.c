@@ -101,7 +101,7 @@ static ring_status load_rows(const update_machine *machine, const update_instruc
     const data_batch own = update_micro_batch(batch, at->micro);
     if (own.rows == 0)
         return RING_OK;
-    /* The copies of the last micro-batch, whose buffers are filled again. */
+    /* Waits for the copies of the last micro-batch, because take() refills their buffers. */
     RING_TRY(engine->model.place->settle(engine->model.place));
     RING_TRY(take(engine, batch, at));
     const op_random random = {.seed = engine->seed,
@@ -323,6 +323,8 @@ static ring_status clip(update_machine *machine, const update_instruction *at)
     scalars->grad_norm = (double)NAN;
     if (!without_norm)
         RING_TRY(grad_norm(engine));
+    if (!engine->model.place->is_host)
+        RING_TRY(engine->model.place->settle(engine->model.place));
     result->grad_norm = scalars->grad_norm / scale;
     const double start = train_now();
     RING_TRY(check_norm(machine, without_norm));

@@ -214,7 +214,7 @@ void zero_memory_fill(zero_memory *memory, const float *all)
 {
     for (int b = 0; b < memory->partition->count; b++)
         keep_first(memory, all, b);
-    (void)memory->place->settle(memory->place); /* the next request reports a failure */
+    (void)memory->place->settle(memory->place); /* the next settle() returns a failure */
 }
 
 ring_status zero_memory_open(const zero_memory *memory, train_model *model, float **all)

@@ -220,7 +220,8 @@ ring_status ring_train_loss(ring_train *engine, const uint32_t *labels, double *
     const double mean = open_update_loss(&engine->update, labels);
     if (loss != NULL)
         *loss = mean;
-    return RING_OK;
+    const nn_place *place = engine->trainer.engine.model.place;
+    return handle_settle(engine, place->settle(place));
 }
 
 ring_status ring_train_own_loss(ring_train *engine, double loss, const float *gradient)

@@ -102,8 +102,7 @@ static ring_status shape_node(train_model *model, int number, const node_spec *s
     RING_TRY(spec->op->shape(&node->use));
     node->functions = model->place->functions(spec->op);
     if (node->functions == NULL)
-        return train_fail(RING_ERR_UNSUPPORTED, "%s cannot compute this layer; use --device cpu",
-                          model->place->name);
+        return train_fail(RING_ERR_UNSUPPORTED, "%s cannot compute this layer", model->place->name);
     RING_TRY(check_sizes(&node->use));
     return add_tensors(model, node, spec->tie);
 }

@@ -36,7 +36,7 @@ struct nn_place {
     const char *(*maths)(void); /* @return the name of the library that multiplies matrices */
 
     /** Allocates @p bytes of zeroed memory, aligned for vectors of any type. @param what  names the
-     *  data in messages. @return RING_OK or RING_ERR_MEMORY. */
+     *  data in messages. @return RING_OK, RING_ERR_MEMORY, or a failure of the place. */
     ring_status (*alloc)(const nn_place *place, void **out, size_t bytes, const char *what);
     /** Frees memory of alloc(), after all requests have been executed. NULL is allowed. */
     void (*release)(const nn_place *place, void *memory);

@@ -153,8 +153,8 @@ static const args_row rows[] = {
      "mlp: 784-256-64-10 with ReLU (default), lenet5, alexnet, gpt, or a list of layers",
      take_model, AT(model)},
     {"device", 0, "auto|cpu|cuda[:N]",
-     "What computes the network: GPU N (cuda alone: GPU 0), the CPU, or GPU 0 if it can train the "
-     "network and the CPU otherwise (auto, the default)",
+     "Device that computes the network: the CPU (default), GPU N (cuda alone: GPU 0), or GPU 0 if "
+     "it can train the network and the CPU otherwise (auto)",
      take_device, ARGS_AT(command_line, run.device)},
     {"loss", 0, "NAME",
      "mse on one-hot targets (default for images) or cross_entropy (default for "
@@ -348,11 +348,8 @@ int main(int argc, char **argv)
         .take = take_word,
         .unknown = foreign_option,
         .quiet = !is_first_rank()};
-    command_line line = {.run = {.model = "mlp",
-                                 .device.automatic = true,
-                                 .loss = LOSS_KINDS,
-                                 .eval_every = 1,
-                                 .started = train_now()}};
+    command_line line = {
+        .run = {.model = "mlp", .loss = LOSS_KINDS, .eval_every = 1, .started = train_now()}};
     output_check_at_exit(EXIT_FAILURE);
     for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)

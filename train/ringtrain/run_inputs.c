@@ -33,7 +33,7 @@ static void note_variables(train_state *state)
                      {"DS_BUILD_OPS", "nothing is compiled at run time"},
                      {"UCX_TLS", "RING_TRANSPORT chooses the transport"}};
     const trainer_device *device = &state->trainer.device;
-    const bool may_use_gpu = device->is_gpu || (device->automatic && cuda_driver_load() != NULL);
+    const bool may_use_gpu = device->is_gpu || (device->automatic && state->trainer.ranks == 1);
     char text[128];
     for (size_t i = may_use_gpu ? 1 : 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *value = getenv(variables[i].name);

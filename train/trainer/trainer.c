@@ -116,14 +116,10 @@ bool trainer_parse_device(const char *text, trainer_device *out)
 
 static ring_status try_gpu(trainer *made)
 {
-    const precision_config *precision = &made->config.precision;
     int failed;
-    if (made->ranks > 1)
-        return train_fail(RING_ERR_UNSUPPORTED, "there are %d ranks", made->ranks);
-    if (precision->params != RING_FLOAT32)
-        return train_fail(RING_ERR_UNSUPPORTED, "parameters are not float32");
     RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, false));
     made->spec.place = &made->gpu.place;
+    RING_TRY(engine_check_place(made->spec.place, &made->config, made->ranks));
     return model_check(&made->spec, &failed);
 }
 
@@ -137,14 +133,14 @@ static ring_status open_device(trainer *made)
         made->spec.place = &made->gpu.place;
         return RING_OK;
     }
-    if (!made->device.automatic || cuda_driver_load() == NULL || try_gpu(made) == RING_OK)
+    if (!made->device.automatic || made->ranks > 1 || cuda_driver_load() == NULL ||
+        try_gpu(made) == RING_OK)
         return RING_OK;
     made->spec.place = NULL;
     cuda_place_close(&made->gpu);
     snprintf(text, sizeof text, "training on the CPU, because the GPU cannot be used: %s",
              train_error());
-    if (made->rank == 0)
-        trainer_note(made, text);
+    trainer_note(made, text);
     return RING_OK;
 }
 

@@ -15,9 +15,10 @@
 #include "pixel_norm.h"
 #include "train_engine.h"
 
-/** What computes the network. */
+/** The device that computes the network. All members 0: the host. */
 typedef struct trainer_device {
-    bool automatic; /* GPU 0 if it can train the network, else the host */
+    bool automatic; /* GPU 0 if it can train the network, else the host; with several ranks the host
+                     */
     bool is_gpu;
     int gpu;
 } trainer_device;

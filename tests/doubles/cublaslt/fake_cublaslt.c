@@ -15,7 +15,7 @@
 #include "cuda_table.h"
 #include "product_kernel.h"
 
-enum { ALIGNED = 256, BLOCKS = 8 };
+enum { ALIGNED = 256, BIAS_ALIGNED = 16, BLOCKS = 8 };
 
 struct cublasLtContext {
     cuda_table cuda;
@@ -223,6 +223,8 @@ static cublasStatus_t check_shapes(cublasLtMatmulDesc_t desc, cublasLtMatrixLayo
         return wrong("results of a batch overlap");
     if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && desc->bias == NULL)
         return wrong("a bias is missing");
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)desc->bias % BIAS_ALIGNED != 0)
+        return wrong("a bias is not aligned to 16 bytes");
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -9,7 +9,7 @@
 
 enum { LANES = 16 };
 
-/* Of element (i, j) of matrix b, with i's rows or the inner index side by side in memory. */
+/* @return the dot product of x (count) and y (count), whose elements are y_step apart. */
 static float dot(const float *x, const float *y, uint64_t y_step, uint64_t count)
 {
     float lanes[LANES] = {0}, sum = 0;
