@@ -17,7 +17,7 @@
 
 enum { RANKS = 4, IDS = 3 };
 
-/* An id and what the ranks of a test share. */
+/* The ids and the settings that the ranks of a test share. */
 typedef struct table {
     ring_unique_id ids[IDS];
     int count; /* of ids that are made */
@@ -75,26 +75,31 @@ static void start_well(table *t, int size, crew_way *way)
     shared_free(t, sizeof *t);
 }
 
+/* Starts RANKS ranks well that are processes, and then RANKS that are threads. */
+static void start_in_both_crews(int maker, int late, int count, rank_body body)
+{
+    crew_way *const ways[] = {crew_processes, crew_threads};
+    for (int w = 0; w < 2; w++) {
+        table *t = table_new(maker);
+        t->late = late;
+        t->count = count;
+        t->body = body;
+        start_well(t, RANKS, ways[w]);
+    }
+}
+
 /* ---- Starts that succeed ----------------------------------------------------------- */
 
 static void any_rank_makes_the_id(void **state)
 {
-    for (int maker = 0; maker < RANKS; maker++) {
-        start_well(table_new(maker), RANKS, crew_processes);
-        start_well(table_new(maker), RANKS, crew_threads);
-    }
+    for (int maker = 0; maker < RANKS; maker++)
+        start_in_both_crews(maker, -1, 1, full_start);
 }
 
 static void any_rank_may_be_late(void **state)
 {
-    for (int late = 0; late < RANKS; late += RANKS - 1) {
-        table *t = table_new(2);
-        t->late = late;
-        start_well(t, RANKS, crew_processes);
-        t = table_new(2);
-        t->late = late;
-        start_well(t, RANKS, crew_threads);
-    }
+    for (int late = 0; late < RANKS; late += RANKS - 1)
+        start_in_both_crews(2, late, 1, full_start);
 }
 
 static ring_status join_all_ids(int rank, int size, void *ids)
@@ -106,14 +111,7 @@ static ring_status join_all_ids(int rank, int size, void *ids)
 
 static void one_maker_serves_several_ids(void **state)
 {
-    table *t = table_new(3);
-    t->body = join_all_ids;
-    t->count = IDS;
-    start_well(t, RANKS, crew_processes);
-    t = table_new(3);
-    t->body = join_all_ids;
-    t->count = IDS;
-    start_well(t, RANKS, crew_threads);
+    start_in_both_crews(3, -1, IDS, join_all_ids);
 }
 
 /* Each rank joins all of the communicators at the same time. */
@@ -150,14 +148,7 @@ static ring_status join_all_at_once(int rank, int size, void *ids)
 
 static void several_starts_run_at_once(void **state)
 {
-    table *t = table_new(1);
-    t->body = join_all_at_once;
-    t->count = IDS;
-    start_well(t, RANKS, crew_processes);
-    t = table_new(1);
-    t->body = join_all_at_once;
-    t->count = IDS;
-    start_well(t, RANKS, crew_threads);
+    start_in_both_crews(1, -1, IDS, join_all_at_once);
 }
 
 /* @return true if this process has as many threads and descriptors as before within 30 s. */
