@@ -170,6 +170,25 @@ DEVICE uint16_t device_to_half(float value)
 #include "emulated_device.h"
 #endif
 
+/** All threads of a block of THREADS threads, a power of two, call this. @return the sum of their
+ *  values, to each of them. In each round, thread t adds the sum of thread t + reach, and the reach
+ *  is halved. */
+template <unsigned THREADS, class Number> DEVICE Number block_sum(Number mine)
+{
+    SHARED Number sums[THREADS];
+    const unsigned t = thread_index();
+    sums[t] = mine;
+    block_barrier();
+    for (unsigned reach = THREADS / 2; reach > 0; reach /= 2) {
+        if (t < reach)
+            sums[t] += sums[t + reach];
+        block_barrier();
+    }
+    const Number sum = sums[0];
+    block_barrier(); /* before the next call writes to sums */
+    return sum;
+}
+
 /** @return the value of another type of the same size that has the same bits. */
 template <class To, class From> DEVICE To device_bits(From from)
 {

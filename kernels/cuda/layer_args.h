@@ -126,20 +126,4 @@ typedef struct cuda_sum_losses_args {
     uint64_t rows;
 } cuda_sum_losses_args;
 
-/* ---- take ---- */
-
-/** images[i, c, p] = numbers[c, bytes[order[i], c, p]], labels[i] = all_labels[order[i]].
- *  Launch: cuda_tiles(rows * channels * plane, 1, CUDA_BLOCK) blocks of CUDA_BLOCK threads. */
-typedef struct cuda_take_args {
-    float *images;             /* [rows, channels, plane] */
-    uint32_t *labels;          /* [rows] */
-    const uint8_t *bytes;      /* [samples, channels, plane] */
-    const uint8_t *all_labels; /* [samples] */
-    const uint32_t *order;     /* [rows] */
-    const float *numbers;      /* [channels, 256], or [256] for all channels if @c is_same */
-    uint64_t rows;
-    uint32_t channels, plane;
-    uint32_t is_same;
-} cuda_take_args;
-
 #endif

@@ -15,23 +15,6 @@ DEVICE uint64_t worker(void)
     return (uint64_t)block_index() * thread_count() + thread_index();
 }
 
-/* All threads of a block call this. @return the sum of their values, added pairwise, to each. */
-template <class Number> DEVICE Number add_block(Number mine)
-{
-    SHARED Number sums[CUDA_BLOCK];
-    const unsigned t = thread_index();
-    sums[t] = mine;
-    block_barrier();
-    for (unsigned reach = thread_count() / 2; reach > 0; reach /= 2) {
-        if (t < reach)
-            sums[t] += sums[t + reach];
-        block_barrier();
-    }
-    const Number sum = sums[0];
-    block_barrier(); /* before the next call writes to sums */
-    return sum;
-}
-
 /* ---- Elements ------------------------------------------------------------------------------ */
 
 struct relu_rule {
@@ -155,7 +138,7 @@ DEVICE void sum_channel(const cuda_rows_args &args)
     float mine = 0.0F;
     for (uint64_t e = thread_index(); e < args.count * args.places; e += CUDA_BLOCK)
         mine += args.rows[e / args.places * width + c * args.places + e % args.places];
-    const float sum = add_block(mine);
+    const float sum = block_sum<CUDA_BLOCK>(mine);
     if (thread_index() == 0)
         args.row[c] = args.adds ? args.row[c] + sum : sum;
 }
@@ -244,7 +227,8 @@ KERNEL_BOUND(spread_columns, cuda_columns_args, CUDA_BLOCK, 4)
     args.images[i] = sum;
 }
 
-KERNEL_BOUND(max_pool, cuda_pool_args, CUDA_BLOCK, 4)
+/* @tparam MAX  the maximum of each window and its place; else the mean. */
+template <bool MAX> DEVICE void pool(const cuda_pool_args &args)
 {
     const cuda_window &w = args.window;
     const uint64_t i = worker();
@@ -254,32 +238,27 @@ KERNEL_BOUND(max_pool, cuda_pool_args, CUDA_BLOCK, 4)
     const window_range ys = elements_of(w, out.y, w.rows), xs = elements_of(w, out.x, w.columns);
     const float *plane = args.in + out.plane * w.rows * w.columns;
     uint32_t best = ys.first * w.columns + xs.first;
-    float most = plane[best];
+    float result = MAX ? plane[best] : 0.0F;
     for (uint32_t y = ys.first; y < ys.end; y++)
         for (uint32_t x = xs.first; x < xs.end; x++) {
             const float value = plane[y * w.columns + x];
-            const bool wins = value > most || value != value;
+            const bool wins = value > result || value != value;
             best = wins ? y * w.columns + x : best;
-            most = wins ? value : most;
+            result = !MAX ? result + value : wins ? value : result;
         }
-    args.places[i] = best;
-    args.out[i] = most;
+    if (MAX)
+        args.places[i] = best;
+    args.out[i] = MAX ? result : result / (float)(w.kernel * w.kernel);
+}
+
+KERNEL_BOUND(max_pool, cuda_pool_args, CUDA_BLOCK, 4)
+{
+    pool<true>(args);
 }
 
 KERNEL_BOUND(mean_pool, cuda_pool_args, CUDA_BLOCK, 4)
 {
-    const cuda_window &w = args.window;
-    const uint64_t i = worker();
-    const image_place out = place_of(i, w.out_rows, w.out_columns);
-    if (out.plane >= args.batch * w.channels)
-        return;
-    const window_range ys = elements_of(w, out.y, w.rows), xs = elements_of(w, out.x, w.columns);
-    const float *plane = args.in + out.plane * w.rows * w.columns;
-    float sum = 0.0F;
-    for (uint32_t y = ys.first; y < ys.end; y++)
-        for (uint32_t x = xs.first; x < xs.end; x++)
-            sum += plane[y * w.columns + x];
-    args.out[i] = sum / (float)(w.kernel * w.kernel);
+    pool<false>(args);
 }
 
 /* @tparam MAX  the gradient of a window belongs to its maximum; else each element has a share. */
@@ -382,7 +361,7 @@ KERNEL_BOUND(cross_entropy, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
     double mine = 0;
     for (uint64_t j = thread_index(); j < args.classes; j += CUDA_LOSS_BLOCK)
         mine += (double)expf(outputs[j] - top);
-    const double sum = add_block(mine);
+    const double sum = block_sum<CUDA_LOSS_BLOCK>(mine);
     const float factor = (float)args.scale, all = (float)sum;
     if (thread_index() == 0)
         args.losses[row] = log(sum) + (double)top - (double)outputs[label];
@@ -403,7 +382,7 @@ KERNEL_BOUND(mean_squares, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
         mine += (double)error * (double)error;
         gradient[j] = factor * error;
     }
-    const double sum = add_block(mine);
+    const double sum = block_sum<CUDA_LOSS_BLOCK>(mine);
     if (thread_index() == 0)
         args.losses[row] = sum / (double)args.classes;
 }
@@ -413,21 +392,7 @@ KERNEL_BOUND(sum_losses, cuda_sum_losses_args, CUDA_BLOCK, 4)
     double mine = 0;
     for (uint64_t i = thread_index(); i < args.rows; i += CUDA_BLOCK)
         mine += args.losses[i];
-    const double sum = add_block(mine);
+    const double sum = block_sum<CUDA_BLOCK>(mine);
     if (thread_index() == 0)
         *args.sum += sum;
-}
-
-/* ---- Samples ------------------------------------------------------------------------------- */
-
-KERNEL_BOUND(take, cuda_take_args, CUDA_BLOCK, 4)
-{
-    const uint64_t width = (uint64_t)args.channels * args.plane, i = worker(), row = i / width;
-    if (row >= args.rows)
-        return;
-    const uint64_t sample = args.order[row], at = i % width;
-    const float *numbers = args.numbers + (args.is_same ? 0 : at / args.plane * 256);
-    args.images[i] = numbers[args.bytes[sample * width + at]];
-    if (at == 0)
-        args.labels[row] = args.all_labels[sample];
 }

@@ -11,24 +11,6 @@
 
 enum : unsigned { ROW = CAST_GROUP * CUDA_BLOCK, ROWS = 4 /* loads in flight per thread */ };
 
-/* All threads call this. @return the sum of their values, to each of them.
- * In each round, thread t adds the sum of thread t + reach, and the reach is halved. */
-DEVICE double block_sum(double mine)
-{
-    SHARED double sums[CUDA_BLOCK];
-    const unsigned t = thread_index();
-    sums[t] = mine;
-    block_barrier();
-    for (unsigned reach = CUDA_BLOCK / 2; reach > 0; reach /= 2) {
-        if (t < reach)
-            sums[t] += sums[t + reach];
-        block_barrier();
-    }
-    const double sum = sums[0];
-    block_barrier(); /* before the next call writes to sums */
-    return sum;
-}
-
 template <class Cast> DEVICE void load_group(float *x, const void *array, uint64_t i, bool whole)
 {
     if (whole) {
@@ -83,7 +65,7 @@ template <class Cast> DEVICE void square_parts(const cuda_squares_args &args)
         const uint64_t begin = p * part, left = args.count - begin;
         const double mine = square_part<Cast>(args.grad, begin,
                                               begin + (left < part ? left : part));
-        const double sum = block_sum(mine);
+        const double sum = block_sum<CUDA_BLOCK>(mine);
         if (thread_index() == 0)
             args.sums[p] = sum;
     }
@@ -111,7 +93,7 @@ KERNEL_BOUND(norm_finish, cuda_norm_args, CUDA_BLOCK, 4)
     double mine = 0;
     for (uint64_t part = thread_index(); part < args.parts; part += CUDA_BLOCK)
         mine += args.sums[part];
-    const double total = block_sum(mine);
+    const double total = block_sum<CUDA_BLOCK>(mine);
     if (thread_index() != 0)
         return;
     if (args.total != nullptr)
