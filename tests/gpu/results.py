@@ -11,7 +11,8 @@ BARS = [(r"fold.*, share of the device copy", ">=", 1.0),
         (r"(cast|copy).*, share of the device copy", ">=", 0.97),
         (r"optimiser.*, share of the device copy", ">=", 0.9),
         (r"all_reduce of 256 MiB.* on a stream, share of the bound", ">=", 0.8),
-        (r"all_reduce of 8 B, 2 threads on a stream", "<", 15)]
+        (r"all_reduce of 8 B, 2 threads on a stream", "<", 15),
+        (r"MLP: updates", ">=", 18000.0), (r"LeNet-5: updates", ">=", 3228.0)]
 
 
 def bar_of(name, value):

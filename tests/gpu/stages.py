@@ -11,6 +11,7 @@ from pathlib import Path
 from mps import mps_of
 from nccl_stage import stage_n
 from programs import figures_of, tool_path
+from trainer_stage import stage_t
 
 HERE = Path(__file__).resolve().parent
 KERNELS = ("fold", "cast", "optimizer", "norm", "pack")
@@ -29,8 +30,8 @@ class Amount:
         return real if self.is_real else self.factor * rehearsed
 
     def program(self, name):
-        doubled = {"sweep": "sweep_doubled", "ringperf": "ringperf_doubled"}
-        return name if self.is_real else doubled.get(name, name)
+        linked_twice = ("sweep", "ringperf", "ringtrain")
+        return name if self.is_real or name not in linked_twice else name + "_doubled"
 
 
 def device_tests():
@@ -259,4 +260,5 @@ def stage_m(stage, amount):
                 "under MPS on a stream")
 
 
-STAGES = {"A": stage_a, "B": stage_b, "C": stage_c, "M": stage_m, "N": stage_n}
+STAGES = {"A": stage_a, "B": stage_b, "C": stage_c, "M": stage_m, "N": stage_n,
+          "T": stage_t}

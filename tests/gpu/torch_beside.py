@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What PyTorch moves per second on the first GPU, and NCCL through torch.distributed where there
-are several. Usage: torch_beside.py BYTES. Prints rows as programs of tests/gpu do; 77: cannot."""
+are several. Usage: torch_beside.py BYTES. With `trainer` for BYTES: updates per second of networks
+of ringtrain, in a CUDA graph. Prints rows as programs of tests/gpu do; 77: cannot."""
 
 import os
 import sys
@@ -9,11 +10,13 @@ import time
 
 try:
     import torch
+    from torch import nn
 except ImportError:
     print("SKIPPED: this Python has no PyTorch")
     sys.exit(77)
 
 ROUNDS, BATCHES = 20, 5
+UPDATES, SAMPLES = 10, 64  # of a graph, of an update
 
 
 def row(name, value, unit):
@@ -59,11 +62,48 @@ def measure_nccl(rank, ranks, size):
     torch.distributed.destroy_process_group()
 
 
+def networks():
+    yield "MLP", nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 64),
+                               nn.ReLU(), nn.Linear(64, 10))
+    yield "LeNet-5", nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
+        nn.ReLU(), nn.Linear(84, 10))
+
+
+def measure_updates(name, model):
+    images = torch.rand(SAMPLES, 1, 28, 28, device="cuda")
+    labels = torch.randint(10, (SAMPLES,), device="cuda")
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
+
+    def update():
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # captures demand eager updates before, on another stream
+        for _ in range(3):
+            update()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(UPDATES):
+            update()
+    row(name, UPDATES / seconds_of(graph.replay), "per second")
+
+
 def main():
-    size = int(sys.argv[1])
     if not torch.cuda.is_available():
         print("SKIPPED: PyTorch finds no GPU")
         return 77
+    if sys.argv[1] == "trainer":
+        torch.backends.cudnn.allow_tf32 = False  # as for products
+        for name, model in networks():
+            measure_updates(name, model.cuda())
+        return 0
+    size = int(sys.argv[1])
     measure_one(size)
     ranks = torch.cuda.device_count()
     if ranks > 1:
