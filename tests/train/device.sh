@@ -57,6 +57,19 @@ grep -q ' on cpu$' cpu.log || wrong "the start of a run on the CPU"
 near gpu cpu
 [ "$(wc -l < gpu.losses)" -ge 20 ] || wrong "losses of 20 updates: $(wc -l < gpu.losses)"
 
+# The GPU's memory has what the rank's has, and cuBLASLt's workspace.
+awk '/^memory on cuda:0 in bytes:/ { total = $6 + 0 }
+     /^memory of rank 0 in bytes:/ {
+         gsub(/[^0-9 ]/, ""); n = split($0, part, " ")
+         for (i = 2; i <= n; i++) sum += part[i] }
+     END { exit !(sum > 1000 && total >= sum + 33554432 && total < sum + 34 * 1048576) }' gpu.log ||
+    wrong "the memory of the GPU: $(grep '^memory' gpu.log)"
+grep -q '^memory on' cpu.log && wrong "the memory of a GPU in a run on the CPU"
+train checked 3 --device cuda --check || wrong "a check with a GPU: $(tail -n 3 checked.log)"
+grep -q '^memory per rank on cuda:0 in bytes, 1 rank,' checked.log &&
+    grep -q "^in addition: 33554432 bytes on cuda:0" checked.log || wrong "the table of a check"
+refused 'on a GPU needs a single rank' ranks --device cuda --check=2
+
 # In the middle of an epoch: CPU, GPU, CPU; and a run on the GPU in two halves, with the same bits.
 good first 5 --device cpu --save there
 good second 11 --device cuda:0 --resume there --save back

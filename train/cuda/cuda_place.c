@@ -57,6 +57,7 @@ static ring_status place_alloc(const nn_place *nn, void **out, size_t bytes, con
                           what);
     RING_TRY(tell(cuda_check(result, "allocating memory of the GPU (cuMemAlloc)")));
     *out = (void *)(uintptr_t)at;
+    place->bytes += bytes;
     return tell(cuda_check(place->api->set_bytes_async(at, 0, bytes > 0 ? bytes : 1, place->stream),
                            "clearing memory of the GPU (cuMemsetD8Async)"));
 }
@@ -217,6 +218,7 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
     (void)text_format(place->name, sizeof place->name, "cuda:%d", device);
     place->place = table;
     place->place.name = place->name;
+    place->bytes = CUDA_WORKSPACE_BYTES;
     const ring_status status = tell(open_device(place, device, tf32));
     if (place->context != NULL)
         (void)place->api->set_current(place->outer);

@@ -57,6 +57,7 @@ typedef struct cuda_place {
     CUmodule modules[CUDA_TRAIN_IMAGES];
     CUfunction kernels[CUDA_TRAIN_KERNEL_COUNT];
     cuda_products products;
+    size_t bytes;          /* of the GPU's memory, of all alloc() and cuBLASLt's workspace */
     train_failure failure; /* of the first request that failed */
 } cuda_place;
 

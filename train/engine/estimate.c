@@ -35,16 +35,18 @@ static void print_head(const train_engine *engine, FILE *out)
 {
     const int ranks = engine->ranks, stages = engine->pipeline.place.stages;
     const train_model *whole = stages > 1 ? &engine->pipeline.whole : &engine->model;
+    const nn_place *place = engine->model.place;
     if (engine->tensor.ranks > 1)
         fprintf(out,
                 "each of %d tensor ranks computes a share of the layers; for one tensor rank:\n",
                 engine->tensor.ranks);
     fprintf(out,
-            "memory per rank in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
+            "memory per rank%s%s in bytes, %d rank%s%s, %zu parameters, passes of up to %zu "
             "sample%s:\n  %5s %13s %13s %13s %13s %13s %13s\n",
-            ranks, plural(ranks), stages > 1 ? " per stage" : "", model_parameters(whole),
-            engine->model.max_batch, plural(engine->model.max_batch), "stage", "parameters",
-            "gradients", "states", "live buckets", "activations", "total");
+            place->is_host ? "" : " on ", place->is_host ? "" : place->name, ranks, plural(ranks),
+            stages > 1 ? " per stage" : "", model_parameters(whole), engine->model.max_batch,
+            plural(engine->model.max_batch), "stage", "parameters", "gradients", "states",
+            "live buckets", "activations", "total");
 }
 
 /* A stage stores the activations of the micro-batches between their forward and backward passes. */

@@ -10,7 +10,8 @@
 
 #include "train_engine.h"
 
-/** Memory of one rank in bytes. */
+/** Memory of one rank in bytes, at the place of its network. A GPU has cuBLASLt's workspace in
+ *  addition, and the host has the samples and labels, too. */
 typedef struct memory_estimate {
     size_t params, grads, states; /* held all the time; float32 masters count as states */
     size_t files;                 /* offloaded arrays, which are not in memory */

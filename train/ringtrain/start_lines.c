@@ -74,6 +74,15 @@ static void print_data(const train_state *state)
            state->trainer.train.shared != NULL ? "shared by the ranks of a host" : "on each rank");
 }
 
+/* Prints the memory of the GPU, most of which the line about this rank's memory has in parts. */
+static void print_gpu(const cuda_place *gpu)
+{
+    if (gpu->context != NULL)
+        printf("memory on %s in bytes: %zu, for parameters, gradients, states, activations, a copy "
+               "of the batch, and %d of cuBLASLt's workspace; the batch is also on the host\n",
+               gpu->name, gpu->bytes, CUDA_WORKSPACE_BYTES);
+}
+
 /* Prints the path that gradients take if the algorithm is a ring: the order of the ranks. */
 static void print_ring(const train_grid *grid, const char (*hosts)[HOST_BYTES])
 {
@@ -166,6 +175,7 @@ static void print_lines(const train_state *state)
                    stdout);
     warn_of_many_threads(state);
     print_rest(state);
+    print_gpu(&state->trainer.gpu);
     if (state->trainer.config.dump_state || state->trainer.config.memory_breakdown)
         print_data(state);
     if (state->trainer.config.dump_state)

@@ -346,9 +346,14 @@ static ring_status check_all(train_state *state)
         inputs_count(state);
         samples = made->shares.samples[0];
     }
+    RING_TRY(trainer_open_device(made));
     if (made->rank == 0) {
         config_print(&made->config, true, stdout);
         RING_TRY(estimate_print(&made->config, &made->spec, samples, &made->grid, stdout));
+        if (made->gpu.context != NULL)
+            printf("in addition: %d bytes on %s for cuBLASLt's workspace, and samples and labels "
+                   "on the host\n",
+                   CUDA_WORKSPACE_BYTES, made->gpu.name);
         printf("checked%s: no errors\n", samples == SIZE_MAX ? ", except for the data" : "");
     }
     return RING_OK;

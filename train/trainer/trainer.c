@@ -123,16 +123,11 @@ static ring_status try_gpu(trainer *made)
     return model_check(&made->spec, &failed);
 }
 
-/* Opens the GPU that is asked for. With "auto" the host stays if there is a GPU that cannot be
- * used, and a note says why. */
-static ring_status open_device(trainer *made)
+ring_status trainer_open_device(trainer *made)
 {
     char text[TRAIN_ERROR_MAX];
-    if (made->device.is_gpu) {
-        RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, false));
-        made->spec.place = &made->gpu.place;
-        return RING_OK;
-    }
+    if (made->device.is_gpu)
+        return try_gpu(made);
     if (!made->device.automatic || made->ranks > 1 || cuda_driver_load() == NULL ||
         try_gpu(made) == RING_OK)
         return RING_OK;
@@ -180,7 +175,7 @@ static void advise_on_memory(const trainer *made, size_t samples_max)
 
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
 {
-    RING_TRY(agree(made->comm, open_device(made)));
+    RING_TRY(agree(made->comm, trainer_open_device(made)));
     const ring_status status = engine_create(&made->engine, made->comm, &made->config, made->loss,
                                              &made->spec, samples_max, made->seed);
     if (status == RING_ERR_MEMORY)

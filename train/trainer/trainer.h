@@ -88,7 +88,12 @@ ring_status trainer_fit_data(trainer *made, const char *folder);
 /** Divides the training samples among the ranks: sets made->shares and sampler. */
 ring_status trainer_divide(trainer *made);
 
-/** Creates the engine, and the description of the run for checkpoints. Collective.
+/** Opens the GPU that made->device asks for, as the place of the network, which must have been
+ * read. With "auto" the host stays if there is a GPU that cannot be used, and a note says why. */
+ring_status trainer_open_device(trainer *made);
+
+/** Opens the device, and creates the engine and the description of the run for checkpoints.
+ * Collective.
  *  @param samples_max  most samples of an update on this rank
  *  @param readers  number of threads that read the training data ahead
  *  @return RING_OK; RING_ERR_MEMORY, with advice on settings that need less; or another error, on
