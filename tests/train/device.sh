@@ -42,10 +42,10 @@ refused() {
     train "$name" 3 "$@" && wrong "$name: it trained"
     grep -q -- "$text" "$name.log" || wrong "$name: no \"$text\" in: $(tail -n 3 "$name.log")"
 }
-# near NAME NAME: the losses are equal within 1e-6
+# near NAME NAME [SQUARE]: the losses are equal within 1e-6, or the root of SQUARE
 near() {
-    paste "$1.losses" "$2.losses" | awk -v a="$1" -v b="$2" \
-        '{ d = $1 - $2; if (NF < 2 || d * d > 1e-12 * ($1 * $1 + 1)) bad = NR ": " $0 }
+    paste "$1.losses" "$2.losses" | awk -v a="$1" -v b="$2" -v e="${3:-1e-12}" \
+        '{ d = $1 - $2; if (NF < 2 || d * d > e * ($1 * $1 + 1)) bad = NR ": " $0 }
          END { if (bad != "" || NR == 0) { print "FAILED: " a " and " b ", line " bad; exit 1 } }' ||
         failures=$((failures + 1))
 }
@@ -56,6 +56,15 @@ grep -q 'layers by cuBLASLt on cuda:0' gpu.log || wrong "the start of a run on t
 grep -q ' on cpu$' cpu.log || wrong "the start of a run on the CPU"
 near gpu cpu
 [ "$(wc -l < gpu.losses)" -ge 20 ] || wrong "losses of 20 updates: $(wc -l < gpu.losses)"
+
+# Operands of 10 bits, and the CPU, which has none.
+good tf32 20 --device cuda --tf32
+near tf32 gpu 1e-5
+awk 'NR == FNR { want[FNR] = $1; next } { d = $1 - want[FNR]; if (d * d > 1e-11) apart++ }
+     END { exit !(apart > 10) }' gpu.losses tf32.losses || wrong "TF32 has float32's losses"
+good full 20 --device cpu --tf32
+grep -q '^NOTE TF32 has no effect: the CPU multiplies in float32$' full.log || wrong "TF32 on the CPU"
+cmp -s full.losses cpu.losses || wrong "TF32 on the CPU changes losses"
 
 # The GPU's memory has what the rank's has, and cuBLASLt's workspace.
 awk '/^memory on cuda:0 in bytes:/ { total = $6 + 0 }

@@ -703,12 +703,14 @@ static void notes_name_what_has_no_effect(void **state)
                            "colour: 1, wall_clock_breakdown: true}");
     options.note = keep_notes;
     options.note_context = notes;
+    options.tf32 = 1;
     options.warn_unknown = 1;
     assert_int_equal(ring_comm_init_env(&alone.comm), RING_OK);
     must(ring_train_create(&alone.engine, alone.comm, &options));
     assert_non_null(strstr(notes, "steps_per_print has no effect here"));
     assert_non_null(strstr(notes, "wall_clock_breakdown has no effect here"));
     assert_non_null(strstr(notes, "colour"));
+    assert_non_null(strstr(notes, "TF32 has no effect"));
     assert_null(strstr(notes, "tensorboard"));
     ring_train_destroy(alone.engine);
     options.size = offsetof(ring_train_options, normalize);

@@ -130,6 +130,7 @@ static ring_status prepare(ring_train *engine, const ring_train_options *options
         return train_fail(RING_ERR_ARGUMENT,
                           "options.device is \"%s\", but must be auto, cpu, cuda or cuda:N",
                           options->device);
+    made->tf32 = options->tf32 != 0;
     engine->loss_is_scaled = options->loss_is_scaled != 0;
     engine->lr = -1.0;
     engine->keep = options->keep;

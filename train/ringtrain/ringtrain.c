@@ -156,6 +156,10 @@ static const args_row rows[] = {
      "Device that computes the network: the CPU (default), GPU N (cuda alone: GPU 0), or GPU 0 if "
      "it can train the network and the CPU otherwise (auto)",
      take_device, ARGS_AT(command_line, run.device)},
+    {"tf32", 0, NULL,
+     "Let a GPU round the operands of matrix products to TF32, which is faster and keeps 10 bits "
+     "of the mantissa",
+     args_flag, AT(tf32)},
     {"loss", 0, "NAME",
      "mse on one-hot targets (default for images) or cross_entropy (default for "
      "text)",

@@ -381,6 +381,7 @@ int run(const run_options *options)
                                      .epoch = 1,
                                      .compat = options->compat_ds_0_13,
                                      .device = options->device,
+                                     .tf32 = options->tf32,
                                      .norm = options->norm}};
     stop_signals_watch();
     gemm_set_threads(threads_wanted());

@@ -34,6 +34,7 @@ typedef struct run_options {
     report_options report;
     events_options events;
     trainer_device device;
+    bool tf32;         /* products on a GPU may use TF32 */
     loss_kind loss;    /* LOSS_KINDS: the kind of data decides */
     int epochs;        /* 0: as many as max_steps needs, or 1 without it */
     long max_steps;    /* 0: no limit */

@@ -117,25 +117,33 @@ bool trainer_parse_device(const char *text, trainer_device *out)
 static ring_status try_gpu(trainer *made)
 {
     int failed;
-    RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, false));
+    RING_TRY(cuda_place_open(&made->gpu, made->device.gpu, made->tf32));
     made->spec.place = &made->gpu.place;
     RING_TRY(engine_check_place(made->spec.place, &made->config, made->ranks));
     return model_check(&made->spec, &failed);
 }
 
-ring_status trainer_open_device(trainer *made)
+/* With a note that has the text of the error. */
+static void stay_on_host(trainer *made)
 {
     char text[TRAIN_ERROR_MAX];
-    if (made->device.is_gpu)
-        return try_gpu(made);
-    if (!made->device.automatic || made->ranks > 1 || cuda_driver_load() == NULL ||
-        try_gpu(made) == RING_OK)
-        return RING_OK;
     made->spec.place = NULL;
     cuda_place_close(&made->gpu);
     snprintf(text, sizeof text, "training on the CPU, because the GPU cannot be used: %s",
              train_error());
     trainer_note(made, text);
+}
+
+ring_status trainer_open_device(trainer *made)
+{
+    const trainer_device *device = &made->device;
+    if (device->is_gpu)
+        RING_TRY(try_gpu(made));
+    else if (device->automatic && made->ranks == 1 && cuda_driver_load() != NULL &&
+             try_gpu(made) != RING_OK)
+        stay_on_host(made);
+    if (made->tf32 && made->spec.place == NULL)
+        trainer_note(made, "TF32 has no effect: the CPU multiplies in float32");
     return RING_OK;
 }
 

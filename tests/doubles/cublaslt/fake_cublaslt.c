@@ -326,6 +326,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         .batch = (uint64_t)d_layout->batch,
         .alpha = *(const float *)alpha,
         .beta = *(const float *)beta,
+        .tf32 = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32,
     };
     void *parameters[] = {&args};
     return handle->cuda.launch(handle->product, BLOCKS, 1, 1, 1, 1, 1, 0, stream, parameters,

@@ -24,20 +24,32 @@ static float dot(const float *x, const float *y, uint64_t y_step, uint64_t count
     return sum;
 }
 
+/* @return @p x with 10 bits of the mantissa, the nearest such number. */
+static float to_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x1000) & ~UINT32_C(0x1fff);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* sums (rows) = first (rows, inner) * y (inner), whose elements are @p y_step apart. */
 static void multiply_column(const product_args *p, const float *first, const float *y,
                             uint64_t y_step, float *sums)
 {
     const product_operand *x = &p->first;
-    if (x->column == 1) {
+    if (x->column == 1 && !p->tf32) {
         for (uint64_t i = 0; i < p->rows; i++)
             sums[i] = dot(first + i * x->row, y, y_step, p->inner);
         return;
     }
     memset(sums, 0, p->rows * sizeof *sums);
     for (uint64_t k = 0; k < p->inner; k++)
-        for (uint64_t i = 0; i < p->rows; i++)
-            sums[i] += first[i + k * x->column] * y[k * y_step];
+        for (uint64_t i = 0; i < p->rows; i++) {
+            const float a = first[i * x->row + k * x->column], b = y[k * y_step];
+            sums[i] += p->tf32 ? to_tf32(a) * to_tf32(b) : a * b;
+        }
 }
 
 static void multiply(const void *args)

@@ -22,6 +22,7 @@ typedef struct product_args {
     uint64_t result_step, result_column;
     uint64_t rows, columns, inner, batch;
     float alpha, beta;
+    uint64_t tf32; /* 1: operands are rounded to 10 bits of the mantissa */
 } product_args;
 
 #endif

@@ -192,12 +192,14 @@ typedef struct ring_train_options {
     const char *device; /**< "cpu", "cuda", "cuda:N", or "auto": GPU 0 if it can train the network,
                              else the CPU, as ringtrain --device; NULL: cpu. A GPU trains float32
                              networks of one rank, without the caller's own layers */
+    int tf32; /**< 1: a GPU may round the operands of matrix products to TF32, as ringtrain --tf32.
+                   On the CPU it has no effect, and a note says so */
 } ring_train_options;
 
 #define RING_TRAIN_OPTIONS_INIT \
     { \
         sizeof(ring_train_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, {0, NULL, NULL}, \
-            {0, NULL, NULL}, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL \
+            {0, NULL, NULL}, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0 \
     }
 
 /** Creates an engine, as deepspeed.initialize() does. Collective. If it fails on one rank, it fails
