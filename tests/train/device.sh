@@ -97,6 +97,16 @@ refused 'there is no GPU 7: this host has 1' seven --device cuda:7
 refused 'expected auto, cpu, cuda or cuda:N' other --device gpu
 RINGTRAIN_CUBLASLT=/nowhere refused 'cuBLASLt .* was not found' lost --device cuda
 FAKE_CUDA=no_device refused 'cuInit' nowhere --device cuda
+# A version that the driver is too old for does not hide one that can be used.
+mkdir versions
+IFS=: read -ra folders <<< "$LD_LIBRARY_PATH"
+find "${folders[@]}" -maxdepth 1 -name libcublasLt.so.12 -exec cp {} versions \;
+cp versions/libcublasLt.so.12 versions/libcublasLt.so.13
+export RINGTRAIN_CUBLASLT=$work/versions
+FAKE_CUBLASLT_NO_HANDLE=.so.13 good older 3 --device cuda
+FAKE_CUBLASLT_NO_HANDLE=libcublasLt refused 'libcublasLt.so.12 cannot be used: .*CUBLAS_STATUS_NOT_INIT' \
+    too_old --device cuda
+unset RINGTRAIN_CUBLASLT
 FAKE_CUBLASLT_FAIL=4 refused 'on cuda:0: multiplying matrices (cublasLtMatmul): CUBLAS_STATUS_EXECUTION_FAILED' \
     failing --device cuda
 sed -i 's/"tanh"/"gelu"/' layers.json

@@ -21,6 +21,19 @@ static struct {
 
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
+/* A library that is too new for the driver loads, but makes no handle. */
+static bool makes_handle(const char *path)
+{
+    cublasLtHandle_t handle;
+    const cublasStatus_t status = library.functions.create(&handle);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return library.functions.destroy(handle) == CUBLAS_STATUS_SUCCESS;
+    (void)text_format(library.why, sizeof library.why,
+                      "%s cannot be used: starting cuBLASLt (cublasLtCreate): %s", path,
+                      library.functions.status_name(status));
+    return false;
+}
+
 static bool load_file(const char *path)
 {
     cublaslt *f = &library.functions;
@@ -35,10 +48,11 @@ static bool load_file(const char *path)
                                                .if_old = "it is too old; update it",
                                                .symbols = symbols,
                                                .count = sizeof symbols / sizeof *symbols}) ==
-           RING_OK;
+               RING_OK &&
+           makes_handle(path);
 }
 
-/* Loads the library from the first folder that matches @p pattern and has it. */
+/* Loads the first library that can be used from the folders that match @p pattern. */
 static bool load_from(const char *pattern)
 {
     bool found = false;
@@ -91,7 +105,7 @@ static bool find_library(void)
 static void load(void)
 {
     library.loaded = find_library();
-    if (!library.loaded)
+    if (!library.loaded && library.why[0] == '\0')
         (void)text_format(library.why, sizeof library.why,
                           "cuBLASLt (%s or %s) was not found; install the CUDA Toolkit or NVIDIA's "
                           "wheel nvidia-cublas, or set RINGTRAIN_CUBLASLT to its folder",

@@ -117,10 +117,11 @@ typedef struct cublaslt {
     const char *(*status_name)(cublasStatus_t status);
 } cublaslt;
 
-/** Loads the library at the first call of the process: from the folder RINGTRAIN_CUBLASLT if that
- * is set; else as the system finds it, or from CUDA_HOME, or from NVIDIA's wheels of the Python
- * that PATH finds.
- *  @return its functions; NULL, with fail() called, if it is not found. */
+/** Loads the library at the first call of the process, for the calling thread's context: from the
+ * folder RINGTRAIN_CUBLASLT if that is set; else as the system finds it, or from CUDA_HOME, or from
+ * NVIDIA's wheels of the Python that PATH finds. Version 13 comes before 12, and a library that
+ * cannot make a handle is passed over.
+ *  @return its functions; NULL, with fail() called, if there is none that can be used. */
 const cublaslt *cublaslt_load(void);
 
 /** @param what  the action, for the message.

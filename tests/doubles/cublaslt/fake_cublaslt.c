@@ -5,7 +5,9 @@
  * documentation demands; the first error is printed, and the call returns
  * CUBLAS_STATUS_INVALID_VALUE or CUBLAS_STATUS_NOT_SUPPORTED.
  *
- * FAKE_CUBLASLT_FAIL=n makes the n-th product fail with CUBLAS_STATUS_EXECUTION_FAILED. */
+ * FAKE_CUBLASLT_NO_HANDLE=text makes libraries with this text in their path unusable, as the driver
+ * may be too old for one. FAKE_CUBLASLT_FAIL=n makes the n-th product fail with
+ * CUBLAS_STATUS_EXECUTION_FAILED. */
 #include "cublaslt.h"
 
 #include <stdio.h>
@@ -70,8 +72,13 @@ const char *cublasLtGetStatusName(cublasStatus_t status)
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
-    struct cublasLtContext *handle = calloc(1, sizeof *handle);
     const char *fails_at = getenv("FAKE_CUBLASLT_FAIL");
+    const char *unusable = getenv("FAKE_CUBLASLT_NO_HANDLE");
+    Dl_info here;
+    if (unusable != NULL && dladdr(&cublasLtCreate, &here) != 0 &&
+        strstr(here.dli_fname, unusable) != NULL)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    struct cublasLtContext *handle = calloc(1, sizeof *handle);
     *out = handle;
     if (handle == NULL)
         return CUBLAS_STATUS_ALLOC_FAILED;
