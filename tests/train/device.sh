@@ -107,6 +107,17 @@ FAKE_CUBLASLT_NO_HANDLE=.so.13 good older 3 --device cuda
 FAKE_CUBLASLT_NO_HANDLE=libcublasLt refused 'libcublasLt.so.12 cannot be used: .*CUBLAS_STATUS_NOT_INIT' \
     too_old --device cuda
 unset RINGTRAIN_CUBLASLT
+# A GPU without enough memory: for cuBLASLt's workspace; then for a wide layer.
+FAKE_CUDA_MEMORY=1000000 good small_gpu 3 --device auto
+grep -q 'NOTE training on the CPU, .*: allocating the workspace' small_gpu.log ||
+    wrong "auto without memory for the workspace: $(head -n 3 small_gpu.log)"
+cp layers.json kept.json
+sed -i 's/{"type": "linear"/{"type": "linear", "features": 20000}, &/' layers.json
+FAKE_CUDA_MEMORY=33554432 good large 1 --device auto
+grep -q 'NOTE training on the CPU, .*: cuda:0 has no .* bytes left for activations' large.log &&
+    grep -q ' on cpu$' large.log || wrong "auto without memory for the network: $(head -n 3 large.log)"
+FAKE_CUDA_MEMORY=33554432 refused 'cuda:0 has no .* bytes left for activations' too_large --device cuda
+mv kept.json layers.json
 FAKE_CUBLASLT_FAIL=4 refused 'on cuda:0: multiplying matrices (cublasLtMatmul): CUBLAS_STATUS_EXECUTION_FAILED' \
     failing --device cuda
 sed -i 's/"tanh"/"gelu"/' layers.json

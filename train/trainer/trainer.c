@@ -123,7 +123,7 @@ static ring_status try_gpu(trainer *made)
     return model_check(&made->spec, &failed);
 }
 
-/* With a note that has the text of the error. */
+/* Leaves the GPU, with a note that has the text of the error. */
 static void stay_on_host(trainer *made)
 {
     char text[TRAIN_ERROR_MAX];
@@ -184,8 +184,14 @@ static void advise_on_memory(const trainer *made, size_t samples_max)
 ring_status trainer_create_engine(trainer *made, size_t samples_max, int readers)
 {
     RING_TRY(agree(made->comm, trainer_open_device(made)));
-    const ring_status status = engine_create(&made->engine, made->comm, &made->config, made->loss,
-                                             &made->spec, samples_max, made->seed);
+    ring_status status = engine_create(&made->engine, made->comm, &made->config, made->loss,
+                                       &made->spec, samples_max, made->seed);
+    if (status == RING_ERR_MEMORY && made->device.automatic && made->spec.place != NULL) {
+        engine_destroy(&made->engine);
+        stay_on_host(made);
+        status = engine_create(&made->engine, made->comm, &made->config, made->loss, &made->spec,
+                               samples_max, made->seed);
+    }
     if (status == RING_ERR_MEMORY)
         advise_on_memory(made, samples_max);
     RING_TRY(status);

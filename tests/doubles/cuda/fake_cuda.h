@@ -52,6 +52,7 @@
  *                         functions, and 55 host functions of graphs. A call that adds more waits.
  *                         A graph launch that waits for host functions holds the driver's lock
  *                         meanwhile, and all calls that enqueue wait for that lock.
+ *   FAKE_CUDA_MEMORY=n    cuMemAlloc of more than n bytes fails
  *   FAKE_CUDA_ALLOC_DRAINS=1  cuMemAlloc waits until the device's streams have ended all ops that
  *                         were appended before, as cuMemFree and cuCtxSynchronize always do
  *   FAKE_CUDA_FREE_LOCKS=1  these calls hold the driver's lock while they wait

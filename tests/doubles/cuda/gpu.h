@@ -204,7 +204,8 @@ typedef struct gpu_settings {
     double deadline;
     bool late; /* calls return before the copies that they ask for have begun */
     uint64_t late_us;
-    int queues; /* hardware queues of a device; 0: every stream has its own */
+    int queues;          /* hardware queues of a device; 0: every stream has its own */
+    uint64_t most_bytes; /* of an allocation on a device */
     bool strict, limits, alloc_drains, drain_locks, launches_wait;
     rule rule;
     area memory[MOST_DEVICES], pinned, mapped, imported;

@@ -165,6 +165,8 @@ static CUresult take(memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr
     TRY(capture_forbids());
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (kind == MEMORY_DEVICE && bytes > gpu_is.most_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (kind == MEMORY_DEVICE && gpu_is.alloc_drains)
         TRY(gpu_drain(device));
     const area *in = kind == MEMORY_DEVICE ? &gpu_is.memory[device] : &gpu_is.pinned;

@@ -347,6 +347,7 @@ static void read_unkindness(void)
     gpu_is.late = late == NULL || strcmp(late, "off") != 0;
     gpu_is.late_us = setting("FAKE_CUDA_LATE", LATE_US);
     gpu_is.limits = setting("FAKE_CUDA_LIMITS", 1) != 0;
+    gpu_is.most_bytes = setting("FAKE_CUDA_MEMORY", UINT64_MAX);
     gpu_is.alloc_drains = setting("FAKE_CUDA_ALLOC_DRAINS", 0) != 0;
     gpu_is.drain_locks = setting("FAKE_CUDA_FREE_LOCKS", 0) != 0;
     gpu_is.launches_wait = setting("FAKE_CUDA_SYNC", 0) != 0;
