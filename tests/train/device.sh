@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ringtrain --device over the doubles of CUDA's driver and cuBLASLt: checkpoints that go from the CPU
 # to the GPU and back, runs that continue, and what is said where a GPU cannot be used.
-# Arguments: the ringtrain with emulated kernels, ringdigits.
+# Arguments: the ringtrain with emulated kernels, ringdigits, the example with emulated kernels.
 set -uo pipefail
 ringtrain=$1
 work=$(mktemp -d)
@@ -120,6 +120,12 @@ FAKE_CUDA_MEMORY=33554432 refused 'cuda:0 has no .* bytes left for activations' 
 mv kept.json layers.json
 FAKE_CUBLASLT_FAIL=4 refused 'on cuda:0: multiplying matrices (cublasLtMatmul): CUBLAS_STATUS_EXECUTION_FAILED' \
     failing --device cuda
+# The example: with the library's options.device, on the GPU, as a product that fails shows.
+"$3" config.json digits 8 > example.log 2>&1 || wrong "the example: $(tail -n 3 example.log)"
+grep -q '^loss [0-9.]*, test accuracy [0-9.]*$' example.log || wrong "the example's result"
+FAKE_CUBLASLT_FAIL=4 "$3" config.json digits 8 > example.log 2>&1 && wrong "the example passed a failure over"
+grep -q 'on cuda:0: multiplying matrices' example.log || wrong "the example is not on the GPU"
+
 sed -i 's/"tanh"/"gelu"/' layers.json
 refused 'layer 1 (gelu): cuda:0 cannot compute this layer' gelu --device cuda
 good automatic 3 --device auto
