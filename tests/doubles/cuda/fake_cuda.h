@@ -11,7 +11,8 @@
  * it ends. Kernels are those of emulated_kernel.h, found by name. One that fails ends the GPU
  * process: all devices are lost then, where real ones fail one by one.
  *
- * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other; a kernel may
+ * It is simpler than NVIDIA's driver: ops of a captured graph run one after the other, in the order
+ * of the capture unless FAKE_CUDA_GRAPH_SEED is set; a kernel may
  * access the memory of all devices; priorities only select hardware queues; blocks of cooperative
  * launches have at most 32 threads. A kernel that reads pageable memory of the host reads the
  * contents of the time when the GPU process began; only fake_cuda_check() detects that.
@@ -35,6 +36,8 @@
  *   FAKE_CUDA_DELAY=us    each op of a stream waits for up to so long before it begins (0)
  *   FAKE_CUDA_ORDER=n     in which order threads of a block run (0; see emulated_set_order())
  *   FAKE_CUDA_SEED=n      of these delays and orders (1)
+ *   FAKE_CUDA_GRAPH_SEED=n  each launch of a graph runs its ops in an order, drawn from those
+ *                         which their dependencies allow (0: in the order of the capture)
  *   FAKE_CUDA_DEADLINE=s  a call that waits for longer ends the process (60); a message names the
  *                         call, its stream, and the op that each stream is at
  * The next ones change behaviours of a real GPU and its driver:
@@ -139,6 +142,10 @@ typedef struct fake_cuda_census_row {
 /** @return the kernel that this process launched last; NULL: none yet. @param[out] blocks  of it.
  */
 FAKE_CUDA_API const char *fake_cuda_last_kernel(unsigned *blocks);
+
+/** Finds the longest chain of kernels in the graph that was instantiated last, which must exist.
+ *  @param[out] names  of the first @p most kernels. @return the number of kernels. */
+FAKE_CUDA_API int fake_cuda_longest_chain(const char **names, int most);
 
 /** Begins to count the calls of all threads of this process, from zero. */
 FAKE_CUDA_API void fake_cuda_census_begin(void);

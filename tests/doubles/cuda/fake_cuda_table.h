@@ -19,6 +19,7 @@
     ROW(fail_nth_of) \
     ROW(last_failed) \
     ROW(last_kernel) \
+    ROW(longest_chain) \
     ROW(counters) \
     ROW(permit) \
     ROW(census_begin) \

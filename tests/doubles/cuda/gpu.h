@@ -423,7 +423,17 @@ bool capture_has_event(int event_slot);
 
 typedef struct graph graph;
 graph *graph_new(void);
-void graph_add(graph *g, const op *o);
+
+enum { MOST_CAPTURED = 16 /* streams of a capture */ };
+
+/** Where an op is in a graph: it is number @c nth of its stream in the capture, and follows the
+ *  first known[s] ops of each stream s. */
+typedef struct graph_place {
+    int stream, nth, known[MOST_CAPTURED];
+} graph_place;
+
+/** @param place  NULL: it follows all earlier ops, and all later ones follow it. */
+void graph_add(graph *g, const op *o, const graph_place *place);
 void graph_free(graph *g);
 /** @return the graph to which the capture adds. */
 graph *capture_graph(capture *c);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CAPTURED = 16 };
-
 /* A clock says how many ops of each stream of the capture are known to have ended. */
 typedef struct capture_clock {
     int ops[MOST_CAPTURED];
@@ -116,8 +114,10 @@ CUresult capture_append(int slot, const op *o)
     const bool invalid = c->invalid;
     const int i = place_in(c, slot);
     if (!invalid) {
-        graph_add(c->graph, o);
-        c->clocks[i].ops[i]++;
+        graph_place place = {.stream = i, .nth = c->clocks[i].ops[i]++};
+        memcpy(place.known, c->clocks[i].ops, sizeof place.known);
+        place.known[i] = place.nth;
+        graph_add(c->graph, o, &place);
     }
     pthread_mutex_unlock(&captures.lock);
     return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : 0;

@@ -19,8 +19,11 @@ typedef struct held {
 
 struct graph {
     op **ops;
+    graph_place *places; /* [count] */
     held *holds;
     int count, hold_count;
+    bool serial; /* some op has no place */
+    uint64_t random;
     int last_slot; /* of the last launch */
     uint64_t last_ticket;
 };
@@ -45,13 +48,16 @@ graph *graph_new(void)
     return g;
 }
 
-void graph_add(graph *g, const op *o)
+void graph_add(graph *g, const op *o, const graph_place *place)
 {
     const size_t bytes = offsetof(op, args) + o->args_bytes;
     op *copy = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (copy == NULL)
         misuse("no memory");
     g->ops = grown(g->ops, g->count, sizeof *g->ops);
+    g->places = grown(g->places, g->count, sizeof *g->places);
+    g->places[g->count] = place != NULL ? *place : (graph_place){0};
+    g->serial |= place == NULL;
     g->ops[g->count++] = memcpy(copy, o, bytes);
 }
 
@@ -89,7 +95,7 @@ static bool release(user_object *object, unsigned count)
 static void append_all(graph *to, const graph *from)
 {
     for (int i = 0; i < from->count; i++)
-        graph_add(to, from->ops[i]);
+        graph_add(to, from->ops[i], to->count == i && !from->serial ? &from->places[i] : NULL);
     for (int i = 0; i < from->hold_count; i++) {
         use(from->holds[i].object, 1);
         hold(to, from->holds[i].object, 1);
@@ -107,8 +113,91 @@ void graph_free(graph *g)
     for (int i = 0; i < g->count; i++)
         free(g->ops[i]);
     free(g->ops);
+    free(g->places);
     free(g->holds);
     free(g);
+}
+
+/* ---- Orders ---- */
+
+/* @return whether the op follows only ops that are among the first done[s] of each stream s. */
+static bool may_follow(const graph_place *place, const int *done)
+{
+    bool may = place->nth == done[place->stream];
+    for (int s = 0; s < MOST_CAPTURED; s++)
+        may &= place->known[s] <= done[s];
+    return may;
+}
+
+/* Puts the ops in the order of the capture, or in another one that their dependencies allow. */
+static void order(graph *g, const op **out)
+{
+    static const char *seed;
+    int done[MOST_CAPTURED] = {0};
+    if (seed == NULL) {
+        seed = getenv("FAKE_CUDA_GRAPH_SEED");
+        seed = seed != NULL ? seed : "";
+    }
+    if (g->random == 0)
+        g->random = strtoull(seed, NULL, 10);
+    for (int n = 0; n < g->count; n++) {
+        int chosen = n, found = 0;
+        for (int i = 0; i < g->count && g->random != 0 && !g->serial; i++) {
+            if (!may_follow(&g->places[i], done))
+                continue;
+            g->random = g->random * 6364136223846793005U + 1442695040888963407U;
+            if ((g->random >> 33) % (unsigned)++found == 0)
+                chosen = i;
+        }
+        done[g->places[chosen].stream]++;
+        out[n] = g->ops[chosen];
+    }
+}
+
+/* ---- The longest chain ---- */
+
+enum { MOST_CHAINED = 512 };
+
+static const char *chain[MOST_CHAINED]; /* of the graph that was instantiated last */
+static int chained;
+
+/* @return the op before op @p i that ends the longest chain, or -1. */
+static int longest_before(const graph *g, int i, const int *lengths)
+{
+    int found = -1;
+    for (int j = 0; j < i; j++) {
+        const graph_place *before = &g->places[j];
+        if (before->nth < g->places[i].known[before->stream] &&
+            (found < 0 || lengths[j] > lengths[found]))
+            found = j;
+    }
+    return found;
+}
+
+static void find_chain(const graph *g)
+{
+    int *lengths = calloc((size_t)g->count + 1, sizeof *lengths);
+    int *before = calloc((size_t)g->count + 1, sizeof *before), last = -1;
+    if (lengths == NULL || before == NULL)
+        misuse("no memory");
+    for (int i = 0; i < g->count; i++) {
+        before[i] = longest_before(g, i, lengths);
+        lengths[i] = (before[i] >= 0 ? lengths[before[i]] : 0) + (g->ops[i]->kind == OP_LAUNCH);
+        last = last < 0 || lengths[i] > lengths[last] ? i : last;
+    }
+    chained = last < 0 ? 0 : lengths[last];
+    for (int i = last; i >= 0; i = before[i])
+        if (g->ops[i]->kind == OP_LAUNCH && lengths[i] <= MOST_CHAINED)
+            chain[lengths[i] - 1] = g->ops[i]->launch.kernel->name;
+    free(lengths);
+    free(before);
+}
+
+int fake_cuda_longest_chain(const char **names, int most)
+{
+    for (int i = 0; i < chained && i < most && i < MOST_CHAINED; i++)
+        names[i] = chain[i];
+    return chained;
 }
 
 /* ---- Graphs ---- */
@@ -121,6 +210,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
         return g == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
     graph *exec = graph_new();
     append_all(exec, g);
+    find_chain(exec);
     *out = object_add(OBJECT_EXEC, exec);
     return 0;
 }
@@ -145,8 +235,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
     if (ops == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     ops[0] = &before;
-    for (int i = 0; i < g->count; i++)
-        ops[i + 1] = g->ops[i];
+    order(g, ops + 1);
     g->last_ticket = stream_append(slot, ops, g->count + 1, APPEND_REPLAY);
     g->last_slot = slot;
     free(ops);
