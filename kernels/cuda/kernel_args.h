@@ -94,10 +94,29 @@ typedef struct cuda_cast_args {
     uint64_t count;
 } cuda_cast_args;
 
+/* ---- Updates of a network ---- */
+
+enum { CUDA_FACTORS_BYTES = 64 /* room for the factors of a step */ };
+
+/** The numbers of the update that runs, in the device's memory. Kernels read them instead of
+ *  arguments of their own, so that a graph of an update can be launched again. Updates write them
+ *  by the kernels of updates.cu. It is followed by the factors of the update's steps, each in
+ *  CUDA_FACTORS_BYTES. */
+typedef struct cuda_update {
+    uint64_t count; /* updates that have been judged */
+    double loss;    /* sum of the losses so far */
+    double clip;    /* factor of the gradients */
+    uint32_t skips; /* 1: a loss or gradient was not finite, in this update or an earlier one */
+    uint32_t step;  /* number of the update, for dropout */
+    uint64_t reserved[4];
+} cuda_update;
+
 /* ---- optimizer.cu: the kernels are sgd_GRAD (without momentum), momentum_GRAD, adam_GRAD,
  * lion_GRAD and adagrad_GRAD, where GRAD is the type of gradients: f32, f16, bf16 ---- */
 
 enum { CUDA_ROUNDED_NONE, CUDA_ROUNDED_F16, CUDA_ROUNDED_BF16 };
+
+#define CUDA_OWN_FACTORS UINT32_MAX
 
 /** Arrays of [count] elements, each aligned to its elements. */
 typedef struct cuda_step_arrays {
@@ -107,6 +126,10 @@ typedef struct cuda_step_arrays {
     void *p_rounded; /* also receives the new parameters, as float16 or bfloat16      */
     uint64_t count;
     uint32_t rounded; /* the type of p_rounded: a CUDA_ROUNDED_ value */
+    uint32_t slot;    /* with an update: the number of its factors that are used instead of `by`, or
+                         CUDA_OWN_FACTORS */
+    const cuda_update *update; /* NULL: none; else its clip is a factor of the gradients, too, and
+                                  an update that skips changes nothing */
 } cuda_step_arrays;
 
 /** The factors come from sgd_factors_of() and the corresponding functions of optimizer_factors.h.

@@ -33,7 +33,8 @@ typedef struct cuda_map_args {
 /** A matrix whose columns form @c channels groups of @c places columns each, and a vector with an
  *  element for each group.
  *
- *  add_to_rows: rows[i, c, p] += row[c]. Launch: as map_NAME, for the elements of rows.
+ *  add_to_rows: rows[i, c, p] += row[c]; if @c relu is set, then the larger of that and 0, as
+ *  map_relu. Launch: cuda_tiles(elements of rows, 1, CUDA_BLOCK) blocks of CUDA_BLOCK threads.
  *
  *  sum_rows: row[c], or its old value plus it if @c adds, is the sum of rows[i, c, p] over i and p.
  *  With one place, thread t of a block adds up every CUDA_SUM_PARTS-th row of a column, beginning
@@ -45,7 +46,7 @@ typedef struct cuda_rows_args {
     float *row;  /* [channels] */
     uint64_t count;
     uint32_t channels, places;
-    uint32_t adds;
+    uint32_t adds, relu;
 } cuda_rows_args;
 
 enum { CUDA_SUM_COLUMNS = 32, CUDA_SUM_PARTS = CUDA_BLOCK / CUDA_SUM_COLUMNS };
@@ -101,6 +102,7 @@ typedef struct cuda_dropout_args {
     float scale;    /* 1 / (1 - probability) */
     uint32_t key[2], node, step;
     uint32_t draws;
+    const cuda_update *update; /* its step instead of @c step; NULL: none */
 } cuda_dropout_args;
 
 /* ---- Loss. Launch: a block of CUDA_LOSS_BLOCK threads for each row ---- */
@@ -125,5 +127,51 @@ typedef struct cuda_sum_losses_args {
     double *sum;
     uint64_t rows;
 } cuda_sum_losses_args;
+
+/* ---- updates.cu ---- */
+
+/** Result of an update, in the host's memory. */
+typedef struct cuda_update_result {
+    double loss;    /* sum of the losses */
+    double squares; /* sum of the squares of the gradients */
+    uint64_t skips;
+    uint64_t count; /* number of the update, from 1, written last */
+} cuda_update_result;
+
+/** take: copies the samples of a micro-batch to where the network reads them. What the host states
+ *  of an update is a record, in pinned memory. Launch: a block of CUDA_BLOCK threads for each
+ *  sample. */
+typedef struct cuda_take_args {
+    cuda_update *update;
+    const unsigned char *records; /* [record_count, record_bytes] update n has record n %
+                                     record_count: its step, then its factors from
+                                     CUDA_FACTORS_BYTES on, then the numbers of its samples */
+    uint64_t record_bytes, record_count;
+    uint64_t factors;    /* bytes of factors */
+    uint64_t first;      /* the micro-batch's first sample in the update */
+    uint64_t begins;     /* 1: the first micro-batch, which sets the update's numbers */
+    uint64_t samples_at; /* offset in the record of sample numbers */
+    /* Samples on the device: bytes and labels by sample number; or, if bytes is NULL, in the record
+     * from inputs_at and labels_at on, in the order of the update. */
+    const uint8_t *bytes;       /* [samples, features] */
+    const uint8_t *byte_labels; /* [samples] */
+    const float *values;        /* [channels, 256] the number of each byte */
+    uint64_t features, plane;   /* bytes of a sample, and of one of its channels */
+    uint64_t inputs_at, labels_at;
+    float *inputs;     /* [rows, features] */
+    uint32_t *labels;  /* [rows] */
+    uint32_t *samples; /* [rows] */
+} cuda_take_args;
+
+/** judge: decides whether the update skips, computes the factor that clips its gradients, and
+ *  writes its result. Launch: one block of CUDA_BLOCK threads. */
+typedef struct cuda_judge_args {
+    cuda_update *update;
+    const double *sums; /* [parts] of squares, added up as by norm_finish */
+    uint64_t parts;
+    double most;                 /* the limit of the norm; 0: there is none */
+    cuda_update_result *results; /* [record_count] */
+    uint64_t record_count;
+} cuda_judge_args;
 
 #endif

@@ -109,8 +109,10 @@ KERNEL_BOUND(add_to_rows, cuda_rows_args, CUDA_BLOCK, 4)
 {
     const uint64_t width = (uint64_t)args.channels * args.places;
     for (uint64_t i = worker(); i < args.count * width;
-         i += (uint64_t)block_count() * thread_count())
-        args.rows[i] += args.row[i % width / args.places];
+         i += (uint64_t)block_count() * thread_count()) {
+        const float sum = args.rows[i] + args.row[i % width / args.places];
+        args.rows[i] = args.relu ? relu_rule::of(sum, 0, 0) : sum;
+    }
 }
 
 /* A block has CUDA_SUM_COLUMNS columns; each of its threads adds up a part of a column's rows. */
@@ -320,7 +322,7 @@ KERNEL_BOUND(dropout, cuda_dropout_args, CUDA_BLOCK, 4)
         return;
     uint32_t word[4] = {(uint32_t)(first / 4), args.node,
                         args.samples != nullptr ? args.samples[sample] : (uint32_t)sample,
-                        args.step};
+                        args.update != nullptr ? args.update->step : args.step};
     if (args.draws)
         philox(word, args.key[0], args.key[1]);
     UNROLL

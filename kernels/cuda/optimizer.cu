@@ -93,6 +93,27 @@ DEVICE void store_rounded(const cuda_step_arrays &a, uint64_t i, const float *p)
         cast_store<cast_bf16, N>(a.p_rounded, i, p);
 }
 
+/* Arguments whose factors are those of the update, if there is one. */
+template <class Args> struct late_step {
+    const cuda_step_arrays &arrays;
+    decltype(Args::by) by;
+};
+
+template <class Args> DEVICE late_step<Args> late_step_of(const Args &args)
+{
+    typedef decltype(Args::by) factors;
+    static_assert(sizeof(factors) <= CUDA_FACTORS_BYTES, "they have room");
+    const cuda_step_arrays &arrays = args.arrays;
+    late_step<Args> late = {arrays, args.by};
+    if (arrays.update == nullptr)
+        return late;
+    const char *all = (const char *)(arrays.update + 1);
+    if (arrays.slot != CUDA_OWN_FACTORS)
+        late.by = *(const factors *)(all + (uint64_t)arrays.slot * CUDA_FACTORS_BYTES);
+    late.by.scale *= (float)arrays.update->clip;
+    return late;
+}
+
 template <class Rule, class Grad> struct step_body {
     template <unsigned N, unsigned W, class Args>
     DEVICE void at(const Args &args, uint64_t i, uint64_t stride)
@@ -132,10 +153,13 @@ template <class Rule, class Grad, class Args> DEVICE void step_arrays(const Args
                         (!Rule::M || cast_may_group<cast_f32>(a.m, lead)) &&
                         (!Rule::V || cast_may_group<cast_f32>(a.v, lead)) &&
                         may_group_rounded(a, lead);
+    if (a.update != nullptr && a.update->skips)
+        return;
+    const late_step<Args> late = late_step_of(args);
     if (groups)
-        by_tiles::groups<body, CAST_GROUP, 1>(args, a.count, lead);
+        by_tiles::groups<body, CAST_GROUP, 1>(late, a.count, lead);
     else
-        by_tiles::elements<body, CAST_GROUP, 2>(args, a.count);
+        by_tiles::elements<body, CAST_GROUP, 2>(late, a.count);
 }
 
 #define STEP(rule, args_type, grad) \

@@ -34,6 +34,7 @@ KERNELS = [
     (r"pack", 64, STREAMS),
     (r"map_\w+", 32, STREAMS),
     (r"add_to_rows|sum_\w+|dropout|cross_entropy|mean_squares", 40, set()),  # of layers.cu
+    (r"take|judge", 40, set()),  # of updates.cu
     (r"\w+_columns|\w+_pool|\w+_pool_gradient", 64, set()),
     (r"program_chores", 32, {FLAGS}),
     (r"program\w*", 128, STREAMS | {FLAGS, WORDS}),
